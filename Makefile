@@ -1,0 +1,43 @@
+# `make demo` and `make test` need Python 3.11+ and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# One thread is faster than two for the small problems of the tests.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test test-all lint bench tutorials clean
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/python -m benchmarks demo
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-all: $(VENV)/.installed
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed
+	$(BIN)/python -m benchmarks table-a2
+	$(BIN)/python -m benchmarks streaming
+	$(BIN)/python -m benchmarks figure-1
+	$(BIN)/python -m benchmarks figure-a3
+	$(BIN)/python -m benchmarks report
+
+tutorials: $(VENV)/.installed
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[tutorials]'
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace tutorials/*.ipynb
+
+clean:
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Hyperparameter tuning that pays only for the feedback worth its price."""

@@ -1,0 +1,100 @@
+"""Every error this package raises, named for what went wrong.
+
+Each message says what was expected and what was received, in the caller's terms, and each
+class also derives from the built-in error a caller would catch without knowing this package.
+"""
+
+import math
+from collections.abc import Callable
+
+
+class CostlyError(Exception):
+    """Base of every error raised by this package."""
+
+    def __init__(self, name: str, expected: str, received: object) -> None:
+        """Name the argument, what was expected of it and what came."""
+        self.name, self.expected, self.received = name, expected, received
+        super().__init__(name, expected, received)
+
+    def __str__(self) -> str:
+        return f"{self.name}: Expected {self.expected}; Received {self.received!r}."
+
+
+class InvalidArgumentError(CostlyError, ValueError):
+    """A number or option lies outside what the method is defined for."""
+
+
+class InvalidShapeError(CostlyError, ValueError):
+    """A tensor has the wrong shape, dtype or device."""
+
+
+class InvalidSpaceError(CostlyError, ValueError):
+    """A search space or one of its parameters is ill-defined."""
+
+
+class InvalidConfigError(CostlyError, ValueError):
+    """A configuration does not belong to the search space."""
+
+
+class InvalidBudgetError(CostlyError, ValueError):
+    """Quotas, budgets or horizons contradict each other."""
+
+
+class UnknownDecisionError(CostlyError, KeyError):
+    """A reward was told for a decision this tuner never made."""
+
+    __str__ = CostlyError.__str__  # KeyError would print the repr of the message
+
+
+class AlreadyToldError(CostlyError, ValueError):
+    """A reward was told twice for the same decision."""
+
+
+class StateMismatchError(CostlyError, ValueError):
+    """A saved state belongs to another space, version or kind of tuner."""
+
+
+class HorizonExceededError(CostlyError, RuntimeError):
+    """The tuner was asked for more rounds than its horizon."""
+
+
+class NumericalError(CostlyError, ArithmeticError):
+    """A factorization or optimization met numbers it cannot continue from."""
+
+
+def check(
+    condition: bool,
+    name: str,
+    expected: str,
+    received: object,
+    error: type[CostlyError] = InvalidArgumentError,
+) -> None:
+    """Raise ``error`` with an Expected / Received message unless ``condition`` holds."""
+    if not condition:
+        raise error(name, expected, received)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _number_check(expected: str, holds: Callable[[float], bool]) -> Callable[[str, float], float]:
+    def checked(name: str, value: float) -> float:
+        check(_is_number(value) and holds(value), name, expected, value)
+        return value
+
+    checked.__doc__ = f"Return ``value`` if it is {expected}; raise InvalidArgumentError otherwise."
+    return checked
+
+
+check_probability = _number_check("a number in (0, 1)", lambda v: 0 < v < 1)
+check_rate = _number_check("a number in [0, 1]", lambda v: 0 <= v <= 1)
+check_positive = _number_check("a finite number > 0", lambda v: 0 < v < math.inf)
+check_nonnegative = _number_check("a finite number >= 0", lambda v: 0 <= v < math.inf)
+
+
+def check_count(name: str, value: int, minimum: int = 0) -> int:
+    """Return ``value`` if it is an integer of at least ``minimum``; raise otherwise."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    check(whole and value >= minimum, name, f"an integer >= {minimum}", value)
+    return value

@@ -1,0 +1,7 @@
+"""Beliefs about the reward: BoTorch models."""
+
+from botorch_costly.models.drifting_grid import DriftingGrid
+from botorch_costly.models.streaming import StreamingGP
+from botorch_costly.models.time_varying import TimeVaryingGP
+
+__all__ = ["DriftingGrid", "StreamingGP", "TimeVaryingGP"]

@@ -1,0 +1,279 @@
+r"""The exact belief about a drifting function on a finite domain, at constant cost per round.
+
+The posterior covariance is kept as a downdate of the prior,
+
+    cov = K - sum_i w_i v_i v_i^T,
+
+one rank-one term per look. Looking at point j with ``c = cov[:, j]`` and ``s = c[j] + noise`` adds
+``v = c / sqrt(s)`` with weight one and moves the mean by ``c (y - mean[j]) / s``. A round of waiting
+multiplies the mean by ``a`` and every weight by ``a^2 = 1 - forgetting``, because
+
+    a^2 (K - V) + (1 - a^2) K = K - a^2 V.
+
+So waiting costs O(n), a look O(n) per live term, and the terms are bounded whatever the horizon: a
+term whose weight falls below the tolerance makes room for a new one, and where forgetting is too slow
+for that, ``2 n`` terms are compressed into ``n`` by a QR factorization without changing their sum.
+
+Convention: many trials run side by side in a leading batch dimension, flattened to one inside.
+"""
+
+import math
+from typing import Any
+
+import torch
+from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior
+from gpytorch.distributions import MultivariateNormal
+from torch import Tensor
+
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    InvalidShapeError,
+    check,
+    check_positive,
+    check_probability,
+    check_rate,
+)
+from botorch_costly.numerics.drift import log_density, memory, retention_float
+
+
+class DriftingGrid(Model):
+    """The belief about a drifting function on ``n`` points, for a batch of trials.
+
+    References:
+        I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit optimization.
+        AISTATS 2016, with the costly feedback of J. Wang et al., 2021.
+
+    Args:
+        prior_cov: Covariance of the function on the points, shape ``(n, n)``.
+        forgetting: Rate in [0, 1] per round.
+        noise: Noise variance of an observation, positive.
+        batch_shape: Shape of the trials run side by side.
+        prior_mean: What the function relaxes to.
+        tolerance: A term is dropped when its weight falls below this.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range.
+        InvalidShapeError: If ``prior_cov`` is not square.
+
+    Example:
+        >>> belief = DriftingGrid(torch.eye(3), forgetting=0.1, noise=0.01)
+        >>> _ = belief.observe(torch.tensor(1), torch.tensor(2.0))
+        >>> belief.wait()
+        >>> [round(m, 2) for m in belief.mean.tolist()]
+        [0.0, 1.88, 0.0]
+    """
+
+    def __init__(
+        self,
+        prior_cov: Tensor,
+        forgetting: float,
+        noise: float,
+        batch_shape: torch.Size = torch.Size(),
+        prior_mean: float = 0.0,
+        tolerance: float = 1e-12,
+    ) -> None:
+        super().__init__()
+        square = prior_cov.dim() == 2 and prior_cov.shape[0] == prior_cov.shape[1] > 0
+        received = tuple(prior_cov.shape)
+        check(square, "prior_cov", "a square matrix", received, InvalidShapeError)
+        self.prior_cov = prior_cov
+        self.forgetting = check_rate("forgetting", forgetting)
+        self.noise = check_positive("noise", noise)
+        self.prior_mean = prior_mean
+        self._batch_shape = torch.Size(batch_shape)
+        lifetime = memory(forgetting, check_probability("tolerance", tolerance))
+        # A ring of terms if they die soon enough, otherwise a stack that is compressed when full.
+        self._dies = lifetime + 1 <= 2 * self.num_points
+        self._limit = math.ceil(lifetime) + 1 if self._dies else 2 * self.num_points
+        self._start()
+
+    def _start(self) -> None:
+        trials = self._batch_shape.numel()
+        new = self.prior_cov.new_zeros
+        self._mean = new(trials, self.num_points)
+        self._variance = self._prior_variance.expand(trials, -1).clone()
+        self._terms = new(trials, min(16, self._limit), self.num_points)
+        self._weights = new(trials, self._terms.shape[1])
+        self._slots = torch.zeros(trials, dtype=torch.long, device=self.prior_cov.device)
+
+    @property
+    def num_points(self) -> int:
+        """Size of the domain."""
+        return self.prior_cov.shape[-1]
+
+    @property
+    def num_outputs(self) -> int:
+        """One reward."""
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Shape of the trials."""
+        return self._batch_shape
+
+    @property
+    def num_terms(self) -> int:
+        """Live rank-one terms of the trial that has most of them."""
+        return min(int(self._slots.max()), self._weights.shape[1])
+
+    @property
+    def mean(self) -> Tensor:
+        """Posterior mean on every point, shape ``(*batch, n)``."""
+        return (self._mean + self.prior_mean).view(*self._batch_shape, self.num_points)
+
+    @property
+    def variance(self) -> Tensor:
+        """Posterior variance on every point, shape ``(*batch, n)``."""
+        return self._variance.view(*self._batch_shape, self.num_points)
+
+    @property
+    def _prior_variance(self) -> Tensor:
+        return self.prior_cov.diagonal()
+
+    def wait(self, rounds: float = 1) -> None:
+        """Let rounds pass without a look, in O(n)."""
+        keep = retention_float(self.forgetting, rounds)
+        squared = keep * keep
+        self._mean.mul_(keep)
+        self._variance.mul_(squared).add_(self._prior_variance, alpha=1 - squared)
+        self._weights.mul_(squared)
+
+    def covariance(self, index: Tensor) -> Tensor:
+        """Return the posterior covariance between one point a trial and all points.
+
+        Args:
+            index: A point for each trial, shape ``(*batch,)``.
+
+        Returns:
+            Shape ``(*batch, n)``.
+        """
+        column = self._column(self._check_index(index))
+        return column.view(*self._batch_shape, self.num_points)
+
+    def observe(self, index: Tensor, y: Tensor, look: Tensor | None = None) -> Tensor:
+        """Condition on ``y = f[index] + N(0, noise)`` in the trials that look.
+
+        Args:
+            index: The point looked at, shape ``(*batch,)``.
+            y: What was seen, shape ``(*batch,)``; ignored where ``look`` is false.
+            look: Which trials look, shape ``(*batch,)``; all of them if omitted.
+
+        Returns:
+            ``log p(y | past)``, zero where a trial does not look, shape ``(*batch,)``.
+
+        Raises:
+            InvalidArgumentError: If a value that was looked at is not finite, or an index is not one
+                of the points; the belief is unchanged.
+        """
+        at = self._check_index(index)
+        y = torch.as_tensor(y).to(self._mean).expand(self._batch_shape).reshape(-1)
+        looking = torch.ones_like(at, dtype=torch.bool) if look is None else look.reshape(-1).bool()
+        finite = bool(y[looking].isfinite().all())
+        check(finite, "y", "finite values where a trial looks", y, InvalidArgumentError)
+        if not bool(looking.any()):
+            return torch.zeros_like(y).view(self._batch_shape)
+        if self._slots_are_full():
+            self._make_room()
+        column = self._column(at)
+        variance = column.gather(-1, at[:, None]).squeeze(-1).clamp_min(0) + self.noise
+        residual = torch.where(looking, y - self._mean.gather(-1, at[:, None]).squeeze(-1), 0.0)
+        shape = (looking / variance.sqrt())[:, None] * column
+        self._mean.add_(shape * (residual / variance.sqrt())[:, None])
+        self._variance.sub_(shape.square()).clamp_min_(0)
+        self._push(shape, looking)
+        log_prob = torch.where(looking, log_density(residual, variance), 0.0)
+        return log_prob.view(self._batch_shape)
+
+    def restart(self, which: Tensor | None = None) -> None:
+        """Forget everything, in all trials or in those marked in ``which`` (``(*batch,)``)."""
+        if which is None:
+            self._start()
+            return
+        mask = which.reshape(-1).bool()
+        self._mean[mask] = 0
+        self._variance[mask] = self._prior_variance
+        self._weights[mask] = 0
+        self._slots[mask] = 0
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: Any = None,
+    ) -> GPyTorchPosterior:
+        """Return the joint posterior at point numbers ``X``, ``batch_shape x q x 1``.
+
+        This is for inspection and interoperability: it forms ``q`` columns. The hot path reads
+        ``mean``, ``variance`` and ``covariance``.
+        """
+        index = X.squeeze(-1).long().expand(*self._batch_shape, X.shape[-2])
+        columns = torch.stack([self.covariance(i) for i in index.unbind(-1)], -2)
+        picks = index.unsqueeze(-2).expand(*columns.shape[:-1], index.shape[-1])
+        cov = columns.gather(-1, picks)
+        if observation_noise is not False:
+            noise = self.noise if observation_noise is True else observation_noise
+            cov = cov + torch.as_tensor(noise) * torch.eye(index.shape[-1], dtype=cov.dtype)
+        posterior = GPyTorchPosterior(MultivariateNormal(self.mean.gather(-1, index), cov))
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return everything needed to continue bit by bit, as tensors."""
+        return {
+            "mean": self._mean,
+            "variance": self._variance,
+            "terms": self._terms,
+            "weights": self._weights,
+            "slots": self._slots,
+        }
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take over a state from ``get_extra_state``."""
+        self._mean, self._variance = state["mean"].clone(), state["variance"].clone()
+        self._terms, self._weights = state["terms"].clone(), state["weights"].clone()
+        self._slots = state["slots"].clone()
+
+    def _column(self, at: Tensor) -> Tensor:
+        """Return ``cov[:, at]`` for each trial: the prior's column less its downdate."""
+        used = self.num_terms
+        picked = self._terms[torch.arange(len(at), device=at.device), :used, at]
+        coefficient = (self._weights[:, :used] * picked).unsqueeze(1)
+        return self.prior_cov[at] - torch.bmm(coefficient, self._terms[:, :used]).squeeze(1)
+
+    def _push(self, shape: Tensor, looking: Tensor) -> None:
+        """Store one term for each trial that looks, in its next slot."""
+        rows = looking.nonzero().squeeze(-1)
+        slots = self._slots[rows] % self._limit
+        self._terms[rows, slots] = shape[rows]
+        self._weights[rows, slots] = 1
+        self._slots[rows] += 1
+
+    def _slots_are_full(self) -> bool:
+        most = int(self._slots.max())
+        return most >= self._weights.shape[1] and not (self._dies and most >= self._limit)
+
+    def _make_room(self) -> None:
+        held = self._weights.shape[1]
+        if held < self._limit:
+            extra = min(2 * held, self._limit) - held
+            self._terms = torch.nn.functional.pad(self._terms, (0, 0, 0, extra))
+            self._weights = torch.nn.functional.pad(self._weights, (0, extra))
+            return
+        # R^T R = sum_i w_i v_i v_i^T: the same downdate in n terms of weight one.
+        weighted = self._weights.sqrt().unsqueeze(-1) * self._terms
+        triangle = torch.linalg.qr(weighted, mode="r").R
+        kept = triangle.shape[1]
+        self._terms[:, :kept], self._weights[:, :kept] = triangle, 1
+        self._terms[:, kept:], self._weights[:, kept:] = 0, 0
+        self._slots.fill_(kept)
+
+    def _check_index(self, index: Tensor) -> Tensor:
+        at = (
+            torch.as_tensor(index, device=self.prior_cov.device)
+            .expand(self._batch_shape)
+            .reshape(-1)
+        )
+        inside = bool(((at >= 0) & (at < self.num_points)).all())
+        check(inside, "index", f"points in 0..{self.num_points - 1}", index, InvalidArgumentError)
+        return at

@@ -1,0 +1,277 @@
+"""The time-varying GP with a cached factor: one row per look, nothing per waiting round."""
+
+from typing import Any
+
+import torch
+from botorch.models.model import Model
+from botorch.models.transforms.outcome import Standardize
+from botorch.posteriors import GPyTorchPosterior
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from torch import Tensor
+
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    InvalidShapeError,
+    check,
+    check_count,
+    check_positive,
+    check_probability,
+    check_rate,
+)
+from botorch_costly.models.time_varying import TimeVaryingGP
+from botorch_costly.numerics.cholesky import Factor, append, empty_factor, factorize, remove
+from botorch_costly.numerics.drift import memory, retention
+from botorch_costly.numerics.stationary import Stationary, check_family, covariance
+
+_MATERN_FAMILIES = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52"}
+
+
+class StreamingGP(Model):
+    r"""The belief of ``TimeVaryingGP`` with given hyperparameters, kept up to date in O(n^2) a look.
+
+    An observation borders the Cholesky factor, and rows too old to matter are removed from it; the
+    factor does not depend on the present round, so waiting costs nothing at all. Rewards enter by
+    ``reward = center + scale * f``; both may be changed at any time in O(1), because the factor
+    carries the whitened rewards and the whitened ones side by side.
+
+    References:
+        J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
+        optimization. 2021, section 3.1.
+
+    Args:
+        kernel: Covariance over configurations, of the scaled rewards.
+        forgetting: Rate in [0, 1] per round.
+        noise: Noise variance of the scaled rewards, positive.
+        tolerance: A row is dropped when its weight ``(1 - forgetting)^age`` falls below this.
+        maximum_rows: Beyond this many rows the oldest is dropped, whatever its weight.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range.
+    """
+
+    def __init__(
+        self,
+        kernel: Stationary,
+        forgetting: float,
+        noise: float,
+        tolerance: float = 1e-8,
+        maximum_rows: int = 1000,
+    ) -> None:
+        super().__init__()
+        self.kernel = kernel._replace(family=check_family(kernel.family))
+        self.forgetting = check_rate("forgetting", forgetting)
+        self.noise = check_positive("noise", noise)
+        self.window = memory(forgetting, check_probability("tolerance", tolerance))
+        self.maximum_rows = check_count("maximum_rows", maximum_rows, minimum=1)
+        like = kernel.outputscale
+        self._factor = empty_factor(2, dtype=like.dtype, device=like.device)
+        self._inputs = like.new_zeros(0, 0)
+        self._rewards = like.new_zeros(0)
+        self.center, self.scale = 0.0, 1.0
+
+    @classmethod
+    def from_model(cls, model: TimeVaryingGP, **kwargs: Any) -> "StreamingGP":
+        """Take over the hyperparameters of a fitted model; its data are not taken over.
+
+        Args:
+            model: With the default kind of kernel: scaled Matérn or RBF, times forgetting.
+            **kwargs: ``tolerance`` and ``maximum_rows``.
+
+        Raises:
+            InvalidArgumentError: If the kernel over configurations has no streaming form, or the
+                noise is not the same for all observations.
+        """
+        noise = model.likelihood.noise.detach()
+        one, levels = noise.numel() == 1, f"{noise.numel()} of them"
+        check(one, "model", "one noise variance for all observations", levels)
+        forgetting = model.time_kernel.forgetting.item()
+        belief = cls(stationary_of(model.space_kernel), forgetting, noise.item(), **kwargs)
+        transform = getattr(model, "outcome_transform", None)
+        if isinstance(transform, Standardize):
+            belief.rescale(transform.means.item(), transform.stdvs.item())
+        return belief
+
+    @property
+    def num_outputs(self) -> int:
+        """One reward."""
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """One belief."""
+        return torch.Size()
+
+    @property
+    def num_rows(self) -> int:
+        """Observations in the factor."""
+        return self._rewards.shape[-1]
+
+    @property
+    def inputs(self) -> Tensor:
+        """Configurations and rounds in the factor, ``n x (d + 1)``."""
+        return self._inputs
+
+    @property
+    def rewards(self) -> Tensor:
+        """Rewards in the factor, shape ``(n,)``, in their own units."""
+        return self._rewards
+
+    def observe(self, x: Tensor, reward: float) -> None:
+        """Condition on a reward; rounds may come in any order.
+
+        Args:
+            x: ``[configuration, round]``, shape ``(d + 1,)``.
+            reward: Finite, in its own units.
+
+        Raises:
+            InvalidArgumentError: If the reward is not finite; the belief is unchanged.
+            InvalidShapeError: If ``x`` does not fit; the belief is unchanged.
+        """
+        like = self.kernel.outputscale
+        y = like.new_tensor([reward, 1.0])
+        finite = bool(y.isfinite().all() and x.isfinite().all())
+        check(finite, "reward", "a finite number at a finite input", reward, InvalidArgumentError)
+        self._check_columns(x)
+        x = x.detach().to(like)
+        inputs = self._inputs if self.num_rows else x.new_zeros(0, x.shape[-1])
+        cross = self._covariance(x.unsqueeze(0), inputs).squeeze(0)
+        self._factor, _ = append(self._factor, cross, like, like.new_tensor(self.noise), y)
+        self._inputs = torch.cat([inputs, x.unsqueeze(0)])
+        self._rewards = torch.cat([self._rewards, y[:1]])
+        self._drop_negligible()
+
+    def rescale(self, center: float, scale: float) -> None:
+        """Let ``reward = center + scale * f`` from now on, for all rewards, in O(1)."""
+        self.center, self.scale = center, check_positive("scale", scale)
+
+    def refactorize(self) -> None:
+        """Recompute the factor from the stored rows, in O(n^3)."""
+        noisy = self._covariance(self._inputs, self._inputs)
+        noisy.diagonal().add_(self.noise)
+        ones = torch.ones_like(self._rewards)
+        self._factor = factorize(noisy, torch.stack([self._rewards, ones], -1))
+
+    def with_hyperparameters_of(self, other: "StreamingGP") -> "StreamingGP":
+        """Return a belief with this one's data and the other's kernel, forgetting and noise."""
+        other._inputs, other._rewards = self._inputs, self._rewards
+        other.center, other.scale = self.center, self.scale
+        if other.num_rows:
+            other.refactorize()
+        return other
+
+    def mean_and_variance(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and variance of the function at ``X``, in the units of the rewards.
+
+        Args:
+            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``.
+
+        Returns:
+            Each of shape ``(*batch,)``.
+        """
+        prior = self.kernel.outputscale
+        if not self.num_rows:
+            mean = torch.full_like(X[..., 0], self.center)
+            return mean, (self.scale**2 * prior).expand_as(mean)
+        rows = X.reshape(-1, X.shape[-1])
+        projected = self._covariance(rows, self._inputs) @ self._factor.inverse.mT
+        mean = self._unscaled_mean(projected)
+        variance = self.scale**2 * (prior - projected.square().sum(-1)).clamp_min(1e-12 * prior)
+        return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: Any = None,
+    ) -> GPyTorchPosterior:
+        """Return the joint posterior at ``X``, ``batch_shape x q x (d + 1)``."""
+        if X.shape[-2] == 1:  # what acquisition functions ask for, dozens of times a decision
+            mean, variance = self.mean_and_variance(X)
+            cov = variance.unsqueeze(-1)
+        else:
+            mean, cov = self.mean_and_covariance(X)
+        if observation_noise is not False:
+            noise = self.noise * self.scale**2 if observation_noise is True else observation_noise
+            cov = cov + torch.as_tensor(noise, dtype=X.dtype) * torch.eye(
+                X.shape[-2], dtype=X.dtype
+            )
+        posterior = GPyTorchPosterior(MultivariateNormal(mean, cov))
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def mean_and_covariance(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Return joint mean ``(*batch, q)`` and covariance ``(*batch, q, q)`` at ``X``."""
+        prior = self._covariance(X, X)
+        if not self.num_rows:
+            return torch.full_like(X[..., 0], self.center), self.scale**2 * prior
+        projected = self._covariance(X, self._inputs) @ self._factor.inverse.mT
+        return self._unscaled_mean(projected), self.scale**2 * (prior - projected @ projected.mT)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return everything needed to continue bit by bit, as tensors and plain values."""
+        return {
+            "factor": list(self._factor),
+            "inputs": self._inputs,
+            "rewards": self._rewards,
+            "center": self.center,
+            "scale": self.scale,
+            "family": self.kernel.family,
+            "lengthscale": self.kernel.lengthscale,
+            "outputscale": self.kernel.outputscale,
+            "forgetting": self.forgetting,
+            "noise": self.noise,
+            "window": self.window,
+            "maximum_rows": self.maximum_rows,
+        }
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take over a state from ``get_extra_state``, hyperparameters included."""
+        self._factor = Factor(*state["factor"])
+        self._inputs, self._rewards = state["inputs"], state["rewards"]
+        self.center, self.scale = state["center"], state["scale"]
+        self.kernel = Stationary(state["family"], state["lengthscale"], state["outputscale"])
+        self.forgetting, self.noise = state["forgetting"], state["noise"]
+        self.window, self.maximum_rows = state["window"], state["maximum_rows"]
+
+    def _covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Return the product covariance of ``[configuration, round]`` rows."""
+        lag = (x1[..., -1].unsqueeze(-1) - x2[..., -1].unsqueeze(-2)).abs()
+        keep = retention(lag.new_tensor(self.forgetting), lag)
+        return covariance(self.kernel, x1[..., :-1], x2[..., :-1]) * keep
+
+    def _unscaled_mean(self, projected: Tensor) -> Tensor:
+        # With prior mean `center` the weights multiply y - center: two whitened columns.
+        whitened = projected @ self._factor.whitened
+        return self.center + whitened[..., 0] - self.center * whitened[..., 1]
+
+    def _drop_negligible(self) -> None:
+        times = self._inputs[:, -1]
+        newest = times.max()
+        while self.num_rows > self.maximum_rows or newest - self._inputs[:, -1].min() > self.window:
+            oldest = int(self._inputs[:, -1].argmin())
+            keep = torch.arange(self.num_rows, device=times.device) != oldest
+            self._factor = remove(self._factor, oldest)
+            self._inputs, self._rewards = self._inputs[keep], self._rewards[keep]
+
+    def _check_columns(self, x: Tensor) -> None:
+        lengthscales = self.kernel.lengthscale.numel()
+        dim = x.shape[-1] - 1
+        fits = x.dim() == 1 and dim >= 1 and lengthscales in (1, dim)
+        fits = fits and (not self.num_rows or dim + 1 == self._inputs.shape[-1])
+        check(fits, "x", "one row [configuration, round]", tuple(x.shape), InvalidShapeError)
+
+
+def stationary_of(kernel: Any) -> Stationary:
+    """Return the plain form of a scaled Matérn or RBF kernel.
+
+    Raises:
+        InvalidArgumentError: If it is another kernel.
+    """
+    base = kernel.base_kernel if isinstance(kernel, ScaleKernel) else kernel
+    known = isinstance(base, MaternKernel | RBFKernel)
+    check(known, "kernel", "a (scaled) Matérn or RBF kernel", type(base).__name__)
+    family = _MATERN_FAMILIES[base.nu] if isinstance(base, MaternKernel) else "rbf"
+    lengthscale = base.lengthscale.detach().reshape(-1)
+    scale = kernel.outputscale.detach() if base is not kernel else lengthscale.new_ones(())
+    return Stationary(family, lengthscale, scale.reshape(()))

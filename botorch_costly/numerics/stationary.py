@@ -1,0 +1,77 @@
+r"""Stationary covariances as plain functions of two point sets, differentiable everywhere.
+
+``k(x, x') = outputscale * phi(r)``, ``r = |(x - x') / lengthscale|``. GPyTorch's kernel modules are
+the public face; these are what the streaming core evaluates dozens of times a decision, without
+lazy operators in between. Tests hold the two together.
+
+Convention: the square root is never differentiated at zero; there the slope of ``phi`` is taken as
+zero, which it is for every family but Matérn-1/2, whose kink has no derivative.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import InvalidArgumentError, check
+
+
+class Stationary(NamedTuple):
+    """A stationary covariance: its family and its parameters."""
+
+    family: str  # a key of FAMILIES
+    lengthscale: Tensor  # shape: (d,) or (1,)
+    outputscale: Tensor  # prior variance, shape: ()
+
+
+def _matern_half(r: Tensor) -> Tensor:
+    return (-r).exp()
+
+
+def _matern_three_halves(r: Tensor) -> Tensor:
+    s = math.sqrt(3) * r
+    return (1 + s) * (-s).exp()
+
+
+def _matern_five_halves(r: Tensor) -> Tensor:
+    s = math.sqrt(5) * r
+    return (1 + s + s.square() / 3) * (-s).exp()
+
+
+def _squared_exponential(r: Tensor) -> Tensor:
+    return (-0.5 * r.square()).exp()
+
+
+FAMILIES: dict[str, Callable[[Tensor], Tensor]] = {
+    "matern12": _matern_half,
+    "matern32": _matern_three_halves,
+    "matern52": _matern_five_halves,
+    "rbf": _squared_exponential,
+}
+
+
+def check_family(family: str) -> str:
+    """Return ``family`` if it is known; raise InvalidArgumentError otherwise."""
+    check(family in FAMILIES, "kernel", f"one of {sorted(FAMILIES)}", family, InvalidArgumentError)
+    return family
+
+
+def covariance(kernel: Stationary, x1: Tensor, x2: Tensor) -> Tensor:
+    """Return ``k(x1, x2)``.
+
+    Args:
+        kernel: The covariance.
+        x1: Shape ``(*batch, n, d)``.
+        x2: Shape ``(*batch, m, d)``.
+
+    Returns:
+        Shape ``(*batch, n, m)``.
+    """
+    difference = (x1.unsqueeze(-2) - x2.unsqueeze(-3)) / kernel.lengthscale
+    squared = difference.square().sum(-1)
+    apart = squared > 0
+    r = torch.where(apart, squared, torch.ones_like(squared)).sqrt()
+    r = torch.where(apart, r, torch.zeros_like(r))
+    return kernel.outputscale * FAMILIES[kernel.family](r)
