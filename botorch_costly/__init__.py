@@ -1,1 +1,32 @@
 """Hyperparameter tuning that pays only for the feedback worth its price."""
+
+from botorch_costly.query import (
+    AlwaysQuery,
+    BernoulliQuery,
+    ConfidenceBoundQuery,
+    ConfidenceQuery,
+    MixedQuery,
+)
+from botorch_costly.records import Decision, Observation
+from botorch_costly.space import Choice, Integer, Real, SearchSpace
+from botorch_costly.tuners import GainReward, OnlineTuner, RewardScale, Schedule
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlwaysQuery",
+    "BernoulliQuery",
+    "Choice",
+    "ConfidenceBoundQuery",
+    "ConfidenceQuery",
+    "Decision",
+    "GainReward",
+    "Integer",
+    "MixedQuery",
+    "Observation",
+    "OnlineTuner",
+    "Real",
+    "RewardScale",
+    "Schedule",
+    "SearchSpace",
+]

@@ -34,7 +34,7 @@ from botorch_costly.errors import (
     check_probability,
     check_rate,
 )
-from botorch_costly.numerics.drift import log_density, memory, retention_float
+from botorch_costly.numerics.drift import log_density, retention_float
 
 
 class DriftingGrid(Model):
@@ -82,10 +82,7 @@ class DriftingGrid(Model):
         self.noise = check_positive("noise", noise)
         self.prior_mean = prior_mean
         self._batch_shape = torch.Size(batch_shape)
-        lifetime = memory(forgetting, check_probability("tolerance", tolerance))
-        # A ring of terms if they die soon enough, otherwise a stack that is compressed when full.
-        self._dies = lifetime + 1 <= 2 * self.num_points
-        self._limit = math.ceil(lifetime) + 1 if self._dies else 2 * self.num_points
+        self.tolerance = check_probability("tolerance", tolerance)
         self._start()
 
     def _start(self) -> None:
@@ -93,9 +90,8 @@ class DriftingGrid(Model):
         new = self.prior_cov.new_zeros
         self._mean = new(trials, self.num_points)
         self._variance = self._prior_variance.expand(trials, -1).clone()
-        self._terms = new(trials, min(16, self._limit), self.num_points)
-        self._weights = new(trials, self._terms.shape[1])
-        self._slots = torch.zeros(trials, dtype=torch.long, device=self.prior_cov.device)
+        self._terms = new(trials, min(16, 2 * self.num_points), self.num_points)
+        self._weights = new(trials, self._terms.shape[1])  # zero where a slot is free
 
     @property
     def num_points(self) -> int:
@@ -115,7 +111,7 @@ class DriftingGrid(Model):
     @property
     def num_terms(self) -> int:
         """Live rank-one terms of the trial that has most of them."""
-        return min(int(self._slots.max()), self._weights.shape[1])
+        return int((self._weights > self.tolerance).sum(-1).max())
 
     @property
     def mean(self) -> Tensor:
@@ -125,14 +121,21 @@ class DriftingGrid(Model):
     @property
     def variance(self) -> Tensor:
         """Posterior variance on every point, shape ``(*batch, n)``."""
-        return self._variance.view(*self._batch_shape, self.num_points)
+        # A copy, as the mean is: the belief goes on in place.
+        return self._variance.clone().view(*self._batch_shape, self.num_points)
 
     @property
     def _prior_variance(self) -> Tensor:
         return self.prior_cov.diagonal()
 
     def wait(self, rounds: float = 1) -> None:
-        """Let rounds pass without a look, in O(n)."""
+        """Let rounds pass without a look, in O(n).
+
+        Raises:
+            InvalidArgumentError: If ``rounds`` is negative or not finite; the belief is unchanged.
+        """
+        passes = 0 <= rounds < math.inf
+        check(passes, "rounds", "a finite number >= 0", rounds, InvalidArgumentError)
         keep = retention_float(self.forgetting, rounds)
         squared = keep * keep
         self._mean.mul_(keep)
@@ -173,11 +176,12 @@ class DriftingGrid(Model):
         check(finite, "y", "finite values where a trial looks", y, InvalidArgumentError)
         if not bool(looking.any()):
             return torch.zeros_like(y).view(self._batch_shape)
-        if self._slots_are_full():
+        if self._is_full(looking):
             self._make_room()
         column = self._column(at)
         variance = column.gather(-1, at[:, None]).squeeze(-1).clamp_min(0) + self.noise
-        residual = torch.where(looking, y - self._mean.gather(-1, at[:, None]).squeeze(-1), 0.0)
+        expected = self._mean.gather(-1, at[:, None]).squeeze(-1) + self.prior_mean
+        residual = torch.where(looking, y - expected, 0.0)
         shape = (looking / variance.sqrt())[:, None] * column
         self._mean.add_(shape * (residual / variance.sqrt())[:, None])
         self._variance.sub_(shape.square()).clamp_min_(0)
@@ -194,7 +198,6 @@ class DriftingGrid(Model):
         self._mean[mask] = 0
         self._variance[mask] = self._prior_variance
         self._weights[mask] = 0
-        self._slots[mask] = 0
 
     def posterior(
         self,
@@ -214,7 +217,8 @@ class DriftingGrid(Model):
         cov = columns.gather(-1, picks)
         if observation_noise is not False:
             noise = self.noise if observation_noise is True else observation_noise
-            cov = cov + torch.as_tensor(noise) * torch.eye(index.shape[-1], dtype=cov.dtype)
+            like = {"dtype": cov.dtype, "device": cov.device}
+            cov = cov + torch.as_tensor(noise, **like) * torch.eye(index.shape[-1], **like)
         posterior = GPyTorchPosterior(MultivariateNormal(self.mean.gather(-1, index), cov))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
@@ -225,38 +229,37 @@ class DriftingGrid(Model):
             "variance": self._variance,
             "terms": self._terms,
             "weights": self._weights,
-            "slots": self._slots,
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take over a state from ``get_extra_state``."""
         self._mean, self._variance = state["mean"].clone(), state["variance"].clone()
         self._terms, self._weights = state["terms"].clone(), state["weights"].clone()
-        self._slots = state["slots"].clone()
 
     def _column(self, at: Tensor) -> Tensor:
         """Return ``cov[:, at]`` for each trial: the prior's column less its downdate."""
-        used = self.num_terms
-        picked = self._terms[torch.arange(len(at), device=at.device), :used, at]
-        coefficient = (self._weights[:, :used] * picked).unsqueeze(1)
-        return self.prior_cov[at] - torch.bmm(coefficient, self._terms[:, :used]).squeeze(1)
+        picked = self._terms[torch.arange(len(at), device=at.device), :, at]
+        coefficient = (self._weights * picked).unsqueeze(1)
+        return self.prior_cov[at] - torch.bmm(coefficient, self._terms).squeeze(1)
 
     def _push(self, shape: Tensor, looking: Tensor) -> None:
-        """Store one term for each trial that looks, in its next slot."""
+        """Store one term for each trial that looks, in place of its lightest."""
         rows = looking.nonzero().squeeze(-1)
-        slots = self._slots[rows] % self._limit
+        slots = self._weights[rows].argmin(-1)
         self._terms[rows, slots] = shape[rows]
         self._weights[rows, slots] = 1
-        self._slots[rows] += 1
 
-    def _slots_are_full(self) -> bool:
-        most = int(self._slots.max())
-        return most >= self._weights.shape[1] and not (self._dies and most >= self._limit)
+    def _is_full(self, looking: Tensor) -> bool:
+        """Return whether a trial that looks has no free slot and no term light enough to drop.
+
+        Weights decide, not counts: any number of looks may fall into one round.
+        """
+        return bool((self._weights[looking].amin(-1) > self.tolerance).any())
 
     def _make_room(self) -> None:
-        held = self._weights.shape[1]
-        if held < self._limit:
-            extra = min(2 * held, self._limit) - held
+        held, limit = self._weights.shape[1], 2 * self.num_points
+        if held < limit:
+            extra = min(held // 4 + 16, limit - held)
             self._terms = torch.nn.functional.pad(self._terms, (0, 0, 0, extra))
             self._weights = torch.nn.functional.pad(self._weights, (0, extra))
             return
@@ -266,7 +269,6 @@ class DriftingGrid(Model):
         kept = triangle.shape[1]
         self._terms[:, :kept], self._weights[:, :kept] = triangle, 1
         self._terms[:, kept:], self._weights[:, kept:] = 0, 0
-        self._slots.fill_(kept)
 
     def _check_index(self, index: Tensor) -> Tensor:
         at = (

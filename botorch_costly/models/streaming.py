@@ -8,6 +8,7 @@ from botorch.models.transforms.outcome import Standardize
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.means import ZeroMean
 from torch import Tensor
 
 from botorch_costly.errors import (
@@ -79,15 +80,22 @@ class StreamingGP(Model):
             **kwargs: ``tolerance`` and ``maximum_rows``.
 
         Raises:
-            InvalidArgumentError: If the kernel over configurations has no streaming form, or the
-                noise is not the same for all observations.
+            InvalidArgumentError: If a part of the model has no streaming form: another kernel over
+                configurations, a mean, a transform other than ``Standardize``, uneven noise.
         """
         noise = model.likelihood.noise.detach()
         one, levels = noise.numel() == 1, f"{noise.numel()} of them"
         check(one, "model", "one noise variance for all observations", levels)
+        mean, transform = model.mean_module, getattr(model, "outcome_transform", None)
+        check(isinstance(mean, ZeroMean), "model", "a zero mean", type(mean).__name__)
+        check(not hasattr(model, "input_transform"), "model", "no input transform", "one")
+        known = transform is None or isinstance(transform, Standardize)
+        check(known, "model", "Standardize or no outcome transform", type(transform).__name__)
+        columns, dim = model.space_kernel.active_dims.tolist(), model.train_inputs[0].shape[-1] - 1
+        every = columns == list(range(dim))
+        check(every, "model", f"a kernel over all {dim} configuration columns", columns)
         forgetting = model.time_kernel.forgetting.item()
         belief = cls(stationary_of(model.space_kernel), forgetting, noise.item(), **kwargs)
-        transform = getattr(model, "outcome_transform", None)
         if isinstance(transform, Standardize):
             belief.rescale(transform.means.item(), transform.stdvs.item())
         return belief
@@ -147,6 +155,10 @@ class StreamingGP(Model):
 
     def refactorize(self) -> None:
         """Recompute the factor from the stored rows, in O(n^3)."""
+        if not self.num_rows:
+            prior = self.kernel.outputscale
+            self._factor = empty_factor(2, dtype=prior.dtype, device=prior.device)
+            return
         noisy = self._covariance(self._inputs, self._inputs)
         noisy.diagonal().add_(self.noise)
         ones = torch.ones_like(self._rewards)
@@ -156,8 +168,7 @@ class StreamingGP(Model):
         """Return a belief with this one's data and the other's kernel, forgetting and noise."""
         other._inputs, other._rewards = self._inputs, self._rewards
         other.center, other.scale = self.center, self.scale
-        if other.num_rows:
-            other.refactorize()
+        other.refactorize()
         return other
 
     def mean_and_variance(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -194,9 +205,8 @@ class StreamingGP(Model):
             mean, cov = self.mean_and_covariance(X)
         if observation_noise is not False:
             noise = self.noise * self.scale**2 if observation_noise is True else observation_noise
-            cov = cov + torch.as_tensor(noise, dtype=X.dtype) * torch.eye(
-                X.shape[-2], dtype=X.dtype
-            )
+            like = {"dtype": cov.dtype, "device": cov.device}
+            cov = cov + torch.as_tensor(noise, **like) * torch.eye(X.shape[-2], **like)
         posterior = GPyTorchPosterior(MultivariateNormal(mean, cov))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
@@ -256,7 +266,7 @@ class StreamingGP(Model):
 
     def _check_columns(self, x: Tensor) -> None:
         lengthscales = self.kernel.lengthscale.numel()
-        dim = x.shape[-1] - 1
+        dim = x.numel() - 1
         fits = x.dim() == 1 and dim >= 1 and lengthscales in (1, dim)
         fits = fits and (not self.num_rows or dim + 1 == self._inputs.shape[-1])
         check(fits, "x", "one row [configuration, round]", tuple(x.shape), InvalidShapeError)

@@ -8,7 +8,7 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from botorch.settings import validate_input_scaling
 from botorch.utils.types import DEFAULT, _DefaultType
 from gpytorch.constraints import GreaterThan
-from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
+from gpytorch.kernels import Kernel, MaternKernel, ProductKernel, ScaleKernel
 from gpytorch.likelihoods import Likelihood
 from gpytorch.means import Mean, ZeroMean
 from gpytorch.priors import GammaPrior, LogNormalPrior
@@ -93,14 +93,18 @@ class TimeVaryingGP(SingleTaskGP):
         received = tuple(train_X.shape)
         check(dim >= 1, "train_X", "columns [x_1 .. x_d, round]", received, InvalidShapeError)
         batch_shape = train_X.shape[:-2]
+        rate = 0.01 if forgetting is None else forgetting
         time_kernel = ForgettingKernel(
-            forgetting=0.01 if forgetting is None else forgetting,
+            forgetting=rate,
             forgetting_prior=default_forgetting_prior() if forgetting is None else None,
             learn=forgetting is None,
             batch_shape=batch_shape,
             active_dims=(dim,),
-        )
+        ).to(train_X)
+        time_kernel.forgetting = rate  # again, in the precision of the data
         space = space_kernel or default_space_kernel(dim, batch_shape)
+        if space.active_dims is None:  # it would see the round as well
+            space.active_dims = torch.arange(dim, device=train_X.device)
         if outcome_transform is DEFAULT:
             outcome_transform = Standardize(m=1, batch_shape=batch_shape)
         # Rounds are counted in rounds, on purpose outside the unit cube BoTorch would ask for.
@@ -110,7 +114,8 @@ class TimeVaryingGP(SingleTaskGP):
                 train_Y,
                 train_Yvar,
                 likelihood=likelihood,
-                covar_module=space * time_kernel,
+                # Not space * time_kernel, which would dissolve a space kernel that is a product.
+                covar_module=ProductKernel(space, time_kernel),
                 mean_module=mean_module or ZeroMean(batch_shape=batch_shape),
                 outcome_transform=outcome_transform,
                 input_transform=input_transform,

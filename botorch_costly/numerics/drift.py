@@ -31,15 +31,17 @@ class Belief(NamedTuple):
 def retention(forgetting: Tensor, elapsed: Tensor) -> Tensor:
     """Return ``a = (1 - forgetting)^(elapsed / 2)``, exact at forgetting 0 and 1.
 
+    Its gradient is finite everywhere; at forgetting 1, where ``a`` jumps, it is taken as zero.
+
     Args:
         forgetting: Rate in [0, 1] per round, any shape.
         elapsed: Rounds, at least 0, broadcastable with ``forgetting``.
     """
-    log_keep = torch.log1p(-forgetting)  # -inf at forgetting = 1
-    # At elapsed = 0 the product may be 0 * -inf, in the value or its gradient.
-    still = elapsed == 0
-    exponent = torch.where(still, torch.zeros_like(log_keep), log_keep) * elapsed / 2
-    return torch.where(still, torch.ones_like(exponent), exponent.exp())
+    # At forgetting 1 the logarithm is -inf and would leave NaN in the value or the gradients.
+    anew = forgetting == 1
+    log_keep = torch.log1p(-torch.where(anew, torch.zeros_like(forgetting), forgetting))
+    keep = (log_keep * elapsed / 2).exp()
+    return torch.where(anew, (elapsed == 0).to(keep), keep)
 
 
 def retention_float(forgetting: float, elapsed: float) -> float:

@@ -44,11 +44,17 @@ def _squared_exponential(r: Tensor) -> Tensor:
     return (-0.5 * r.square()).exp()
 
 
+def _arms(r: Tensor) -> Tensor:
+    """Independent arms: correlated with nothing but themselves."""
+    return (r == 0).to(r)
+
+
 FAMILIES: dict[str, Callable[[Tensor], Tensor]] = {
     "matern12": _matern_half,
     "matern32": _matern_three_halves,
     "matern52": _matern_five_halves,
     "rbf": _squared_exponential,
+    "arms": _arms,
 }
 
 

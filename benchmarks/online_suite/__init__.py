@@ -1,0 +1,1 @@
+"""Small real problems for online tuning."""

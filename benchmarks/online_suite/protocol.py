@@ -1,0 +1,114 @@
+"""What every problem of the online suite looks like to a tuner.
+
+A *problem* is a recipe: names and ranges of what may be changed, the setting a user would start
+from, how many rounds there are. ``setup(seed)`` starts a *training run* of it. One round of a run
+trains under one configuration; ``validate`` is the costly look, ``test`` is for the final report
+alone.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from botorch_costly.errors import (
+    InvalidConfigError,
+    check,
+    check_nonnegative,
+    check_rate,
+)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What one pass over a data set says about the network.
+
+    Args:
+        loss: Mean cross-entropy in nats per picture; smaller is better. Infinite for a diverged
+            network.
+        accuracy: Share of pictures classified correctly, in [0, 1].
+
+    Raises:
+        InvalidArgumentError: If the loss is negative or nan, or the accuracy no share.
+
+    Example:
+        >>> Metrics(loss=0.25, accuracy=0.9).accuracy
+        0.9
+    """
+
+    loss: float
+    accuracy: float
+
+    def __post_init__(self) -> None:
+        if self.loss != math.inf:
+            check_nonnegative("loss", self.loss)
+        check_rate("accuracy", self.accuracy)
+
+
+@runtime_checkable
+class TrainingRun(Protocol):
+    """One network in training, stopped between two rounds."""
+
+    @property
+    def round(self) -> int:
+        """Rounds trained so far."""
+
+    def train_round(self, config: Mapping[str, float]) -> None:
+        """Train one round under ``config``, which names every parameter of the problem."""
+
+    def validate(self) -> Metrics:
+        """Measure the network on the validation pictures: the look that costs."""
+
+    def test(self) -> Metrics:
+        """Measure the network on the test pictures: for reports, never for tuning."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything a resumed run needs, as tensors and plain values."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state``, bit for bit, as if the run had never stopped."""
+
+
+@runtime_checkable
+class OnlineProblem(Protocol):
+    """A training recipe whose settings may change from round to round."""
+
+    @property
+    def name(self) -> str:
+        """What reports call the problem."""
+
+    @property
+    def horizon(self) -> int:
+        """Rounds of one run."""
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """Lowest and highest value of every parameter, in the order of the search space."""
+
+    @property
+    def default(self) -> Mapping[str, float]:
+        """The setting a user would start from."""
+
+    def setup(self, seed: int) -> TrainingRun:
+        """Start a run: split the data, initialize the network, all from ``seed``."""
+
+
+def check_config(
+    config: Mapping[str, float], ranges: Mapping[str, tuple[float, float]]
+) -> dict[str, float]:
+    """Return ``config`` in the order of ``ranges``.
+
+    Raises:
+        InvalidConfigError: If a parameter is missing, unknown or out of its range.
+
+    Example:
+        >>> check_config({"b": 1.0, "a": 0.0}, {"a": (0.0, 1.0), "b": (0.0, 2.0)})
+        {'a': 0.0, 'b': 1.0}
+    """
+    names = f"exactly the parameters {', '.join(ranges)}"
+    check(set(config) == set(ranges), "config", names, sorted(config), InvalidConfigError)
+    for name, (low, high) in ranges.items():
+        inside = low <= config[name] <= high
+        expected = f"a number in [{low:g}, {high:g}]"
+        check(inside, name, expected, config[name], InvalidConfigError)
+    return {name: float(config[name]) for name in ranges}

@@ -1,0 +1,31 @@
+"""Where to look: BoTorch acquisition functions and exploration schedules."""
+
+from botorch_costly.acquisition.beta import (
+    BetaSchedule,
+    CompactDomainBeta,
+    ConstantBeta,
+    FiniteDomainBeta,
+    LogBeta,
+)
+from botorch_costly.acquisition.improvement import (
+    TimeVaryingEI,
+    TimeVaryingLogEI,
+    TimeVaryingPI,
+    best_mean,
+)
+from botorch_costly.acquisition.present import at_round
+from botorch_costly.acquisition.ucb import TimeVaryingUCB
+
+__all__ = [
+    "BetaSchedule",
+    "CompactDomainBeta",
+    "ConstantBeta",
+    "FiniteDomainBeta",
+    "LogBeta",
+    "TimeVaryingEI",
+    "TimeVaryingLogEI",
+    "TimeVaryingPI",
+    "TimeVaryingUCB",
+    "at_round",
+    "best_mean",
+]

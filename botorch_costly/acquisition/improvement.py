@@ -1,0 +1,94 @@
+r"""Expected and probable improvement of a drifting function.
+
+The best reward *seen* says little when the function has moved since. The threshold here is what the
+model believes today: the largest posterior mean, in round ``now``, over the configurations seen.
+"""
+
+from typing import Any
+
+import torch
+from botorch.acquisition.analytic import (
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    ProbabilityOfImprovement,
+)
+from botorch.acquisition.input_constructors import acqf_input_constructor
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import Model
+from botorch.utils.datasets import SupervisedDataset
+from torch import Tensor
+
+from botorch_costly.acquisition.present import InRound, as_round, at_round
+from botorch_costly.errors import InvalidShapeError, check
+
+
+def best_mean(model: Model, X: Tensor, now: float | Tensor, maximize: bool = True) -> Tensor:
+    """Return the best posterior mean in round ``now`` over configurations ``X`` (``n x d``).
+
+    Raises:
+        InvalidShapeError: If there is no configuration.
+    """
+    shape = tuple(X.shape)
+    check(X.shape[-2] > 0, "X", "at least one configuration", shape, InvalidShapeError)
+    with torch.no_grad():
+        means = model.posterior(at_round(X, as_round(now))).mean.squeeze(-1)
+    return means.amax(-1) if maximize else means.amin(-1)
+
+
+class _Improvement(InRound):
+    """What the three improvements share: a threshold and a round."""
+
+    def __init__(
+        self,
+        model: Model,
+        best_f: float | Tensor,
+        now: float | Tensor,
+        posterior_transform: PosteriorTransform | None = None,
+        maximize: bool = True,
+    ) -> None:
+        super().__init__(model, best_f, posterior_transform, maximize)
+        self.fix_round(now)
+
+
+class TimeVaryingEI(_Improvement, ExpectedImprovement):
+    """Expected improvement over ``best_f`` in round ``now``.
+
+    Args:
+        model: A single-outcome model over ``[configuration, round]``.
+        best_f: The threshold; ``best_mean`` gives the one this package uses.
+        now: The round to decide for.
+        posterior_transform: As for ``ExpectedImprovement``.
+        maximize: Whether larger rewards are better.
+
+    Raises:
+        InvalidArgumentError: If ``now`` is not a finite number.
+    """
+
+
+class TimeVaryingLogEI(_Improvement, LogExpectedImprovement):
+    """Logarithm of ``TimeVaryingEI``, with usable gradients where the improvement is tiny."""
+
+
+class TimeVaryingPI(_Improvement, ProbabilityOfImprovement):
+    """Probability of improvement over ``best_f`` in round ``now``; arguments as ``TimeVaryingEI``."""
+
+
+@acqf_input_constructor(TimeVaryingEI, TimeVaryingLogEI, TimeVaryingPI)
+def construct_inputs_time_varying_improvement(
+    model: Model,
+    training_data: SupervisedDataset,
+    now: float,
+    best_f: float | Tensor | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    maximize: bool = True,
+) -> dict[str, Any]:
+    """Return the keyword arguments; ``best_f`` defaults to ``best_mean`` over the data."""
+    if best_f is None:
+        best_f = best_mean(model, training_data.X[..., :-1], now, maximize)
+    return {
+        "model": model,
+        "best_f": best_f,
+        "now": now,
+        "posterior_transform": posterior_transform,
+        "maximize": maximize,
+    }

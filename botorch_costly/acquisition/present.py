@@ -1,0 +1,49 @@
+"""Acquisition functions over configurations alone, by fixing the round."""
+
+from typing import Any
+
+import torch
+from botorch.acquisition.analytic import AnalyticAcquisitionFunction
+from torch import Tensor
+
+from botorch_costly.errors import InvalidArgumentError, check
+
+
+def at_round(X: Tensor, now: Tensor) -> Tensor:
+    """Append the round to configurations.
+
+    Args:
+        X: Configurations, ``batch_shape x q x d``.
+        now: The round, a scalar tensor.
+
+    Returns:
+        ``batch_shape x q x (d + 1)``.
+    """
+    return torch.cat([X, now.to(X).expand(*X.shape[:-1], 1)], -1)
+
+
+def as_round(now: float | Tensor) -> Tensor:
+    """Return the round as a scalar tensor.
+
+    Raises:
+        InvalidArgumentError: If it is not one finite number.
+    """
+    tensor = torch.as_tensor(now, dtype=torch.float64)
+    one = tensor.numel() == 1 and bool(tensor.isfinite().all())
+    check(one, "now", "one finite round", now, InvalidArgumentError)
+    return tensor.reshape(())
+
+
+class InRound(AnalyticAcquisitionFunction):
+    """Turns an analytic acquisition function over ``[x, round]`` into one over ``x``, in one round.
+
+    Mix it in before BoTorch's class and call ``fix_round`` once: the posterior is then always asked
+    for in that round.
+    """
+
+    def fix_round(self, now: float | Tensor) -> None:
+        """Set the round to decide for; raise InvalidArgumentError unless it is a finite number."""
+        self.register_buffer("now", as_round(now))
+
+    def _mean_and_sigma(self, X: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        return super()._mean_and_sigma(at_round(X, self.now), *args, **kwargs)

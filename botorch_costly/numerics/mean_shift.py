@@ -1,0 +1,217 @@
+"""Modes of a cloud of points by mean shift with a flat kernel, every seed at once.
+
+A seed climbs the density of the cloud by moving to the mean of the points around it,
+
+    z <- sum_i w_i x_i / sum_i w_i    over the points with |x_i - z| <= bandwidth,
+
+until it moves by less than 1e-3 bandwidths. Where seeds end closer than a bandwidth to each other,
+the one that ended in the larger neighbourhood stands for all of them.
+
+Conventions: a point at exactly the bandwidth counts as inside; the size of a mode is counted in the
+neighbourhood of the last but one position, whose mean is the center (as in scikit-learn).
+
+Notation: ``n`` points, ``s`` seeds, ``m`` modes, ``d`` dimensions.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    InvalidShapeError,
+    check,
+    check_count,
+    check_positive,
+)
+
+# A seed has converged once it moves by less than this share of the bandwidth.
+_STOP = 1e-3
+
+
+class Modes(NamedTuple):
+    """Modes of each cloud, largest first; past ``number``, NaN centers of size 0 fill the batch."""
+
+    centers: Tensor  # shape: (*batch, m, d)
+    sizes: Tensor  # shape: (*batch, m): (weighted) number of points around the center
+    labels: Tensor  # shape: (*batch, n): the nearest center of each point
+    number: Tensor  # shape: (*batch,): how many modes each cloud has
+
+
+def mean_shift(
+    points: Tensor,  # shape: (*batch, n, d)
+    bandwidth: float,
+    seeds: Tensor | None = None,  # shape: (*batch, s, d) or (s, d)
+    max_iter: int = 300,
+    weights: Tensor | None = None,  # shape: (*batch, n) or (n,)
+) -> Modes:
+    r"""Find the modes of each cloud of a batch and the mode each point belongs to.
+
+    .. math:: z \leftarrow \sum_i w_i x_i \, [\|x_i - z\| \le h] \,/\, \sum_i w_i [\|x_i - z\| \le h]
+
+    Sorted by size, descending; equal sizes by the center's coordinates, descending, first
+    coordinate first, which is scikit-learn's order.
+
+    References:
+        - Fukunaga & Hostetler, *The estimation of the gradient of a density function* (1975).
+        - Cheng, *Mean shift, mode seeking, and clustering* (1995).
+        - Comaniciu & Meer, *Mean shift: a robust approach toward feature space analysis* (2002).
+
+    Args:
+        points: ``batch_shape x n x d`` clouds.
+        bandwidth: Radius of the flat kernel, in the unit of the points.
+        seeds: ``batch_shape x s x d`` positions to start from; by default the points.
+        max_iter: Most shifts of a seed after its first.
+        weights: ``batch_shape x n`` non-negative weights. A weight of 0 leaves a point out (it
+            starts no seed, but is labelled), which lets clouds of different sizes share a batch.
+
+    Returns:
+        The modes, with shapes as in :class:`Modes`.
+
+    Raises:
+        InvalidShapeError: If the shapes do not fit each other.
+        InvalidArgumentError: If a number is not finite, the bandwidth not positive, a weight
+            negative, or no point of a cloud lies within the bandwidth of any seed.
+
+    Example:
+        >>> cloud = torch.tensor([[0.0], [0.1], [0.2], [5.0]])
+        >>> modes = mean_shift(cloud, bandwidth=1.0)
+        >>> modes.centers.squeeze(-1), modes.labels
+        (tensor([0.1000, 5.0000]), tensor([0, 0, 0, 1]))
+    """
+    check_positive("bandwidth", bandwidth)
+    check_count("max_iter", max_iter)
+    _check_cloud(points, seeds, weights)
+    batch = points.shape[:-2]
+    if weights is not None:
+        weights = weights.expand(points.shape[:-1])
+    position = points if seeds is None else seeds.expand(*batch, *seeds.shape[-2:])
+    centers, sizes = _shift(points, weights, bandwidth, position, max_iter)
+    if seeds is None and weights is not None:
+        sizes = sizes * (weights > 0)
+    check(
+        bool((sizes > 0).any(-1).all()),
+        "seeds",
+        f"a point within bandwidth {bandwidth} of some seed in every cloud",
+        "seeds with empty neighbourhoods",
+    )
+    return _merge(points, bandwidth, centers, sizes)
+
+
+def _check_cloud(points: Tensor, seeds: Tensor | None, weights: Tensor | None) -> None:
+    shape = tuple(points.shape)
+    fits = points.dim() >= 2 and points.numel() > 0 and points.is_floating_point()
+    check(fits, "points", "a floating-point batch_shape x n x d tensor", shape, InvalidShapeError)
+    check(bool(points.isfinite().all()), "points", "finite numbers", "NaN or infinity")
+    if seeds is not None:
+        fits = seeds.dim() >= 2 and seeds.numel() > 0 and seeds.shape[-1] == shape[-1]
+        fits = fits and seeds.shape[:-2] in ((), points.shape[:-2]) and seeds.dtype == points.dtype
+        expected = f"s x {shape[-1]} seeds, one set or one per cloud, in {points.dtype}"
+        check(fits, "seeds", expected, tuple(seeds.shape), InvalidShapeError)
+        check(bool(seeds.isfinite().all()), "seeds", "finite numbers", "NaN or infinity")
+    if weights is not None:
+        fits = weights.shape in (points.shape[:-1], points.shape[-2:-1])
+        expected = f"{shape[-2]} weights, one set or one per cloud"
+        check(fits, "weights", expected, tuple(weights.shape), InvalidShapeError)
+        good = weights.isfinite() & (weights >= 0)
+        check(bool(good.all()), "weights", "finite numbers >= 0", "others", InvalidArgumentError)
+
+
+def _distances(
+    a: Tensor,  # shape: (*batch, p, d)
+    b: Tensor,  # shape: (*batch, q, d)
+) -> Tensor:  # shape: (*batch, p, q)
+    # The expansion |a|^2 + |b|^2 - 2ab would lose the digits that decide who is inside.
+    return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _shift(
+    points: Tensor,  # shape: (*batch, n, d)
+    weights: Tensor | None,  # shape: (*batch, n)
+    bandwidth: float,
+    position: Tensor,  # shape: (*batch, s, d)
+    max_iter: int,
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch, s, d), (*batch, s)
+    """Shift every seed until it rests; a seed whose neighbourhood is empty ends with size 0."""
+    sizes = position.new_zeros(position.shape[:-1])
+    moving = torch.ones_like(sizes, dtype=torch.bool)
+    for _ in range(max_iter + 1):
+        inside = (_distances(position, points) <= bandwidth).to(points)
+        if weights is not None:
+            inside = inside * weights[..., None, :].to(points)
+        mass = inside.sum(-1)
+        sizes = torch.where(moving, mass, sizes)
+        moving = moving & (mass > 0)
+        mean = inside @ points / mass[..., None]
+        step = torch.linalg.vector_norm(mean - position, dim=-1)
+        position = torch.where(moving[..., None], mean, position)
+        moving = moving & (step > _STOP * bandwidth)
+        if not moving.any():
+            break
+    return position, sizes
+
+
+def _merge(
+    points: Tensor,  # shape: (*batch, n, d)
+    bandwidth: float,
+    centers: Tensor,  # shape: (*batch, s, d)
+    sizes: Tensor,  # shape: (*batch, s)
+) -> Modes:
+    """Keep one center of those closer than a bandwidth: the largest."""
+    order = _by_size(centers, sizes)
+    centers, sizes = _take(centers, order), sizes.gather(-1, order)
+    kept = _first_of_each(_distances(centers, centers) <= bandwidth, sizes > 0)
+    number = kept.sum(-1)
+    # A stable sort moves the kept centers to the front and leaves them in order.
+    front = kept.int().argsort(dim=-1, descending=True, stable=True)[..., : int(number.max())]
+    centers, sizes, exists = _take(centers, front), sizes.gather(-1, front), kept.gather(-1, front)
+    distance = _distances(points, centers).masked_fill(~exists[..., None, :], torch.inf)
+    return Modes(
+        centers.masked_fill(~exists[..., None], torch.nan),
+        sizes.masked_fill(~exists, 0.0),
+        distance.argmin(-1),
+        number,
+    )
+
+
+def _take(
+    centers: Tensor,  # shape: (*batch, s, d)
+    order: Tensor,  # shape: (*batch, m)
+) -> Tensor:  # shape: (*batch, m, d)
+    return centers.gather(-2, order[..., None].expand(*order.shape, centers.shape[-1]))
+
+
+def _by_size(
+    centers: Tensor,  # shape: (*batch, s, d)
+    sizes: Tensor,  # shape: (*batch, s)
+) -> Tensor:  # shape: (*batch, s)
+    """Sort by (size, first coordinate, second coordinate, ...), descending."""
+    # Stable sorts from the least to the most significant key.
+    keys = [*reversed(centers.unbind(-1)), sizes]
+    order = keys[0].argsort(dim=-1, descending=True, stable=True)
+    for key in keys[1:]:
+        order = order.gather(
+            -1, key.gather(-1, order).argsort(dim=-1, descending=True, stable=True)
+        )
+    return order
+
+
+def _first_of_each(
+    near: Tensor,  # shape: (*batch, s, s), bool, symmetric
+    candidate: Tensor,  # shape: (*batch, s), bool
+) -> Tensor:  # shape: (*batch, s), bool
+    """Keep a center unless one kept before it is near.
+
+    That rule reads like a loop over the centers, but every center whose earlier neighbours have
+    all been decided can be decided at once, so that a few rounds settle all of them.
+    """
+    earlier = near.tril(-1)
+    kept = torch.zeros_like(candidate)
+    undecided = candidate
+    while undecided.any():
+        waits = (earlier & undecided[..., None, :]).any(-1)
+        first = undecided & ~waits
+        kept = kept | first
+        undecided = undecided & ~(near & first[..., None, :]).any(-1)
+    return kept

@@ -1,0 +1,39 @@
+"""Optimization of callables: minimize in a box, find local optima, keep the distinct ones."""
+
+from botorch_costly.numerics.mean_shift import Modes, mean_shift
+from botorch_costly.optim.grid import (
+    chain_local_maxima,
+    far_rival_on_grid,
+    grid_local_maxima,
+    lattice_neighbours,
+)
+from botorch_costly.optim.lbfgs import Minimum, from_callable, minimize_batch
+from botorch_costly.optim.local_optima import (
+    Ascent,
+    Rival,
+    ascend,
+    distinct,
+    far_rival,
+    local_optima,
+)
+from botorch_costly.optim.suppression import Optima, suppress
+
+__all__ = [
+    "Ascent",
+    "Minimum",
+    "Modes",
+    "Optima",
+    "Rival",
+    "ascend",
+    "chain_local_maxima",
+    "distinct",
+    "far_rival",
+    "far_rival_on_grid",
+    "from_callable",
+    "grid_local_maxima",
+    "lattice_neighbours",
+    "local_optima",
+    "mean_shift",
+    "minimize_batch",
+    "suppress",
+]

@@ -1,0 +1,202 @@
+"""Local maxima on a finite set of points: a chain, a lattice or any graph.
+
+A plateau is a connected set of points with the same value. It is a local maximum if no neighbour of
+any of its points is higher, and then counts once, through one representative.
+
+NaN compares with nothing: neither it nor, on a chain, its neighbours are local maxima.
+"""
+
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
+
+
+def chain_local_maxima(
+    values: Tensor,  # shape: (*batch, n)
+) -> Tensor:  # shape: (*batch, n), bool
+    """Mark the local maxima of functions on ordered points.
+
+    The ends count if their only neighbour is lower. Of a plateau higher than what surrounds it the
+    middle is marked, the lower one of two; so a constant function has one local maximum.
+
+    Args:
+        values: ``batch_shape x n``.
+
+    Returns:
+        ``batch_shape x n``, True at the local maxima.
+
+    Raises:
+        InvalidShapeError: If there is no point.
+
+    Example:
+        >>> chain_local_maxima(torch.tensor([3.0, 1.0, 2.0, 2.0, 2.0, 0.0])).int()
+        tensor([1, 0, 0, 1, 0, 0], dtype=torch.int32)
+    """
+    _check_values(values)
+    n = values.shape[-1]
+    left, right = values[..., :-1], values[..., 1:]
+    # Both sides of the chain fall off to nothing.
+    climbs = values.new_ones(values.shape, dtype=torch.bool)  # higher than the point before it
+    drops = torch.ones_like(climbs)  # higher than the point after it
+    torch.gt(right, left, out=climbs[..., 1:])
+    torch.gt(left, right, out=drops[..., :-1])
+    maxima = climbs & drops
+    level = left == right
+    if n == 1 or not level.any():
+        return maxima
+    # Runs of equal values begin and end in the same order, so the lists below match each other.
+    after, before = torch.zeros_like(climbs), torch.zeros_like(climbs)
+    after[..., :-1], before[..., 1:] = level, level
+    first = (after & ~before).flatten().nonzero().squeeze(-1)
+    last = (before & ~after).flatten().nonzero().squeeze(-1)
+    high = climbs.flatten()[first] & drops.flatten()[last]
+    maxima.view(-1)[((first + last) // 2)[high]] = True
+    return maxima
+
+
+def lattice_neighbours(
+    shape: tuple[int, ...], *, diagonals: bool = False
+) -> Tensor:  # shape: (n, k)
+    """List the neighbours of each point of a lattice whose points are numbered row by row.
+
+    Args:
+        shape: Number of points along each axis.
+        diagonals: Whether points that differ by one step along several axes are neighbours, too.
+
+    Returns:
+        ``n x k`` indices, -1 where the lattice ends; ``k`` is twice the number of axes, or
+        ``3 ** len(shape) - 1`` with diagonals.
+
+    Raises:
+        InvalidArgumentError: If an axis has no point.
+
+    Example:
+        >>> lattice_neighbours((3,))
+        tensor([[-1,  1],
+                [ 0,  2],
+                [ 1, -1]])
+    """
+    check(len(shape) > 0, "shape", "at least one axis", shape)
+    for length in shape:
+        check_count("shape", length, minimum=1)
+    moves = [move for move in product((-1, 0, 1), repeat=len(shape)) if any(move)]
+    if not diagonals:
+        moves = [move for move in moves if sum(map(abs, move)) == 1]
+    n = torch.Size(shape).numel()
+    points = torch.stack(torch.unravel_index(torch.arange(n), shape), -1)
+    targets = points[:, None] + torch.tensor(moves)  # (n, k, axes)
+    inside = ((targets >= 0) & (targets < torch.tensor(shape))).all(-1)
+    strides = torch.empty(shape, device="meta").stride()
+    return (targets * torch.tensor(strides)).sum(-1).masked_fill(~inside, -1)
+
+
+def grid_local_maxima(
+    values: Tensor,  # shape: (*batch, n)
+    neighbours: Tensor,  # shape: (n, k)
+) -> Tensor:  # shape: (*batch, n), bool
+    """Mark the local maxima of functions on the points of a graph.
+
+    Of a plateau higher than what surrounds it the point with the lowest index is marked.
+
+    Args:
+        values: ``batch_shape x n``.
+        neighbours: ``n x k`` indices, -1 where a point has fewer than ``k``; symmetric: a
+            neighbour's neighbours include the point.
+
+    Returns:
+        ``batch_shape x n``, True at the local maxima.
+
+    Raises:
+        InvalidShapeError: If there is no point or the list does not fit the values.
+        InvalidArgumentError: If an index is not that of a point.
+
+    Example:
+        >>> values = torch.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 2.0]])
+        >>> grid_local_maxima(values.flatten(), lattice_neighbours((2, 3))).view(2, 3).int()
+        tensor([[1, 0, 1],
+                [0, 0, 0]], dtype=torch.int32)
+    """
+    _check_values(values)
+    n = values.shape[-1]
+    fits = neighbours.dim() == 2 and neighbours.shape[0] == n
+    fits = fits and neighbours.dtype == torch.long
+    check(fits, "neighbours", f"{n} x k indices", tuple(neighbours.shape), InvalidShapeError)
+    inside = bool(((neighbours >= -1) & (neighbours < n)).all())
+    check(inside, "neighbours", f"indices in -1..{n - 1}", "others")
+    exists, index = neighbours >= 0, neighbours.clamp(min=0)
+    around = values[..., index]  # (*batch, n, k)
+    beaten = (exists & (around > values[..., None])).any(-1)
+    level = exists & (around == values[..., None])
+    maxima = ~beaten & ~values.isnan()
+    if not level.any():
+        return maxima
+    plateau = _plateaus(level, index)
+    beaten_somewhere = torch.zeros_like(plateau).scatter_reduce(
+        -1, plateau, beaten.long(), reduce="amax"
+    )
+    points = torch.arange(n, device=values.device)
+    return maxima & (plateau == points) & (beaten_somewhere == 0)
+
+
+def _plateaus(
+    level: Tensor,  # shape: (*batch, n, k), bool
+    index: Tensor,  # shape: (n, k)
+) -> Tensor:  # shape: (*batch, n): the lowest index of each point's plateau
+    label = torch.arange(level.shape[-2], device=level.device).expand(level.shape[:-1])
+    while True:
+        reached = label[..., index].where(level, label[..., None]).amin(-1).minimum(label)
+        # Following the labels themselves doubles the distance a label travels in a round.
+        reached = reached.gather(-1, reached)
+        if torch.equal(reached, label):
+            return label
+        label = reached
+
+
+def far_rival_on_grid(
+    values: Tensor,  # shape: (*batch, n)
+    incumbent: Tensor,  # shape: (*batch,)
+    points: Tensor,  # shape: (n, d)
+    bandwidth: float,
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch,), (*batch,)
+    """Find the best point farther from the incumbent than the bandwidth.
+
+    Args:
+        values: ``batch_shape x n``, not NaN.
+        incumbent: ``batch_shape`` indices.
+        points: ``n x d`` coordinates, in the unit of the bandwidth.
+        bandwidth: Least distance from the incumbent.
+
+    Returns:
+        The index of the rival, and whether there is one. Without one the index is the incumbent's.
+
+    Raises:
+        InvalidShapeError: If the shapes do not fit each other.
+        InvalidArgumentError: If the bandwidth is negative.
+
+    Example:
+        >>> values, points = torch.tensor([1.0, 5.0, 4.0, 0.0]), torch.linspace(0, 1, 4)[:, None]
+        >>> far_rival_on_grid(values, torch.tensor(1), points, bandwidth=0.5)
+        (tensor(3), tensor(True))
+    """
+    _check_values(values)
+    check_nonnegative("bandwidth", bandwidth)
+    shape = tuple(values.shape)
+    fits = points.dim() == 2 and points.shape[0] == shape[-1]
+    check(fits, "points", f"{shape[-1]} x d", tuple(points.shape), InvalidShapeError)
+    received = tuple(incumbent.shape)
+    check(received == shape[:-1], "incumbent", f"shape {shape[:-1]}", received, InvalidShapeError)
+    # Plain differences: the expansion of the square would lose the digits that decide a tie.
+    centers = points[incumbent].reshape(-1, points.shape[-1])
+    distance = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
+    near = (distance <= bandwidth).reshape(shape)
+    exists = ~near.all(-1)
+    index = values.masked_fill(near, -torch.inf).argmax(-1)
+    return torch.where(exists, index, incumbent), exists
+
+
+def _check_values(values: Tensor) -> None:
+    fits = values.dim() >= 1 and values.shape[-1] > 0
+    check(fits, "values", "batch_shape x n with n > 0", tuple(values.shape), InvalidShapeError)

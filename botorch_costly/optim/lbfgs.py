@@ -1,0 +1,394 @@
+"""Projected L-BFGS in a box, for a batch of problems that never wait for each other.
+
+Each iteration evaluates one trial point of every problem. A problem whose trial decreases its value
+enough moves there and starts a new search direction; another shortens its step and tries again at
+the next iteration. So the line search needs no loop of its own and no evaluation is wasted on
+problems that are done with theirs.
+
+The direction solves the quasi-Newton system in the free variables (Bertsekas 1982). The two-loop
+recursion for the pairs ``s_i, y_i`` is written as two triangular solves with ``R_ij = s_i'y_j``,
+``i <= j`` (Byrd, Nocedal & Schnabel 1994), which costs a handful of kernels whatever the history:
+
+    first loop     R a = S g             q = g - Y'a
+    second loop    R'c = D a - Y (γ q)   H g = γ q + S'c          D = diag(R)
+
+Notation: ``k`` problems still running, ``m`` pairs, oldest first, ``d`` variables. What is a number
+per problem is kept as ``(*batch, k, 1)``, so that everything broadcasts against ``(*batch, k, d)``.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    InvalidShapeError,
+    check,
+    check_count,
+    check_nonnegative,
+)
+
+ValueAndGradient = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+_ARMIJO = 1e-4  # share of the predicted decrease that a trial must deliver
+_SHRINK, _GROW = (0.1, 0.5), 4.0  # range of a backtracking factor; factor of a growing step
+_MOST_GROWTH = 1e8
+_MOST_REJECTIONS = 20  # trials in a row, after which rounding is what stops the search
+_CURVATURE = 1e-8  # a pair with relatively less curvature than this is not worth remembering
+_DOWNHILL = 1e-6  # least slope of a direction, relative to steepest descent
+_FIRST_MOVE = 0.1  # length of the first step, in widths of the box
+_NEAR = 1e-3  # a variable this near (in widths) to a bound it is pushed against joins it
+
+
+class Minimum(NamedTuple):
+    """Where each problem ended."""
+
+    point: Tensor  # shape: (*batch, n, d)
+    value: Tensor  # shape: (*batch, n)
+    gradient_norm: Tensor  # shape: (*batch, n): largest entry of the projected gradient
+    iterations: Tensor  # shape: (*batch, n): evaluations after the first
+    converged: Tensor  # shape: (*batch, n), bool: met a tolerance (a stall is not convergence)
+
+
+class _Box(NamedTuple):
+    lower: Tensor  # shape: (d,)
+    upper: Tensor  # shape: (d,)
+    near: Tensor  # shape: (d,): what counts as near to a bound
+
+
+class _Run(NamedTuple):
+    """The problems still in work; fields with shape (*batch, k, 1) unless noted."""
+
+    point: Tensor  # shape: (*batch, k, d)
+    value: Tensor
+    gradient: Tensor  # shape: (*batch, k, d)
+    direction: Tensor  # shape: (*batch, k, d): to the target of the full step, inside the box
+    slope: Tensor  # gradient' direction, negative
+    step: Tensor  # share of the direction tried next, in (0, 1]
+    scale: Tensor  # γ = s'y / y'y of the newest pair
+    growth: Tensor  # lengthens the direction while the curvature along it is negative
+    rejections: Tensor
+    iterations: Tensor
+    norm: Tensor
+    moving: Tensor  # bool
+    met: Tensor  # bool
+    pairs: Tensor  # shape: (*batch, k, 2, m, d): moves s and changes y; 0 where there is none yet
+
+
+class _Rule(NamedTuple):
+    gradient_tolerance: float
+    value_tolerance: float
+
+
+def from_callable(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
+    """Give a batched differentiable function its gradient, by autograd of the sum.
+
+    Args:
+        function: Maps ``batch_shape x n x d`` to ``batch_shape x n``, point by point.
+
+    Returns:
+        A callable that returns the values and gradients, detached. The gradient of a point on
+        which the value does not depend is 0.
+
+    Example:
+        >>> value, gradient = from_callable(lambda x: x.square().sum(-1))(torch.ones(2, 3))
+        >>> gradient
+        tensor([[2., 2., 2.],
+                [2., 2., 2.]])
+    """
+
+    def value_and_gradient(points: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.enable_grad():
+            points = points.detach().requires_grad_(True)
+            value = function(points)
+            if not value.requires_grad:
+                return value, torch.zeros_like(points)
+            # Each value depends on its own point alone, so the sum's gradient holds all of them.
+            (gradient,) = torch.autograd.grad(value.sum(), points, materialize_grads=True)
+        return value.detach(), gradient
+
+    return value_and_gradient
+
+
+def minimize_batch(
+    value_and_gradient: ValueAndGradient,
+    start: Tensor,  # shape: (*batch, n, d)
+    bounds: Tensor,  # shape: (2, d)
+    *,
+    max_iter: int = 100,
+    history: int = 8,
+    gradient_tolerance: float = 1e-6,
+    value_tolerance: float = 0.0,
+    check_every: int = 4,
+) -> Minimum:
+    """Minimize from every start at once, each problem at its own pace.
+
+    A problem is done when its projected gradient is small, when a step gains almost nothing, or
+    when it stalls. Trials with a value or gradient that is not finite are rejected. Finished
+    problems are frozen, and taken out of the batch once enough of them have finished.
+
+    References:
+        - Liu & Nocedal, *On the limited memory BFGS method* (1989).
+        - Byrd, Nocedal & Schnabel, *Representations of quasi-Newton matrices* (1994), section 2.
+        - Bertsekas, *Projected Newton methods for optimization problems with simple constraints*
+          (1982): the active set.
+
+    Args:
+        value_and_gradient: Maps ``batch_shape x k x d`` points to ``batch_shape x k`` values and
+            ``batch_shape x k x d`` gradients. The objective may differ between the entries of
+            ``batch_shape``, but not along ``k``, which shrinks as problems finish.
+        start: ``batch_shape x n x d`` starts; clamped into the box.
+        bounds: ``2 x d`` lower and upper bounds, infinite where there is none.
+        max_iter: Most evaluations of each problem after the first.
+        history: Number of curvature pairs.
+        gradient_tolerance: Bound on the largest entry of ``x - clamp(x - gradient)``.
+        value_tolerance: Bound on the decrease of an accepted step, relative to ``max(1, |value|)``;
+            0 turns this criterion off.
+        check_every: Iterations between two looks at how many problems are left; each look waits
+            for the device.
+
+    Returns:
+        The minimum of each problem, with the shapes in :class:`Minimum`. A start whose value is
+        not finite is returned as it is, not converged.
+
+    Raises:
+        InvalidShapeError: If shapes do not fit each other.
+        InvalidArgumentError: If an option is out of range or a lower bound above its upper one.
+
+    Example:
+        >>> bowl = from_callable(lambda x: (x - 2.0).square().sum(-1))
+        >>> box = torch.tensor([[-1.0, -1.0], [1.0, 3.0]])
+        >>> minimize_batch(bowl, torch.zeros(1, 2), box).point
+        tensor([[1., 2.]])
+    """
+    check_count("max_iter", max_iter)
+    check_count("history", history, minimum=1)
+    check_count("check_every", check_every, minimum=1)
+    check_nonnegative("gradient_tolerance", gradient_tolerance)
+    check_nonnegative("value_tolerance", value_tolerance)
+    box = _check_box(start, bounds)
+    rule = _Rule(gradient_tolerance, value_tolerance)
+
+    start = start.detach().clamp(box.lower, box.upper)
+    run = _begin(start, *_evaluate(value_and_gradient, start), box, history, rule)
+    place = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
+    result = _report(run)
+    for iteration in range(max_iter):
+        if iteration % check_every == 0:
+            left = int(run.moving.squeeze(-1).sum(-1).max())  # waits for the device
+            if left == 0:
+                break
+            if left <= 0.75 * place.shape[-1]:
+                result = _write(result, run, place)
+                run, place = _compact(run, place, left)
+        trial = run.point + run.step * run.direction
+        trial = trial.clamp(box.lower, box.upper)  # rounding may have left the box
+        run = _advance(run, trial, *_evaluate(value_and_gradient, trial), box, rule)
+    return _write(result, run, place)
+
+
+def _check_box(start: Tensor, bounds: Tensor) -> _Box:
+    fits = start.dim() >= 2 and start.numel() > 0 and start.is_floating_point()
+    expected = "a floating-point batch_shape x n x d tensor"
+    check(fits, "start", expected, tuple(start.shape), InvalidShapeError)
+    shape = (2, start.shape[-1])
+    check(bounds.shape == shape, "bounds", f"shape {shape}", tuple(bounds.shape), InvalidShapeError)
+    lower, upper = bounds.to(start)
+    ordered = bool((lower <= upper).all())
+    check(ordered, "bounds", "lower <= upper", bounds.tolist(), InvalidArgumentError)
+    width = upper - lower
+    return _Box(lower, upper, _NEAR * torch.where(width.isfinite(), width, 1.0))
+
+
+def _evaluate(
+    value_and_gradient: ValueAndGradient,
+    points: Tensor,  # shape: (*batch, k, d)
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, 1), (*batch, k, d)
+    value, gradient = value_and_gradient(points)
+    fits = value.shape == points.shape[:-1] and gradient.shape == points.shape
+    received = (tuple(value.shape), tuple(gradient.shape))
+    expected = f"values and gradients of shapes {(tuple(points.shape[:-1]), tuple(points.shape))}"
+    check(fits, "value_and_gradient", expected, received, InvalidShapeError)
+    return value[..., None], gradient
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum(-1, keepdim=True)
+
+
+def _finite(value: Tensor, gradient: Tensor) -> Tensor:
+    # One sum stands for all numbers: it is NaN or infinite if any of them is.
+    return (value + gradient.sum(-1, keepdim=True)).abs() < torch.inf
+
+
+def _begin(
+    point: Tensor,  # shape: (*batch, n, d)
+    value: Tensor,  # shape: (*batch, n, 1)
+    gradient: Tensor,  # shape: (*batch, n, d)
+    box: _Box,
+    history: int,
+    rule: _Rule,
+) -> _Run:
+    length = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
+    widest = box.near.amax() / _NEAR
+    scale = _FIRST_MOVE * widest / length.clamp(min=torch.finfo(point.dtype).tiny)
+    pairs = point.new_zeros(*point.shape[:-1], 2, history, point.shape[-1])
+    one, zero = torch.ones_like(value), torch.zeros_like(value)
+    direction, slope, norm = _direction(point, gradient, scale, one, pairs, box)
+    finite = _finite(value, gradient)
+    met = finite & (norm <= rule.gradient_tolerance)
+    return _Run(
+        point, value, gradient, direction, slope, one, scale, one, zero, zero, norm,
+        finite & ~met, met, pairs,
+    )  # fmt: skip
+
+
+def _advance(
+    run: _Run,
+    trial: Tensor,  # shape: (*batch, k, d)
+    value: Tensor,  # shape: (*batch, k, 1)
+    gradient: Tensor,  # shape: (*batch, k, d)
+    box: _Box,
+    rule: _Rule,
+) -> _Run:
+    """Judge the trial of every problem: move and turn, or shorten the step.
+
+    Nothing that the direction depends on changes where the trial is rejected, so that computing
+    it anew for all problems gives those the direction they had.
+    """
+    predicted = run.step * run.slope
+    rise = value - run.value
+    # Near the minimum the decrease drowns in the rounding of the value, which the slack forgives.
+    slack = run.value.abs() * (4 * torch.finfo(value.dtype).eps)
+    enough = rise <= torch.add(slack, predicted, alpha=_ARMIJO)
+    accepted = run.moving & enough & _finite(value, gradient)
+
+    pair = torch.stack([trial - run.point, gradient - run.gradient], -2)
+    sy, yy = (pair * pair[..., 1:, :]).sum(-1).split(1, -1)
+    curved = accepted & (sy > -_CURVATURE * predicted)
+    pairs = torch.cat([run.pairs[..., 1:, :], pair[..., None, :]], -2)
+    pairs = torch.where(curved[..., None, None], pairs, run.pairs)
+    scale = torch.where(curved, sy / yy, run.scale)
+    growth = torch.where(accepted, (run.growth * _GROW).clamp(max=_MOST_GROWTH), run.growth)
+    growth = growth.masked_fill(curved, 1.0)
+
+    point = torch.where(accepted, trial, run.point)
+    slope_of = torch.where(accepted, gradient, run.gradient)
+    direction, slope, norm = _direction(point, slope_of, scale, growth, pairs, box)
+    met = norm <= rule.gradient_tolerance
+    if rule.value_tolerance > 0:
+        least = rule.value_tolerance * run.value.abs().clamp(min=1.0)
+        met = met | (accepted & (-rise < least))
+    rejections = (run.rejections + 1).masked_fill(accepted, 0.0)
+    return _Run(
+        point=point,
+        value=torch.where(accepted, value, run.value),
+        gradient=slope_of,
+        direction=direction,
+        slope=slope,
+        step=_shorter(run.step, predicted, rise).masked_fill(accepted, 1.0),
+        scale=scale,
+        growth=growth,
+        rejections=rejections,
+        iterations=run.iterations + run.moving,
+        norm=norm,
+        moving=run.moving & ~met & (rejections < _MOST_REJECTIONS),
+        met=torch.where(run.moving, met, run.met),
+        pairs=pairs,
+    )
+
+
+def _shorter(step: Tensor, predicted: Tensor, rise: Tensor) -> Tensor:
+    """Minimize the parabola through slope and rejected value, within safe limits."""
+    share = predicted / (predicted - rise)  # twice the minimizer, as a share of the step
+    return step * (0.5 * share.nan_to_num(0.0)).clamp(*_SHRINK)
+
+
+def _direction(
+    point: Tensor,  # shape: (*batch, k, d)
+    gradient: Tensor,  # shape: (*batch, k, d)
+    scale: Tensor,  # shape: (*batch, k, 1)
+    growth: Tensor,  # shape: (*batch, k, 1)
+    pairs: Tensor,  # shape: (*batch, k, 2, m, d)
+    box: _Box,
+) -> tuple[Tensor, Tensor, Tensor]:  # shapes: (*batch, k, d), (*batch, k, 1), (*batch, k, 1)
+    """Step to the target of the quasi-Newton model in the box, its slope, and the norm.
+
+    Variables that the gradient pushes against a near bound go to that bound and out of the model.
+    The reach within which this holds shrinks with the norm of the projected gradient, as in
+    Bertsekas' method, so that it cannot hold a variable at a bound where it does not belong.
+    """
+    projected = point - (point - gradient).clamp(box.lower, box.upper)
+    norm = torch.linalg.vector_norm(projected, torch.inf, -1, keepdim=True)
+
+    bound = torch.where(gradient > 0, box.lower, box.upper)
+    free = (point - bound).abs() > torch.minimum(norm, box.near)
+    mask = free.to(point)
+    newton = _two_loops(pairs * mask[..., None, None, :], gradient * mask, scale)
+    target = torch.where(free, point - growth * newton, bound)
+    direction = target.clamp(box.lower, box.upper) - point
+
+    # Cutting the quasi-Newton step at the box can turn it uphill; the projected gradient step
+    # always leads down.
+    gradient_step = (point - scale * gradient).clamp(box.lower, box.upper) - point
+    slope, surely = _dot(gradient, direction), _dot(gradient, gradient_step)
+    downhill = slope < _DOWNHILL * surely
+    direction = torch.where(downhill, direction, gradient_step)
+    return direction, torch.where(downhill, slope, surely), norm
+
+
+def _two_loops(
+    pairs: Tensor,  # shape: (*batch, k, 2, m, d)
+    gradient: Tensor,  # shape: (*batch, k, d)
+    scale: Tensor,  # shape: (*batch, k, 1)
+) -> Tensor:  # shape: (*batch, k, d)
+    """Apply the inverse Hessian of the pairs to the gradient (Byrd et al. 1994)."""
+    s, y = pairs.unbind(-3)
+    products = s @ y.mT
+    curvature = products.diagonal(dim1=-2, dim2=-1)  # s_i'y_i
+    # A pair can lose its curvature with the variables that left the model: it sits out, which
+    # in the triangular systems is a row and column of the identity.
+    valid = (curvature > _CURVATURE * scale * (y * y).sum(-1)).to(s)
+    rows = valid[..., None]
+    r = torch.addcmul(torch.diag_embed(1 - valid), products, rows * rows.mT)
+    g = gradient[..., None]
+    a = torch.linalg.solve_triangular(r, (s @ g) * rows, upper=True)  # first loop
+    q = scale[..., None] * (g - y.mT @ a)
+    right = (curvature[..., None] * a - y @ q) * rows
+    c = torch.linalg.solve_triangular(r.mT, right, upper=False)  # second loop
+    return (q + s.mT @ c).squeeze(-1)
+
+
+def _report(run: _Run) -> Minimum:
+    def flat(number: Tensor) -> Tensor:
+        return number.squeeze(-1)
+
+    iterations = flat(run.iterations).long()
+    return Minimum(run.point, flat(run.value), flat(run.norm), iterations, flat(run.met))
+
+
+def _spread(place: Tensor, like: Tensor) -> Tensor:
+    # (*batch, k) -> (*batch, k, ...) with the trailing dimensions of `like`
+    extra = like.shape[place.dim() :]
+    return place.reshape(*place.shape, *(1 for _ in extra)).expand(*place.shape, *extra)
+
+
+def _write(result: Minimum, run: _Run, place: Tensor) -> Minimum:
+    """Put what the running problems reached into the places they came from."""
+    dim = place.dim() - 1
+    return Minimum(
+        *(
+            old.scatter(dim, _spread(place, new), new)
+            for old, new in zip(result, _report(run), strict=True)
+        )
+    )
+
+
+def _compact(run: _Run, place: Tensor, left: int) -> tuple[_Run, Tensor]:
+    """Keep ``left`` problems of each batch entry, those that still move first."""
+    order = run.moving.squeeze(-1).int().argsort(dim=-1, descending=True, stable=True)[..., :left]
+    dim = place.dim() - 1
+    kept = _Run(*(field.gather(dim, _spread(order, field)) for field in run))
+    return kept, place.gather(dim, order)

@@ -1,0 +1,26 @@
+"""Whether to pay for a look: query rules."""
+
+from botorch_costly.query.bernoulli import AlwaysQuery, BernoulliQuery
+from botorch_costly.query.confidence import (
+    ConfidenceBoundQuery,
+    ConfidenceQuery,
+    confidence,
+    kappa_of_bounds,
+)
+from botorch_costly.query.mixed import MixedQuery
+from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdict
+
+__all__ = [
+    "AlwaysQuery",
+    "BernoulliQuery",
+    "Cause",
+    "ConfidenceBoundQuery",
+    "ConfidenceQuery",
+    "Contest",
+    "MixedQuery",
+    "Progress",
+    "QueryRule",
+    "Verdict",
+    "confidence",
+    "kappa_of_bounds",
+]

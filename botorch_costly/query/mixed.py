@@ -1,0 +1,77 @@
+"""A lower quota by coin, the rest by confidence: the mixed strategy of CE-GP-UCB."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from botorch_costly.errors import InvalidBudgetError, check, check_count
+from botorch_costly.query.confidence import ConfidenceQuery
+from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdict, choose, toss
+
+
+@dataclass(frozen=True)
+class MixedQuery(QueryRule):
+    """Look by coin at rate ``B1 / T``; otherwise by another rule, thinned to rate ``(B2 - B1) / T``.
+
+    The quotas then hold in expectation, as in the paper. With ``hard=True`` they hold in every run:
+    the other rule is not thinned, looks end once ``B2`` are spent, and the last rounds are all looked
+    at when fewer than ``B1`` would otherwise come together.
+
+    References:
+        J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
+        optimization. 2021, Algorithm 1 (version 2).
+
+    Args:
+        lower: ``B1``, the least number of looks.
+        upper: ``B2``, the greatest.
+        horizon: Rounds ``T``.
+        rule: What spends the difference.
+        hard: Whether the quotas bind every run or only their expectation.
+
+    Raises:
+        InvalidBudgetError: If not ``0 <= lower <= upper <= horizon``.
+    """
+
+    lower: int
+    upper: int
+    horizon: int
+    rule: QueryRule = field(default_factory=ConfidenceQuery)
+    hard: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper", "horizon"):
+            check_count(name, getattr(self, name))
+        ordered = 0 <= self.lower <= self.upper <= self.horizon and self.horizon > 0
+        quotas = (self.lower, self.upper, self.horizon)
+        expected = "0 <= lower <= upper <= horizon"
+        check(ordered, "lower, upper, horizon", expected, quotas, InvalidBudgetError)
+
+    @property
+    def needs_rivals(self) -> bool:  # type: ignore[override]
+        """As the rule inside."""
+        return self.rule.needs_rivals
+
+    def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
+        """Decide for a contest of any batch shape."""
+        inner = self.rule(contest, progress, generator)
+        coin = toss(contest, self.lower / self.horizon, generator)
+        thinning = toss(contest, (self.upper - self.lower) / self.horizon, generator)
+        by_rule = inner.look if self.hard else inner.look & thinning
+        skipped = choose(inner.look, Cause.NO_CHANCE, inner.cause)
+        cause = choose(coin, Cause.CHANCE, choose(by_rule, inner.cause, skipped))
+        look = coin | by_rule
+        if self.hard:
+            look, cause = self._bind(look, cause, progress)
+        return Verdict(look, inner.confidence, cause)
+
+    def _bind(
+        self, look: torch.Tensor, cause: torch.Tensor, progress: Progress
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Make the quotas hold in this run."""
+        looks = torch.as_tensor(progress.looks, device=look.device).expand(look.shape)
+        rounds_left = self.horizon - progress.round + 1
+        due = self.lower - looks >= rounds_left
+        spent = looks >= self.upper
+        cause = choose(due & ~look, Cause.DUE, cause)
+        cause = choose(spent & look, Cause.SPENT, cause)
+        return (look | due) & ~spent, cause

@@ -1,0 +1,95 @@
+"""What every query rule reads and returns.
+
+A rule decides *whether* a look is worth its price. It knows no model and no domain: it reads a belief
+about the incumbent and its rivals, how far the run has come, and an explicit generator, and is a pure
+function of the three. Any rule therefore works with any model, one run or a batch of trials.
+"""
+
+from abc import ABC, abstractmethod
+from enum import IntEnum
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Contest(NamedTuple):
+    """The belief about the incumbent, the configuration about to be played, and its rivals.
+
+    Rivals are the other local optima of the acquisition function (or the other arms).
+    """
+
+    mean: Tensor  # of the incumbent, shape: (*batch,)
+    variance: Tensor  # of the incumbent, shape: (*batch,)
+    rival_mean: Tensor  # shape: (*batch, m)
+    rival_variance: Tensor  # shape: (*batch, m)
+    rival_covariance: Tensor | None  # with the incumbent, shape: (*batch, m)
+    present: Tensor  # which rivals there are, bool, shape: (*batch, m)
+    beta: Tensor  # of this round's confidence bounds, shape: (*batch,)
+
+
+class Progress(NamedTuple):
+    """How far a run has come."""
+
+    round: int  # the present round, from 1
+    looks: Tensor | int = 0  # looks paid for so far, shape: (*batch,)
+
+
+class Cause(IntEnum):
+    """Why a rule decided as it did."""
+
+    ALWAYS = 0
+    CHANCE = 1  # a coin said look
+    NO_CHANCE = 2  # a coin said skip
+    UNSURE = 3  # some rival may well be better
+    SURE = 4  # no rival is likely to be better
+    SPENT = 5  # the quota is used up
+    DUE = 6  # the rounds left are needed for the lower quota
+
+
+class Verdict(NamedTuple):
+    """Whether to look, and why."""
+
+    look: Tensor  # bool, shape: (*batch,)
+    confidence: Tensor  # least P(incumbent beats rival); 1 without rivals; nan where not asked
+    cause: Tensor  # Cause, shape: (*batch,)
+
+
+class QueryRule(ABC):
+    """Whether to pay for a look.
+
+    Subclasses say with ``needs_rivals`` whether the contest has to name rivals: finding them costs a
+    multistart optimization in continuous domains.
+    """
+
+    needs_rivals: bool = False
+
+    @abstractmethod
+    def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
+        """Decide for a contest of any batch shape."""
+
+    def explain(self, verdict: Verdict) -> str:
+        """Say in words why a verdict without a batch fell as it did."""
+        cause = Cause(int(verdict.cause))
+        words = {
+            Cause.ALWAYS: "every round is looked at",
+            Cause.CHANCE: "drawn for a look",
+            Cause.NO_CHANCE: "not drawn for a look",
+            Cause.UNSURE: f"a rival may be better (confidence {float(verdict.confidence):.2f})",
+            Cause.SURE: f"no rival is likely to be better (confidence {float(verdict.confidence):.2f})",
+            Cause.SPENT: "the quota of looks is spent",
+            Cause.DUE: "the lower quota needs every round left",
+        }
+        return words[cause]
+
+
+def toss(contest: Contest, probability: float, generator: torch.Generator) -> Tensor:
+    """Return one coin for each trial, true with ``probability``."""
+    shape, device = contest.mean.shape, contest.mean.device
+    return torch.rand(shape, generator=generator, device=device, dtype=torch.float64) < probability
+
+
+def choose(look: Tensor, if_look: Tensor | Cause, if_skip: Tensor | Cause) -> Tensor:
+    """Return the cause for each trial, by whether it looks."""
+    yes, no = (torch.as_tensor(int(c) if isinstance(c, Cause) else c) for c in (if_look, if_skip))
+    return torch.where(look, yes.to(look.device), no.to(look.device))

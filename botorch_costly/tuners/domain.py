@@ -1,0 +1,170 @@
+"""Where a tuner may go: the incumbent and its rivals, on a cube or among finitely many points."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from torch import Tensor
+
+from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
+from botorch_costly.optim.local_optima import ascend, distinct, far_rival
+from botorch_costly.space import SearchSpace
+
+# Beyond this many configurations a lattice is searched as if it were continuous.
+LARGEST_LATTICE = 2000
+
+
+class Domain(Protocol):
+    """Finds what an acquisition function would play, and what else it might have."""
+
+    def contenders(
+        self,
+        acquisition: AcquisitionFunction,
+        rivals: bool,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``.
+
+        Args:
+            acquisition: Over configurations, ``b x 1 x d -> b``.
+            rivals: Whether anybody asks for rivals; without, ``m`` may be zero.
+            generator: Source of random starts.
+        """
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what the next call depends on."""
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Continue from ``state_dict``."""
+
+
+class CubeDomain:
+    """The unit cube: local optima by multistart, merged by mean shift, then rounded to the space.
+
+    Args:
+        dim: Columns of the encoding.
+        round_points: Nearest representable encodings, ``(*batch, d) -> (*batch, d)``.
+        num_restarts: Random starts of each search; the last optima are started from as well.
+        bandwidth: Optima closer than this, in the unit cube, are one.
+        tkwargs: Dtype and device.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        round_points: Callable[[Tensor], Tensor],
+        num_restarts: int,
+        bandwidth: float,
+        tkwargs: dict,
+    ) -> None:
+        self._round, self._num_restarts, self._bandwidth = round_points, num_restarts, bandwidth
+        self._bounds = torch.stack([torch.zeros(dim, **tkwargs), torch.ones(dim, **tkwargs)])
+        self._warm_starts = torch.zeros(0, dim, **tkwargs)
+
+    def contenders(
+        self, acquisition: AcquisitionFunction, rivals: bool, generator: torch.Generator
+    ) -> Tensor:
+        """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``."""
+        ascent = ascend(
+            acquisition,
+            self._bounds,
+            self._num_restarts,
+            warm_starts=self._warm_starts,
+            generator=generator,
+        )
+        optima = distinct(ascent, self._bounds, self._bandwidth)
+        self._warm_starts = optima.points
+        points = self._round(optima.points)
+        apart = (points != points[:1]).any(-1)
+        points = torch.cat([points[:1], points[apart]])
+        if rivals and len(points) == 1:
+            # A literal rule never looks again when the incumbent stands alone.
+            seen = torch.cat([ascent.starts, ascent.points])
+            far = far_rival(
+                acquisition, optima, self._bounds, self._bandwidth, seen, generator=generator
+            )
+            if far is not None:
+                points = torch.cat([points, self._round(far.point.unsqueeze(0))])
+        return points
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the warm starts."""
+        return {"warm_starts": self._warm_starts}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Continue from ``state_dict``."""
+        self._warm_starts = state["warm_starts"].to(self._bounds)
+
+
+class FiniteDomain:
+    """Finitely many configurations, all evaluated.
+
+    Args:
+        points: Their encodings, ``(n, d)``.
+        neighbours: Row numbers of each point's neighbours, ``(n, k)`` padded with -1; ``None`` for
+            arms, which have none, so that all other arms are rivals.
+        bandwidth: The rival of a lone optimum is farther than this.
+    """
+
+    def __init__(self, points: Tensor, neighbours: Tensor | None, bandwidth: float) -> None:
+        self._points, self._neighbours, self._bandwidth = points, neighbours, bandwidth
+
+    def contenders(
+        self, acquisition: AcquisitionFunction, rivals: bool, generator: torch.Generator
+    ) -> Tensor:
+        """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``."""
+        with torch.no_grad():
+            values = acquisition(self._points.unsqueeze(-2))
+        # Ties, as before the first look, are broken at random: not always by the first arm.
+        best = (values == values.max()).nonzero().squeeze(-1)
+        pick = torch.randint(len(best), (1,), generator=generator, device=values.device)
+        incumbent = best[pick]
+        others = self._rivals(values, incumbent) if rivals else incumbent[:0]
+        return self._points[torch.cat([incumbent, others])]
+
+    def _rivals(self, values: Tensor, incumbent: Tensor) -> Tensor:
+        everyone = torch.arange(len(values), device=values.device)
+        if self._neighbours is None:
+            return everyone[everyone != incumbent]
+        maxima = grid_local_maxima(values, self._neighbours) & (everyone != incumbent)
+        if not bool(maxima.any()):
+            far, exists = far_rival_on_grid(values, incumbent[0], self._points, self._bandwidth)
+            return far.reshape(1) if bool(exists) else incumbent[:0]
+        return everyone[maxima]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return nothing: every call looks at every point."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Continue from ``state_dict``."""
+
+
+def domain_of(space: SearchSpace, num_restarts: int, bandwidth: float, tkwargs: dict) -> Domain:
+    """Return the domain of a space: arms, a lattice small enough to list, or the unit cube."""
+    if space.is_finite and (space.size or 0) <= LARGEST_LATTICE:
+        points = torch.stack([space.encode(c) for c in space.configurations()]).to(**tkwargs)
+        neighbours = None if space.is_arms else _lattice(points)
+        return FiniteDomain(points, neighbours, bandwidth)
+    return CubeDomain(space.dim, space.round, num_restarts, bandwidth, tkwargs)
+
+
+def _lattice(points: Tensor) -> Tensor:
+    """Return the neighbours of each point: no other point lies in the box between the two.
+
+    On a lattice of integers that is one step in one parameter; between options of a choice, where no
+    encoding lies between two others, any change of one choice.
+    """
+    n = len(points)
+    low = torch.minimum(points.unsqueeze(1), points.unsqueeze(0))
+    high = torch.maximum(points.unsqueeze(1), points.unsqueeze(0))
+    linked = torch.zeros(n, n, dtype=torch.bool, device=points.device)
+    for i in range(n):  # once per tuner, to hold n^2 boxes rather than n^3
+        inside = (points >= low[i].unsqueeze(1)) & (points <= high[i].unsqueeze(1))
+        linked[i] = inside.all(-1).sum(-1) == 2  # the two themselves
+    linked.fill_diagonal_(False)
+    width = int(linked.sum(-1).max())
+    order = torch.arange(n, device=points.device).expand(n, n).masked_fill(~linked, n)
+    listed = order.sort(-1).values[:, :width]
+    return listed.masked_fill(listed == n, -1)

@@ -1,0 +1,157 @@
+"""The belief inside a tuner: rewards scaled to the prior, hyperparameters refitted on a schedule."""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from botorch import fit_gpytorch_mll
+from botorch.exceptions.errors import ModelFittingError
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+
+from botorch_costly.errors import (
+    check,
+    check_count,
+    check_positive,
+    check_rate,
+)
+from botorch_costly.models import StreamingGP, TimeVaryingGP
+from botorch_costly.models.time_varying import default_space_kernel
+from botorch_costly.numerics.drift import retention_float
+from botorch_costly.numerics.stationary import Stationary, check_family
+from botorch_costly.tuners.rewards import RewardScale
+
+_logger = logging.getLogger(__name__)
+_MATERN_NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What a tuner believes before its first look, in units of the scaled reward (variance 1).
+
+    Args:
+        kernel: ``"matern12"``, ``"matern32"``, ``"matern52"``, ``"rbf"`` or ``"arms"``.
+        lengthscale: In the unit cube.
+        noise: Noise variance, positive.
+        forgetting: Rate in [0, 1] per round.
+    """
+
+    kernel: str
+    lengthscale: float
+    noise: float
+    forgetting: float
+
+    def __post_init__(self) -> None:
+        check_family(self.kernel)
+        check_positive("lengthscale", self.lengthscale)
+        check_positive("noise", self.noise)
+        check_rate("forgetting", self.forgetting)
+
+
+@dataclass(frozen=True)
+class Refits:
+    """When hyperparameters are refitted, and for how long.
+
+    Args:
+        every: Refit after so many looks; ``None`` keeps the prior's.
+        seconds: Time cap of one refit.
+        forgetting: Whether the forgetting rate is learnt too.
+    """
+
+    every: int | None = None
+    seconds: float = 2.0
+    forgetting: bool = False
+
+    def __post_init__(self) -> None:
+        if self.every is not None:
+            check_count("refit_every", self.every, minimum=1)
+        check_positive("refit_seconds", self.seconds)
+
+
+class Learner:
+    """A ``StreamingGP`` that keeps its rewards in the units of its prior and may be refitted."""
+
+    def __init__(
+        self, prior: Prior, refits: Refits, scale: RewardScale, tkwargs: dict[str, Any]
+    ) -> None:
+        fits = prior.kernel in _MATERN_NU or refits.every is None
+        expected = f"None, or a kernel that can be refitted ({sorted(_MATERN_NU)})"
+        check(fits, "refit_every", expected, (refits.every, prior.kernel))
+        self.refits, self.scale = refits, scale
+        lengthscale = torch.tensor([prior.lengthscale], **tkwargs)
+        kernel = Stationary(prior.kernel, lengthscale, torch.ones((), **tkwargs))
+        self.model = StreamingGP(kernel, prior.forgetting, prior.noise)
+        self.model.rescale(*scale.fit([]))
+        self._looks = 0
+
+    def observe(self, x: Tensor, now: float, reward: float) -> None:
+        """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``."""
+        self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)
+        self._looks += 1
+        self.model.rescale(*self._scale())
+        if self.refits.every is not None and self._looks % self.refits.every == 0:
+            self._refit()
+
+    def _scale(self) -> tuple[float, float]:
+        # Weighted as the model weighs them: a scale from rewards it has forgotten is not its scale.
+        times = self.model.inputs[:, -1]
+        ages = (times.max() - times).tolist()
+        weights = [retention_float(self.model.forgetting, age) ** 2 for age in ages]
+        if (
+            sum(w > 1e-3 for w in weights) < 2
+        ):  # full forgetting: any scale beats that of one reward
+            weights = [1.0] * len(ages)
+        return self.scale.fit(self.model.rewards.tolist(), weights)
+
+    def _refit(self) -> None:
+        model = self._model_to_fit()
+        objective = ExactMarginalLogLikelihood(model.likelihood, model)
+        limits = {"timeout_sec": self.refits.seconds, "options": {"maxiter": 100}}
+        try:
+            # One attempt, from the present values: retries would draw from the global generator.
+            fit_gpytorch_mll(objective, optimizer_kwargs=limits, max_attempts=1)
+        except ModelFittingError as error:
+            _logger.warning("A refit failed and the hyperparameters stay as they were: %s", error)
+            return
+        fitted = StreamingGP.from_model(model.eval(), maximum_rows=self.model.maximum_rows)
+        self.model = self.model.with_hyperparameters_of(fitted)
+
+    def _model_to_fit(self) -> TimeVaryingGP:
+        """Return the BoTorch model of the rows at hand, at the present hyperparameters."""
+        streaming = self.model
+        scaled = (streaming.rewards - streaming.center) / streaming.scale
+        dim = streaming.inputs.shape[-1] - 1
+        space = _space_kernel(streaming.kernel, dim)
+        model = TimeVaryingGP(
+            streaming.inputs,
+            scaled.unsqueeze(-1),
+            forgetting=None if self.refits.forgetting else streaming.forgetting,
+            space_kernel=space,
+            likelihood=GaussianLikelihood(),
+            outcome_transform=None,
+        ).to(streaming.inputs)
+        model.time_kernel.forgetting = streaming.forgetting
+        model.likelihood.noise = scaled.new_tensor(streaming.noise)
+        space.outputscale = streaming.kernel.outputscale
+        space.base_kernel.lengthscale = streaming.kernel.lengthscale.expand(dim)
+        return model
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values."""
+        return {"model": self.model.get_extra_state(), "looks": self._looks}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self.model.set_extra_state(state["model"])
+        self._looks = state["looks"]
+
+
+def _space_kernel(kernel: Stationary, dim: int) -> ScaleKernel:
+    """Return the default kernel over configurations, with the family's smoothness."""
+    space = default_space_kernel(dim, torch.Size())
+    matern: MaternKernel = space.base_kernel
+    matern.nu = _MATERN_NU[kernel.family]
+    return space

@@ -1,0 +1,411 @@
+"""Tuning inside one training run: ask for a configuration, tell its reward if it was worth the look."""
+
+import json
+import logging
+import math
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from torch import Tensor
+
+from botorch_costly.acquisition import (
+    BetaSchedule,
+    ConstantBeta,
+    TimeVaryingLogEI,
+    TimeVaryingPI,
+    TimeVaryingUCB,
+    at_round,
+    best_mean,
+)
+from botorch_costly.errors import (
+    AlreadyToldError,
+    HorizonExceededError,
+    InvalidArgumentError,
+    InvalidBudgetError,
+    StateMismatchError,
+    UnknownDecisionError,
+    check,
+    check_count,
+    check_nonnegative,
+    check_positive,
+)
+from botorch_costly.query import ConfidenceQuery, Contest, Progress, QueryRule
+from botorch_costly.records import Decision, Observation, Plain
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.checkpoint import check_header, header
+from botorch_costly.tuners.domain import LARGEST_LATTICE, domain_of
+from botorch_costly.tuners.learner import Learner, Prior, Refits
+from botorch_costly.tuners.rewards import RewardScale
+from botorch_costly.tuners.schedule import Schedule
+
+_logger = logging.getLogger(__name__)
+Acquisition = Literal["ucb", "ei", "pi"]
+
+
+class OnlineTuner:
+    r"""CE-GP-UCB: tune hyperparameters while one network trains, and look only when it is worth it.
+
+    Each round ``ask`` proposes a configuration, the maximizer of an acquisition function on a
+    time-varying GP, and says whether validation is worth its price; ``tell`` hands in the reward if it
+    was measured. A decision that is never told is the normal case.
+
+    References:
+        J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
+        optimization. 2021, Algorithm 1.
+
+    Args:
+        space: What may be tuned. A space of choices alone is a bandit over its combinations.
+        horizon: Rounds of the run; ``None`` if unknown.
+        query: Whether to look.
+        forgetting: How much of the reward function is replaced each round, in [0, 1].
+        beta: Exploration, a number or a schedule; the paper uses 1 when training networks.
+        acquisition: ``"ucb"``, ``"ei"`` or ``"pi"``.
+        kernel: Over the unit cube: ``"matern52"``, ``"matern32"``, ``"matern12"``, ``"rbf"``, or
+            ``"arms"`` (the default for a space of choices alone).
+        lengthscale: In the unit cube; ``0.5 sqrt(d)`` if omitted.
+        noise: Noise variance of a reward, as a fraction of the variance of rewards.
+        reward_scale: How rewards become values of the model; estimated by default.
+        initial_rounds: Random configurations looked at first; twice the dimension (but at most a
+            tenth of the horizon) if omitted, none for a space of choices.
+        start: The configuration of the first round, such as your present default.
+        maximize: Whether larger rewards are better.
+        max_looks: The most looks this run may pay for, whatever the rule says.
+        refit_every: Refit lengthscales, variance and noise after so many looks; never by default.
+        refit_seconds: Time cap of one refit.
+        learn_forgetting: Whether refits learn the forgetting rate too.
+        num_restarts: Starts of the search for local optima.
+        bandwidth: Optima closer than this, in the unit cube, are one.
+        seed: The one source of randomness; the global generators are never touched.
+        dtype: Of all computation.
+        device: Of all computation.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range.
+        InvalidBudgetError: If ``max_looks`` or ``initial_rounds`` exceed what the run has.
+        InvalidConfigError: If ``start`` does not belong to the space.
+
+    Example:
+        >>> from botorch_costly import Real
+        >>> space = SearchSpace({"lr": Real(1e-4, 1e-1, log=True), "dropout": Real(0.0, 0.6)})
+        >>> tuner = OnlineTuner(space, horizon=10, initial_rounds=3, seed=0)
+        >>> for _ in range(10):
+        ...     decision = tuner.ask()
+        ...     if decision.query:
+        ...         _ = tuner.tell(decision, -((decision.config["dropout"] - 0.2) ** 2))
+        >>> len(tuner.decisions)
+        10
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        horizon: int | None = None,
+        query: QueryRule | None = None,
+        forgetting: float = 0.01,
+        beta: float | BetaSchedule = 1.0,
+        acquisition: Acquisition = "ucb",
+        kernel: str | None = None,
+        lengthscale: float | None = None,
+        noise: float = 0.5,
+        reward_scale: RewardScale | None = None,
+        initial_rounds: int | None = None,
+        start: Mapping[str, Plain] | None = None,
+        maximize: bool = True,
+        max_looks: int | None = None,
+        refit_every: int | None = None,
+        refit_seconds: float = 2.0,
+        learn_forgetting: bool = False,
+        num_restarts: int = 50,
+        bandwidth: float = 0.2,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        known = acquisition in ("ucb", "ei", "pi")
+        check(known, "acquisition", "'ucb', 'ei' or 'pi'", acquisition)
+        check(isinstance(query or ConfidenceQuery(), QueryRule), "query", "a QueryRule", query)
+        self.space, self.horizon = space, horizon
+        self.query = query or ConfidenceQuery()
+        self.maximize, self.max_looks = maximize, max_looks
+        self._acquisition = acquisition
+        self._beta = beta if callable(beta) else ConstantBeta(beta)
+        self._check_budget()
+        self._initial_rounds = self._resolve_initial_rounds(initial_rounds)
+        self._start = None if start is None else dict(start)
+        if self._start is not None:
+            space.check(self._start)
+        self._tkwargs = {"dtype": dtype, "device": torch.device(device)}
+        arms = space.is_arms and (space.size or 0) <= LARGEST_LATTICE
+        prior = Prior(
+            kernel=kernel or ("arms" if arms else "matern52"),
+            lengthscale=0.5 * math.sqrt(space.dim) if lengthscale is None else lengthscale,
+            noise=noise,
+            forgetting=forgetting,
+        )
+        refits = Refits(refit_every, refit_seconds, learn_forgetting)
+        self._learner = Learner(prior, refits, reward_scale or RewardScale(), self._tkwargs)
+        check_count("num_restarts", num_restarts, minimum=1)
+        check_positive("bandwidth", bandwidth)
+        self._domain = domain_of(space, num_restarts, bandwidth, self._tkwargs)
+        self._generator = torch.Generator(device=self._tkwargs["device"]).manual_seed(seed)
+        self._decisions: list[Decision] = []
+        self._observations: dict[int, Observation] = {}
+
+    # -- the face ---------------------------------------------------------------------------------
+
+    def ask(self) -> Decision:
+        """Decide on the next round.
+
+        Raises:
+            HorizonExceededError: If all rounds of the horizon have been asked for.
+        """
+        now = len(self._decisions)
+        over = self.horizon is not None and now >= self.horizon
+        check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
+        decision = self._limit_looks(
+            self._initial(now) if now < self._initial_rounds else self._decide(now)
+        )
+        self._decisions.append(decision)
+        return decision
+
+    def tell(
+        self, decision: Decision, reward: float | None, seconds: float | None = None
+    ) -> Observation:
+        """Hand in the reward of a decision, in any order and however late.
+
+        Args:
+            decision: What ``ask`` returned, or a copy of it.
+            reward: In its own units. NaN or an infinity is a look that failed: paid for, recorded,
+                never learnt from. ``None`` is a look without a reward yet, such as the first one of
+                ``GainReward``: paid for and recorded.
+            seconds: What the look cost, if known.
+
+        Returns:
+            The record of the look, with ``failed`` set if the reward was not finite.
+
+        Raises:
+            UnknownDecisionError: If this tuner never made the decision.
+            AlreadyToldError: If it was told before.
+            InvalidArgumentError: If the reward is not a number. In all cases the tuner is unchanged.
+        """
+        self._check_tellable(decision)
+        value = None if reward is None else _as_number(reward)
+        if seconds is not None:
+            check_nonnegative("seconds", seconds)
+        failed = value is not None and not math.isfinite(value)
+        kept = None if failed else value
+        observation = Observation(decision.round, decision.config, kept, failed, seconds)
+        if kept is not None:
+            x = self._encode(decision.config)
+            self._learner.observe(x, decision.round, kept if self.maximize else -kept)
+        elif failed:
+            _logger.warning("The look in round %d failed: reward %s.", decision.round, reward)
+        self._observations[decision.round] = observation
+        return observation
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """All decisions so far, by round."""
+        return tuple(self._decisions)
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """All looks told so far, by round."""
+        return tuple(self._observations[r] for r in sorted(self._observations))
+
+    @property
+    def looks(self) -> int:
+        """Looks paid for: rounds that were to be looked at, and others that were told anyway."""
+        return sum(d.query or d.round in self._observations for d in self._decisions)
+
+    @property
+    def failed_looks(self) -> int:
+        """Looks whose reward was not finite."""
+        return sum(o.failed for o in self._observations.values())
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One plain dictionary per round, ready for a data frame."""
+        rows = []
+        for decision in self._decisions:
+            seen = self._observations.get(decision.round)
+            outcome = {
+                "reward": seen.reward if seen else None,
+                "failed": seen.failed if seen else False,
+                "seconds": seen.seconds if seen else None,
+            }
+            rows.append({**decision.to_dict(), **outcome})
+        return rows
+
+    def best(self) -> dict[str, Plain] | None:
+        """Return the configuration seen whose reward is believed largest today; ``None`` unseen."""
+        inputs = self._learner.model.inputs
+        if not len(inputs):
+            return None
+        now = float(len(self._decisions))
+        rows = at_round(inputs[:, :-1], inputs.new_tensor(now))
+        mean, _ = self._learner.model.mean_and_variance(rows)
+        return self.space.decode(inputs[mean.argmax(), :-1])
+
+    def summary(self) -> str:
+        """Return a few lines on what was played, looked at, and believed."""
+        rounds = len(self._decisions)
+        of = "" if self.horizon is None else f" of {self.horizon}"
+        share = f" ({self.looks / rounds:.0%} of the rounds)" if rounds else ""
+        model, best = self._learner.model, self.best()
+        lines = [
+            f"{rounds}{of} rounds, {self.looks} looks{share}, {self.failed_looks} of them failed",
+            f"query rule: {self.query}",
+            f"belief: {model.num_rows} rewards, center {model.center:.4g}, scale {model.scale:.4g}, "
+            f"forgetting {model.forgetting:.4g}, noise {model.noise:.3g}",
+            f"best configuration seen, as believed now: {'none yet' if best is None else best}",
+        ]
+        return "\n".join(lines)
+
+    def schedule(self) -> Schedule:
+        """Return what was played, to be replayed without a tuner."""
+        return Schedule.from_decisions(self._decisions, self.space)
+
+    def export_schedule(self, path: str | os.PathLike[str]) -> None:
+        """Write ``schedule()`` as JSON; ``Schedule.from_json`` reads it."""
+        self.schedule().to_json(path)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues identically.
+
+        The options of the constructor are not part of it: build the tuner in the same way.
+        """
+        return {
+            "header": header(type(self).__name__, self.space),
+            # As text: one object instead of many small ones, and exact for every plain value.
+            "decisions": json.dumps([d.to_dict() for d in self._decisions]),
+            "observations": json.dumps([o.to_dict() for o in self._observations.values()]),
+            "learner": self._learner.state_dict(),
+            "domain": self._domain.state_dict(),
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If the state belongs to another space, version or kind of tuner, or
+                is damaged; the tuner is unchanged.
+        """
+        check_header(state, type(self).__name__, self.space)
+        before = self.state_dict()
+        try:
+            self._load(state)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            self._load(before)
+            expected = f"a complete state_dict of {type(self).__name__}"
+            raise StateMismatchError("state", expected, type(error).__name__) from error
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        self._decisions = [Decision.from_dict(d) for d in json.loads(state["decisions"])]
+        observations = [Observation.from_dict(o) for o in json.loads(state["observations"])]
+        self._observations = {o.round: o for o in observations}
+        self._learner.load_state_dict(state["learner"])
+        self._domain.load_state_dict(state["domain"])
+        self._generator.set_state(state["generator"].cpu())
+
+    def _initial(self, now: int) -> Decision:
+        if now == 0 and self._start is not None:
+            config = self._start
+        else:
+            config = self.space.decode(self.space.sample(1, self._generator)[0])
+        reason = f"initial design, round {now + 1} of {self._initial_rounds}"
+        return Decision(now, config, True, reason)
+
+    def _decide(self, now: int) -> Decision:
+        t = now + 1
+        beta = self._beta(t)
+        acquisition = self._acquisition_at(now, beta)
+        points = self._domain.contenders(acquisition, self.query.needs_rivals, self._generator)
+        contest = self._contest(points, now, beta)
+        verdict = self.query(contest, Progress(t, self.looks), self._generator)
+        confidence = float(verdict.confidence)
+        return Decision(
+            round=now,
+            config=self.space.decode(points[0]),
+            query=bool(verdict.look),
+            reason=self.query.explain(verdict),
+            confidence=None if math.isnan(confidence) else confidence,
+        )
+
+    def _acquisition_at(self, now: int, beta: float) -> AcquisitionFunction:
+        model = self._learner.model
+        if self._acquisition == "ucb" or not model.num_rows:
+            return TimeVaryingUCB(model, beta, now)
+        improvement = {"ei": TimeVaryingLogEI, "pi": TimeVaryingPI}[self._acquisition]
+        return improvement(model, best_mean(model, model.inputs[:, :-1], now), now)
+
+    def _contest(self, points: Tensor, now: int, beta: float) -> Contest:
+        rows = at_round(points, points.new_tensor(float(now)))
+        with torch.no_grad():
+            mean, cov = self._learner.model.mean_and_covariance(rows)
+        variance = cov.diagonal().clamp_min(0)
+        return Contest(
+            mean=mean[0],
+            variance=variance[0],
+            rival_mean=mean[1:],
+            rival_variance=variance[1:],
+            rival_covariance=cov[0, 1:],
+            present=torch.ones_like(mean[1:], dtype=torch.bool),
+            beta=mean.new_tensor(beta),
+        )
+
+    def _limit_looks(self, decision: Decision) -> Decision:
+        spent = self.max_looks is not None and self.looks >= self.max_looks
+        if not (decision.query and spent):
+            return decision
+        reason = f"the budget of {self.max_looks} looks is spent"
+        return Decision(decision.round, decision.config, False, reason, decision.confidence)
+
+    def _encode(self, config: Mapping[str, Plain]) -> Tensor:
+        return self.space.encode(config).to(**self._tkwargs)
+
+    def _check_budget(self) -> None:
+        if self.horizon is not None:
+            check_count("horizon", self.horizon, minimum=1)
+        if self.max_looks is not None:
+            check_count("max_looks", self.max_looks)
+            fits = self.horizon is None or self.max_looks <= self.horizon
+            expected = f"at most the horizon, {self.horizon}"
+            check(fits, "max_looks", expected, self.max_looks, InvalidBudgetError)
+
+    def _resolve_initial_rounds(self, wanted: int | None) -> int:
+        if wanted is None:
+            wanted = 0 if self.space.is_arms else 2 * self.space.dim
+            return wanted if self.horizon is None else min(wanted, self.horizon // 10)
+        check_count("initial_rounds", wanted)
+        fits = self.horizon is None or wanted <= self.horizon
+        expected = f"at most the horizon, {self.horizon}"
+        check(fits, "initial_rounds", expected, wanted, InvalidBudgetError)
+        return wanted
+
+    def _check_tellable(self, decision: Decision) -> None:
+        check(isinstance(decision, Decision), "decision", "a Decision", decision)
+        mine = decision.round < len(self._decisions)
+        mine = mine and self._decisions[decision.round].config == decision.config
+        known = f"one of the {len(self._decisions)} decisions of this tuner"
+        check(mine, "decision", known, decision, UnknownDecisionError)
+        fresh = decision.round not in self._observations
+        expected = f"the first reward for round {decision.round}"
+        check(fresh, "reward", expected, "a second one", AlreadyToldError)
+
+
+def _as_number(reward: object) -> float:
+    """Return the reward as a float; scalars of torch and numpy are welcome."""
+    scalar = not isinstance(reward, str | bytes | bool)
+    try:
+        if scalar:
+            return float(reward)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise InvalidArgumentError("reward", "a number", reward)

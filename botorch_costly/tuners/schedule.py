@@ -1,0 +1,149 @@
+"""A tuned schedule of configurations, written to JSON and replayed without the tuner.
+
+The online tuner's result is not one configuration but the sequence it played. ``Schedule`` keeps
+that sequence, run-length encoded, so that training can be repeated with it and without paying for
+validation.
+"""
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from botorch_costly.errors import CostlyError, StateMismatchError, check, check_count
+from botorch_costly.records import Decision, FrozenConfig, Plain
+from botorch_costly.space import SearchSpace
+
+_FORMAT = "botorch_costly.Schedule"
+_VERSION = 1
+
+
+class Schedule:
+    """Configurations by round, each held until the next.
+
+    Before its first round a schedule has its first configuration, after its last round its last.
+
+    Args:
+        entries: ``(round, config)`` pairs, rounds strictly increasing.
+        space: The space of the configurations, if they are to be checked and kept with it.
+        last_round: The round that ``replay`` ends with; by default that of the last entry.
+
+    Attributes:
+        entries: The ``(round, config)`` pairs at which the configuration changes.
+        space: The space, or None.
+        rounds: The rounds that ``replay`` runs through.
+
+    Raises:
+        InvalidArgumentError: If there are no entries or rounds do not increase.
+        InvalidConfigError: If a configuration is not one of the space.
+
+    Example:
+        >>> schedule = Schedule([(0, {"lr": 0.1}), (2, {"lr": 0.1}), (3, {"lr": 0.01})])
+        >>> [config["lr"] for config in schedule.replay()]
+        [0.1, 0.1, 0.1, 0.01]
+        >>> len(schedule), schedule[100]["lr"]
+        (4, 0.01)
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[tuple[int, Mapping[str, Plain]]],
+        space: SearchSpace | None = None,
+        last_round: int | None = None,
+    ) -> None:
+        changes: list[tuple[int, FrozenConfig]] = []
+        first = latest = -1
+        for entry in entries:
+            paired = isinstance(entry, list | tuple) and len(entry) == 2
+            check(paired, "entries", "(round, config) pairs", entry)
+            round, config = entry
+            check_count("round", round)
+            check(round > latest, "round", f"rounds that increase, after {latest}", round)
+            if space is not None:
+                space.check(config)
+            frozen = FrozenConfig(config)
+            if not changes or frozen != changes[-1][1]:
+                changes.append((round, frozen))
+            first, latest = changes[0][0], round
+        check(len(changes) > 0, "entries", "at least one (round, config) pair", changes)
+        if last_round is not None:
+            latest = check_count("last_round", last_round, minimum=latest)
+        self.entries, self.space = tuple(changes), space
+        self.rounds = range(first, latest + 1)
+
+    @classmethod
+    def from_decisions(
+        cls, decisions: Iterable[Decision], space: SearchSpace | None = None
+    ) -> "Schedule":
+        """Schedule of what a tuner played, its decisions in order."""
+        return cls([(decision.round, decision.config) for decision in decisions], space)
+
+    def __getitem__(self, round: int) -> FrozenConfig:
+        """Configuration of a round, at least 0."""
+        check_count("round", round)
+        index = bisect_right(self.entries, round, key=lambda entry: entry[0]) - 1
+        return self.entries[max(index, 0)][1]
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def __iter__(self) -> Iterator[FrozenConfig]:
+        return self.replay()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        ours = (self.entries, self.rounds, self.space)
+        return ours == (other.entries, other.rounds, other.space)
+
+    def __hash__(self) -> int:
+        return hash((self.entries, self.rounds))
+
+    def __repr__(self) -> str:
+        changes = len(self.entries) - 1
+        return f"Schedule(rounds {self.rounds[0]} to {self.rounds[-1]}, {changes} changes)"
+
+    def replay(self) -> Iterator[FrozenConfig]:
+        """One configuration for every round of ``rounds``, in order."""
+        return (self[round] for round in self.rounds)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """JSON text of the schedule, also written to ``path`` if given."""
+        document = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "entries": [[round, dict(config)] for round, config in self.entries],
+            "last_round": self.rounds[-1],
+            "space": None if self.space is None else self.space.to_dict(),
+        }
+        text = json.dumps(document, indent=2, allow_nan=False)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> "Schedule":
+        """Read a schedule from JSON text, or from a file that holds it.
+
+        Args:
+            source: The text, or the path of the file. A string that names no file counts as text.
+
+        Raises:
+            StateMismatchError: If the text is no JSON, or not that of a schedule.
+            OSError: If a path cannot be read.
+        """
+        is_path = isinstance(source, os.PathLike) or os.path.isfile(source)
+        expected = "the JSON text of Schedule.to_json, or the path of a file with it"
+        try:
+            text = Path(source).read_text(encoding="utf-8") if is_path else str(source)
+            document = json.loads(text)
+            known = (document["format"], document["version"]) == (_FORMAT, _VERSION)
+            check(known, "schedule", f"{_FORMAT} version {_VERSION}", source, StateMismatchError)
+            space = document["space"]
+            space = None if space is None else SearchSpace.from_dict(space)
+            return cls(document["entries"], space, document["last_round"])
+        except StateMismatchError:
+            raise
+        except (CostlyError, ValueError, KeyError, TypeError) as error:
+            raise StateMismatchError("schedule", expected, source) from error

@@ -1,0 +1,123 @@
+"""Records: frozen, plain, picklable."""
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+
+import pytest
+
+from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
+from botorch_costly.records import Decision, FrozenConfig, Observation
+
+CONFIG = {"lr": 0.1, "layers": 2, "policy": "light", "flag": True, "seed": None}
+
+
+@pytest.fixture(params=["decision", "observation", "failed"])
+def record(request):
+    return {
+        "decision": Decision(3, CONFIG, query=True, reason="rivals", confidence=0.7),
+        "observation": Observation(3, CONFIG, reward=-0.5, seconds=1.5),
+        "failed": Observation(4, CONFIG, failed=True),
+    }[request.param]
+
+
+def test_configurations_call_functions():
+    decision = Decision(0, CONFIG, query=False, reason="")
+    assert (lambda **config: config)(**decision.config) == CONFIG
+    assert decision.config == CONFIG
+
+
+def test_configurations_are_read_only():
+    source = dict(CONFIG)
+    config = Decision(0, source, query=False, reason="").config
+    source["lr"] = 5.0
+    assert config["lr"] == 0.1
+    with pytest.raises(TypeError):
+        config["lr"] = 1.0
+    with pytest.raises(TypeError):
+        del config["lr"]
+    with pytest.raises(AttributeError):
+        config.update(lr=1.0)
+    with pytest.raises(AttributeError, match="read-only"):
+        config.values_ = {}
+    with pytest.raises(AttributeError, match="read-only"):
+        config._values = {}
+    assert config == CONFIG
+
+
+def test_configurations_compare_and_hash_whatever_the_order():
+    a, b = FrozenConfig({"x": 1, "y": 2}), FrozenConfig({"y": 2, "x": 1})
+    assert a == b
+    assert hash(a) == hash(b)
+    assert a != FrozenConfig({"x": 1, "y": 3})
+    assert repr(a) == "FrozenConfig({'x': 1, 'y': 2})"
+
+
+def test_records_are_frozen(record):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        record.round = 4
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
+)
+def test_records_copy_and_pickle(record, copied):
+    assert copied(record) == record
+    assert hash(copied(record)) == hash(record)
+    assert isinstance(copied(record).config, FrozenConfig)
+
+
+def test_records_survive_json(record):
+    values = json.loads(json.dumps(record.to_dict(), allow_nan=False))
+    assert values == record.to_dict()
+    assert type(record).from_dict(values) == record
+
+
+def test_records_work_with_dataclass_functions(record):
+    assert dataclasses.asdict(record)["config"] == CONFIG
+    assert dataclasses.replace(record, round=9).round == 9
+
+
+@pytest.mark.parametrize("change", [{"round": -1}, {"extra": 1}, {"config": {"lr": [1]}}])
+def test_foreign_states_are_named(record, change):
+    with pytest.raises(StateMismatchError, match=type(record).__name__):
+        type(record).from_dict({**record.to_dict(), **change})
+    with pytest.raises(StateMismatchError):
+        type(record).from_dict({"round": 1})
+    with pytest.raises(StateMismatchError):
+        type(record).from_dict(None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        (Decision, {"round": 1.0}),
+        (Decision, {"query": 1}),
+        (Decision, {"reason": None}),
+        (Decision, {"confidence": 1.1}),
+        (Decision, {"confidence": math.nan}),
+        (Observation, {"round": True}),
+        (Observation, {"reward": math.nan}),
+        (Observation, {"reward": math.inf}),
+        (Observation, {"reward": True}),
+        (Observation, {"reward": "1"}),
+        (Observation, {"reward": 1.0, "failed": True}),
+        (Observation, {"failed": 0}),
+        (Observation, {"seconds": -1.0}),
+    ],
+)
+def test_impossible_fields_are_named(kind, change):
+    fields = {"round": 0, "config": CONFIG}
+    if kind is Decision:
+        fields |= {"query": True, "reason": ""}
+    kind(**fields)
+    with pytest.raises(InvalidArgumentError, match=r"Expected .*; Received "):
+        kind(**{**fields, **change})
+
+
+@pytest.mark.parametrize("config", [{"a": [1]}, {"a": math.nan}, {1: 2}, [("a", 1)], None])
+def test_configurations_hold_plain_values_alone(config):
+    with pytest.raises(InvalidConfigError):
+        Decision(0, config, query=True, reason="")

@@ -1,0 +1,302 @@
+"""Gains against a reference, and the scale of rewards."""
+
+import json
+import math
+import statistics
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from botorch_costly.errors import InvalidArgumentError, StateMismatchError
+from botorch_costly.tuners.rewards import Affine, GainReward, RewardScale, estimate_scale
+
+quick = settings(derandomize=True, deadline=None, max_examples=200)
+nan, inf = math.nan, math.inf
+
+
+# --- gains since the last look -----------------------------------------------------------------
+
+
+def test_the_first_look_has_no_reference():
+    assert GainReward("loss")(2.0, 0) is None
+
+
+def test_loss_gains_are_log_ratios_per_elapsed_round():
+    reward = GainReward("loss", scale=1.0)
+    reward(2.0, 3)
+    assert reward(1.0, 4) == pytest.approx(math.log(2))
+    assert reward(0.25, 8) == pytest.approx(math.log(4) / 4)
+    assert reward(0.5, 9) == pytest.approx(-math.log(2))
+
+
+def test_accuracy_gains_are_percentage_points_per_elapsed_round():
+    reward = GainReward("accuracy")
+    reward(0.50, 0)
+    assert reward(0.51, 1) == pytest.approx(1.0)
+    assert reward(0.57, 5) == pytest.approx(1.5)
+    assert reward(0.56, 6) == pytest.approx(-1.0)
+
+
+def test_default_scale_counts_losses_in_tenths_of_a_nat():
+    reward = GainReward("loss")
+    reward(1.0, 0)
+    assert reward(math.exp(-0.15), 1) == pytest.approx(1.5)
+
+
+def test_gains_are_clipped_per_elapsed_round():
+    reward = GainReward("accuracy", clip=2.0)
+    reward(0.1, 0)
+    assert reward(0.2, 10) == pytest.approx(1.0)  # 10 points, but 1 a round: not clipped
+    assert reward(0.9, 11) == 2.0
+    assert reward(0.0, 12) == -2.0
+    free = GainReward("accuracy", clip=inf)
+    free(0.0, 0)
+    assert free(1.0, 1) == 100.0
+
+
+@pytest.mark.parametrize("bad", [nan, inf, -inf])
+@pytest.mark.parametrize("kind", ["loss", "accuracy"])
+def test_failed_looks_leave_the_reference(kind, bad):
+    reward = GainReward(kind, scale=1.0)
+    assert math.isnan(reward(bad, 0))
+    assert reward(0.5, 1) is None  # still without a reference
+    assert math.isnan(reward(bad, 2))
+    expected = math.log(2) if kind == "loss" else -0.25
+    assert reward(0.25, 3) == pytest.approx(expected / 2)
+
+
+def test_extreme_losses_do_not_overflow():
+    reward = GainReward("loss", clip=inf, scale=1.0)
+    reward(1e308, 0)
+    assert reward(1e-308, 1) == pytest.approx(616 * math.log(10))
+
+
+@pytest.mark.parametrize("round", [5, 4, -1, 6.0, True])
+def test_rounds_go_forwards(round):
+    reward = GainReward()
+    reward(1.0, 5)
+    with pytest.raises(InvalidArgumentError, match="round"):
+        reward(0.9, round)
+    assert reward.state_dict()["look"] == {"metric": 1.0, "round": 5}
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [
+        ("loss", 0.0),
+        ("loss", -1.0),
+        ("accuracy", 1.01),
+        ("accuracy", 57.0),
+        ("accuracy", -0.1),
+        ("loss", "1"),
+        ("loss", None),
+        ("accuracy", True),
+    ],
+)
+def test_impossible_metrics_are_named(kind, metric):
+    with pytest.raises(InvalidArgumentError, match="metric: Expected"):
+        GainReward(kind)(metric, 0)
+    with pytest.raises(InvalidArgumentError, match="metric: Expected"):
+        GainReward(kind, "before_after").before(metric)
+
+
+# --- gains before and after --------------------------------------------------------------------
+
+
+def test_before_and_after_span_one_round():
+    reward = GainReward("loss", "before_after", scale=1.0)
+    reward.before(1.0)
+    assert reward.after(0.5) == pytest.approx(math.log(2))
+    reward.before(0.4)  # what happened in between is nobody's gain
+    assert reward.after(0.4) == 0.0
+
+
+def test_after_needs_its_own_before():
+    reward = GainReward("loss", "before_after")
+    with pytest.raises(InvalidArgumentError, match="before first"):
+        reward.after(1.0)
+    reward.before(1.0)
+    reward.after(0.5)
+    with pytest.raises(InvalidArgumentError, match="before first"):
+        reward.after(0.4)
+
+
+def test_failed_passes_before_or_after():
+    reward = GainReward("loss", "before_after", scale=1.0)
+    reward.before(nan)
+    assert math.isnan(reward.after(0.5))
+    reward.before(1.0)
+    assert math.isnan(reward.after(inf))
+    assert reward.after(0.5) == pytest.approx(math.log(2))  # reference unchanged: measure again
+
+
+def test_each_reference_has_its_own_calls():
+    with pytest.raises(InvalidArgumentError, match="calls of reward"):
+        GainReward().before(1.0)
+    with pytest.raises(InvalidArgumentError, match="calls of reward"):
+        GainReward().after(1.0)
+    with pytest.raises(InvalidArgumentError, match="calls of before and after"):
+        GainReward(reference="before_after")(1.0, 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "error"},
+        {"reference": "best"},
+        {"clip": 0.0},
+        {"clip": nan},
+        {"scale": -1.0},
+        {"scale": inf},
+        {"kind": None},
+    ],
+)
+def test_unknown_options_are_named(options):
+    with pytest.raises(InvalidArgumentError, match=next(iter(options))):
+        GainReward(**options)
+
+
+# --- state -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("looks", [[], [(2.0, 0)], [(2.0, 0), (nan, 3)], [(2.0, 0), (1.5, 3)]])
+def test_state_continues_as_if_never_stopped(looks):
+    one, two = GainReward("loss"), GainReward("loss")
+    for metric, round in looks:
+        one(metric, round)
+    two.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    assert one(1.4, 7) == two(1.4, 7)
+
+
+def test_state_between_before_and_after():
+    one, two = (GainReward("accuracy", "before_after") for _ in range(2))
+    one.before(0.5)
+    two.load_state_dict(one.state_dict())
+    assert one.after(0.51) == two.after(0.51) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "accuracy"},
+        {"reference": "before_after"},
+        {"clip": 1.0},
+        {"scale": 1.0},
+        {"look": None},
+        {"look": {"loss": 1.0}},
+        {"extra": 1},
+        {"look": {"metric": "1", "round": 0}},
+        {"look": {"metric": 1.0, "round": -1}},
+    ],
+)
+def test_foreign_states_are_named(change):
+    reward = GainReward("loss")
+    reward(1.0, 2)
+    with pytest.raises(StateMismatchError):
+        reward.load_state_dict({**reward.state_dict(), **change})
+    with pytest.raises(StateMismatchError):
+        reward.load_state_dict({})
+    assert reward.state_dict()["look"] == {"metric": 1.0, "round": 2}
+
+
+# --- scale -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rewards", "expected"),
+    [
+        ([], (0.0, 1.0)),
+        ([nan, inf], (0.0, 1.0)),
+        ([3.0], (3.0, 1.0)),
+        ([3.0, nan], (3.0, 1.0)),
+        ([0.1] * 7, (0.1, 1.0)),
+        ([0.0] * 3, (0.0, 1.0)),
+        ([1.0, 3.0, -inf], (2.0, math.sqrt(2))),
+    ],
+)
+def test_few_or_constant_rewards_have_scale_one(rewards, expected):
+    assert estimate_scale(rewards) == pytest.approx(expected)
+
+
+def test_equal_weights_are_the_sample_statistics():
+    rewards = [0.3, -1.2, 4.0, 0.1, 0.1]
+    expected = (statistics.fmean(rewards), statistics.stdev(rewards))
+    assert estimate_scale(rewards) == pytest.approx(expected)
+    assert estimate_scale(rewards, [0.2] * 5) == pytest.approx(expected)
+
+
+def test_weighted_variance_is_unbiased():
+    """Exactly, over all outcomes of three fair coins: its mean is the coin's variance."""
+    weights = [1.0, 0.5, 0.1]
+    outcomes = [[a, b, c] for a in (-1.0, 1.0) for b in (-1.0, 1.0) for c in (-1.0, 1.0)]
+    variances = [
+        0.0 if len(set(outcome)) == 1 else estimate_scale(outcome, weights).scale ** 2
+        for outcome in outcomes
+    ]
+    assert statistics.fmean(variances) == pytest.approx(1.0)
+    assert estimate_scale([1.0, 5.0], [3.0, 1.0]).center == pytest.approx(2.0)
+
+
+def test_weights_of_zero_count_as_absent():
+    assert estimate_scale([1.0, 3.0, 99.0], [1, 1, 0]) == estimate_scale([1.0, 3.0])
+    assert estimate_scale([1.0, 3.0], [0, 0]) == Affine(0.0, 1.0)
+    assert estimate_scale([1.0, 3.0], [1.0, 1e-300]) == pytest.approx((1.0, 1.0))
+
+
+finite = st.floats(-1e150, 1e150)
+weighted = st.lists(
+    st.tuples(finite | st.sampled_from([nan, inf]), st.floats(0, 1e300)), max_size=8
+)
+
+
+@quick
+@given(weighted)
+def test_scale_is_always_usable(pairs):
+    rewards, weights = [y for y, _ in pairs], [w for _, w in pairs]
+    center, scale = estimate_scale(rewards, weights)
+    assert math.isfinite(center)
+    assert 0 < scale < inf
+    kept = [y for y, w in pairs if w > 0 and math.isfinite(y)]
+    if kept:
+        slack = 1e-12 * max(map(abs, kept))
+        assert min(kept) - slack <= center <= max(kept) + slack
+
+
+@quick
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=6), st.floats(0.1, 10), st.floats(-5, 5))
+def test_scale_follows_units_of_the_reward(rewards, factor, shift):
+    rewards = [*rewards, 7.0, -7.0]
+    center, scale = estimate_scale(rewards)
+    moved = estimate_scale([factor * y + shift for y in rewards])
+    assert moved == pytest.approx((factor * center + shift, factor * scale), abs=1e-9)
+
+
+def test_standardizing_and_back():
+    affine = estimate_scale([1.0, 3.0])
+    assert affine.standardize(2.0) == 0.0
+    assert affine.restore(affine.standardize(7.5)) == pytest.approx(7.5)
+    assert affine.standardize(2.0 + math.sqrt(2)) == pytest.approx(1.0)
+
+
+def test_fixed_parts_stay():
+    rewards = [1.0, 3.0]
+    assert RewardScale().fit(rewards) == estimate_scale(rewards)
+    assert RewardScale(center=5.0).fit(rewards) == pytest.approx((5.0, math.sqrt(2)))
+    assert RewardScale(scale=0.5).fit(rewards) == Affine(2.0, 0.5)
+    assert RewardScale(5.0, 0.5).fit([]) == Affine(5.0, 0.5)
+    assert RewardScale().fit(rewards, [3, 1]) == estimate_scale(rewards, [3, 1])
+
+
+@pytest.mark.parametrize(
+    "options", [{"center": nan}, {"center": "0"}, {"scale": 0.0}, {"scale": inf}]
+)
+def test_impossible_scales_are_named(options):
+    with pytest.raises(InvalidArgumentError, match=next(iter(options))):
+        RewardScale(**options)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, nan], [1.0, inf]])
+def test_impossible_weights_are_named(weights):
+    with pytest.raises(InvalidArgumentError, match="weights"):
+        estimate_scale([1.0, 2.0], weights)
