@@ -30,9 +30,12 @@ def best_mean(model: Model, X: Tensor, now: float | Tensor, maximize: bool = Tru
     """
     shape = tuple(X.shape)
     check(X.shape[-2] > 0, "X", "at least one configuration", shape, InvalidShapeError)
+    X = X.expand(*torch.broadcast_shapes(X.shape[:-2], model.batch_shape), *X.shape[-2:])
+    # One by one: nobody needs their joint covariance, which close points make singular.
+    apart = at_round(X.movedim(-2, 0).unsqueeze(-2), as_round(now))  # n x batch_shape x 1 x (d + 1)
     with torch.no_grad():
-        means = model.posterior(at_round(X, as_round(now))).mean.squeeze(-1)
-    return means.amax(-1) if maximize else means.amin(-1)
+        means = model.posterior(apart).mean.squeeze(-1).squeeze(-1)
+    return means.amax(0) if maximize else means.amin(0)
 
 
 class _Improvement(InRound):

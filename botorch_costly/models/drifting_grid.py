@@ -23,7 +23,6 @@ from typing import Any
 import torch
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
-from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from botorch_costly.errors import (
@@ -34,6 +33,7 @@ from botorch_costly.errors import (
     check_probability,
     check_rate,
 )
+from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.numerics.drift import log_density, retention_float
 
 
@@ -208,19 +208,18 @@ class DriftingGrid(Model):
     ) -> GPyTorchPosterior:
         """Return the joint posterior at point numbers ``X``, ``batch_shape x q x 1``.
 
-        This is for inspection and interoperability: it forms ``q`` columns. The hot path reads
-        ``mean``, ``variance`` and ``covariance``.
+        This is for inspection and interoperability. The hot path reads ``mean``, ``variance`` and
+        ``covariance``.
         """
-        index = X.squeeze(-1).long().expand(*self._batch_shape, X.shape[-2])
-        columns = torch.stack([self.covariance(i) for i in index.unbind(-1)], -2)
-        picks = index.unsqueeze(-2).expand(*columns.shape[:-1], index.shape[-1])
-        cov = columns.gather(-1, picks)
-        if observation_noise is not False:
-            noise = self.noise if observation_noise is True else observation_noise
-            like = {"dtype": cov.dtype, "device": cov.device}
-            cov = cov + torch.as_tensor(noise, **like) * torch.eye(index.shape[-1], **like)
-        posterior = GPyTorchPosterior(MultivariateNormal(self.mean.gather(-1, index), cov))
-        return posterior if posterior_transform is None else posterior_transform(posterior)
+        batch, (held, n) = self._batch_shape, self._terms.shape[1:]
+        shape = torch.broadcast_shapes(X.shape[:-2], batch)
+        index = self._check_points(X.squeeze(-1).long()).expand(*shape, -1)
+        picks = index.unsqueeze(-2).expand(*shape, held, -1)
+        terms = self._terms.view(*batch, held, n).expand(*shape, held, n).gather(-1, picks)
+        weighted = self._weights.view(*batch, held, 1) * terms
+        cov = self.prior_cov[index.unsqueeze(-1), index.unsqueeze(-2)] - weighted.mT @ terms
+        mean = self.mean.expand(*shape, n).gather(-1, index)
+        return gaussian_posterior(mean, cov, observation_noise, self.noise, posterior_transform)
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return everything needed to continue bit by bit, as tensors."""
@@ -271,11 +270,10 @@ class DriftingGrid(Model):
         self._terms[:, kept:], self._weights[:, kept:] = 0, 0
 
     def _check_index(self, index: Tensor) -> Tensor:
-        at = (
-            torch.as_tensor(index, device=self.prior_cov.device)
-            .expand(self._batch_shape)
-            .reshape(-1)
-        )
-        inside = bool(((at >= 0) & (at < self.num_points)).all())
+        at = torch.as_tensor(index, device=self.prior_cov.device)
+        return self._check_points(at).expand(self._batch_shape).reshape(-1)
+
+    def _check_points(self, index: Tensor) -> Tensor:
+        inside = bool(((index >= 0) & (index < self.num_points)).all())
         check(inside, "index", f"points in 0..{self.num_points - 1}", index, InvalidArgumentError)
-        return at
+        return index

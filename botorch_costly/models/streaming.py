@@ -6,7 +6,6 @@ import torch
 from botorch.models.model import Model
 from botorch.models.transforms.outcome import Standardize
 from botorch.posteriors import GPyTorchPosterior
-from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
@@ -20,6 +19,7 @@ from botorch_costly.errors import (
     check_probability,
     check_rate,
 )
+from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.numerics.cholesky import Factor, append, empty_factor, factorize, remove
 from botorch_costly.numerics.drift import memory, retention
@@ -203,12 +203,8 @@ class StreamingGP(Model):
             cov = variance.unsqueeze(-1)
         else:
             mean, cov = self.mean_and_covariance(X)
-        if observation_noise is not False:
-            noise = self.noise * self.scale**2 if observation_noise is True else observation_noise
-            like = {"dtype": cov.dtype, "device": cov.device}
-            cov = cov + torch.as_tensor(noise, **like) * torch.eye(X.shape[-2], **like)
-        posterior = GPyTorchPosterior(MultivariateNormal(mean, cov))
-        return posterior if posterior_transform is None else posterior_transform(posterior)
+        noise = self.noise * self.scale**2
+        return gaussian_posterior(mean, cov, observation_noise, noise, posterior_transform)
 
     def mean_and_covariance(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return joint mean ``(*batch, q)`` and covariance ``(*batch, q, q)`` at ``X``."""

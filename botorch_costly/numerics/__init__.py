@@ -1,0 +1,1 @@
+"""Pure tensor functions: no module, no state, no logging."""

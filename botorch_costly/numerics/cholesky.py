@@ -108,10 +108,14 @@ def append(
         The factor with ``n + 1`` rows, and the jitter that was needed.
 
     Raises:
-        InvalidShapeError: If ``cross`` does not have one entry for each row.
+        InvalidShapeError: If ``cross`` does not have one entry for each row, or ``right_hand_side``
+            one for each column of ``Y``.
     """
-    n = factor.chol.shape[-1]
+    n, columns = factor.whitened.shape[-2:]
     check(cross.shape[-1] == n, "cross", f"{n} entries", tuple(cross.shape), InvalidShapeError)
+    width = tuple(right_hand_side.shape)
+    fits = width[-1:] == (columns,)
+    check(fits, "right_hand_side", f"{columns} entries", width, InvalidShapeError)
     row = (factor.inverse @ cross.unsqueeze(-1)).squeeze(-1)  # l = X a
     wanted = (prior - row.square().sum(-1)).clamp_min(0) + noise
     squared_pivot = torch.maximum(wanted, minimum_pivot * prior)

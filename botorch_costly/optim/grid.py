@@ -164,7 +164,7 @@ def far_rival_on_grid(
     """Find the best point farther from the incumbent than the bandwidth.
 
     Args:
-        values: ``batch_shape x n``, not NaN.
+        values: ``batch_shape x n``, finite.
         incumbent: ``batch_shape`` indices.
         points: ``n x d`` coordinates, in the unit of the bandwidth.
         bandwidth: Least distance from the incumbent.

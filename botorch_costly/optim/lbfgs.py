@@ -161,7 +161,7 @@ def minimize_batch(
         >>> bowl = from_callable(lambda x: (x - 2.0).square().sum(-1))
         >>> box = torch.tensor([[-1.0, -1.0], [1.0, 3.0]])
         >>> minimize_batch(bowl, torch.zeros(1, 2), box).point
-        tensor([[1., 2.]])
+        tensor([[1.0000, 2.0000]])
     """
     check_count("max_iter", max_iter)
     check_count("history", history, minimum=1)

@@ -72,7 +72,8 @@ def local_optima(
         max_iter: Most evaluations of the acquisition function.
 
     Returns:
-        The ``m x d`` optima in the unit of the bounds and their ``m`` values, best first.
+        The ``m x d`` optima in the unit of the bounds and their ``m`` values, best first. Flat
+        ground cannot be climbed: a start on which the gradient vanishes counts as an optimum.
 
     Raises:
         NumericalError: If no start reaches a finite value.
@@ -84,6 +85,7 @@ def local_optima(
         ...     return torch.sin(6 * X).sum((-1, -2)) + X.sum((-1, -2))
         >>> local_optima(two_peaks, torch.tensor([[0.0], [2.0]])).points
         tensor([[1.3369],
+                [2.0000],
                 [0.2897]])
     """
     check_positive("bandwidth", bandwidth)
@@ -282,6 +284,8 @@ def _draw(
     dimension = bounds.shape[-1]
     if generator is None:
         generator = torch.Generator(device=bounds.device).manual_seed(0)
+    if number == 0:  # SobolEngine cannot draw nothing
+        return bounds.new_empty(0, dimension)
     if starts == "uniform":
         draws = torch.rand(
             number, dimension, generator=generator, dtype=bounds.dtype, device=generator.device

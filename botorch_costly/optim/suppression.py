@@ -33,7 +33,7 @@ def suppress(
 
     Args:
         points: ``batch_shape x n x d`` converged points, finite.
-        values: ``batch_shape x n`` values to be maximized, not NaN.
+        values: ``batch_shape x n`` values to be maximized, finite.
         bandwidth: Radius of the flat kernel, in the unit of the points.
 
     Returns:
@@ -41,7 +41,7 @@ def suppress(
 
     Raises:
         InvalidShapeError: If the shapes do not fit each other.
-        InvalidArgumentError: If a value is NaN, a point not finite or the bandwidth not positive.
+        InvalidArgumentError: If a value or point is not finite or the bandwidth not positive.
 
     Example:
         >>> points = torch.tensor([[0.10], [0.12], [0.90]])
@@ -50,18 +50,14 @@ def suppress(
     """
     shape = tuple(points.shape[:-1])
     check(values.shape == shape, "values", f"shape {shape}", tuple(values.shape), InvalidShapeError)
-    check(not values.isnan().any(), "values", "numbers", "NaN")
+    check(bool(values.isfinite().all()), "values", "finite numbers", "NaN or infinity")
     modes = mean_shift(points, bandwidth)
     clusters = torch.arange(modes.sizes.shape[-1], device=points.device)
     member = modes.labels[..., None, :] == clusters[:, None]  # (*batch, m, n)
     best, index = values[..., None, :].masked_fill(~member, -torch.inf).max(-1)
     # A mode whose points are all nearer to other modes has no member to stand for it.
     exists = member.any(-1)
-    # Existing clusters first even if their value is -inf.
     order = best.argsort(dim=-1, descending=True, stable=True)
-    order = order.gather(
-        -1, exists.gather(-1, order).int().argsort(dim=-1, descending=True, stable=True)
-    )
     order = order[..., : int(exists.sum(-1).max())]
     exists, index = exists.gather(-1, order), index.gather(-1, order)
     chosen = points.gather(-2, index[..., None].expand(*index.shape, points.shape[-1]))

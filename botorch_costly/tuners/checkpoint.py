@@ -21,4 +21,4 @@ def check_header(state: object, kind: str, space: SearchSpace) -> None:
     received = state["header"]  # type: ignore[index]
     for name, value in header(kind, space).items():
         found = received.get(name) if isinstance(received, dict) else received
-        check(found == value, f"state {name}", repr(value), found, StateMismatchError)
+        check(found == value, f"state {name}", str(value), found, StateMismatchError)

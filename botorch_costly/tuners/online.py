@@ -25,6 +25,7 @@ from botorch_costly.errors import (
     HorizonExceededError,
     InvalidArgumentError,
     InvalidBudgetError,
+    InvalidSpaceError,
     StateMismatchError,
     UnknownDecisionError,
     check,
@@ -86,6 +87,7 @@ class OnlineTuner:
         InvalidArgumentError: If a number is outside its range.
         InvalidBudgetError: If ``max_looks`` or ``initial_rounds`` exceed what the run has.
         InvalidConfigError: If ``start`` does not belong to the space.
+        InvalidSpaceError: If the space holds a single configuration.
 
     Example:
         >>> from botorch_costly import Real
@@ -124,6 +126,7 @@ class OnlineTuner:
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
     ) -> None:
+        check(space.dim > 0, "space", "something to tune", space, InvalidSpaceError)
         known = acquisition in ("ucb", "ei", "pi")
         check(known, "acquisition", "'ucb', 'ei' or 'pi'", acquisition)
         check(isinstance(query or ConfidenceQuery(), QueryRule), "query", "a QueryRule", query)
@@ -137,7 +140,7 @@ class OnlineTuner:
         self._start = None if start is None else dict(start)
         if self._start is not None:
             space.check(self._start)
-        self._tkwargs = {"dtype": dtype, "device": torch.device(device)}
+        self._tkwargs: dict[str, Any] = {"dtype": dtype, "device": torch.device(device)}
         arms = space.is_arms and (space.size or 0) <= LARGEST_LATTICE
         prior = Prior(
             kernel=kernel or ("arms" if arms else "matern52"),
@@ -150,7 +153,7 @@ class OnlineTuner:
         check_count("num_restarts", num_restarts, minimum=1)
         check_positive("bandwidth", bandwidth)
         self._domain = domain_of(space, num_restarts, bandwidth, self._tkwargs)
-        self._generator = torch.Generator(device=self._tkwargs["device"]).manual_seed(seed)
+        self._generator = torch.Generator(device=device).manual_seed(check_count("seed", seed))
         self._decisions: list[Decision] = []
         self._observations: dict[int, Observation] = {}
 

@@ -1,0 +1,174 @@
+"""The growing and forgetting factor against factorizing from scratch."""
+
+import pytest
+import torch
+
+from botorch_costly.errors import InvalidShapeError, NumericalError
+from botorch_costly.numerics.cholesky import append, empty_factor, factorize, remove
+from tests.oracles import cholesky as oracle
+
+NOISE = 0.02
+EXACT = {"rtol": 1e-8, "atol": 1e-8}
+
+
+@pytest.fixture()
+def rows(generator):
+    """1,000 rows of a Matérn-3/2 kernel times forgetting, and two right-hand sides."""
+    x = torch.rand(1000, 2, generator=generator, dtype=torch.float64)
+    t = torch.arange(1000.0, dtype=torch.float64)
+    r = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") * 3**0.5 / 0.3
+    kernel = (1 + r) * (-r).exp() * 0.99 ** ((t[:, None] - t).abs() / 2)
+    return kernel, torch.randn(1000, 2, generator=generator, dtype=torch.float64)
+
+
+def noisy(kernel):
+    return kernel + NOISE * torch.eye(kernel.shape[-1], dtype=kernel.dtype)
+
+
+def appended(factor, kernel, y, held, new):
+    noise = kernel.new_tensor(NOISE).expand(kernel.shape[:-2])
+    cross, prior = kernel[..., new, held], kernel[..., new, new]
+    return append(factor, cross, prior, noise, y[..., new, :])
+
+
+def assert_same(factor, expected, **tolerance):
+    for got, wanted in zip(factor, expected, strict=True):
+        torch.testing.assert_close(got, wanted, **tolerance)
+
+
+def test_factorizing_is_the_textbook(rows):
+    kernel, y = rows
+    matrix = noisy(kernel[:30, :30])
+    assert_same(factorize(matrix, y[:30]), oracle.factorize(matrix, y[:30]), **EXACT)
+
+
+def test_appending_row_by_row_is_factorizing(rows):
+    kernel, y = rows
+    factor = empty_factor(2)
+    for n in range(30):
+        factor, jitter = appended(factor, kernel, y, list(range(n)), n)
+        assert jitter.amount == 0
+    assert_same(factor, oracle.factorize(noisy(kernel[:30, :30]), y[:30]), **EXACT)
+
+
+@pytest.mark.parametrize("index", [0, 1, 7, 13, 14])
+def test_removing_a_row_is_factorizing_without_it(rows, index):
+    kernel, y = rows
+    keep = [i for i in range(15) if i != index]
+    factor = remove(factorize(noisy(kernel[:15, :15]), y[:15]), index)
+    expected = oracle.factorize(noisy(kernel[keep][:, keep]), y[keep])
+    assert_same(factor, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_removing_the_only_row_leaves_the_empty_factor(rows):
+    kernel, y = rows
+    assert_same(remove(factorize(noisy(kernel[:1, :1]), y[:1]), 0), empty_factor(2))
+
+
+def test_a_batch_is_a_loop(rows):
+    kernel, y = rows
+    starts = [[0, 100, 200], [300, 400, 500]]
+    take = [[slice(s, s + 8) for s in row] for row in starts]
+    kernels = torch.stack([torch.stack([kernel[s, s] for s in row]) for row in take])
+    ys = torch.stack([torch.stack([y[s] for s in row]) for row in take])
+    factor = empty_factor(2, torch.Size([2, 3]))
+    for n in range(8):
+        factor, jitter = appended(factor, kernels, ys, list(range(n)), n)
+    factor = remove(factor, 4)
+    assert jitter.amount.shape == (2, 3)
+    keep = [0, 1, 2, 3, 5, 6, 7]
+    for i in range(2):
+        for j in range(3):
+            matrix = noisy(kernels[i, j][keep][:, keep])
+            alone = oracle.factorize(matrix, ys[i, j][keep])
+            assert_same([part[i, j] for part in factor], alone, rtol=1e-12, atol=1e-12)
+
+
+def test_a_thousand_appends_and_drops_do_not_drift_off(rows, generator):
+    kernel, y = rows
+    held, factor = [], empty_factor(2)
+    for new in range(1000):
+        factor, _ = appended(factor, kernel, y, held, new)
+        held.append(new)
+        while len(held) > 40 or (len(held) > 5 and torch.rand((), generator=generator) < 0.4):
+            # Sometimes the oldest, sometimes any.
+            oldest = torch.rand((), generator=generator) < 0.5
+            at = 0 if oldest else int(torch.randint(len(held), (), generator=generator))
+            factor = remove(factor, at)
+            del held[at]
+        if new % 250 == 249:
+            expected = oracle.factorize(noisy(kernel[held][:, held]), y[held])
+            assert_same(factor, expected, **EXACT)
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1e-6])
+def test_ten_thousand_identical_rows(noise, tkwargs):
+    window = 30
+    noise = torch.tensor(noise, **tkwargs)
+    one = torch.ones((), **tkwargs)
+    y = torch.linspace(-1, 2, 10_000, **tkwargs)
+    factor = empty_factor(1, **tkwargs)
+    for n in range(10_000):
+        if n >= window:
+            factor = remove(factor, 0)
+        factor, jitter = append(factor, one.expand(min(n, window - 1)), one, noise, y[n, None])
+        assert jitter.amount == 0
+    single = tkwargs["dtype"] == torch.float32
+    tolerance = {"rtol": 1e-3, "atol": 1e-3} if single else {"rtol": 1e-8, "atol": 1e-8}
+    # One unknown number seen `window` times: the conjugate normal posterior.
+    projected = factor.inverse.sum(-1)
+    mean, gained = projected @ factor.whitened[:, 0], projected @ projected
+    torch.testing.assert_close(mean, y[-window:].sum() / (window + noise), **tolerance)
+    torch.testing.assert_close(gained, window / (window + noise), **tolerance)
+    if single:
+        return
+    ones = torch.ones(window, window, **tkwargs)
+    expected = oracle.factorize(ones + noise * torch.eye(window, **tkwargs), y[-window:, None])
+    torch.testing.assert_close(factor.chol, expected[0], **tolerance)
+
+
+def test_jitter_is_reported_only_where_noise_is_below_the_least_pivot():
+    # Identical rows: rounding may push their posterior variance below zero, never the pivot.
+    prior = torch.full((3,), 2.0, dtype=torch.float64)
+    noise = torch.tensor([0.1, 2e-10, 1e-14], dtype=torch.float64)
+    factor, y = empty_factor(1, torch.Size([3])), torch.ones(3, 1, dtype=torch.float64)
+    added = []
+    for n in range(40):
+        factor, jitter = append(factor, prior[:, None].expand(3, n), prior, noise, y)
+        assert (factor.chol[:, -1, -1].square() >= noise * (1 - 1e-12)).all()
+        added.append(jitter.amount)
+    added = torch.stack(added)
+    assert (added[:, :2] == 0).all()
+    assert added[0, 2] == 0  # the first row needs none
+    assert ((added[1:, 2] > 0) & (added[1:, 2] <= 2e-10)).all()
+    assert all(part.isfinite().all() for part in factor)
+
+
+def test_dtype_and_device_are_kept(rows, tkwargs):
+    kernel, y = (part.to(**tkwargs) for part in rows)
+    factor = remove(factorize(noisy(kernel[:6, :6]), y[:6]), 2)
+    factor, _ = appended(factor, kernel, y, [0, 1, 3, 4, 5], 6)
+    for part in (*factor, *empty_factor(2, **tkwargs)):
+        assert part.dtype == tkwargs["dtype"]
+        assert part.device.type == tkwargs["device"].type
+
+
+@pytest.mark.parametrize("index", [-1, 3])
+def test_there_is_no_such_row(rows, index):
+    kernel, y = rows
+    with pytest.raises(InvalidShapeError, match=r"index: Expected a row in 0\.\.2"):
+        remove(factorize(noisy(kernel[:3, :3]), y[:3]), index)
+
+
+@pytest.mark.parametrize(("cross", "width"), [(2, 2), (4, 2), (3, 1), (3, 3)])
+def test_wrong_shapes_are_named(rows, cross, width):
+    kernel, y = rows
+    factor, one = factorize(noisy(kernel[:3, :3]), y[:3]), y.new_ones(())
+    with pytest.raises(InvalidShapeError, match="Expected . entries; Received"):
+        append(factor, y.new_zeros(cross), one, one, y.new_zeros(width))
+
+
+def test_an_indefinite_matrix_is_named():
+    indefinite = torch.tensor([[1.0, 2.0], [2.0, 1.0]])
+    with pytest.raises(NumericalError, match="non-positive pivot in row 2"):
+        factorize(indefinite, torch.ones(2, 1))

@@ -1,0 +1,85 @@
+"""The plain covariances against GPyTorch's kernel modules, and their gradients."""
+
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+
+from botorch_costly.errors import InvalidArgumentError
+from botorch_costly.numerics.stationary import FAMILIES, Stationary, check_family, covariance
+
+NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
+
+
+def kernel(family, tkwargs, lengthscale=(0.3, 0.9)):
+    return Stationary(family, torch.tensor(lengthscale, **tkwargs), torch.tensor(1.7, **tkwargs))
+
+
+def gpytorch_kernel(family, tkwargs):
+    base = MaternKernel(NU[family], ard_num_dims=2) if family in NU else RBFKernel(ard_num_dims=2)
+    module = ScaleKernel(base).to(**tkwargs)
+    module.outputscale = torch.tensor(1.7, **tkwargs)
+    base.lengthscale = torch.tensor([0.3, 0.9], **tkwargs)
+    return module
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+def test_it_is_gpytorchs_kernel(family, batch, generator, tkwargs):
+    x1 = torch.rand(*batch, 7, 2, generator=generator, **tkwargs)
+    x2 = torch.rand(*batch, 5, 2, generator=generator, **tkwargs)
+    ours = covariance(kernel(family, tkwargs), x1, x2)
+    assert ours.shape == (*batch, 7, 5)
+    assert ours.dtype == tkwargs["dtype"]
+    theirs = gpytorch_kernel(family, tkwargs)(x1, x2).to_dense()
+    tolerance = 1e-12 if tkwargs["dtype"] == torch.float64 else 1e-5
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_batches_of_points_broadcast(family, generator):
+    x1 = torch.rand(4, 1, 6, 2, generator=generator, dtype=torch.float64)
+    x2 = torch.rand(3, 5, 2, generator=generator, dtype=torch.float64)
+    k = kernel(family, {"dtype": torch.float64})
+    together = covariance(k, x1, x2)
+    for i in range(4):
+        for j in range(3):
+            torch.testing.assert_close(together[i, j], covariance(k, x1[i, 0], x2[j]))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_lengthscale_serves_all_columns(family, generator):
+    x = torch.rand(6, 2, generator=generator, dtype=torch.float64)
+    one = covariance(kernel(family, {"dtype": torch.float64}, (0.4,)), x, x)
+    two = covariance(kernel(family, {"dtype": torch.float64}, (0.4, 0.4)), x, x)
+    torch.testing.assert_close(one, two, rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_are_finite_at_coincident_points(family):
+    x = torch.full((4, 2), 0.3, dtype=torch.float64, requires_grad=True)
+    lengthscale = torch.tensor([0.3, 0.9], dtype=torch.float64, requires_grad=True)
+    scale = torch.tensor(1.7, dtype=torch.float64, requires_grad=True)
+    value = covariance(Stationary(family, lengthscale, scale), x, x.detach().clone())
+    value.sum().backward()
+    assert (value == 1.7).all()
+    assert (x.grad == 0).all()
+    assert (lengthscale.grad == 0).all()
+    assert scale.grad == 16
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_are_finite_differences_elsewhere(family, generator):
+    def value(x1, x2, lengthscale, scale):
+        return covariance(Stationary(family, lengthscale, scale), x1, x2)
+
+    x1 = torch.rand(3, 2, generator=generator, dtype=torch.float64, requires_grad=True)
+    x2 = torch.rand(4, 2, generator=generator, dtype=torch.float64, requires_grad=True)
+    lengthscale = torch.tensor([0.3, 0.9], dtype=torch.float64, requires_grad=True)
+    scale = torch.tensor(1.7, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(value, (x1, x2, lengthscale, scale))
+
+
+def test_an_unknown_family_is_named():
+    assert check_family("rbf") == "rbf"
+    with pytest.raises(InvalidArgumentError, match="kernel: Expected one of .*Received 'matern'"):
+        check_family("matern")

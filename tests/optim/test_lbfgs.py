@@ -1,0 +1,224 @@
+"""Batched L-BFGS against scipy's L-BFGS-B, against itself one by one, and against bad functions."""
+
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from botorch_costly.optim.lbfgs import from_callable, minimize_batch
+
+
+def rosenbrock(x):
+    return (100 * (x[..., 1:] - x[..., :-1] ** 2) ** 2 + (1 - x[..., :-1]) ** 2).sum(-1)
+
+
+def branin(x):
+    a, b = x.unbind(-1)
+    bowl = b - 5.1 / (4 * torch.pi**2) * a**2 + 5 / torch.pi * a - 6
+    return bowl**2 + 10 * (1 - 1 / (8 * torch.pi)) * torch.cos(a) + 10
+
+
+def quadratic(x):
+    generator = torch.Generator().manual_seed(3)
+    root = torch.randn(8, 8, generator=generator, dtype=x.dtype)
+    slope = 3 * torch.randn(8, generator=generator, dtype=x.dtype)
+    return 0.5 * (x @ root).square().sum(-1) + 0.05 * x.square().sum(-1) + x @ slope
+
+
+def hartmann6(x):
+    weight = torch.tensor([1.0, 1.2, 3.0, 3.2], dtype=x.dtype)
+    a = [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14], [3, 3.5, 1.7, 10, 17, 8]]
+    a = torch.tensor([*a, [17, 8, 0.05, 10, 0.1, 14]], dtype=x.dtype)
+    p = [[1312, 1696, 5569, 124, 8283, 5886], [2329, 4135, 8307, 3736, 1004, 9991]]
+    p += [[2348, 1451, 3522, 2883, 3047, 6650], [4047, 8828, 8732, 5743, 1091, 381]]
+    p = 1e-4 * torch.tensor(p, dtype=x.dtype)
+    return -((-(a * (x[..., None, :] - p).square()).sum(-1)).exp() @ weight)
+
+
+def box(d, lower, upper):
+    return torch.tensor([[lower] * d, [upper] * d], dtype=torch.float64)
+
+
+def starts(bounds, n, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    unit = torch.rand(n, bounds.shape[1], generator=generator, dtype=bounds.dtype)
+    return bounds[0] + (bounds[1] - bounds[0]) * unit
+
+
+def scipy_values(function, begin, bounds):
+    value_and_gradient = from_callable(function)
+
+    def fun(x):
+        value, gradient = value_and_gradient(torch.from_numpy(x))
+        return value.item(), gradient.numpy()
+
+    options = {"maxiter": 1000, "maxfun": 5000, "ftol": 1e-15, "gtol": 1e-7}
+    ends = [
+        minimize(fun, x, jac=True, method="L-BFGS-B", bounds=bounds.T.numpy(), options=options)
+        for x in begin.numpy()
+    ]
+    return torch.tensor([end.fun for end in ends], dtype=torch.float64)
+
+
+PROBLEMS = {
+    "rosenbrock": (rosenbrock, box(2, -2.0, 2.0)),
+    "rosenbrock with active bounds": (rosenbrock, box(4, -0.5, 0.7)),
+    "branin": (branin, torch.tensor([[-5.0, 0.0], [10.0, 15.0]], dtype=torch.float64)),
+    "quadratic with active bounds": (quadratic, box(8, -1.0, 1.0)),
+    "quadratic, ill-conditioned": (quadratic, box(8, -100.0, 100.0)),
+    "hartmann6": (hartmann6, box(6, 0.0, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_as_good_as_scipy_from_nearly_every_start(name):
+    function, bounds = PROBLEMS[name]
+    begin = starts(bounds, 40)
+    expected = scipy_values(function, begin, bounds)
+    end = minimize_batch(from_callable(function), begin, bounds, max_iter=400)
+    assert end.converged.all()
+    assert (end.gradient_norm <= 1e-6).all()
+    assert ((bounds[0] <= end.point) & (end.point <= bounds[1])).all()
+    torch.testing.assert_close(end.value, function(end.point))
+    as_good = end.value <= expected + 1e-6 * (1 + expected.abs())
+    assert as_good.double().mean() >= 0.95
+    assert end.value.min() <= expected.min() + 1e-8
+
+
+def test_the_bounds_hold_and_bind():
+    function, bounds = PROBLEMS["quadratic with active bounds"]
+    end = minimize_batch(from_callable(function), starts(bounds, 20), bounds)
+    assert (end.point.abs() == 1).any(-1).all()
+    torch.testing.assert_close(end.point, end.point[:1].expand(20, 8), atol=1e-5, rtol=0)
+
+
+def test_few_evaluations():
+    function, bounds = PROBLEMS["hartmann6"]
+    end = minimize_batch(from_callable(function), starts(bounds, 50), bounds)
+    assert end.iterations.double().mean() < 30
+    function, bounds = PROBLEMS["rosenbrock"]
+    end = minimize_batch(from_callable(function), starts(bounds, 50), bounds)
+    assert end.iterations.double().mean() < 45
+
+
+def test_a_batch_is_a_loop():
+    function, bounds = PROBLEMS["hartmann6"]
+    begin = starts(bounds, 24).reshape(2, 3, 4, 6)
+    together = minimize_batch(from_callable(function), begin, bounds)
+    for place in torch.cartesian_prod(*map(torch.arange, (2, 3, 4))).tolist():
+        i, j, k = place
+        alone = minimize_batch(from_callable(function), begin[i, j, k][None], bounds)
+        torch.testing.assert_close(together.point[i, j, k], alone.point[0], atol=1e-5, rtol=0)
+        assert together.iterations[i, j, k] == alone.iterations[0]
+        assert together.converged[i, j, k] == alone.converged[0]
+
+
+def test_each_batch_entry_may_have_its_own_function():
+    centers = torch.rand(3, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    scale = torch.logspace(0, 4, 3, dtype=torch.float64)[:, None, None]
+    bounds = box(2, 0.0, 1.0)
+    begin = starts(bounds, 30).reshape(3, 10, 2)
+    bowls = from_callable(lambda x: (scale * (x - centers)).square().sum(-1))
+    end = minimize_batch(bowls, begin, bounds, check_every=1)
+    torch.testing.assert_close(end.point, centers.expand(3, 10, 2), atol=1e-6, rtol=0)
+
+
+def test_finished_problems_cost_nothing():
+    bounds = box(2, -2.0, 2.0)
+    sizes = []
+
+    def counted(x):
+        sizes.append(x.shape[-2])
+        return rosenbrock(x)
+
+    begin = torch.cat([torch.ones(30, 2, dtype=torch.float64), starts(bounds, 4)])
+    end = minimize_batch(from_callable(counted), begin, bounds)
+    assert sizes[0] == 34
+    assert max(sizes[1:]) == 4
+    assert (end.iterations[:30] == 0).all()
+    assert len(sizes) <= end.iterations.max() + 5
+
+
+def test_holes_in_the_function_are_stepped_around():
+    def holed(x):  # NaN right of 0.8, infinite gradient at 0
+        return torch.where(x.sum(-1) > 0.8, torch.nan, -x.clamp(min=0).sqrt().sum(-1))
+
+    bounds = box(1, 0.0, 1.0)
+    begin = torch.tensor([[0.1], [0.5], [0.0], [0.9]], dtype=torch.float64)
+    end = minimize_batch(from_callable(holed), begin, bounds)
+    assert (end.point[:2] <= 0.8).all()
+    assert (end.point[:2] > 0.79).all()
+    assert not end.converged.any()
+    torch.testing.assert_close(end.point[2:], begin[2:])  # nothing to start from
+    assert end.value[3].isnan()
+
+
+def test_far_tails_are_left():
+    # The gradient is about 1e-5 and the curvature negative where this begins.
+    def bump(x):
+        return -(-0.5 * (x / 0.1).square().sum(-1)).exp()
+
+    begin = torch.tensor([[0.55]], dtype=torch.float64)
+    end = minimize_batch(from_callable(bump), begin, box(1, -1.0, 1.0))
+    torch.testing.assert_close(end.value, -torch.ones(1, dtype=torch.float64))
+
+
+def test_no_bounds_are_infinite_bounds():
+    end = minimize_batch(
+        from_callable(rosenbrock), starts(box(2, -2.0, 2.0), 5), box(2, -torch.inf, torch.inf)
+    )
+    torch.testing.assert_close(end.point, torch.ones_like(end.point), atol=1e-5, rtol=0)
+
+
+def test_a_variable_without_room_stays():
+    bounds = torch.tensor([[0.5, -2.0], [0.5, 2.0]], dtype=torch.float64)
+    end = minimize_batch(from_callable(rosenbrock), torch.zeros(1, 2).double(), bounds)
+    torch.testing.assert_close(end.point, torch.tensor([[0.5, 0.25]]).double())
+
+
+def test_value_tolerance_stops_earlier():
+    function, bounds = PROBLEMS["hartmann6"]
+    begin = starts(bounds, 20)
+    fine = minimize_batch(from_callable(function), begin, bounds)
+    rough = minimize_batch(from_callable(function), begin, bounds, value_tolerance=1e-4)
+    assert rough.iterations.sum() < fine.iterations.sum()
+    assert rough.converged.all()
+    assert (rough.value - fine.value).abs().median() < 1e-3
+
+
+def test_single_precision_stays_single():
+    bounds = box(2, -2.0, 2.0).float()
+    end = minimize_batch(
+        from_callable(rosenbrock), starts(bounds, 8), bounds, gradient_tolerance=1e-3
+    )
+    assert end.point.dtype == end.value.dtype == torch.float32
+    assert (end.value < 1e-3).all()
+
+
+def test_a_constant_is_at_its_minimum():
+    end = minimize_batch(
+        from_callable(lambda x: torch.ones(x.shape[:-1])), torch.zeros(3, 2), box(2, 0.0, 1.0)
+    )
+    assert end.converged.all()
+
+
+@pytest.mark.parametrize(
+    ("start", "bounds", "options", "error"),
+    [
+        (torch.zeros(2), torch.zeros(2, 2), {}, InvalidShapeError),
+        (torch.zeros(1, 2, dtype=torch.long), torch.zeros(2, 2), {}, InvalidShapeError),
+        (torch.zeros(1, 2), torch.zeros(3, 2), {}, InvalidShapeError),
+        (torch.zeros(1, 2), torch.tensor([[1.0, 1], [0, 2]]), {}, InvalidArgumentError),
+        (torch.zeros(1, 2), torch.zeros(2, 2), {"history": 0}, InvalidArgumentError),
+        (torch.zeros(1, 2), torch.zeros(2, 2), {"max_iter": -1}, InvalidArgumentError),
+        (torch.zeros(1, 2), torch.zeros(2, 2), {"gradient_tolerance": -1}, InvalidArgumentError),
+    ],
+)
+def test_bad_input_is_named(start, bounds, options, error):
+    with pytest.raises(error, match=r"Expected .*; Received"):
+        minimize_batch(from_callable(rosenbrock), start, bounds, **options)
+
+
+def test_a_function_of_the_wrong_shape_is_named():
+    with pytest.raises(InvalidShapeError, match="value_and_gradient"):
+        minimize_batch(from_callable(lambda x: x), torch.zeros(3, 2), box(2, 0.0, 1.0))
