@@ -1,4 +1,7 @@
-"""Many trials of one policy on a drifting grid, side by side in one tensor program."""
+"""Many trials of one policy on a drifting grid, side by side in one tensor program.
+
+Notation: ``n`` grid points, ``m`` trials; a round's arrays have shape ``(m, n)`` or ``(m,)``.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,12 +10,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.acquisition import BetaSchedule
+from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models import DriftingGrid
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import Contest, Progress, QueryRule
 
-Score = Callable[[Tensor, Tensor, float], Tensor]  # mean, std, beta -> score, (trials, n)
+Score = Callable[[Tensor, Tensor, float], Tensor]  # mean, std, beta -> score, all (m, n)
+
+_LEAST_STD = 1e-12  # keeps the standardized gains finite where nothing is left to learn
+_LEAST_GAIN = 0.01  # prior standard deviations by which PI asks to improve
 
 
 def upper_confidence_bound(mean: Tensor, std: Tensor, beta: float) -> Tensor:
@@ -22,95 +30,135 @@ def upper_confidence_bound(mean: Tensor, std: Tensor, beta: float) -> Tensor:
 
 def expected_improvement(mean: Tensor, std: Tensor, beta: float) -> Tensor:
     """Return the expected improvement over the largest posterior mean."""
+    std = std.clamp_min(_LEAST_STD)
     z = (mean - mean.amax(-1, keepdim=True)) / std
     density = torch.exp(-0.5 * z.square()) / (2 * torch.pi) ** 0.5
     return std * (z * torch.special.ndtr(z) + density)
 
 
 def probability_of_improvement(mean: Tensor, std: Tensor, beta: float) -> Tensor:
-    """Return ``log P(improvement over the largest posterior mean by 0.01 std of the prior)``."""
-    z = (mean - mean.amax(-1, keepdim=True) - 0.01) / std
+    """Return the log probability of a noticeable improvement over the largest posterior mean."""
+    z = (mean - mean.amax(-1, keepdim=True) - _LEAST_GAIN) / std.clamp_min(_LEAST_STD)
     return torch.special.log_ndtr(z)
 
 
 @dataclass(frozen=True)
 class GridPolicy:
-    """Where and whether: a score over the grid, a query rule, and perhaps restarts."""
+    """Where and whether: a score over the grid, a query rule, and perhaps restarts.
+
+    Args:
+        name: What tables call the policy.
+        rule: Whether to look.
+        score: Where to go: the point with the highest score is played.
+        forgetting: Rate the model assumes, per round; the truth's if omitted.
+        restart_every: Rounds after which the model forgets everything, as in R-GP-UCB.
+        lone_rival: Whether a lone optimum is held against the best point beyond the bandwidth.
+            Without it, the literal rule has nobody to compare it with and never looks again.
+        joint: Whether the rule reads the covariances of the incumbent and its rivals.
+    """
 
     name: str
     rule: QueryRule
     score: Score = upper_confidence_bound
-    forgetting: float | None = None  # what the model assumes; the truth's if None
-    restart_every: int | None = None  # rounds, for R-GP-UCB
-    lone_rival: bool = True  # name a far rival for a lone optimum
+    forgetting: float | None = None
+    restart_every: int | None = None
+    lone_rival: bool = True
+    joint: bool = False
 
 
 class Run(NamedTuple):
-    """What happened: everything of shape (trials, horizon)."""
+    """What happened in every trial, and what was believed at the end."""
 
-    regret: Tensor
-    look: Tensor
-    choice: Tensor
+    regret: Tensor  # max f_t - f_t(x_t), shape: (m, horizon)
+    look: Tensor  # bool, shape: (m, horizon)
+    choice: Tensor  # index of x_t, shape: (m, horizon)
+    mean: Tensor  # after the last round, shape: (m, n)
+    variance: Tensor  # after the last round, shape: (m, n)
 
 
 def simulate(
     truth: DriftingFunction,
-    paths: Tensor,  # shape: (trials, horizon, n)
-    noise: Tensor,  # shape: (trials, horizon)
+    paths: Tensor,  # shape: (m, horizon, n)
+    noise: Tensor,  # shape: (m, horizon)
     policy: GridPolicy,
-    beta: Callable[[int], float],
+    beta: BetaSchedule,
     generator: torch.Generator,
     bandwidth: float = 0.2,
 ) -> Run:
-    """Run ``policy`` on every path."""
-    trials, horizon, _ = paths.shape
+    """Run a policy on every path.
+
+    Args:
+        truth: Where the paths come from: points in ascending order, prior covariance, noise variance.
+        paths: The function in every round, ``trials x horizon x n``; their device is computed on.
+        noise: What a look in a round adds to the value, ``trials x horizon``. Given from outside so
+            that every policy meets the same.
+        policy: Where and whether to look.
+        beta: Exploration by round.
+        generator: Source of the query rule's coins, on the device of the paths.
+        bandwidth: Distance beyond which the rival of a lone optimum is sought.
+
+    Raises:
+        InvalidShapeError: If paths and noise do not fit each other or the points.
+    """
+    trials, horizon = _check_shapes(truth, paths, noise)
     forgetting = truth.forgetting if policy.forgetting is None else policy.forgetting
-    belief = DriftingGrid(truth.prior_cov, forgetting, truth.noise, torch.Size([trials]))
-    rows = torch.arange(trials, device=paths.device)
-    looks = torch.zeros(trials, dtype=torch.long, device=paths.device)
-    steps = []
-    for t in range(1, horizon + 1):
-        if t > 1:
+    prior_cov, points = truth.prior_cov.to(paths.device), truth.points.to(paths.device)
+    belief = DriftingGrid(prior_cov, forgetting, truth.noise, torch.Size([trials]))
+    regret = paths.amax(-1)
+    look = torch.empty(trials, horizon, dtype=torch.bool, device=paths.device)
+    choice = torch.empty_like(look, dtype=torch.long)
+    for t in range(horizon):  # beta and the rules count rounds from 1
+        if t > 0:
             belief.wait()
-        if policy.restart_every and t > 1 and (t - 1) % policy.restart_every == 0:
+        if policy.restart_every and t > 0 and t % policy.restart_every == 0:
             belief.restart()
-        mean, variance = belief.mean, belief.variance
-        score = policy.score(mean, variance.sqrt(), beta(t))
-        choice = score.argmax(-1)
-        contest = _contest(policy, truth.points, mean, variance, score, choice, beta(t), bandwidth)
-        look = policy.rule(contest, Progress(t, looks), generator).look
-        value = paths[rows, t - 1, choice]
-        belief.observe(choice, value + noise[:, t - 1], look)
-        looks += look
-        steps.append(Run(paths[:, t - 1].amax(-1) - value, look, choice))
-    return Run(*(torch.stack(column, -1) for column in zip(*steps, strict=True)))
+        score = policy.score(belief.mean, belief.variance.sqrt(), beta(t + 1))
+        at = choice[:, t] = score.argmax(-1)
+        contest = _contest(policy, belief, points, score, at, beta(t + 1), bandwidth)
+        looks = look[:, :t].sum(-1)
+        look[:, t] = policy.rule(contest, Progress(t + 1, looks), generator).look
+        value = paths[:, t].gather(-1, at[:, None]).squeeze(-1)
+        belief.observe(at, value + noise[:, t], look[:, t])
+        regret[:, t] -= value
+    return Run(regret, look, choice, belief.mean, belief.variance)
 
 
 def _contest(
     policy: GridPolicy,
-    points: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-    score: Tensor,
-    choice: Tensor,
+    belief: DriftingGrid,
+    points: Tensor,  # shape: (n, d)
+    score: Tensor,  # shape: (m, n)
+    choice: Tensor,  # shape: (m,)
     beta: float,
     bandwidth: float,
 ) -> Contest:
     """Return the contest of the best grid point against the other local maxima of the score."""
-    at = choice[:, None]
+    at, mean, variance = choice[:, None], belief.mean, belief.variance
     present = torch.zeros_like(score, dtype=torch.bool)
     if policy.rule.needs_rivals:
-        present = chain_local_maxima(score).scatter(-1, at, False)
+        present = chain_local_maxima(score).scatter_(-1, at, False)
         if policy.lone_rival:
             far, exists = far_rival_on_grid(score, choice, points, bandwidth)
             lone = ~present.any(-1) & exists
-            present |= torch.zeros_like(present).scatter(-1, far[:, None], True) & lone[:, None]
+            rows = lone.nonzero().squeeze(-1)
+            present[rows, far[rows]] = True
     return Contest(
-        mean.gather(-1, at).squeeze(-1),
-        variance.gather(-1, at).squeeze(-1),
-        mean,
-        variance,
-        None,
-        present,
-        mean.new_full((len(mean),), beta),
+        mean=mean.gather(-1, at).squeeze(-1),
+        variance=variance.gather(-1, at).squeeze(-1),
+        rival_mean=mean,
+        rival_variance=variance,
+        rival_covariance=belief.covariance(choice) if policy.joint else None,
+        present=present,
+        beta=mean.new_full(choice.shape, beta),
     )
+
+
+def _check_shapes(truth: DriftingFunction, paths: Tensor, noise: Tensor) -> tuple[int, int]:
+    n = len(truth.points)
+    fits = paths.dim() == 3 and paths.shape[-1] == n
+    check(fits, "paths", f"shape (trials, horizon, {n})", tuple(paths.shape), InvalidShapeError)
+    trials, horizon, _ = paths.shape
+    fits = tuple(noise.shape) == (trials, horizon)
+    expected = f"shape {(trials, horizon)}"
+    check(fits, "noise", expected, tuple(noise.shape), InvalidShapeError)
+    return trials, horizon

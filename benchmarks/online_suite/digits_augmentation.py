@@ -40,7 +40,7 @@ AUGMENTATIONS = (
 )
 STEPS, BATCH = 6, 32  # a round: 192 of the 200 training pictures
 PER_CLASS = {"train": 20, "validation": 40}  # of 174 to 183 pictures of each digit
-FUSED=True
+FUSED = True
 SIDE, CLASSES = 8, 10
 
 
@@ -202,9 +202,7 @@ class DigitsAugmentationRun:
         probabilities = torch.tensor(list(ordered.values()), dtype=torch.float32)
         pictures, labels = self._parts["train"]
         order = torch.randperm(len(labels), generator=self._generator)[: STEPS * BATCH]
-        augmented = augment(
-            pictures[order], probabilities, self.problem.strengths, self._generator
-        )
+        augmented = augment(pictures[order], probabilities, self.problem.strengths, self._generator)
         for batch, target in zip(augmented.split(BATCH), labels[order].split(BATCH), strict=True):
             self._optimizer.zero_grad()
             F.cross_entropy(self._logits(batch), target).backward()
@@ -252,7 +250,13 @@ class DigitsAugmentationRun:
                 split otherwise) or lacks a part.
         """
         own = self.state_dict()
-        check(set(state) == set(own), "state", f"the keys {list(own)}", list(state), StateMismatchError)
+        check(
+            set(state) == set(own),
+            "state",
+            f"the keys {list(own)}",
+            list(state),
+            StateMismatchError,
+        )
         check(state["seed"] == self.seed, "seed", f"{self.seed}", state["seed"], StateMismatchError)
         self._network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
@@ -295,8 +299,19 @@ class DigitsAugmentation:
 
     def optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         if self.opt == "adam":
-            return torch.optim.AdamW(network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=FUSED)
-        return torch.optim.SGD(network.parameters(), lr=self.learning_rate, momentum=0.9, weight_decay=self.weight_decay, fused=FUSED)
+            return torch.optim.AdamW(
+                network.parameters(),
+                lr=self.learning_rate,
+                weight_decay=self.weight_decay,
+                fused=FUSED,
+            )
+        return torch.optim.SGD(
+            network.parameters(),
+            lr=self.learning_rate,
+            momentum=0.9,
+            weight_decay=self.weight_decay,
+            fused=FUSED,
+        )
 
     def setup(self, seed: int) -> DigitsAugmentationRun:
         """Split the pictures and initialize the network, all from ``seed``."""

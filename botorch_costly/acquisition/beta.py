@@ -58,6 +58,7 @@ class LogBeta:
 
     def __post_init__(self) -> None:
         check_positive("c1", self.c1)
+        check_positive("c2", self.c2)
         check(self.c2 >= 1, "c2", "a number >= 1", self.c2)
 
     def __call__(self, t: int) -> float:

@@ -4,6 +4,7 @@ The best reward *seen* says little when the function has moved since. The thresh
 model believes today: the largest posterior mean, in round ``now``, over the configurations seen.
 """
 
+from collections.abc import Hashable
 from typing import Any
 
 import torch
@@ -16,26 +17,40 @@ from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
 from botorch.utils.datasets import SupervisedDataset
+from botorch.utils.transforms import is_ensemble
 from torch import Tensor
 
-from botorch_costly.acquisition.present import InRound, as_round, at_round
+from botorch_costly.acquisition.present import InRound, as_numbers, as_round, at_round
 from botorch_costly.errors import InvalidShapeError, check
 
 
-def best_mean(model: Model, X: Tensor, now: float | Tensor, maximize: bool = True) -> Tensor:
+def best_mean(
+    model: Model,
+    X: Tensor,
+    now: float | Tensor,
+    maximize: bool = True,
+    posterior_transform: PosteriorTransform | None = None,
+) -> Tensor:
     """Return the best posterior mean in round ``now`` over configurations ``X`` (``n x d``).
+
+    Returns:
+        A scalar; for a batched model or an ensemble ``batch_shape x 1``, one threshold for each of
+        its members, as BoTorch's classes take it.
 
     Raises:
         InvalidShapeError: If there is no configuration.
     """
     shape = tuple(X.shape)
     check(X.shape[-2] > 0, "X", "at least one configuration", shape, InvalidShapeError)
-    X = X.expand(*torch.broadcast_shapes(X.shape[:-2], model.batch_shape), *X.shape[-2:])
+    members = torch.Size() if is_ensemble(model) else model.batch_shape  # ensembles add their own
+    X = X.expand(*torch.broadcast_shapes(X.shape[:-2], members), *X.shape[-2:])
     # One by one: nobody needs their joint covariance, which close points make singular.
     apart = at_round(X.movedim(-2, 0).unsqueeze(-2), as_round(now))  # n x batch_shape x 1 x (d + 1)
     with torch.no_grad():
-        means = model.posterior(apart).mean.squeeze(-1).squeeze(-1)
-    return means.amax(0) if maximize else means.amin(0)
+        posterior = model.posterior(apart, posterior_transform=posterior_transform)
+    means = posterior.mean.squeeze(-1).squeeze(-1)
+    best = means.amax(0) if maximize else means.amin(0)
+    return best.unsqueeze(-1) if best.dim() else best
 
 
 class _Improvement(InRound):
@@ -49,7 +64,7 @@ class _Improvement(InRound):
         posterior_transform: PosteriorTransform | None = None,
         maximize: bool = True,
     ) -> None:
-        super().__init__(model, best_f, posterior_transform, maximize)
+        super().__init__(model, as_numbers("best_f", best_f), posterior_transform, maximize)
         self.fix_round(now)
 
 
@@ -79,7 +94,7 @@ class TimeVaryingPI(_Improvement, ProbabilityOfImprovement):
 @acqf_input_constructor(TimeVaryingEI, TimeVaryingLogEI, TimeVaryingPI)
 def construct_inputs_time_varying_improvement(
     model: Model,
-    training_data: SupervisedDataset,
+    training_data: SupervisedDataset | dict[Hashable, SupervisedDataset],
     now: float,
     best_f: float | Tensor | None = None,
     posterior_transform: PosteriorTransform | None = None,
@@ -87,7 +102,10 @@ def construct_inputs_time_varying_improvement(
 ) -> dict[str, Any]:
     """Return the keyword arguments; ``best_f`` defaults to ``best_mean`` over the data."""
     if best_f is None:
-        best_f = best_mean(model, training_data.X[..., :-1], now, maximize)
+        if isinstance(training_data, dict):  # one data set for each outcome, at the same X
+            training_data = next(iter(training_data.values()))
+        X = training_data.X[..., :-1]
+        best_f = best_mean(model, X, now, maximize, posterior_transform)
     return {
         "model": model,
         "best_f": best_f,

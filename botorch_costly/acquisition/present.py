@@ -22,13 +22,29 @@ def at_round(X: Tensor, now: Tensor) -> Tensor:
     return torch.cat([X, now.to(X).expand(*X.shape[:-1], 1)], -1)
 
 
+def as_numbers(name: str, value: float | Tensor) -> Tensor:
+    """Return numbers as a tensor, Python's own in double precision.
+
+    BoTorch's classes would round those to the default dtype before they meet the model's.
+
+    Raises:
+        InvalidArgumentError: If they are no numbers.
+    """
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return value
+    try:
+        return torch.as_tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidArgumentError(name, "numbers", value) from None
+
+
 def as_round(now: float | Tensor) -> Tensor:
     """Return the round as a scalar tensor.
 
     Raises:
         InvalidArgumentError: If it is not one finite number.
     """
-    tensor = torch.as_tensor(now, dtype=torch.float64)
+    tensor = as_numbers("now", now)
     one = tensor.numel() == 1 and bool(tensor.isfinite().all())
     check(one, "now", "one finite round", now, InvalidArgumentError)
     return tensor.reshape(())

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import torch
 from botorch.acquisition.analytic import UpperConfidenceBound
 from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_costly.acquisition.present import InRound
+from botorch_costly.acquisition.present import InRound, as_numbers
 from botorch_costly.errors import InvalidArgumentError, check
 
 
@@ -28,7 +27,7 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         maximize: Whether larger rewards are better.
 
     Raises:
-        InvalidArgumentError: If ``beta`` is negative or ``now`` is not a finite number.
+        InvalidArgumentError: If ``beta`` is negative or not finite, or ``now`` is not a finite number.
     """
 
     def __init__(
@@ -39,9 +38,10 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         posterior_transform: PosteriorTransform | None = None,
         maximize: bool = True,
     ) -> None:
-        nonnegative = bool((torch.as_tensor(beta) >= 0).all())
-        check(nonnegative, "beta", "numbers >= 0", beta, InvalidArgumentError)
-        super().__init__(model, beta, posterior_transform, maximize)
+        weight = as_numbers("beta", beta)
+        valid = bool(((weight >= 0) & weight.isfinite()).all())
+        check(valid, "beta", "finite numbers >= 0", beta, InvalidArgumentError)
+        super().__init__(model, weight, posterior_transform, maximize)
         self.fix_round(now)
 
 

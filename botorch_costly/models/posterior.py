@@ -21,13 +21,16 @@ def gaussian_posterior(
     Args:
         mean: Shape ``(*batch, q)``.
         cov: Shape ``(*batch, q, q)``.
-        observation_noise: BoTorch's argument: whether to add noise, or the variances to add.
+        observation_noise: BoTorch's argument: whether to add noise, or the variances to add,
+            ``batch_shape x q x 1``.
         noise: The model's own noise variance.
         posterior_transform: BoTorch's argument, applied last.
     """
     if observation_noise is not False:
         added = noise if observation_noise is True else observation_noise
         diagonal = torch.as_tensor(added, dtype=cov.dtype, device=cov.device)
+        if diagonal.dim() > mean.dim():  # BoTorch's batch_shape x q x 1
+            diagonal = diagonal.squeeze(-1)
         cov = cov + torch.diag_embed(diagonal.expand(mean.shape))
     # Lazily: a plain tensor would be factorized here and now, singular or not.
     posterior = GPyTorchPosterior(MultivariateNormal(mean, to_linear_operator(cov)))

@@ -144,8 +144,8 @@ def minimize_batch(
         max_iter: Most evaluations of each problem after the first.
         history: Number of curvature pairs.
         gradient_tolerance: Bound on the largest entry of ``x - clamp(x - gradient)``.
-        value_tolerance: Bound on the decrease of an accepted step, relative to ``max(1, |value|)``;
-            0 turns this criterion off.
+        value_tolerance: Bound on the decrease of a step of positive curvature, relative to
+            ``max(1, |value|)``; 0 turns this criterion off.
         check_every: Iterations between two looks at how many problems are left; each look waits
             for the device.
 
@@ -280,7 +280,7 @@ def _advance(
     met = norm <= rule.gradient_tolerance
     if rule.value_tolerance > 0:
         least = rule.value_tolerance * run.value.abs().clamp(min=1.0)
-        met = met | (accepted & (-rise < least))
+        met = met | (curved & (-rise < least))  # on a tail a small gain is no sign of an end
     rejections = (run.rejections + 1).masked_fill(accepted, 0.0)
     return _Run(
         point=point,

@@ -25,6 +25,10 @@ from botorch_costly.errors import (
 from botorch_costly.optim.lbfgs import from_callable, minimize_batch
 from botorch_costly.optim.suppression import Optima, suppress
 
+# Cancellation in a posterior variance leaves about this much noise in a value (relative to 1), in
+# which a search for a smaller gradient would wander until its last iteration.
+_VALUE_TOLERANCE = 1e-10
+
 Acquisition = Callable[[Tensor], Tensor]
 Starts = Literal["sobol", "uniform"]
 
@@ -140,7 +144,7 @@ def ascend(
     check(len(begin) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
     cube = torch.stack([torch.zeros_like(lower), torch.ones_like(lower)])
     loss = from_callable(lambda unit: -acq_function((lower + width * unit).unsqueeze(-2)))
-    end = minimize_batch(loss, begin, cube, max_iter=max_iter)
+    end = minimize_batch(loss, begin, cube, max_iter=max_iter, value_tolerance=_VALUE_TOLERANCE)
     return Ascent(lower + width * begin, _outside(end.point, lower, width, bounds), -end.value)
 
 

@@ -9,8 +9,6 @@ from torch import Tensor
 from botorch_costly.errors import InvalidArgumentError, check_nonnegative, check_probability
 from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdict, choose
 
-_SMALLEST_VARIANCE = 1e-300  # keeps 0 / 0 of two certain, equal values at an even chance
-
 
 def _normal_cdf(z: Tensor) -> Tensor:
     return torch.special.ndtr(z)
@@ -31,12 +29,16 @@ def confidence(contest: Contest, joint: bool = False) -> Tensor:
         InvalidArgumentError: If ``joint`` is asked for and the contest has no covariances.
     """
     spread = contest.variance.unsqueeze(-1) + contest.rival_variance
+    precision = torch.finfo(spread.dtype)
     if joint:
         if contest.rival_covariance is None:
             raise InvalidArgumentError("rival_covariance", "a tensor, for joint=True", None)
-        spread = spread - 2 * contest.rival_covariance
+        # What is left of two values that move together must not be the rounding error alone.
+        rounding = precision.eps * spread
+        spread = torch.maximum(spread - 2 * contest.rival_covariance, rounding)
     lead = contest.mean.unsqueeze(-1) - contest.rival_mean
-    wins = _normal_cdf(lead / spread.clamp_min(_SMALLEST_VARIANCE).sqrt())
+    # The floor keeps 0 / 0 of two certain, equal values at an even chance.
+    wins = _normal_cdf(lead / spread.clamp_min(precision.tiny).sqrt())
     if wins.shape[-1] == 0:
         return torch.ones_like(contest.mean)
     return torch.where(contest.present, wins, torch.ones_like(wins)).amin(-1)
@@ -101,6 +103,9 @@ def kappa_of_bounds(beta: float, as_printed: bool = False) -> float:
     By eq. (58) the regret left is at most ``(sqrt(beta) - Phi^{-1}(kappa) / sqrt(2)) (s_1 + s_2)``,
     which vanishes at ``kappa = Phi(sqrt(2 beta))``. The paper prints ``Phi(sqrt(2) beta)``, which
     does not follow; ``as_printed=True`` returns it.
+
+    In double precision the result is 1 from ``beta`` of about 34.4 on, where ``ConfidenceQuery`` has
+    no such threshold any more and ``ConfidenceBoundQuery`` says the same directly.
     """
     check_nonnegative("beta", beta)
     z = math.sqrt(2) * beta if as_printed else math.sqrt(2 * beta)

@@ -29,7 +29,8 @@ class MixedQuery(QueryRule):
         hard: Whether the quotas bind every run or only their expectation.
 
     Raises:
-        InvalidBudgetError: If not ``0 <= lower <= upper <= horizon``.
+        InvalidArgumentError: If a quota or the horizon is no such count, or ``rule`` no rule.
+        InvalidBudgetError: If not ``lower <= upper <= horizon``.
     """
 
     lower: int
@@ -39,9 +40,10 @@ class MixedQuery(QueryRule):
     hard: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("lower", "upper", "horizon"):
-            check_count(name, getattr(self, name))
-        ordered = 0 <= self.lower <= self.upper <= self.horizon and self.horizon > 0
+        for name, minimum in (("lower", 0), ("upper", 0), ("horizon", 1)):
+            check_count(name, getattr(self, name), minimum)
+        check(isinstance(self.rule, QueryRule), "rule", "a QueryRule", self.rule)
+        ordered = self.lower <= self.upper <= self.horizon
         quotas = (self.lower, self.upper, self.horizon)
         expected = "0 <= lower <= upper <= horizon"
         check(ordered, "lower, upper, horizon", expected, quotas, InvalidBudgetError)
@@ -69,7 +71,7 @@ class MixedQuery(QueryRule):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Make the quotas hold in this run."""
         looks = torch.as_tensor(progress.looks, device=look.device).expand(look.shape)
-        rounds_left = self.horizon - progress.round + 1
+        rounds_left = max(self.horizon - progress.round + 1, 1)  # a run may outlast its horizon
         due = self.lower - looks >= rounds_left
         spent = looks >= self.upper
         cause = choose(due & ~look, Cause.DUE, cause)

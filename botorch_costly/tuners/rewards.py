@@ -30,7 +30,8 @@ from botorch_costly.errors import (
 
 Kind = Literal["loss", "accuracy"]
 Reference = Literal["last_look", "before_after"]
-_DEFAULT_SCALE = {"loss": 10.0, "accuracy": 100.0}
+_DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}
+_DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
 
 
 @dataclass
@@ -60,9 +61,11 @@ class GainReward:
         kind: ``"loss"`` for positive metrics to be minimized, ``"accuracy"`` for fractions in
             [0, 1] to be maximized.
         reference: ``"last_look"`` or ``"before_after"``, see the head of this module.
-        clip: Largest size of a gain per round, after scaling; ``math.inf`` for no clipping.
-        scale: Factor ``s``. By default 100 for accuracies, so gains are percentage points, and 10
-            for losses, so ``clip=2`` bounds what a round counts at a change by 20 per cent or so.
+        clip: Largest size of a gain per round, after scaling; ``math.inf`` for no clipping. By
+            default 2 percentage points for accuracies, as in the paper, and one nat for losses: a
+            tighter clip hides from the tuner how bad a ruinous round was.
+        scale: Factor ``s``. By default 100 for accuracies, so gains are percentage points, and 1
+            for losses, so gains are nats.
 
     Raises:
         InvalidArgumentError: If an option is unknown, or ``clip`` or ``scale`` is not positive.
@@ -78,13 +81,14 @@ class GainReward:
         self,
         kind: Kind = "loss",
         reference: Reference = "last_look",
-        clip: float = 2.0,
+        clip: float | None = None,
         scale: float | None = None,
     ) -> None:
         for name, value, known in (("kind", kind, Kind), ("reference", reference, Reference)):
             check(value in get_args(known), name, f"one of {list(get_args(known))}", value)
         self.kind, self.reference = kind, reference
-        self.clip = clip if clip == math.inf else check_positive("clip", clip)
+        limit = _DEFAULT_CLIP[kind] if clip is None else clip
+        self.clip = limit if limit == math.inf else check_positive("clip", limit)
         self.scale = check_positive("scale", _DEFAULT_SCALE[kind] if scale is None else scale)
         self._look = _Look()
 

@@ -83,6 +83,16 @@ def test_seeds_and_weights_follow_the_naive_twin():
         assert fast.labels.tolist() == labels
 
 
+def test_the_size_of_a_resting_seed_is_final():
+    # The first seed rests after one shift, just as a third point comes within its reach; the
+    # second goes on moving, which must not count that point in.
+    points = torch.tensor([-0.5, 0.501, 1.0004, 10.0, 10.9], dtype=torch.float64)[:, None]
+    seeds = torch.tensor([[0.0], [9.5]], dtype=torch.float64)
+    modes, _ = naive_mean_shift(points, 1.0, seeds)
+    assert [size for _, size in modes] == [2.0, 2.0]
+    assert mean_shift(points, 1.0, seeds).sizes.tolist() == [2.0, 2.0]
+
+
 def test_a_point_of_weight_zero_is_not_there():
     points, bandwidth = CLOUDS["blobs-2d-0"]
     padded = torch.cat([points, torch.full((7, 2), 3.0).double()])

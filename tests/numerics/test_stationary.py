@@ -5,9 +5,11 @@ import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 from botorch_costly.errors import InvalidArgumentError
+from botorch_costly.kernels import ArmKernel
 from botorch_costly.numerics.stationary import FAMILIES, Stationary, check_family, covariance
 
 NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
+SMOOTH = [*NU, "rbf"]
 
 
 def kernel(family, tkwargs, lengthscale=(0.3, 0.9)):
@@ -22,7 +24,7 @@ def gpytorch_kernel(family, tkwargs):
     return module
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SMOOTH)
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
 def test_it_is_gpytorchs_kernel(family, batch, generator, tkwargs):
     x1 = torch.rand(*batch, 7, 2, generator=generator, **tkwargs)
@@ -35,7 +37,7 @@ def test_it_is_gpytorchs_kernel(family, batch, generator, tkwargs):
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SMOOTH)
 def test_batches_of_points_broadcast(family, generator):
     x1 = torch.rand(4, 1, 6, 2, generator=generator, dtype=torch.float64)
     x2 = torch.rand(3, 5, 2, generator=generator, dtype=torch.float64)
@@ -46,7 +48,7 @@ def test_batches_of_points_broadcast(family, generator):
             torch.testing.assert_close(together[i, j], covariance(k, x1[i, 0], x2[j]))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SMOOTH)
 def test_one_lengthscale_serves_all_columns(family, generator):
     x = torch.rand(6, 2, generator=generator, dtype=torch.float64)
     one = covariance(kernel(family, {"dtype": torch.float64}, (0.4,)), x, x)
@@ -54,7 +56,7 @@ def test_one_lengthscale_serves_all_columns(family, generator):
     torch.testing.assert_close(one, two, rtol=1e-15, atol=0)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SMOOTH)
 def test_gradients_are_finite_at_coincident_points(family):
     x = torch.full((4, 2), 0.3, dtype=torch.float64, requires_grad=True)
     lengthscale = torch.tensor([0.3, 0.9], dtype=torch.float64, requires_grad=True)
@@ -67,7 +69,7 @@ def test_gradients_are_finite_at_coincident_points(family):
     assert scale.grad == 16
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SMOOTH)
 def test_gradients_are_finite_differences_elsewhere(family, generator):
     def value(x1, x2, lengthscale, scale):
         return covariance(Stationary(family, lengthscale, scale), x1, x2)
@@ -77,6 +79,16 @@ def test_gradients_are_finite_differences_elsewhere(family, generator):
     lengthscale = torch.tensor([0.3, 0.9], dtype=torch.float64, requires_grad=True)
     scale = torch.tensor(1.7, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(value, (x1, x2, lengthscale, scale))
+
+
+def test_arms_are_the_arm_kernel(tkwargs):
+    x = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], **tkwargs)
+    expected = ArmKernel(1.7).to(**tkwargs)(x, x[1:]).to_dense()
+    torch.testing.assert_close(covariance(kernel("arms", tkwargs), x, x[1:]), expected)
+
+
+def test_every_family_is_tested():
+    assert set(SMOOTH) | {"arms"} == set(FAMILIES)
 
 
 def test_an_unknown_family_is_named():

@@ -153,6 +153,27 @@ def test_holes_in_the_function_are_stepped_around():
     assert end.value[3].isnan()
 
 
+@pytest.mark.parametrize("hole", ["value", "gradient"])
+def test_trials_that_are_not_finite_are_rejected(hole):
+    def slide(x):
+        value, gradient, bad = -x.sum(-1), -torch.ones_like(x), x.sum(-1) > 0.8
+        if hole == "value":
+            return value.masked_fill(bad, -torch.inf), gradient
+        return value, gradient.masked_fill(bad[..., None], torch.nan)
+
+    end = minimize_batch(slide, torch.full((1, 2), 0.1).double(), box(2, 0.0, 1.0))
+    assert 0.79 < end.point.sum() <= 0.8
+    assert end.value.isfinite().all()
+    assert end.gradient_norm.isfinite().all()
+
+
+def test_steps_grow_where_there_is_no_curvature():
+    begin = torch.tensor([[1e4]], dtype=torch.float64)
+    bounds = box(1, -torch.inf, torch.inf)
+    end = minimize_batch(from_callable(lambda x: (1 + x**2).sqrt().sum(-1)), begin, bounds)
+    torch.testing.assert_close(end.value, torch.ones(1, dtype=torch.float64))
+
+
 def test_far_tails_are_left():
     # The gradient is about 1e-5 and the curvature negative where this begins.
     def bump(x):

@@ -38,10 +38,11 @@ def test_accuracy_gains_are_percentage_points_per_elapsed_round():
     assert reward(0.56, 6) == pytest.approx(-1.0)
 
 
-def test_default_scale_counts_losses_in_tenths_of_a_nat():
+def test_losses_gain_in_nats_and_no_more_than_one_by_default():
     reward = GainReward("loss")
     reward(1.0, 0)
-    assert reward(math.exp(-0.15), 1) == pytest.approx(1.5)
+    assert reward(math.exp(-0.15), 1) == pytest.approx(0.15)
+    assert reward(100.0, 2) == -1.0
 
 
 def test_gains_are_clipped_per_elapsed_round():
@@ -181,8 +182,8 @@ def test_state_between_before_and_after():
     [
         {"kind": "accuracy"},
         {"reference": "before_after"},
-        {"clip": 1.0},
-        {"scale": 1.0},
+        {"clip": 0.5},
+        {"scale": 10.0},
         {"look": None},
         {"look": {"loss": 1.0}},
         {"extra": 1},

@@ -1,0 +1,51 @@
+"""Run a benchmark by name: ``python -m benchmarks <name> [options]``; without a name, list them."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+REGISTRY: dict[str, tuple[str, str]] = {
+    "table-a2": ("benchmarks.table_a2", "regret and queries of CE-GP-UCB and its rivals"),
+    "figure-1": ("benchmarks.figure_1", "regret against queries, with EI and PI"),
+    "figure-a3": ("benchmarks.figure_a3", "belief, looks and skips in one run"),
+    "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
+    "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),
+}
+"""Name on the command line to module and line of help.
+
+A module has ``add_arguments(parser)`` and ``run(arguments)``, and is imported only when asked for.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Dispatch to a benchmark; return the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        print(listing())
+        return 0
+    name, *rest = words
+    if name not in REGISTRY:
+        print(f"Expected one of {', '.join(REGISTRY)}; received {name!r}.", file=sys.stderr)
+        return 2
+    module_name, description = REGISTRY[name]
+    module = import_module(module_name)
+    formatter = argparse.ArgumentDefaultsHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks {name}", description=description, formatter_class=formatter
+    )
+    module.add_arguments(parser)
+    module.run(parser.parse_args(rest))
+    return 0
+
+
+def listing() -> str:
+    """Return the benchmarks and what they are."""
+    width = max(map(len, REGISTRY))
+    lines = [f"  {name:<{width}}  {text}" for name, (_, text) in REGISTRY.items()]
+    usage = "usage: python -m benchmarks <name> [options]   (<name> --help lists the options)"
+    return "\n".join([usage, "", *lines])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""``make demo``: a small network whose eight augmentation probabilities are tuned in one run.
+
+First one run in the foreground, saved after every round: interrupt it at any moment, even with
+SIGKILL, start it again, and the same decisions follow. Then the table: five ways to set the eight
+probabilities, five seeds each, on two processes. Last a picture of the first run.
+"""
+
+import argparse
+import json
+import multiprocessing
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.online_suite.digits_augmentation import DigitsAugmentation
+from benchmarks.online_suite.policies import (
+    FixedPolicy,
+    Policy,
+    RandomPolicy,
+    TunedPolicy,
+    space_of,
+)
+from benchmarks.online_suite.runner import Record, run_online
+from benchmarks.record import write_results
+from botorch_costly import (
+    AlwaysQuery,
+    BernoulliQuery,
+    ConfidenceQuery,
+    MixedQuery,
+    OnlineTuner,
+    QueryRule,
+)
+
+PROBLEM = DigitsAugmentation()
+# Chosen on seeds 100 to 107; the demo runs on seeds 0 to 4.
+CONFIDENCE = ConfidenceQuery(kappa=0.8)
+BERNOULLI_RATE = 0.5
+
+
+def _tuned(query: QueryRule) -> Callable[[int], Policy]:
+    def make(seed: int) -> Policy:
+        return TunedPolicy(
+            OnlineTuner(
+                space_of(PROBLEM),
+                horizon=PROBLEM.horizon,
+                query=query,
+                forgetting=0.01,
+                beta=1.0,
+                lengthscale=1.5,
+                noise=0.5,
+                initial_rounds=20,
+                seed=seed,
+            )
+        )
+
+    return make
+
+
+METHODS: dict[str, Callable[[int], Policy]] = {
+    "fixed 0.5": lambda seed: FixedPolicy(PROBLEM.default),
+    "random schedule": lambda seed: RandomPolicy(space_of(PROBLEM), seed),
+    "full feedback": _tuned(AlwaysQuery()),
+    "Bernoulli": _tuned(BernoulliQuery(BERNOULLI_RATE)),
+    "CE-GP-UCB": _tuned(CONFIDENCE),
+}
+SHOWN = "CE-GP-UCB"
+
+
+def main(arguments: list[str]) -> None:
+    """Run the demo."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks demo", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/demo"), help="where results go")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--fresh", action="store_true", help="do not resume an interrupted demo")
+    parser.add_argument("--one-run", action="store_true", help="the first run alone, no table")
+    parser.add_argument(
+        "--store", action="store_true", help="also write benchmarks/results/demo.jsonl"
+    )
+    options = parser.parse_args(arguments)
+    began = time.perf_counter()
+    torch.set_num_threads(1)  # faster than two for a network this small
+    if options.fresh:
+        shutil.rmtree(options.out, ignore_errors=True)
+    shown = _shown_run(options.out)
+    if options.one_run:
+        return
+    rows = _table_rows(options.seeds, options.processes, shown)
+    print("\n" + format_table(rows))
+    if options.store:
+        write_results("demo", rows, seeds=list(range(options.seeds)))
+    picture = _draw(shown, options.out / "demo.png")
+    (options.out / "checkpoint.pt").unlink()  # finished: the next demo starts afresh
+    print(f"\nPicture: {picture}\nDone in {time.perf_counter() - began:.0f} s.")
+
+
+def _shown_run(out: Path) -> Record:
+    """Train the network in the foreground, with a bar, resuming if an earlier run was cut off."""
+    from tqdm import tqdm
+
+    checkpoint = out / "checkpoint.pt"
+    print(
+        "A network learns digits from 200 pictures while its eight augmentation probabilities, all 0.5\n"
+        f"at first and some of them harmful, are tuned. Query rule: {CONFIDENCE}."
+    )
+    if checkpoint.exists():
+        print("Resuming an interrupted run (--fresh starts anew).")
+    with tqdm(total=PROBLEM.horizon, unit="round", desc=f"{SHOWN}, seed 0") as bar:
+
+        def show(record: Record) -> None:
+            rounds = len(record.decisions)
+            accuracy = record.test_accuracy[-1][1] if record.test_accuracy else float("nan")
+            bar.n = rounds
+            bar.set_postfix_str(f"looks {record.looks}/{rounds}, test accuracy {accuracy:.1%}")
+
+        record = run_online(PROBLEM, METHODS[SHOWN](0), 0, checkpoint, show)
+        show(record)
+    (out / "record.json").write_text(record.to_json(), encoding="utf-8")
+    return record
+
+
+def _table_rows(seeds: int, processes: int, shown: Record) -> list[dict[str, Any]]:
+    """Run every method on every seed but the one already shown."""
+    from tqdm import tqdm
+
+    jobs = [(m, s) for s in range(seeds) for m in METHODS if (m, s) != (SHOWN, 0)]
+    rows = [_row(SHOWN, 0, shown)]
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes) as pool:
+        done = pool.imap_unordered(_one_job, jobs)
+        rows += tqdm(done, total=len(jobs), unit="run", desc="the table")
+    return sorted(rows, key=lambda row: (list(METHODS).index(row["method"]), row["seed"]))
+
+
+def _one_job(job: tuple[str, int]) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    method, seed = job
+    return _row(method, seed, run_online(PROBLEM, METHODS[method](seed), seed))
+
+
+def _row(method: str, seed: int, record: Record) -> dict[str, Any]:
+    return {
+        "method": method,
+        "seed": seed,
+        "test_accuracy": record.test_accuracy[-1][1],
+        "looks": record.looks,
+        "rounds": len(record.decisions),
+        "seconds": round(record.seconds, 2),
+    }
+
+
+def format_table(rows: list[dict[str, Any]]) -> str:
+    """Return the table, and how CE-GP-UCB compares with full feedback seed by seed."""
+    lines = [
+        f"{'method':<16}{'test accuracy (%), one number a seed':<38}median  worst  looks  seconds"
+    ]
+    for method, mine in _by_method(rows):
+        accuracies = [100 * row["test_accuracy"] for row in mine]
+        each = " ".join(f"{a:.1f}" for a in accuracies)
+        looks = statistics.mean(row["looks"] for row in mine)
+        seconds = statistics.mean(row["seconds"] for row in mine)
+        lines.append(
+            f"{method:<16}{each:<38}{statistics.median(accuracies):>6.1f}{min(accuracies):>7.1f}"
+            f"{looks:>7.0f}{seconds:>9.1f}"
+        )
+    return "\n".join([*lines, "", *_comparison(rows)])
+
+
+def _by_method(rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for method in METHODS:
+        yield method, [row for row in rows if row["method"] == method]
+
+
+def _comparison(rows: list[dict[str, Any]]) -> list[str]:
+    """Compare with full feedback, paired over seeds."""
+    from scipy.stats import ttest_rel
+
+    table = dict(_by_method(rows))
+    full = [100 * row["test_accuracy"] for row in table["full feedback"]]
+    lines = []
+    for method in ("CE-GP-UCB", "Bernoulli"):
+        ours = [100 * row["test_accuracy"] for row in table[method]]
+        differences = [a - b for a, b in zip(ours, full, strict=True)]
+        looks = sum(r["looks"] for r in table[method]) / sum(
+            r["looks"] for r in table["full feedback"]
+        )
+        line = f"{method} less full feedback: {statistics.mean(differences):+.1f} points on average"
+        if len(differences) > 1:
+            p = ttest_rel(ours, full).pvalue
+            line += f" (paired t-test over {len(differences)} seeds: p = {p:.2f})"
+        lines.append(f"{line}, at {looks:.0%} of its looks")
+    return lines

@@ -1,0 +1,142 @@
+"""Results as JSON lines, each of which says where it came from."""
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+Row = Mapping[str, Any]
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+_PACKAGES = ("torch", "botorch", "gpytorch", "botorch_costly")
+# What benchmarks write does not change what they measure.
+_SOURCES = (".", ":(exclude)benchmarks/results", ":(exclude)benchmarks/README.md")
+
+
+@contextmanager
+def recording(
+    name: str,
+    seeds: Sequence[int],
+    device: str = "cpu",
+    directory: Path = RESULTS,
+) -> Iterator[Callable[[Row], None]]:
+    """Replace the results of a benchmark by those written inside the block.
+
+    Lines go to a temporary file that takes the old one's place at the end, so that a run that fails
+    or is interrupted leaves the old results.
+
+    Args:
+        name: Of the benchmark: its file is ``<directory>/<name>.jsonl``.
+        seeds: What the benchmark was seeded with.
+        device: Where the work was done.
+        directory: Made if it is not there.
+
+    Yields:
+        A function that writes one row of plain values; numbers must be finite.
+
+    Example::
+
+        with recording("table-a2", seeds=[0]) as write:
+            write({"policy": "TV-GP-UCB", "regret": 0.39})
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    origin = provenance(name, seeds, device)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".jsonl", dir=directory)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+
+            def write(row: Row) -> None:
+                line = {**origin, "time": _now(), "row": dict(row)}
+                file.write(json.dumps(line, allow_nan=False) + "\n")
+                file.flush()
+
+            yield write
+        os.chmod(temporary, 0o644)  # temporary files are private
+        os.replace(temporary, directory / f"{name}.jsonl")
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read(name: str, directory: Path = RESULTS) -> list[dict[str, Any]]:
+    """Return the stored lines of a benchmark, none if it never ran."""
+    path = directory / f"{name}.jsonl"
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def provenance(name: str, seeds: Sequence[int], device: str = "cpu") -> dict[str, Any]:
+    """Return everything a line says besides its row and its time."""
+    return {
+        "benchmark": name,
+        "commit": commit(),
+        "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        "seeds": list(seeds),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "hardware": hardware(device),
+    }
+
+
+def commit() -> str:
+    """Return the commit checked out, with ``+dirty`` if sources differ from it."""
+    head = _git("rev-parse", "HEAD")
+    if head is None:
+        return "unknown"
+    return head + ("+dirty" if _git("status", "--porcelain", "--", *_SOURCES) else "")
+
+
+def hardware(device: str = "cpu") -> dict[str, Any]:
+    """Return what the numbers were measured on: processor, cores, torch's threads, GPU if used."""
+    on_gpu = torch.device(device).type == "cuda"
+    return {
+        "cpu": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name(device) if on_gpu else None,
+    }
+
+
+def _processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _git(*arguments: str) -> str | None:
+    """Return what git prints, or None without git or a repository."""
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,112 @@
+"""What every model must be."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+
+from tests.registry import MODELS
+
+pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
+
+
+@pytest.fixture(params=MODELS)
+def case(request):
+    return MODELS[request.param]
+
+
+def double(case, seen=True):
+    return case.make({"dtype": torch.float64}, seen)
+
+
+def parts(posterior):
+    return posterior.mean, posterior.mvn.covariance_matrix
+
+
+def assert_same_belief(one, other, X):
+    for a, b in zip(parts(one.posterior(X)), parts(other.posterior(X)), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_covariances_are_symmetric_and_positive_semidefinite(case, generator, tkwargs):
+    X = case.questions(20, generator).to(**tkwargs)
+    mean, covariance = parts(case.make(tkwargs, True).posterior(X))
+    assert mean.shape == (20, 1)
+    tolerance = 200 * torch.finfo(tkwargs["dtype"]).eps
+    torch.testing.assert_close(covariance, covariance.mT, rtol=tolerance, atol=tolerance)
+    assert torch.linalg.eigvalsh(covariance).min() > -tolerance
+
+
+def test_dtype_and_device_are_kept(case, generator, tkwargs):
+    X = case.questions(4, generator).to(**tkwargs)
+    posterior = case.make(tkwargs, True).posterior(X, observation_noise=True)
+    for part in (*parts(posterior), posterior.rsample()):
+        assert part.dtype == tkwargs["dtype"]
+        assert part.device.type == tkwargs["device"].type
+
+
+@pytest.mark.parametrize("batch", [(3,), (2, 3)])
+def test_a_batch_of_questions_is_a_loop(case, batch, generator):
+    number = torch.Size(batch).numel()
+    X = torch.stack([case.questions(4, generator) for _ in range(number)])
+    model = double(case)
+    many = model.posterior(X.view(*batch, *X.shape[1:]))
+    mean, covariance = parts(many)
+    assert mean.shape == (*batch, 4, 1)
+    assert many.rsample(torch.Size([2])).shape == (2, *batch, 4, 1)
+    for i, x in enumerate(X):
+        alone_mean, alone_covariance = parts(model.posterior(x))
+        torch.testing.assert_close(mean.view(number, 4, 1)[i], alone_mean)
+        torch.testing.assert_close(covariance.view(number, 4, 4)[i], alone_covariance)
+
+
+def test_single_questions_are_the_margins_of_a_joint_one(case, generator):
+    X = case.questions(6, generator)
+    model = double(case)
+    joint, single = model.posterior(X), model.posterior(X.unsqueeze(-2))
+    torch.testing.assert_close(single.mean.view(6, 1), joint.mean)
+    torch.testing.assert_close(single.variance.view(6, 1), joint.variance)
+
+
+def test_noise_adds_to_the_diagonal_alone(case, generator):
+    X = case.questions(4, generator)
+    model = double(case)
+    _, covariance = parts(model.posterior(X))
+    _, noisy = parts(model.posterior(X, observation_noise=True))
+    added = noisy - covariance
+    assert (added.diagonal() > 0).all()
+    torch.testing.assert_close(added, added.diagonal().diag(), rtol=0, atol=1e-12)
+
+
+def test_what_was_seen_matters(case, generator):
+    X = case.questions(4, generator)
+    before, after = (double(case, seen).posterior(X) for seen in (False, True))
+    assert not torch.equal(before.mean, after.mean)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_are_the_same_belief(case, duplicate, generator):
+    X = case.questions(4, generator)
+    model = double(case)
+    assert_same_belief(duplicate(model), model, X)
+    model.posterior(X)  # whatever it caches must not stand in the way
+    assert_same_belief(duplicate(model), model, X)
+
+
+def test_a_state_goes_through_a_file(case, generator):
+    X = case.questions(4, generator)
+    model, file = double(case), io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    other = double(case, seen=False)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert_same_belief(other, model, X)
+
+
+def test_the_global_generator_and_dtype_are_left_alone(case, generator):
+    state = torch.get_rng_state()
+    double(case).posterior(case.questions(4, generator))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_default_dtype() == torch.float32

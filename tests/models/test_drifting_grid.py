@@ -1,0 +1,285 @@
+"""The belief on a grid against the plain filter, and all that may happen in a long run."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from botorch_costly.models import DriftingGrid
+from botorch_costly.numerics.drift import Belief, predict, update
+from tests.oracles import dense_gp
+
+NOISE = 0.05
+EXACT = {"rtol": 1e-8, "atol": 1e-8}
+
+
+def prior_cov(n=12, **tkwargs):
+    x = torch.linspace(0, 1, n, dtype=torch.float64)[:, None]
+    return dense_gp.matern(x, x, 0.3, 1.4).to(**tkwargs)
+
+
+def run(belief, rounds, seed=0, looks=0.7, oracle=None, at_once=1):
+    """Play random rounds; ``oracle`` is a Belief that is filtered along, of an unbatched grid."""
+    generator = torch.Generator().manual_seed(seed)
+    batch, n = belief.batch_shape, belief.num_points
+    rate = torch.tensor(belief.forgetting, dtype=torch.float64)
+    noise = torch.tensor(belief.noise, dtype=torch.float64)
+    for _ in range(rounds):
+        for _ in range(at_once):
+            index = torch.randint(n, batch, generator=generator)
+            y = torch.randn(batch, generator=generator, dtype=torch.float64)
+            look = torch.rand(batch, generator=generator) < looks
+            belief.observe(index, y, look)
+            if oracle is not None and look:
+                oracle, _ = update(oracle, index, y, noise)
+        elapsed = float(torch.randint(0, 4, (), generator=generator))
+        belief.wait(elapsed)
+        if oracle is not None:
+            oracle = predict(oracle, belief.prior_cov, rate, torch.tensor(elapsed).double())
+    return oracle
+
+
+def fresh_oracle(prior):
+    return Belief(torch.zeros(len(prior), dtype=prior.dtype), prior)
+
+
+def assert_is_the_oracle(belief, oracle):
+    torch.testing.assert_close(belief.mean, oracle.mean, **EXACT)
+    torch.testing.assert_close(belief.variance, oracle.cov.diagonal(), **EXACT)
+    columns = torch.stack([belief.covariance(torch.tensor(i)) for i in range(belief.num_points)])
+    torch.testing.assert_close(columns, oracle.cov, **EXACT)
+
+
+def snapshot(belief):
+    state = copy.deepcopy(belief.get_extra_state())
+    return {**state, "column": belief.covariance(torch.zeros(belief.batch_shape).long())}
+
+
+def assert_same_state(belief, before):
+    for name, value in snapshot(belief).items():
+        assert torch.equal(value, before[name]), name
+
+
+@pytest.mark.parametrize("forgetting", [0.6, 0.97, 1.0])
+def test_dead_terms_make_room_over_thousands_of_rounds(forgetting):
+    prior = prior_cov(60)
+    belief = DriftingGrid(prior, forgetting, NOISE)
+    oracle = run(belief, 2000, oracle=fresh_oracle(prior))
+    assert_is_the_oracle(belief, oracle)
+    assert belief.num_terms <= 60
+    assert belief.get_extra_state()["terms"].shape[1] <= 120
+
+
+@pytest.mark.parametrize("forgetting", [0.0, 1e-4, 0.02])
+def test_compression_changes_nothing(forgetting):
+    prior = prior_cov(12)
+    belief = DriftingGrid(prior, forgetting, NOISE)
+    oracle = run(belief, 700, oracle=fresh_oracle(prior))
+    assert_is_the_oracle(belief, oracle)
+    assert belief.num_terms <= 24
+    assert belief.get_extra_state()["terms"].shape[1] <= 24
+
+
+@pytest.mark.parametrize("forgetting", [0.1, 0.9, 1.0])
+def test_many_looks_in_one_round_are_all_remembered(forgetting):
+    prior = prior_cov(40)
+    belief = DriftingGrid(prior, forgetting, NOISE)
+    oracle = run(belief, 30, oracle=fresh_oracle(prior), at_once=50)
+    assert_is_the_oracle(belief, oracle)
+    for i in range(5):
+        belief.observe(torch.tensor(i), torch.tensor(1.0))
+        oracle, _ = update(oracle, torch.tensor(i), torch.tensor(1.0), torch.tensor(NOISE).double())
+    # Noise of the oracle above is rounded to single precision.
+    torch.testing.assert_close(belief.covariance(torch.tensor(2)), oracle.cov[2], atol=1e-6, rtol=0)
+
+
+def test_one_point_looked_at_ten_thousand_times():
+    belief = DriftingGrid(prior_cov(3), 0.0, NOISE)
+    for _ in range(10_000):
+        belief.observe(torch.tensor(1), torch.tensor(2.0))
+    precision = 1 / 1.4 + 10_000 / NOISE
+    assert belief.variance[1].item() == pytest.approx(1 / precision, rel=1e-6)
+    assert belief.mean[1].item() == pytest.approx(2 * 10_000 / NOISE / precision, rel=1e-8)
+    assert (belief.variance >= 0).all()
+
+
+@pytest.mark.parametrize("forgetting", [0.0, 0.05, 0.9])
+def test_a_batch_is_a_loop(forgetting):
+    prior, batch = prior_cov(8), torch.Size([2, 3])
+    many = DriftingGrid(prior, forgetting, NOISE, batch)
+    alone = [DriftingGrid(prior, forgetting, NOISE) for _ in range(6)]
+    generator = torch.Generator().manual_seed(2)
+    for r in range(60):
+        index = torch.randint(8, batch, generator=generator)
+        y = torch.randn(batch, generator=generator, dtype=torch.float64)
+        look = torch.rand(batch, generator=generator) < torch.linspace(0.1, 1, 6).view(batch)
+        y[~look] = torch.nan  # ignored
+        log_prob = many.observe(index, y, look)
+        for one, i, value, looks, expected in zip(
+            alone, index.view(-1), y.view(-1), look.view(-1), log_prob.view(-1), strict=True
+        ):
+            step = one.observe(i, value) if looks else torch.zeros(()).double()
+            torch.testing.assert_close(step, expected)
+        if r == 30:
+            which = torch.tensor([[True, False, False], [False, True, False]])
+            many.restart(which)
+            alone[0].restart()
+            alone[4].restart()
+        for model in (many, *alone):
+            model.wait(r % 3)
+    for name in ("mean", "variance"):
+        expected = torch.stack([getattr(one, name) for one in alone]).view(2, 3, 8)
+        torch.testing.assert_close(getattr(many, name), expected, **EXACT)
+    columns = torch.stack([one.covariance(torch.tensor(5)) for one in alone]).view(2, 3, 8)
+    torch.testing.assert_close(many.covariance(torch.full(batch, 5)), columns, **EXACT)
+    X = torch.tensor([[1.0], [5.0]]).expand(4, 1, 1, 2, 1)  # four questions to each trial
+    joint = many.posterior(X)
+    assert joint.mean.shape == (4, 2, 3, 2, 1)
+    last = alone[5].posterior(X[0, 0, 0], observation_noise=True)
+    torch.testing.assert_close(joint.mean[3, 1, 2], last.mean)
+    noisy = many.posterior(X, observation_noise=True).mvn.covariance_matrix[3, 1, 2]
+    torch.testing.assert_close(noisy, last.mvn.covariance_matrix)
+    plain = joint.mvn.covariance_matrix[3, 1, 2]
+    torch.testing.assert_close(noisy - plain, NOISE * torch.eye(2).double(), rtol=0, atol=1e-15)
+
+
+def test_waiting_several_rounds_at_once_is_waiting_one_by_one():
+    one, many = (DriftingGrid(prior_cov(), 0.1, NOISE) for _ in range(2))
+    for belief in (one, many):
+        run(belief, 20)
+    for _ in range(7):
+        one.wait()
+    many.wait(4.5)
+    many.wait(2.5)
+    torch.testing.assert_close(one.mean, many.mean, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(one.variance, many.variance, rtol=1e-12, atol=1e-14)
+
+
+def test_restart_is_the_beginning():
+    belief = DriftingGrid(prior_cov(), 0.01, NOISE)
+    run(belief, 50)
+    belief.restart()
+    assert (belief.mean == 0).all()
+    assert torch.equal(belief.variance, belief.prior_cov.diagonal())
+    assert belief.num_terms == 0
+    oracle = run(belief, 50, oracle=fresh_oracle(belief.prior_cov))
+    assert_is_the_oracle(belief, oracle)
+
+
+def test_the_prior_mean_is_where_it_relaxes_to():
+    plain, shifted = (DriftingGrid(prior_cov(), 0.2, NOISE, prior_mean=m) for m in (0.0, 5.0))
+    at = torch.tensor(3)
+    expected = plain.observe(at, torch.tensor(2.0))
+    torch.testing.assert_close(shifted.observe(at, torch.tensor(7.0)), expected)
+    torch.testing.assert_close(shifted.mean, plain.mean + 5)
+    assert shifted.posterior(torch.tensor([[3.0]])).mean.item() == pytest.approx(6.93, abs=0.01)
+    shifted.wait(500)
+    torch.testing.assert_close(shifted.mean, torch.full_like(shifted.mean, 5.0))
+
+
+def test_nobody_looking_changes_nothing():
+    belief = DriftingGrid(prior_cov(), 0.1, NOISE, torch.Size([3]))
+    run(belief, 10)
+    before = snapshot(belief)
+    nobody = torch.zeros(3, dtype=torch.bool)
+    log_prob = belief.observe(torch.tensor([0, 1, 2]), torch.full((3,), torch.nan), nobody)
+    assert (log_prob == 0).all()
+    assert_same_state(belief, before)
+
+
+def test_what_was_read_does_not_change_later():
+    belief = DriftingGrid(prior_cov(), 0.1, NOISE)
+    run(belief, 5)
+    read = (belief.mean, belief.variance, belief.covariance(torch.tensor(0)))
+    kept = [part.clone() for part in read]
+    run(belief, 5)
+    assert all(torch.equal(a, b) for a, b in zip(read, kept, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda b: b.observe(torch.tensor([0, 1]), torch.tensor([1.0, torch.nan])), "y: Expected"),
+        (lambda b: b.observe(torch.tensor([0, 1]), torch.tensor([torch.inf, 1.0])), "y: Expected"),
+        (lambda b: b.observe(torch.tensor([0, 12]), torch.ones(2)), r"index: Expected .* 0\.\.11"),
+        (lambda b: b.observe(torch.tensor([-1, 0]), torch.ones(2)), r"index: Expected .* 0\.\.11"),
+        (lambda b: b.covariance(torch.tensor([12, 0])), r"index: Expected .* 0\.\.11"),
+        (lambda b: b.posterior(torch.tensor([[12.0]])), r"index: Expected .* 0\.\.11"),
+        (lambda b: b.wait(-1), "rounds: Expected a finite number >= 0"),
+        (lambda b: b.wait(float("nan")), "rounds: Expected a finite number >= 0"),
+    ],
+)
+def test_bad_input_is_named_and_leaves_the_belief_as_it_was(call, message):
+    belief = DriftingGrid(prior_cov(), 0.1, NOISE, torch.Size([2]))
+    run(belief, 5)
+    before = snapshot(belief)
+    with pytest.raises(InvalidArgumentError, match=message):
+        call(belief)
+    assert_same_state(belief, before)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"forgetting": -0.1}, InvalidArgumentError),
+        ({"forgetting": 1.1}, InvalidArgumentError),
+        ({"forgetting": float("nan")}, InvalidArgumentError),
+        ({"noise": -1.0}, InvalidArgumentError),
+        ({"noise": 0.0}, InvalidArgumentError),
+        ({"tolerance": 1.0}, InvalidArgumentError),
+        ({"prior_cov": torch.ones(3, 2)}, InvalidShapeError),
+        ({"prior_cov": torch.ones(3)}, InvalidShapeError),
+        ({"prior_cov": torch.ones(0, 0)}, InvalidShapeError),
+    ],
+)
+def test_bad_construction_is_named(changed, error):
+    arguments = {"prior_cov": torch.eye(3), "forgetting": 0.1, "noise": NOISE, **changed}
+    with pytest.raises(error, match=rf"{next(iter(changed))}: Expected .*; Received"):
+        DriftingGrid(**arguments)
+
+
+def through_a_file(belief):
+    file = io.BytesIO()
+    torch.save(belief.state_dict(), file)
+    file.seek(0)
+    other = DriftingGrid(prior_cov(), belief.forgetting, NOISE, belief.batch_shape)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    return other
+
+
+@pytest.mark.parametrize("forgetting", [0.0, 0.1, 0.95])
+@pytest.mark.parametrize(
+    "duplicate", [through_a_file, copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))]
+)
+def test_a_copy_continues_bit_by_bit(forgetting, duplicate):
+    belief = DriftingGrid(prior_cov(), forgetting, NOISE, torch.Size([2]))
+    run(belief, 45)
+    other = duplicate(belief)
+    run(belief, 45, seed=1)
+    run(other, 45, seed=1)
+    assert_same_state(belief, snapshot(other))
+
+
+def test_a_loaded_state_is_not_shared():
+    belief = DriftingGrid(prior_cov(), 0.1, NOISE)
+    run(belief, 5)
+    before, state = snapshot(belief), belief.get_extra_state()
+    other = DriftingGrid(prior_cov(), 0.1, NOISE)
+    other.set_extra_state(state)
+    run(other, 5)
+    assert_same_state(belief, before)
+
+
+def test_single_precision_stays_single_and_close():
+    single = DriftingGrid(prior_cov(dtype=torch.float32), 0.05, NOISE)
+    double = DriftingGrid(prior_cov(), 0.05, NOISE)
+    for belief in (single, double):
+        run(belief, 200)
+    posterior = single.posterior(torch.tensor([[0.0], [3.0]]), observation_noise=True)
+    for part in (single.mean, single.variance, single.covariance(torch.tensor(1)), posterior.mean):
+        assert part.dtype == torch.float32
+    torch.testing.assert_close(single.mean.double(), double.mean, rtol=0, atol=1e-4)
+    torch.testing.assert_close(single.variance.double(), double.variance, rtol=0, atol=1e-4)

@@ -1,0 +1,116 @@
+"""Everything the laws in ``tests/laws`` hold for: a new method is one line here.
+
+A kernel is made by ``make(batch_shape)`` in the default dtype; ``inputs(n, generator)`` are rows it
+is meant for, in float64. A model is made by ``make(tkwargs, seen)``: with its data (and settings
+worth saving) if ``seen``, and otherwise as a program would make it before loading a state.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
+
+from botorch_costly.kernels import ArmKernel, ForgettingKernel
+from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
+from botorch_costly.numerics.stationary import FAMILIES, Stationary
+
+
+class KernelCase(NamedTuple):
+    make: Callable[[torch.Size], Kernel]
+    inputs: Callable[[int, torch.Generator], torch.Tensor]
+
+
+class ModelCase(NamedTuple):
+    make: Callable
+    questions: Callable[[int, torch.Generator], torch.Tensor]
+
+
+def _unit(n, generator):
+    return torch.rand(n, 2, generator=generator, dtype=torch.float64)
+
+
+def _rounds(n, generator):
+    return torch.randint(30, (n, 1), generator=generator).double()
+
+
+def _arms(n, generator):
+    return torch.randint(3, (n, 1), generator=generator).double()
+
+
+def _unit_and_round(n, generator):
+    return torch.cat([_unit(n, generator), _rounds(n, generator)], -1)
+
+
+def _arm_and_round(n, generator):
+    return torch.cat([_arms(n, generator), _rounds(n, generator)], -1)
+
+
+def _matern(batch, **kwargs):
+    return ScaleKernel(MaternKernel(1.5, batch_shape=batch, **kwargs), batch_shape=batch)
+
+
+def _forgetting(batch, column=None):
+    dims = None if column is None else (column,)
+    return ForgettingKernel(0.2, batch_shape=batch, active_dims=dims)
+
+
+def _arm(batch, column=None):
+    return ArmKernel(1.7, batch_shape=batch, active_dims=None if column is None else (column,))
+
+
+KERNELS = {
+    "forgetting": KernelCase(_forgetting, _rounds),
+    "arms": KernelCase(_arm, _arms),
+    "matern * forgetting": KernelCase(
+        lambda batch: _matern(batch, active_dims=(0, 1)) * _forgetting(batch, 2), _unit_and_round
+    ),
+    "arms * forgetting": KernelCase(
+        lambda batch: _arm(batch, 0) * _forgetting(batch, 1), _arm_and_round
+    ),
+}
+
+
+def _story(questions, n=12):
+    generator = torch.Generator().manual_seed(11)
+    X = questions(n, generator)
+    return X, torch.randn(n, generator=generator, dtype=torch.float64)
+
+
+def _time_varying(tkwargs, seen):
+    X, y = _story(_unit_and_round)
+    model = TimeVaryingGP(X.to(**tkwargs), y[:, None].to(**tkwargs))
+    if seen:
+        model.time_kernel.forgetting = 0.2
+        model.likelihood.noise = torch.tensor([0.1], **tkwargs)
+    return model
+
+
+def _streaming(tkwargs, seen, family="matern52", questions=_unit_and_round):
+    scale = torch.tensor(1.3, **tkwargs)
+    kernel = Stationary(family, torch.tensor([0.4], **tkwargs), scale)
+    model = StreamingGP(kernel, forgetting=0.2, noise=0.1)
+    for x, y in zip(*_story(questions), strict=True) if seen else ():
+        model.observe(x.to(**tkwargs), float(y))
+    return model
+
+
+def _streaming_case(family):
+    questions = _arm_and_round if family == "arms" else _unit_and_round
+    return ModelCase(lambda tkwargs, seen: _streaming(tkwargs, seen, family, questions), questions)
+
+
+def _grid(tkwargs, seen):
+    x = torch.arange(3.0, **tkwargs)[:, None]
+    model = DriftingGrid((-(x - x.mT).abs()).exp(), forgetting=0.2, noise=0.1)
+    for x, y in zip(*_story(_arms), strict=True) if seen else ():
+        model.observe(x[0].long(), y)
+        model.wait()
+    return model
+
+
+MODELS = {
+    "TimeVaryingGP": ModelCase(_time_varying, _unit_and_round),
+    "DriftingGrid": ModelCase(_grid, _arms),
+    **{f"StreamingGP {family}": _streaming_case(family) for family in FAMILIES},
+}
