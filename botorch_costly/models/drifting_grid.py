@@ -128,8 +128,12 @@ class DriftingGrid(Model):
     def _prior_variance(self) -> Tensor:
         return self.prior_cov.diagonal()
 
-    def wait(self, rounds: float = 1) -> None:
+    def wait(self, rounds: float = 1, which: Tensor | None = None) -> None:
         """Let rounds pass without a look, in O(n).
+
+        Args:
+            rounds: How many, in any part of a round.
+            which: Trials for which they pass, shape ``(*batch,)``; all of them if omitted.
 
         Raises:
             InvalidArgumentError: If ``rounds`` is negative or not finite; the belief is unchanged.
@@ -138,9 +142,16 @@ class DriftingGrid(Model):
         check(passes, "rounds", "a finite number >= 0", rounds, InvalidArgumentError)
         keep = retention_float(self.forgetting, rounds)
         squared = keep * keep
-        self._mean.mul_(keep)
-        self._variance.mul_(squared).add_(self._prior_variance, alpha=1 - squared)
-        self._weights.mul_(squared)
+        if which is None:
+            self._mean.mul_(keep)
+            self._variance.mul_(squared).add_(self._prior_variance, alpha=1 - squared)
+            self._weights.mul_(squared)
+            return
+        mask = which.reshape(-1, 1).bool()
+        self._mean.mul_(torch.where(mask, keep, 1.0).to(self._mean))
+        kept = torch.where(mask, squared, 1.0).to(self._mean)
+        self._variance.mul_(kept).add_((1 - kept) * self._prior_variance)
+        self._weights.mul_(kept)
 
     def covariance(self, index: Tensor) -> Tensor:
         """Return the posterior covariance between one point a trial and all points.

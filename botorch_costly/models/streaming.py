@@ -1,5 +1,6 @@
 """The time-varying GP with a cached factor: one row per look, nothing per waiting round."""
 
+import math
 from typing import Any
 
 import torch
@@ -33,8 +34,8 @@ class StreamingGP(Model):
 
     An observation borders the Cholesky factor, and rows too old to matter are removed from it; the
     factor does not depend on the present round, so waiting costs nothing at all. Rewards enter by
-    ``reward = center + scale * f``; both may be changed at any time in O(1), because the factor
-    carries the whitened rewards and the whitened ones side by side.
+    ``reward = center + scale * f``, clipped if asked for; what they enter by may be changed at any
+    time in O(n^2), because the factor does not depend on the rewards.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -66,10 +67,10 @@ class StreamingGP(Model):
         self.window = memory(forgetting, check_probability("tolerance", tolerance))
         self.maximum_rows = check_count("maximum_rows", maximum_rows, minimum=1)
         like = kernel.outputscale
-        self._factor = empty_factor(2, dtype=like.dtype, device=like.device)
+        self._factor = empty_factor(1, dtype=like.dtype, device=like.device)
         self._inputs = like.new_zeros(0, 0)
         self._rewards = like.new_zeros(0)
-        self.center, self.scale = 0.0, 1.0
+        self.center, self.scale, self.clip = 0.0, 1.0, math.inf
 
     @classmethod
     def from_model(cls, model: TimeVaryingGP, **kwargs: Any) -> "StreamingGP":
@@ -125,6 +126,11 @@ class StreamingGP(Model):
         """Rewards in the factor, shape ``(n,)``, in their own units."""
         return self._rewards
 
+    @property
+    def scaled_rewards(self) -> Tensor:
+        """What the factor is conditioned on, in units of the prior, shape ``(n,)``."""
+        return self._scaled(self._rewards)
+
     def observe(self, x: Tensor, reward: float) -> None:
         """Condition on a reward; rounds may come in any order.
 
@@ -137,37 +143,51 @@ class StreamingGP(Model):
             InvalidShapeError: If ``x`` does not fit; the belief is unchanged.
         """
         like = self.kernel.outputscale
-        y = like.new_tensor([reward, 1.0])
+        y = like.new_tensor([reward])
         finite = bool(y.isfinite().all() and x.isfinite().all())
         check(finite, "reward", "a finite number at a finite input", reward, InvalidArgumentError)
         self._check_columns(x)
         x = x.detach().to(like)
         inputs = self._inputs if self.num_rows else x.new_zeros(0, x.shape[-1])
         cross = self._covariance(x.unsqueeze(0), inputs).squeeze(0)
-        self._factor, _ = append(self._factor, cross, like, like.new_tensor(self.noise), y)
+        self._factor, _ = append(
+            self._factor, cross, like, like.new_tensor(self.noise), self._scaled(y)
+        )
         self._inputs = torch.cat([inputs, x.unsqueeze(0)])
-        self._rewards = torch.cat([self._rewards, y[:1]])
+        self._rewards = torch.cat([self._rewards, y])
         self._drop_negligible()
 
-    def rescale(self, center: float, scale: float) -> None:
-        """Let ``reward = center + scale * f`` from now on, for all rewards, in O(1)."""
-        self.center, self.scale = center, check_positive("scale", scale)
+    def rescale(self, center: float, scale: float, clip: float = math.inf) -> None:
+        """Let ``reward = center + scale * f`` from now on, for all rewards, in O(n^2).
+
+        Args:
+            center: The reward the prior expects.
+            scale: What a unit of ``f`` is worth, positive.
+            clip: Scaled rewards are clipped to ``[-clip, clip]``.
+
+        Raises:
+            InvalidArgumentError: If ``scale`` or ``clip`` is not positive.
+        """
+        check_positive("scale", scale)
+        check(clip > 0, "clip", "a number > 0", clip)
+        self.center, self.scale, self.clip = center, scale, clip
+        whitened = self._factor.inverse @ self.scaled_rewards.unsqueeze(-1)
+        self._factor = self._factor._replace(whitened=whitened)
 
     def refactorize(self) -> None:
         """Recompute the factor from the stored rows, in O(n^3)."""
         if not self.num_rows:
             prior = self.kernel.outputscale
-            self._factor = empty_factor(2, dtype=prior.dtype, device=prior.device)
+            self._factor = empty_factor(1, dtype=prior.dtype, device=prior.device)
             return
         noisy = self._covariance(self._inputs, self._inputs)
         noisy.diagonal().add_(self.noise)
-        ones = torch.ones_like(self._rewards)
-        self._factor = factorize(noisy, torch.stack([self._rewards, ones], -1))
+        self._factor = factorize(noisy, self.scaled_rewards.unsqueeze(-1))
 
     def with_hyperparameters_of(self, other: "StreamingGP") -> "StreamingGP":
         """Return a belief with this one's data and the other's kernel, forgetting and noise."""
         other._inputs, other._rewards = self._inputs, self._rewards
-        other.center, other.scale = self.center, self.scale
+        other.center, other.scale, other.clip = self.center, self.scale, self.clip
         other.refactorize()
         return other
 
@@ -186,7 +206,7 @@ class StreamingGP(Model):
             return mean, (self.scale**2 * prior).expand_as(mean)
         rows = X.reshape(-1, X.shape[-1])
         projected = self._covariance(rows, self._inputs) @ self._factor.inverse.mT
-        mean = self._unscaled_mean(projected)
+        mean = self._mean(projected)
         variance = self.scale**2 * (prior - projected.square().sum(-1)).clamp_min(1e-12 * prior)
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
@@ -212,7 +232,7 @@ class StreamingGP(Model):
         if not self.num_rows:
             return torch.full_like(X[..., 0], self.center), self.scale**2 * prior
         projected = self._covariance(X, self._inputs) @ self._factor.inverse.mT
-        return self._unscaled_mean(projected), self.scale**2 * (prior - projected @ projected.mT)
+        return self._mean(projected), self.scale**2 * (prior - projected @ projected.mT)
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return everything needed to continue bit by bit, as tensors and plain values."""
@@ -222,6 +242,7 @@ class StreamingGP(Model):
             "rewards": self._rewards,
             "center": self.center,
             "scale": self.scale,
+            "clip": self.clip,
             "family": self.kernel.family,
             "lengthscale": self.kernel.lengthscale,
             "outputscale": self.kernel.outputscale,
@@ -235,7 +256,7 @@ class StreamingGP(Model):
         """Take over a state from ``get_extra_state``, hyperparameters included."""
         self._factor = Factor(*state["factor"])
         self._inputs, self._rewards = state["inputs"], state["rewards"]
-        self.center, self.scale = state["center"], state["scale"]
+        self.center, self.scale, self.clip = state["center"], state["scale"], state["clip"]
         self.kernel = Stationary(state["family"], state["lengthscale"], state["outputscale"])
         self.forgetting, self.noise = state["forgetting"], state["noise"]
         self.window, self.maximum_rows = state["window"], state["maximum_rows"]
@@ -246,10 +267,11 @@ class StreamingGP(Model):
         keep = retention(lag.new_tensor(self.forgetting), lag)
         return covariance(self.kernel, x1[..., :-1], x2[..., :-1]) * keep
 
-    def _unscaled_mean(self, projected: Tensor) -> Tensor:
-        # With prior mean `center` the weights multiply y - center: two whitened columns.
-        whitened = projected @ self._factor.whitened
-        return self.center + whitened[..., 0] - self.center * whitened[..., 1]
+    def _scaled(self, rewards: Tensor) -> Tensor:
+        return ((rewards - self.center) / self.scale).clamp(-self.clip, self.clip)
+
+    def _mean(self, projected: Tensor) -> Tensor:
+        return self.center + self.scale * (projected @ self._factor.whitened).squeeze(-1)
 
     def _drop_negligible(self) -> None:
         times = self._inputs[:, -1]

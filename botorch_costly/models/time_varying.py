@@ -43,6 +43,14 @@ def default_forgetting_prior() -> LogNormalPrior:
     return LogNormalPrior(loc=-4.605, scale=1.5)
 
 
+def _check_numbers(**data: Tensor | None) -> None:
+    for name, values in data.items():
+        if values is not None:
+            good = values.isfinite() if name != "train_Yvar" else values.isfinite() & (values >= 0)
+            expected = "finite numbers" + (" >= 0" if name == "train_Yvar" else "")
+            check(bool(good.all()), name, expected, values[~good])
+
+
 class TimeVaryingGP(SingleTaskGP):
     r"""A GP whose function drifts: ``k((x, t), (x', t')) = k_x(x, x') (1 - forgetting)^(|t - t'|/2)``.
 
@@ -68,7 +76,8 @@ class TimeVaryingGP(SingleTaskGP):
 
     Raises:
         InvalidShapeError: If ``train_X`` has no configuration column beside the round.
-        InvalidArgumentError: If ``forgetting`` is outside [0, 1].
+        InvalidArgumentError: If ``forgetting`` is outside [0, 1], a number is NaN or infinite, or a
+            known noise variance is negative.
 
     Example:
         >>> X = torch.tensor([[0.1, 0.0], [0.9, 1.0]], dtype=torch.float64)
@@ -92,6 +101,7 @@ class TimeVaryingGP(SingleTaskGP):
         dim = train_X.shape[-1] - 1
         received = tuple(train_X.shape)
         check(dim >= 1, "train_X", "columns [x_1 .. x_d, round]", received, InvalidShapeError)
+        _check_numbers(train_X=train_X, train_Y=train_Y, train_Yvar=train_Yvar)
         batch_shape = train_X.shape[:-2]
         rate = 0.01 if forgetting is None else forgetting
         time_kernel = ForgettingKernel(
@@ -107,7 +117,8 @@ class TimeVaryingGP(SingleTaskGP):
             space.active_dims = torch.arange(dim, device=train_X.device)
         if outcome_transform is DEFAULT:
             outcome_transform = Standardize(m=1, batch_shape=batch_shape)
-        # Rounds are counted in rounds, on purpose outside the unit cube BoTorch would ask for.
+        # Rounds are counted in rounds, on purpose outside the unit cube BoTorch would ask for. That
+        # switches off its search for NaN as well: ours is above.
         with validate_input_scaling(False):
             super().__init__(
                 train_X,

@@ -5,9 +5,11 @@ enough moves there and starts a new search direction; another shortens its step 
 the next iteration. So the line search needs no loop of its own and no evaluation is wasted on
 problems that are done with theirs.
 
-The direction solves the quasi-Newton system in the free variables (Bertsekas 1982). The two-loop
-recursion for the pairs ``s_i, y_i`` is written as two triangular solves with ``R_ij = s_i'y_j``,
-``i <= j`` (Byrd, Nocedal & Schnabel 1994), which costs a handful of kernels whatever the history:
+The direction solves the quasi-Newton system in the free variables; the search goes along its
+projection on the box, so that a variable which meets its bound does not turn the others aside
+(Bertsekas 1982). The two-loop recursion for the pairs ``s_i, y_i`` is written as two triangular
+solves with ``R_ij = s_i'y_j``, ``i <= j`` (Byrd, Nocedal & Schnabel 1994), which costs a handful of
+kernels whatever the history:
 
     first loop     R a = S g             q = g - Y'a
     second loop    R'c = D a - Y (γ q)   H g = γ q + S'c          D = diag(R)
@@ -64,8 +66,7 @@ class _Run(NamedTuple):
     point: Tensor  # shape: (*batch, k, d)
     value: Tensor
     gradient: Tensor  # shape: (*batch, k, d)
-    direction: Tensor  # shape: (*batch, k, d): to the target of the full step, inside the box
-    slope: Tensor  # gradient' direction, negative
+    direction: Tensor  # shape: (*batch, k, d)
     step: Tensor  # share of the direction tried next, in (0, 1]
     scale: Tensor  # γ = s'y / y'y of the newest pair
     growth: Tensor  # lengthens the direction while the curvature along it is negative
@@ -183,8 +184,7 @@ def minimize_batch(
             if left <= 0.75 * place.shape[-1]:
                 result = _write(result, run, place)
                 run, place = _compact(run, place, left)
-        trial = run.point + run.step * run.direction
-        trial = trial.clamp(box.lower, box.upper)  # rounding may have left the box
+        trial = (run.point + run.step * run.direction).clamp(box.lower, box.upper)
         run = _advance(run, trial, *_evaluate(value_and_gradient, trial), box, rule)
     return _write(result, run, place)
 
@@ -236,12 +236,12 @@ def _begin(
     scale = _FIRST_MOVE * widest / length.clamp(min=torch.finfo(point.dtype).tiny)
     pairs = point.new_zeros(*point.shape[:-1], 2, history, point.shape[-1])
     one, zero = torch.ones_like(value), torch.zeros_like(value)
-    direction, slope, norm = _direction(point, gradient, scale, one, pairs, box)
+    direction, norm = _direction(point, gradient, scale, one, pairs, box)
     finite = _finite(value, gradient)
     met = finite & (norm <= rule.gradient_tolerance)
     return _Run(
-        point, value, gradient, direction, slope, one, scale, one, zero, zero, norm,
-        finite & ~met, met, pairs,
+        point, value, gradient, direction, one, scale, one, zero, zero, norm, finite & ~met, met,
+        pairs,
     )  # fmt: skip
 
 
@@ -258,14 +258,14 @@ def _advance(
     Nothing that the direction depends on changes where the trial is rejected, so that computing
     it anew for all problems gives those the direction they had.
     """
-    predicted = run.step * run.slope
-    rise = value - run.value
+    move, rise = trial - run.point, value - run.value
+    predicted = _dot(run.gradient, move)  # of the rise, by the slope alone
     # Near the minimum the decrease drowns in the rounding of the value, which the slack forgives.
     slack = run.value.abs() * (4 * torch.finfo(value.dtype).eps)
     enough = rise <= torch.add(slack, predicted, alpha=_ARMIJO)
     accepted = run.moving & enough & _finite(value, gradient)
 
-    pair = torch.stack([trial - run.point, gradient - run.gradient], -2)
+    pair = torch.stack([move, gradient - run.gradient], -2)
     sy, yy = (pair * pair[..., 1:, :]).sum(-1).split(1, -1)
     curved = accepted & (sy > -_CURVATURE * predicted)
     pairs = torch.cat([run.pairs[..., 1:, :], pair[..., None, :]], -2)
@@ -275,8 +275,8 @@ def _advance(
     growth = growth.masked_fill(curved, 1.0)
 
     point = torch.where(accepted, trial, run.point)
-    slope_of = torch.where(accepted, gradient, run.gradient)
-    direction, slope, norm = _direction(point, slope_of, scale, growth, pairs, box)
+    gradient = torch.where(accepted, gradient, run.gradient)
+    direction, norm = _direction(point, gradient, scale, growth, pairs, box)
     met = norm <= rule.gradient_tolerance
     if rule.value_tolerance > 0:
         least = rule.value_tolerance * run.value.abs().clamp(min=1.0)
@@ -285,9 +285,8 @@ def _advance(
     return _Run(
         point=point,
         value=torch.where(accepted, value, run.value),
-        gradient=slope_of,
+        gradient=gradient,
         direction=direction,
-        slope=slope,
         step=_shorter(run.step, predicted, rise).masked_fill(accepted, 1.0),
         scale=scale,
         growth=growth,
@@ -313,8 +312,8 @@ def _direction(
     growth: Tensor,  # shape: (*batch, k, 1)
     pairs: Tensor,  # shape: (*batch, k, 2, m, d)
     box: _Box,
-) -> tuple[Tensor, Tensor, Tensor]:  # shapes: (*batch, k, d), (*batch, k, 1), (*batch, k, 1)
-    """Step to the target of the quasi-Newton model in the box, its slope, and the norm.
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, d), (*batch, k, 1)
+    """Return the quasi-Newton direction and the norm of the projected gradient.
 
     Variables that the gradient pushes against a near bound go to that bound and out of the model.
     The reach within which this holds shrinks with the norm of the projected gradient, as in
@@ -326,17 +325,13 @@ def _direction(
     bound = torch.where(gradient > 0, box.lower, box.upper)
     free = (point - bound).abs() > torch.minimum(norm, box.near)
     mask = free.to(point)
-    newton = _two_loops(pairs * mask[..., None, None, :], gradient * mask, scale)
-    target = torch.where(free, point - growth * newton, bound)
-    direction = target.clamp(box.lower, box.upper) - point
+    gradient = gradient * mask
+    newton = _two_loops(pairs * mask[..., None, None, :], gradient, scale)
 
-    # Cutting the quasi-Newton step at the box can turn it uphill; the projected gradient step
-    # always leads down.
-    gradient_step = (point - scale * gradient).clamp(box.lower, box.upper) - point
-    slope, surely = _dot(gradient, direction), _dot(gradient, gradient_step)
-    downhill = slope < _DOWNHILL * surely
-    direction = torch.where(downhill, direction, gradient_step)
-    return direction, torch.where(downhill, slope, surely), norm
+    # The model is positive definite, so its direction leads downhill unless rounding spoiled it.
+    downhill = _dot(gradient, newton) > _DOWNHILL * scale * _dot(gradient, gradient)
+    newton = torch.where(downhill, newton, scale * gradient)
+    return torch.where(free, -growth * newton, bound - point), norm
 
 
 def _two_loops(

@@ -32,6 +32,9 @@ class Domain(Protocol):
             generator: Source of random starts.
         """
 
+    def maximize(self, acquisition: AcquisitionFunction, starts: Tensor) -> Tensor:
+        """Return the best point, encoded, shape ``(d,)``; in a cube, the best reached from ``starts``."""
+
     def state_dict(self) -> dict[str, Tensor]:
         """Return what the next call depends on."""
 
@@ -88,6 +91,11 @@ class CubeDomain:
                 points = torch.cat([points, self._round(far.point.unsqueeze(0))])
         return points
 
+    def maximize(self, acquisition: AcquisitionFunction, starts: Tensor) -> Tensor:
+        """Return the best point reached from ``starts`` (``m x d``), encoded, shape ``(d,)``."""
+        ascent = ascend(acquisition, self._bounds, 0, warm_starts=starts)
+        return self._round(distinct(ascent, self._bounds, self._bandwidth).points[0])
+
     def state_dict(self) -> dict[str, Tensor]:
         """Return the warm starts."""
         return {"warm_starts": self._warm_starts}
@@ -122,6 +130,11 @@ class FiniteDomain:
         incumbent = best[pick]
         others = self._rivals(values, incumbent) if rivals else incumbent[:0]
         return self._points[torch.cat([incumbent, others])]
+
+    def maximize(self, acquisition: AcquisitionFunction, starts: Tensor) -> Tensor:
+        """Return the best point, encoded, shape ``(d,)``."""
+        with torch.no_grad():
+            return self._points[acquisition(self._points.unsqueeze(-2)).argmax()]
 
     def _rivals(self, values: Tensor, incumbent: Tensor) -> Tensor:
         everyone = torch.arange(len(values), device=values.device)

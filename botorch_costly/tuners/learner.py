@@ -84,14 +84,14 @@ class Learner:
         lengthscale = torch.tensor([prior.lengthscale], **tkwargs)
         kernel = Stationary(prior.kernel, lengthscale, torch.ones((), **tkwargs))
         self.model = StreamingGP(kernel, prior.forgetting, prior.noise)
-        self.model.rescale(*scale.fit([]))
+        self.model.rescale(*scale.fit([]), scale.clip)
         self._looks = 0
 
     def observe(self, x: Tensor, now: float, reward: float) -> None:
         """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``."""
         self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)
         self._looks += 1
-        self.model.rescale(*self._scale())
+        self.model.rescale(*self._scale(), self.scale.clip)
         if self.refits.every is not None and self._looks % self.refits.every == 0:
             self._refit()
 
@@ -122,7 +122,7 @@ class Learner:
     def _model_to_fit(self) -> TimeVaryingGP:
         """Return the BoTorch model of the rows at hand, at the present hyperparameters."""
         streaming = self.model
-        scaled = (streaming.rewards - streaming.center) / streaming.scale
+        scaled = streaming.scaled_rewards
         dim = streaming.inputs.shape[-1] - 1
         space = _space_kernel(streaming.kernel, dim)
         model = TimeVaryingGP(

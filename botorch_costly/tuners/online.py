@@ -44,6 +44,8 @@ from botorch_costly.tuners.schedule import Schedule
 
 _logger = logging.getLogger(__name__)
 Acquisition = Literal["ucb", "ei", "pi"]
+BlindPlay = Literal["acquisition", "mean"]
+_STARTS_FROM_SEEN = 10  # of the search for the maximizer of the mean
 
 
 class OnlineTuner:
@@ -64,6 +66,9 @@ class OnlineTuner:
         forgetting: How much of the reward function is replaced each round, in [0, 1].
         beta: Exploration, a number or a schedule; the paper uses 1 when training networks.
         acquisition: ``"ucb"``, ``"ei"`` or ``"pi"``.
+        blind_play: What a round without a look plays: ``"acquisition"``, its maximizer, as published,
+            or ``"mean"``, the maximizer of the posterior mean, since a round that nobody looks at has
+            nothing to explore for. It changes what is played, not when the rule looks.
         kernel: Over the unit cube: ``"matern52"``, ``"matern32"``, ``"matern12"``, ``"rbf"``, or
             ``"arms"`` (the default for a space of choices alone).
         lengthscale: In the unit cube; ``0.5 sqrt(d)`` if omitted.
@@ -109,6 +114,7 @@ class OnlineTuner:
         forgetting: float = 0.01,
         beta: float | BetaSchedule = 1.0,
         acquisition: Acquisition = "ucb",
+        blind_play: BlindPlay = "acquisition",
         kernel: str | None = None,
         lengthscale: float | None = None,
         noise: float = 0.5,
@@ -133,7 +139,9 @@ class OnlineTuner:
         self.space, self.horizon = space, horizon
         self.query = query or ConfidenceQuery()
         self.maximize, self.max_looks = maximize, max_looks
-        self._acquisition = acquisition
+        played = blind_play in ("acquisition", "mean")
+        check(played, "blind_play", "'acquisition' or 'mean'", blind_play)
+        self._acquisition, self._blind_play = acquisition, blind_play
         self._beta = beta if callable(beta) else ConstantBeta(beta)
         self._check_budget()
         self._initial_rounds = self._resolve_initial_rounds(initial_rounds)
@@ -332,14 +340,24 @@ class OnlineTuner:
         points = self._domain.contenders(acquisition, self.query.needs_rivals, self._generator)
         contest = self._contest(points, now, beta)
         verdict = self.query(contest, Progress(t, self.looks), self._generator)
-        confidence = float(verdict.confidence)
+        look, confidence = bool(verdict.look), float(verdict.confidence)
+        blind = not look and self._blind_play == "mean" and self._learner.model.num_rows > 0
         return Decision(
             round=now,
-            config=self.space.decode(points[0]),
-            query=bool(verdict.look),
+            config=self.space.decode(self._best_mean(now, points) if blind else points[0]),
+            query=look,
             reason=self.query.explain(verdict),
             confidence=None if math.isnan(confidence) else confidence,
         )
+
+    def _best_mean(self, now: int, points: Tensor) -> Tensor:
+        """Return the maximizer of today's mean, searched from the contenders and the best seen."""
+        model = self._learner.model
+        seen = model.inputs[:, :-1]
+        mean, _ = model.mean_and_variance(at_round(seen, seen.new_tensor(float(now))))
+        best = mean.topk(min(_STARTS_FROM_SEEN, len(mean))).indices
+        starts = torch.cat([points, seen[best]])
+        return self._domain.maximize(TimeVaryingUCB(model, 0.0, now), starts)
 
     def _acquisition_at(self, now: int, beta: float) -> AcquisitionFunction:
         model = self._learner.model

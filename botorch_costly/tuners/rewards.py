@@ -31,6 +31,8 @@ from botorch_costly.errors import (
 Kind = Literal["loss", "accuracy"]
 Reference = Literal["last_look", "before_after"]
 _DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}
+_NORMAL_MEDIAN = 1.4826  # standard deviation of normal numbers over their median distance ...
+_NORMAL_MEAN = math.sqrt(math.pi / 2)  # ... and over their mean distance
 _DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
 
 
@@ -216,11 +218,13 @@ class Affine(NamedTuple):
 
 
 def estimate_scale(rewards: Sequence[float], weights: Sequence[float] | None = None) -> Affine:
-    """Weighted mean and standard deviation of the finite rewards.
+    """Weighted median of the finite rewards, and 1.4826 times their median distance from it.
 
-    The variance is unbiased for reliability weights, ``Σ w (y - m)² / (W - Σ w² / W)`` with
-    ``W = Σ w``, which for equal weights is the usual division by ``n - 1``. The scale is never zero
-    and never NaN: with fewer than two distinct rewards, or weights that leave but one, it is 1.
+    One ruinous round costs a network more than a hundred good ones gain. It would stretch a standard
+    deviation until all other rewards look alike; median and median absolute deviation do not notice
+    it. Where more than half of the rewards coincide the mean distance takes the place of the median
+    one (times 1.2533, which makes both the standard deviation of normal rewards), and the scale is 1
+    where all of them do: it is never zero and never NaN.
 
     Args:
         rewards: The rewards; those that are not finite (failed looks) are left out.
@@ -234,32 +238,52 @@ def estimate_scale(rewards: Sequence[float], weights: Sequence[float] | None = N
             not finite.
 
     Example:
-        >>> estimate_scale([1.0, 3.0, float("nan")])
-        Affine(center=2.0, scale=1.4142135623730951)
+        >>> estimate_scale([1.0, 2.0, 3.0, -1000.0, float("nan")])
+        Affine(center=1.5, scale=1.4826)
     """
     weights = [1.0] * len(rewards) if weights is None else weights
     matched = len(weights) == len(rewards)
     check(matched, "weights", f"{len(rewards)} weights, one a reward", len(weights))
     valid = all(0 <= weight < math.inf for weight in weights)
     check(valid, "weights", "finite numbers >= 0", list(weights))
-    kept = [(w, y) for w, y in zip(weights, rewards, strict=True) if w > 0 and math.isfinite(y)]
+    kept = [(y, w) for w, y in zip(weights, rewards, strict=True) if w > 0 and math.isfinite(y)]
     if not kept:
         return Affine(0.0, 1.0)
-    largest = max(w for w, _ in kept)  # divided by first: a sum could over- or underflow
-    total = math.fsum(w / largest for w, _ in kept)
-    shares = [w / largest / total for w, _ in kept]
-    values = [y for _, y in kept]
-    center = math.fsum(p * y for p, y in zip(shares, values, strict=True))
-    spread = max(abs(y - center) for y in values)
-    freedom = 1 - math.fsum(p * p for p in shares)
-    # Rounding alone separates constant rewards from their mean, or a lone weight from 1.
-    if spread <= 1e-12 * max(map(abs, values)) or freedom <= 1e-12:
-        return Affine(center, 1.0)
-    variance = math.fsum(
-        p * ((y - center) / spread) ** 2 for p, y in zip(shares, values, strict=True)
-    )
-    scale = spread * math.sqrt(variance / freedom)
-    return Affine(center, scale if 0 < scale < math.inf else 1.0)
+    center = weighted_median(kept)
+    distances = [(abs(y - center), w) for y, w in kept]
+    scale = _NORMAL_MEDIAN * weighted_median(distances)
+    # Rounding alone separates constant rewards.
+    negligible = 1e-12 * max(abs(y) for y, _ in kept)
+    if scale <= negligible:
+        largest = max(w for _, w in kept)  # divided by first: a sum could over- or underflow
+        shares = [w / largest for _, w in kept]
+        mean = math.fsum(d * p for (d, _), p in zip(distances, shares, strict=True)) / sum(shares)
+        scale = _NORMAL_MEAN * mean
+    return Affine(center, scale if negligible < scale < math.inf else 1.0)
+
+
+def weighted_median(values: Sequence[tuple[float, float]]) -> float:
+    """Return the median of ``(value, weight)`` pairs, the middle of two where it falls between them.
+
+    Raises:
+        InvalidArgumentError: If there is no pair.
+
+    Example:
+        >>> weighted_median([(1.0, 1.0), (2.0, 1.0), (10.0, 5.0)])
+        10.0
+    """
+    check(len(values) > 0, "values", "at least one", values)
+    ordered = sorted(values)
+    largest = max(w for _, w in ordered)
+    half = math.fsum(w / largest for _, w in ordered) / 2
+    reached = 0.0
+    for i, (value, weight) in enumerate(ordered):
+        reached += weight / largest
+        if reached > half * (1 + 1e-12):
+            return value
+        if reached >= half * (1 - 1e-12) and i + 1 < len(ordered):
+            return value / 2 + ordered[i + 1][0] / 2
+    return ordered[-1][0]
 
 
 @dataclass(frozen=True)
@@ -269,17 +293,20 @@ class RewardScale:
     Args:
         center: The reward the prior expects; estimated from the rewards if None.
         scale: The prior's standard deviation in units of the reward; estimated if None.
+        clip: Scaled rewards are clipped to ``[-clip, clip]``, beyond which the prior calls them
+            impossible; ``math.inf`` for no clipping.
 
     Raises:
-        InvalidArgumentError: If ``center`` is not finite or ``scale`` not positive.
+        InvalidArgumentError: If ``center`` is not finite, or ``scale`` or ``clip`` not positive.
 
     Example:
         >>> RewardScale(center=0.0).fit([1.0, 3.0])
-        Affine(center=0.0, scale=1.4142135623730951)
+        Affine(center=0.0, scale=1.4826)
     """
 
     center: float | None = None
     scale: float | None = None
+    clip: float = 3.0
 
     def __post_init__(self) -> None:
         if self.center is not None:
@@ -288,6 +315,8 @@ class RewardScale:
             check(finite, "center", "a finite number or None", self.center)
         if self.scale is not None:
             check_positive("scale", self.scale)
+        if self.clip != math.inf:
+            check_positive("clip", self.clip)
 
     def fit(self, rewards: Sequence[float], weights: Sequence[float] | None = None) -> Affine:
         """Fixed parts as given, the others by ``estimate_scale``."""

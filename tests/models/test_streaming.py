@@ -79,7 +79,8 @@ def test_a_thousand_observations_are_the_rows_that_are_left(jumble):
     anew = copy.deepcopy(model)
     anew.refactorize()
     assert_same_belief(model, anew, questions(now + 2), **EXACT)
-    for a, b in zip(model.get_extra_state()["factor"], anew.get_extra_state()["factor"]):
+    factors = (one.get_extra_state()["factor"] for one in (model, anew))
+    for a, b in zip(*factors, strict=True):
         torch.testing.assert_close(a, b, **EXACT)
 
 
@@ -194,10 +195,11 @@ def test_bad_construction_is_named(changed):
         StreamingGP(**{"kernel": kernel(), "forgetting": 0.1, "noise": NOISE, **changed})
 
 
-def test_ten_thousand_identical_observations():
+@pytest.mark.parametrize("number", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_thousands_of_identical_observations(number):
     model = belief(0.0, maximum_rows=8)
     x = torch.tensor([0.5, 0.5, 3.0], dtype=torch.float64)
-    for n in range(10_000):
+    for n in range(number):
         model.observe(x, 1.0 + n % 2)
     mean, variance = model.mean_and_variance(x)
     assert mean.item() == pytest.approx(8 * 1.5 / (8 + NOISE), rel=1e-8)

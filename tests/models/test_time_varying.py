@@ -6,7 +6,6 @@ import warnings
 import pytest
 import torch
 from botorch.acquisition import UpperConfidenceBound
-from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import Normalize
 from botorch.optim import optimize_acqf
@@ -111,10 +110,9 @@ def test_single_precision_works():
     assert posterior.variance.isfinite().all()
 
 
-@pytest.mark.parametrize("forgetting", [0.05, 1.0])
-def test_acquisition_functions_are_optimized_at_a_fixed_round(forgetting):
+def test_acquisition_functions_are_optimized_at_a_fixed_round():
     X, Y = drifting_data(n=30)
-    model = TimeVaryingGP(X, Y, forgetting=forgetting)
+    model = TimeVaryingGP(X, Y, forgetting=0.05)
     acquisition = UpperConfidenceBound(model, beta=2.0)
     bounds = torch.tensor([[0.0, 0.0], [1.0, 40.0]], dtype=torch.float64)
     best, value = optimize_acqf(
@@ -189,5 +187,12 @@ def test_bad_input_is_named():
     for rate in (-0.1, 1.1, float("nan")):
         with pytest.raises(InvalidArgumentError, match=r"forgetting: Expected a rate in \[0, 1\]"):
             TimeVaryingGP(X, Y, forgetting=rate)
-    with pytest.raises(InputDataError, match="NaN"):
-        TimeVaryingGP(X, Y * float("nan"))
+    broken = X.clone()
+    broken[3, 1] = float("inf")
+    for name, data in {
+        "train_X": (broken, Y),
+        "train_Y": (X, Y * float("nan")),
+        "train_Yvar": (X, Y, -torch.ones_like(Y)),
+    }.items():
+        with pytest.raises(InvalidArgumentError, match=f"{name}: Expected finite numbers"):
+            TimeVaryingGP(*data)
