@@ -6,7 +6,6 @@ probabilities, five seeds each, on two processes. Last a picture of the first ru
 """
 
 import argparse
-import json
 import multiprocessing
 import shutil
 import statistics
@@ -26,15 +25,15 @@ from benchmarks.online_suite.policies import (
     space_of,
 )
 from benchmarks.online_suite.runner import Record, run_online
-from benchmarks.record import write_results
+from benchmarks.record import recording
 from botorch_costly import (
     AlwaysQuery,
     BernoulliQuery,
     ConfidenceQuery,
-    MixedQuery,
     OnlineTuner,
     QueryRule,
 )
+from botorch_costly.plotting import BLUE, VERMILION, plot_looks, plot_schedule_map
 
 PROBLEM = DigitsAugmentation()
 # Chosen on seeds 100 to 107; the demo runs on seeds 0 to 4.
@@ -93,8 +92,11 @@ def main(arguments: list[str]) -> None:
     rows = _table_rows(options.seeds, options.processes, shown)
     print("\n" + format_table(rows))
     if options.store:
-        write_results("demo", rows, seeds=list(range(options.seeds)))
-    picture = _draw(shown, options.out / "demo.png")
+        with recording("demo", seeds=list(range(options.seeds))) as write:
+            for row in rows:
+                write(row)
+    fixed = run_online(PROBLEM, METHODS["fixed 0.5"](0), 0)
+    picture = _draw(shown, fixed, options.out / "demo.png")
     (options.out / "checkpoint.pt").unlink()  # finished: the next demo starts afresh
     print(f"\nPicture: {picture}\nDone in {time.perf_counter() - began:.0f} s.")
 
@@ -195,3 +197,26 @@ def _comparison(rows: list[dict[str, Any]]) -> list[str]:
             line += f" (paired t-test over {len(differences)} seeds: p = {p:.2f})"
         lines.append(f"{line}, at {looks:.0%} of its looks")
     return lines
+
+
+def _draw(shown: Record, fixed: Record, path: Path) -> Path:
+    """Draw the schedule, the looks with their reasons, and the accuracy of the first run."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 9), layout="constrained")
+    FigureCanvasAgg(figure)
+    schedule, looks, accuracy = figure.subplots(3, 1, height_ratios=[3, 1, 2])
+    figure.suptitle(f"{SHOWN} on scikit-learn's digits, seed 0: one training run of 200 rounds")
+    plot_schedule_map(shown.decisions, ax=schedule)
+    schedule.set_title("probability of each augmentation", fontsize="medium")
+    plot_looks(shown.decisions, ax=looks)
+    for record, label, color in ((shown, SHOWN, BLUE), (fixed, "fixed 0.5", VERMILION)):
+        rounds, values = zip(*record.test_accuracy, strict=True)
+        accuracy.plot(rounds, [100 * v for v in values], color=color, label=label)
+    accuracy.set(xlabel="round", ylabel="test accuracy (%)", ylim=(0, 100))
+    accuracy.legend(frameon=False, loc="lower right")
+    for axes in (schedule, looks, accuracy):
+        axes.set_xlim(-0.5, PROBLEM.horizon - 0.5)
+    figure.savefig(path, dpi=150)
+    return path

@@ -12,7 +12,7 @@ def pytest_addoption(parser):
     parser.addoption("--device", default="cpu")
 
 
-@pytest.fixture()
+@pytest.fixture
 def tkwargs(request):
     """Keyword arguments for every tensor a test makes: its dtype and device."""
     return {
@@ -21,6 +21,6 @@ def tkwargs(request):
     }
 
 
-@pytest.fixture()
+@pytest.fixture
 def generator(tkwargs):
     return torch.Generator(device=tkwargs["device"]).manual_seed(0)

@@ -2,7 +2,9 @@
 
 A kernel is made by ``make(batch_shape)`` in the default dtype; ``inputs(n, generator)`` are rows it
 is meant for, in float64. A model is made by ``make(tkwargs, seen)``: with its data (and settings
-worth saving) if ``seen``, and otherwise as a program would make it before loading a state.
+worth saving) if ``seen``, and otherwise as a program would make it before loading a state. An
+acquisition function is made by ``make(model)`` for a model over ``[x_1, x_2, round]``. A query rule
+``tosses`` if it reads the generator.
 """
 
 from collections.abc import Callable
@@ -11,9 +13,28 @@ from typing import NamedTuple
 import torch
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 
+from botorch_costly.acquisition import (
+    TimeVaryingEI,
+    TimeVaryingLogEI,
+    TimeVaryingPI,
+    TimeVaryingUCB,
+)
 from botorch_costly.kernels import ArmKernel, ForgettingKernel
 from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
 from botorch_costly.numerics.stationary import FAMILIES, Stationary
+from botorch_costly.query import (
+    AlwaysQuery,
+    BernoulliQuery,
+    ConfidenceBoundQuery,
+    ConfidenceQuery,
+    MixedQuery,
+    QueryRule,
+)
+
+
+class QueryCase(NamedTuple):
+    rule: QueryRule
+    tosses: bool
 
 
 class KernelCase(NamedTuple):
@@ -113,4 +134,21 @@ MODELS = {
     "TimeVaryingGP": ModelCase(_time_varying, _unit_and_round),
     "DriftingGrid": ModelCase(_grid, _arms),
     **{f"StreamingGP {family}": _streaming_case(family) for family in FAMILIES},
+}
+
+ACQUISITIONS = {
+    "TimeVaryingUCB": lambda model: TimeVaryingUCB(model, 1.5, now=31.0),
+    "TimeVaryingEI": lambda model: TimeVaryingEI(model, 0.3, now=31.0),
+    "TimeVaryingLogEI": lambda model: TimeVaryingLogEI(model, 0.3, now=31.0),
+    "TimeVaryingPI": lambda model: TimeVaryingPI(model, 0.3, now=31.0),
+}
+
+QUERY_RULES = {
+    "AlwaysQuery": QueryCase(AlwaysQuery(), False),
+    "BernoulliQuery": QueryCase(BernoulliQuery(0.4), True),
+    "ConfidenceQuery": QueryCase(ConfidenceQuery(0.6), False),
+    "ConfidenceQuery joint": QueryCase(ConfidenceQuery(0.6, joint=True), False),
+    "ConfidenceBoundQuery": QueryCase(ConfidenceBoundQuery(), False),
+    "MixedQuery": QueryCase(MixedQuery(2, 7, 10), True),
+    "MixedQuery hard": QueryCase(MixedQuery(2, 7, 10, hard=True), True),
 }

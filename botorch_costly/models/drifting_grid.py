@@ -47,7 +47,8 @@ class DriftingGrid(Model):
     Args:
         prior_cov: Covariance of the function on the points, shape ``(n, n)``.
         forgetting: Rate in [0, 1] per round.
-        noise: Noise variance of an observation, positive.
+        noise: Noise variance of an observation, positive and above rounding (100 machine epsilons of
+            the prior variance).
         batch_shape: Shape of the trials run side by side.
         prior_mean: What the function relaxes to.
         tolerance: A term is dropped when its weight falls below this.
@@ -80,6 +81,10 @@ class DriftingGrid(Model):
         self.prior_cov = prior_cov
         self.forgetting = check_rate("forgetting", forgetting)
         self.noise = check_positive("noise", noise)
+        # Below that, rounding in the downdates outweighs the noise and feeds on itself.
+        least = 100 * torch.finfo(prior_cov.dtype).eps * float(prior_cov.diagonal().max())
+        enough = noise >= least
+        check(enough, "noise", f"at least {least:.1e} in {prior_cov.dtype}", noise)
         self.prior_mean = prior_mean
         self._batch_shape = torch.Size(batch_shape)
         self.tolerance = check_probability("tolerance", tolerance)

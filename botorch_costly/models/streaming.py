@@ -1,5 +1,6 @@
 """The time-varying GP with a cached factor: one row per look, nothing per waiting round."""
 
+import copy
 import math
 from typing import Any
 
@@ -7,6 +8,7 @@ import torch
 from botorch.models.model import Model
 from botorch.models.transforms.outcome import Standardize
 from botorch.posteriors import GPyTorchPosterior
+from gpytorch import settings
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
@@ -184,6 +186,17 @@ class StreamingGP(Model):
         noisy.diagonal().add_(self.noise)
         self._factor = factorize(noisy, self.scaled_rewards.unsqueeze(-1))
 
+    def in_prior_units(self) -> "StreamingGP":
+        """Return this belief about ``f = (reward - center) / scale``, sharing its tensors.
+
+        Decisions are made in these units: GPyTorch and BoTorch raise small variances to fixed floors,
+        which rewards counted in millionths would lie below.
+        """
+        view = copy.copy(self)
+        view._rewards = self.scaled_rewards
+        view.center, view.scale, view.clip = 0.0, 1.0, math.inf
+        return view
+
     def with_hyperparameters_of(self, other: "StreamingGP") -> "StreamingGP":
         """Return a belief with this one's data and the other's kernel, forgetting and noise."""
         other._inputs, other._rewards = self._inputs, self._rewards
@@ -207,7 +220,8 @@ class StreamingGP(Model):
         rows = X.reshape(-1, X.shape[-1])
         projected = self._covariance(rows, self._inputs) @ self._factor.inverse.mT
         mean = self._mean(projected)
-        variance = self.scale**2 * (prior - projected.square().sum(-1)).clamp_min(1e-12 * prior)
+        floor = settings.min_variance.value(prior.dtype)  # below it GPyTorch would warn
+        variance = self.scale**2 * (prior - projected.square().sum(-1)).clamp_min(floor)
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
     def posterior(

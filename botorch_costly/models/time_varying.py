@@ -5,7 +5,6 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
-from botorch.settings import validate_input_scaling
 from botorch.utils.types import DEFAULT, _DefaultType
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel, MaternKernel, ProductKernel, ScaleKernel
@@ -117,20 +116,17 @@ class TimeVaryingGP(SingleTaskGP):
             space.active_dims = torch.arange(dim, device=train_X.device)
         if outcome_transform is DEFAULT:
             outcome_transform = Standardize(m=1, batch_shape=batch_shape)
-        # Rounds are counted in rounds, on purpose outside the unit cube BoTorch would ask for. That
-        # switches off its search for NaN as well: ours is above.
-        with validate_input_scaling(False):
-            super().__init__(
-                train_X,
-                train_Y,
-                train_Yvar,
-                likelihood=likelihood,
-                # Not space * time_kernel, which would dissolve a space kernel that is a product.
-                covar_module=ProductKernel(space, time_kernel),
-                mean_module=mean_module or ZeroMean(batch_shape=batch_shape),
-                outcome_transform=outcome_transform,
-                input_transform=input_transform,
-            )
+        super().__init__(
+            train_X,
+            train_Y,
+            train_Yvar,
+            likelihood=likelihood,
+            # Not space * time_kernel, which would dissolve a space kernel that is a product.
+            covar_module=ProductKernel(space, time_kernel),
+            mean_module=mean_module or ZeroMean(batch_shape=batch_shape),
+            outcome_transform=outcome_transform,
+            input_transform=input_transform,
+        )
 
     @property
     def space_kernel(self) -> Kernel:

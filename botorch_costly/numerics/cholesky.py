@@ -87,7 +87,7 @@ def append(
     prior: Tensor,  # shape: (*batch,)
     noise: Tensor,  # shape: (*batch,)
     right_hand_side: Tensor,  # shape: (*batch, r)
-    minimum_pivot: float = 1e-10,
+    minimum_pivot: float | None = None,
 ) -> tuple[Factor, Jitter]:
     """Append one row of ``A = K + noise I`` in O(n^2).
 
@@ -102,7 +102,8 @@ def append(
         prior: Prior variance of the new value.
         noise: Noise variance of the new observation.
         right_hand_side: The new row of ``Y``.
-        minimum_pivot: The least squared pivot, as a fraction of ``prior``.
+        minimum_pivot: The least squared pivot, as a fraction of ``prior``; by default 1e-10, or
+            1,000 machine epsilons where those are more.
 
     Returns:
         The factor with ``n + 1`` rows, and the jitter that was needed.
@@ -116,7 +117,9 @@ def append(
     width = tuple(right_hand_side.shape)
     fits = width[-1:] == (columns,)
     check(fits, "right_hand_side", f"{columns} entries", width, InvalidShapeError)
-    row = (factor.inverse @ cross.unsqueeze(-1)).squeeze(-1)  # l = X a
+    row = _solve(factor.chol, factor.inverse, cross)  # l
+    if minimum_pivot is None:
+        minimum_pivot = max(1e-10, 1000 * torch.finfo(factor.chol.dtype).eps)
     wanted = (prior - row.square().sum(-1)).clamp_min(0) + noise
     squared_pivot = torch.maximum(wanted, minimum_pivot * prior)
     pivot = squared_pivot.sqrt().unsqueeze(-1)
@@ -141,7 +144,7 @@ def remove(factor: Factor, index: int) -> Factor:
     check(0 <= index < n, "index", f"a row in 0..{n - 1}", index, InvalidShapeError)
     keep = torch.arange(n, device=chol.device) != index
     column = chol[..., below:, index]  # c
-    v = (inverse[..., below:, below:] @ column.unsqueeze(-1)).squeeze(-1)
+    v = _solve(chol[..., below:, below:], inverse[..., below:, below:], column)
     scale = torch.cat([torch.ones_like(chol[..., :1, 0]), 1 + v.square().cumsum(-1)], -1)  # s
 
     def without_row(rows: Tensor) -> Tensor:
@@ -153,6 +156,17 @@ def remove(factor: Factor, index: int) -> Factor:
     new_chol = chol[..., keep, :][..., keep].clone()
     new_chol[..., index:, index:] = trailing
     return Factor(new_chol, without_row(inverse)[..., keep], without_row(whitened))
+
+
+def _solve(chol: Tensor, inverse: Tensor, rhs: Tensor) -> Tensor:
+    """Return ``chol^{-1} rhs``, as accurately as substitution does.
+
+    The explicit inverse alone would leave a residual that grows with the condition number and from
+    row to row. One step of iterative refinement takes that away for two more products.
+    """
+    rhs = rhs.unsqueeze(-1)
+    solution = inverse @ rhs
+    return (solution + inverse @ (rhs - chol @ solution)).squeeze(-1)
 
 
 def _border(square: Tensor, row: Tensor, corner: Tensor) -> Tensor:

@@ -87,6 +87,11 @@ class Learner:
         self.model.rescale(*scale.fit([]), scale.clip)
         self._looks = 0
 
+    @property
+    def belief(self) -> StreamingGP:
+        """What decisions are made on: the belief in units of the prior."""
+        return self.model.in_prior_units()
+
     def observe(self, x: Tensor, now: float, reward: float) -> None:
         """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``."""
         self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)

@@ -352,7 +352,7 @@ class OnlineTuner:
 
     def _best_mean(self, now: int, points: Tensor) -> Tensor:
         """Return the maximizer of today's mean, searched from the contenders and the best seen."""
-        model = self._learner.model
+        model = self._learner.belief
         seen = model.inputs[:, :-1]
         mean, _ = model.mean_and_variance(at_round(seen, seen.new_tensor(float(now))))
         best = mean.topk(min(_STARTS_FROM_SEEN, len(mean))).indices
@@ -360,7 +360,7 @@ class OnlineTuner:
         return self._domain.maximize(TimeVaryingUCB(model, 0.0, now), starts)
 
     def _acquisition_at(self, now: int, beta: float) -> AcquisitionFunction:
-        model = self._learner.model
+        model = self._learner.belief
         if self._acquisition == "ucb" or not model.num_rows:
             return TimeVaryingUCB(model, beta, now)
         improvement = {"ei": TimeVaryingLogEI, "pi": TimeVaryingPI}[self._acquisition]
@@ -369,7 +369,7 @@ class OnlineTuner:
     def _contest(self, points: Tensor, now: int, beta: float) -> Contest:
         rows = at_round(points, points.new_tensor(float(now)))
         with torch.no_grad():
-            mean, cov = self._learner.model.mean_and_covariance(rows)
+            mean, cov = self._learner.belief.mean_and_covariance(rows)
         variance = cov.diagonal().clamp_min(0)
         return Contest(
             mean=mean[0],

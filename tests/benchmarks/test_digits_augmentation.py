@@ -27,9 +27,9 @@ def augmented(pictures, strengths=None, **probabilities):
     return augment(pictures, p, strengths or Strengths(), torch.Generator().manual_seed(0))
 
 
-@pytest.fixture()
+@pytest.fixture
 def pictures():
-    return torch.rand(300, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    return torch.rand(2000, 1, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
 def same_state(a, b):
@@ -64,7 +64,7 @@ class TestAugment:
     @pytest.mark.parametrize("name", AUGMENTATIONS)
     def test_a_probability_is_the_share_of_pictures_hit(self, pictures, name):
         changed = (augmented(pictures, **{name: 0.25}) - pictures).abs().amax((1, 2, 3)) > 1e-4
-        assert 0.17 < changed.double().mean() < 0.33
+        assert abs(changed.double().mean() - 0.25) < 0.03
 
     def test_augmentations_hit_independently(self):
         ones = torch.ones(2000, 1, 8, 8)
@@ -82,9 +82,7 @@ class TestAugment:
     def test_a_full_shift_moves_by_its_pixels(self, pictures):
         affine = self.affine(rotation=False, shift=True, strengths=Strengths(shift=2.0))
         warped = self.warp(pictures[:2], affine)  # reads from 2 right, 2 below
-        torch.testing.assert_close(
-            warped[..., :6, :6], pictures[:2, :, 2:, 2:], rtol=0, atol=1e-5
-        )
+        torch.testing.assert_close(warped[..., :6, :6], pictures[:2, :, 2:, 2:], rtol=0, atol=1e-5)
         assert warped[..., 6:, :].abs().max() < 1e-5
 
     def test_angles_cover_both_directions_within_the_strength(self):
@@ -247,6 +245,11 @@ class TestErrors:
     def test_a_state_of_another_seed_is_refused(self):
         state = DigitsAugmentation().setup(1).state_dict()
         with pytest.raises(StateMismatchError, match="seed: Expected 0; Received 1"):
+            DigitsAugmentation().setup(0).load_state_dict(state)
+
+    def test_a_state_of_another_problem_is_refused(self):
+        state = DigitsAugmentation(width=8).setup(0).state_dict()
+        with pytest.raises(StateMismatchError, match=r"problem: Expected .*'width': 16"):
             DigitsAugmentation().setup(0).load_state_dict(state)
 
     def test_an_incomplete_state_is_refused(self):

@@ -55,7 +55,8 @@ def test_a_batch_of_questions_is_a_loop(case, batch, generator):
     many = model.posterior(X.view(*batch, *X.shape[1:]))
     mean, covariance = parts(many)
     assert mean.shape == (*batch, 4, 1)
-    assert many.rsample(torch.Size([2])).shape == (2, *batch, 4, 1)
+    noisy = model.posterior(X.view(*batch, *X.shape[1:]), observation_noise=True)
+    assert noisy.rsample(torch.Size([2])).shape == (2, *batch, 4, 1)
     for i, x in enumerate(X):
         alone_mean, alone_covariance = parts(model.posterior(x))
         torch.testing.assert_close(mean.view(number, 4, 1)[i], alone_mean)

@@ -43,7 +43,9 @@ def time_varying_gp(story):
     ).double()
     model.time_kernel.forgetting = story["forgetting"]
     model.space_kernel.outputscale = torch.tensor(OUTPUTSCALE, dtype=torch.float64)
-    model.space_kernel.base_kernel.lengthscale = torch.tensor([LENGTHSCALE] * 2, dtype=torch.float64)
+    model.space_kernel.base_kernel.lengthscale = torch.tensor(
+        [LENGTHSCALE] * 2, dtype=torch.float64
+    )
     return model
 
 

@@ -108,13 +108,13 @@ def test_one_point_looked_at_thousands_of_times(number):
 
 
 def test_no_variance_is_rounded_below_zero():
-    v = torch.rand(30, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    belief = DriftingGrid(v @ v.mT, 0.0, 1e-14)  # one look tells all
-    for i in range(30):
-        belief.observe(torch.tensor(i), v[i, 0])
-        assert (belief.variance >= 0).all()
-        assert belief.posterior(torch.tensor([[float(i)]])).mean.isfinite()
-    torch.testing.assert_close(belief.mean, v.squeeze(-1))
+    for seed in range(10):  # one look tells all
+        v = torch.randn(30, 1, generator=torch.Generator().manual_seed(seed))
+        belief = DriftingGrid(v @ v.mT, 0.0, 2e-5 * v.square().max().item())
+        for i in range(30):
+            belief.observe(torch.tensor(i), v[i, 0])
+            assert (belief.variance >= 0).all()
+        torch.testing.assert_close(belief.mean, v.squeeze(-1), rtol=0, atol=1e-2)
 
 
 @pytest.mark.parametrize("forgetting", [0.0, 0.05, 0.9])
@@ -240,6 +240,7 @@ def test_bad_input_is_named_and_leaves_the_belief_as_it_was(call, message):
         ({"forgetting": float("nan")}, InvalidArgumentError),
         ({"noise": -1.0}, InvalidArgumentError),
         ({"noise": 0.0}, InvalidArgumentError),
+        ({"noise": 1e-6}, InvalidArgumentError),  # in single precision
         ({"tolerance": 1.0}, InvalidArgumentError),
         ({"prior_cov": torch.ones(3, 2)}, InvalidShapeError),
         ({"prior_cov": torch.ones(3)}, InvalidShapeError),

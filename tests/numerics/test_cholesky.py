@@ -11,7 +11,7 @@ NOISE = 0.02
 EXACT = {"rtol": 1e-8, "atol": 1e-8}
 
 
-@pytest.fixture()
+@pytest.fixture
 def rows(generator):
     """1,000 rows of a Matérn-3/2 kernel times forgetting, and two right-hand sides."""
     x = torch.rand(1000, 2, generator=generator, dtype=torch.float64)
@@ -101,13 +101,14 @@ def test_a_thousand_appends_and_drops_do_not_drift_off(rows, generator):
             assert_same(factor, expected, **EXACT)
 
 
-def test_ten_thousand_identical_rows_of_a_noisy_and_of_an_almost_exact_observation():
+@pytest.mark.parametrize("number", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_thousands_of_identical_rows_noisy_and_almost_exact(number):
     window = 30
     noise = torch.tensor([1e-2, 1e-6], dtype=torch.float64)
     ones = torch.ones(2, window, dtype=torch.float64)
-    y = torch.linspace(-1, 2, 10_000, dtype=torch.float64)
+    y = torch.linspace(-1, 2, number, dtype=torch.float64)
     factor = empty_factor(1, torch.Size([2]))
-    for n in range(10_000):
+    for n in range(number):
         if n >= window:
             factor = remove(factor, 0)
         held = min(n, window - 1)
@@ -141,6 +142,35 @@ def test_jitter_is_reported_only_where_noise_is_below_the_least_pivot():
     assert all(part.isfinite().all() for part in factor)
 
 
+@pytest.mark.parametrize(
+    ("noise", "dtype", "tolerance"),
+    [(1e-10, torch.float64, 1e-10), (1.5e-4, torch.float32, 1e-4)],
+)
+def test_errors_do_not_feed_on_themselves_in_an_ill_conditioned_window(noise, dtype, tolerance):
+    x = torch.rand(300, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    kernel = (-((x - x.mT) ** 2) * 2).exp()  # numerically of rank 10
+    factor, held = empty_factor(1, dtype=dtype), []
+    for new in range(300):
+        cross, one = kernel[new, held].to(dtype), torch.ones((), dtype=dtype)
+        factor, jitter = append(factor, cross, one, noise * one, one[None])
+        held.append(new)
+        if len(held) > 40:
+            factor = remove(factor, 0)
+            del held[0]
+    matrix = kernel[held][:, held] + noise * torch.eye(40).double()
+    chol = factor.chol.double()
+    torch.testing.assert_close(chol @ chol.mT, matrix, rtol=0, atol=tolerance)
+    assert jitter.amount == 0
+
+
+def test_a_variance_that_rounding_pushed_below_zero_counts_as_zero():
+    one = torch.ones((), dtype=torch.float64)
+    factor, _ = append(empty_factor(1), one[None][:0], one, 0 * one, one[None])
+    grown, jitter = append(factor, (one + 1e-7)[None], one, 1e-5 * one, one[None])
+    assert grown.chol[1, 1].item() ** 2 == pytest.approx(1e-5, rel=1e-12)
+    assert jitter.amount == 0
+
+
 def test_dtype_and_device_are_kept(rows, tkwargs):
     kernel, y = (part.to(**tkwargs) for part in rows)
     factor = remove(factorize(noisy(kernel[:6, :6]), y[:6]), 2)
@@ -161,7 +191,7 @@ def test_there_is_no_such_row(rows, index):
 def test_wrong_shapes_are_named(rows, cross, width):
     kernel, y = rows
     factor, one = factorize(noisy(kernel[:3, :3]), y[:3]), y.new_ones(())
-    with pytest.raises(InvalidShapeError, match="Expected . entries; Received"):
+    with pytest.raises(InvalidShapeError, match=r"Expected . entries; Received"):
         append(factor, y.new_zeros(cross), one, one, y.new_zeros(width))
 
 

@@ -93,5 +93,5 @@ def test_every_family_is_tested():
 
 def test_an_unknown_family_is_named():
     assert check_family("rbf") == "rbf"
-    with pytest.raises(InvalidArgumentError, match="kernel: Expected one of .*Received 'matern'"):
+    with pytest.raises(InvalidArgumentError, match=r"kernel: Expected one of .*Received 'matern'"):
         check_family("matern")

@@ -99,7 +99,7 @@ def test_the_belief_is_that_of_the_rewards_told():
     for i in (0, 3, 5, 11):
         x = SPACE.encode(decisions[i].config)
         expected.observe(torch.cat([x, x.new_tensor([i])]), float(i))
-    expected.rescale(1.0, 2.0)
+    expected.rescale(1.0, 2.0, clip=3.0)
     X = torch.rand(9, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     belief = tuner._learner.model
     torch.testing.assert_close(belief.mean_and_covariance(X), expected.mean_and_covariance(X))
@@ -114,11 +114,12 @@ def test_minimizing_is_maximizing_the_negative():
     assert down.observations[3].reward == -up.observations[3].reward  # kept in the user's units
 
 
-def test_rewards_may_come_in_any_unit():
-    """The scale of the prior follows the rewards: the same run in points and in fractions."""
+@pytest.mark.parametrize("unit", [2.0**10, 2.0**-30])
+def test_rewards_may_come_in_any_unit(unit):
+    """The scale of the prior follows the rewards: the same run in points and in millionths."""
     fractions = play(make(query=bc.ConfidenceQuery(0.8)), 30)
     points = play(
-        make(query=bc.ConfidenceQuery(0.8)), 30, lambda c, r: 512 * reward_of(c, r) + 2048
+        make(query=bc.ConfidenceQuery(0.8)), 30, lambda c, r: unit * reward_of(c, r) + 2 * unit
     )
     assert [d.query for d in fractions] == [d.query for d in points]
     for ours, theirs in zip(fractions, points, strict=True):

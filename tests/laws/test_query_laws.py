@@ -1,0 +1,99 @@
+"""What every query rule must be."""
+
+import pickle
+
+import pytest
+import torch
+
+from botorch_costly.query import Contest, Progress
+from tests.registry import QUERY_RULES
+from tests.strategies import contests
+
+PROGRESS = Progress(4, 2)
+
+
+@pytest.fixture(params=QUERY_RULES)
+def case(request):
+    return QUERY_RULES[request.param]
+
+
+def seeded(device="cpu"):
+    return torch.Generator(device=device).manual_seed(4)
+
+
+def assert_equal(one, other):
+    for ours, theirs in zip(one, other, strict=True):
+        torch.testing.assert_close(ours, theirs, equal_nan=True)
+
+
+@pytest.mark.parametrize("batch", [(6,), (2, 3)])
+@pytest.mark.parametrize("rivals", [0, 3])
+def test_a_batch_is_a_loop(case, batch, rivals, generator):
+    many = contests(batch, rivals, generator)
+    together = case.rule(many, PROGRESS, seeded())
+    assert together.look.shape == together.confidence.shape == together.cause.shape == batch
+    for i in range(6):
+        # A coin of its own for each trial: the loop hears only what does not depend on coins.
+        alone = Contest(*(x.flatten(0, len(batch) - 1)[i] for x in many))
+        verdict = case.rule(alone, PROGRESS, seeded())
+        assert verdict.look.shape == ()
+        if not case.tosses:
+            assert_equal(verdict, [x.flatten()[i] for x in together])
+        else:
+            confidence = together.confidence.flatten()[i]
+            torch.testing.assert_close(verdict.confidence, confidence, equal_nan=True)
+
+
+def test_trials_toss_their_own_coins(case, generator):
+    one = contests((), 2, generator, absent=0.0)
+    one = one._replace(mean=one.mean * 0, rival_mean=one.rival_mean * 0)
+    many = Contest(*(x.expand(500, *x.shape) for x in one))
+    looks = case.rule(many, Progress(4, 2), seeded()).look
+    hard = getattr(case.rule, "hard", False)  # looks at every contest without a favourite
+    assert (0 < looks.sum() < 500) == (case.tosses and not hard)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_dtype_and_device_are_kept(case, dtype, generator, tkwargs):
+    device = tkwargs["device"]
+    contest = contests((5,), 2, generator, dtype=dtype, device=device)
+    looks = torch.full((5,), 2, device=device)
+    verdict = case.rule(contest, Progress(4, looks), seeded(device))
+    assert [x.dtype for x in verdict] == [torch.bool, dtype, torch.long]
+    assert {x.device.type for x in verdict} == {device.type}
+
+
+def test_a_rule_is_a_function_of_its_inputs_alone(case, generator):
+    contest = contests((50,), 3, generator)
+    before, state = [x.clone() for x in contest], torch.get_rng_state()
+    first = case.rule(contest, PROGRESS, seeded())
+    torch.rand(3)  # what others draw does not matter
+    torch.set_rng_state(state)
+    assert_equal(first, case.rule(contest, PROGRESS, seeded()))
+    assert_equal(contest, before)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_only_tossing_rules_read_the_generator(case, generator):
+    coins = seeded()
+    case.rule(contests((50,), 3, generator), PROGRESS, coins)
+    assert torch.equal(coins.get_state(), seeded().get_state()) != case.tosses
+
+
+def test_the_global_generator_is_left_alone(case, generator):
+    state = torch.get_rng_state()
+    case.rule(contests((50,), 3, generator), PROGRESS, seeded())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_pickling_keeps_it(case, generator):
+    copy = pickle.loads(pickle.dumps(case.rule))
+    assert copy == case.rule
+    contest = contests((50,), 3, generator)
+    assert_equal(copy(contest, PROGRESS, seeded()), case.rule(contest, PROGRESS, seeded()))
+
+
+def test_every_verdict_can_be_explained(case, generator):
+    for _ in range(20):
+        verdict = case.rule(contests((), 3, generator), PROGRESS, generator)
+        assert case.rule.explain(verdict)

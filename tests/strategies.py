@@ -1,0 +1,39 @@
+"""Random inputs that several tests share."""
+
+import torch
+
+from botorch_costly.query import Contest
+
+
+def contests(
+    shape, rivals, generator, absent=0.3, joint=True, dtype=torch.float64, device=None, spread=1.0
+):
+    """Draw contests from joint Gaussian beliefs; a rival is absent with probability ``absent``."""
+
+    def draw(*size):
+        numbers = torch.randn(size, generator=generator, dtype=torch.float64, device=device)
+        return numbers.to(dtype)
+
+    size = 1 + rivals
+    root = draw(*shape, size, size) / size**0.5
+    cov = root @ root.mT
+    mean = spread * draw(*shape, size)
+    present = draw(*shape, rivals) > torch.special.ndtri(torch.tensor(absent)).item()
+    return Contest(
+        mean=mean[..., 0],
+        variance=cov[..., 0, 0],
+        rival_mean=mean[..., 1:],
+        rival_variance=cov.diagonal(dim1=-2, dim2=-1)[..., 1:],
+        rival_covariance=cov[..., 0, 1:] if joint else None,
+        present=present,
+        beta=draw(*shape).square(),
+    )
+
+
+def duel(mean, variance, rival_mean, rival_variance, covariance=None, beta=1.0):
+    """Return the contest of one incumbent against one rival, without a batch."""
+    number = torch.tensor([mean, variance, beta], dtype=torch.float64)
+    rival = torch.tensor([[rival_mean], [rival_variance]], dtype=torch.float64)
+    shared = None if covariance is None else torch.tensor([covariance], dtype=torch.float64)
+    there = torch.ones(1, dtype=torch.bool)
+    return Contest(number[0], number[1], rival[0], rival[1], shared, there, number[2])

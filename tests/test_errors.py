@@ -1,0 +1,113 @@
+"""Errors say what was expected and what came, and are caught as built-ins too."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from botorch_costly import errors
+from botorch_costly.errors import (
+    CostlyError,
+    InvalidArgumentError,
+    InvalidShapeError,
+    check,
+    check_count,
+    check_nonnegative,
+    check_positive,
+    check_probability,
+    check_rate,
+)
+
+BUILT_IN = {
+    errors.InvalidArgumentError: ValueError,
+    errors.InvalidShapeError: ValueError,
+    errors.InvalidSpaceError: ValueError,
+    errors.InvalidConfigError: ValueError,
+    errors.InvalidBudgetError: ValueError,
+    errors.UnknownDecisionError: KeyError,
+    errors.AlreadyToldError: ValueError,
+    errors.StateMismatchError: ValueError,
+    errors.HorizonExceededError: RuntimeError,
+    errors.NumericalError: ArithmeticError,
+}
+NOT_NUMBERS = [float("nan"), np.float64("nan"), True, "0.5", None, [0.5], 1j]
+CHECKS = [check_probability, check_rate, check_positive, check_nonnegative]
+
+
+def test_every_error_is_listed_here():
+    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)}
+    ours = {kind for kind in kinds if issubclass(kind, Exception)}
+    assert ours == {CostlyError, *BUILT_IN}
+
+
+@pytest.mark.parametrize(("kind", "built_in"), BUILT_IN.items(), ids=lambda k: k.__name__)
+def test_an_error_is_one_of_ours_and_a_built_in(kind, built_in):
+    with pytest.raises(built_in) as caught:
+        raise kind("lr", "a number > 0", "0.1")
+    assert isinstance(caught.value, CostlyError)
+    assert str(caught.value) == "lr: Expected a number > 0; Received '0.1'."
+
+
+@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda k: k.__name__)
+def test_an_error_survives_pickling(kind):
+    error = kind("lr", "a number > 0", -1)
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is kind
+    assert str(copy) == str(error)
+    assert (copy.name, copy.expected, copy.received) == ("lr", "a number > 0", -1)
+
+
+def test_check_raises_what_it_is_told():
+    check(True, "x", "anything", 1)
+    with pytest.raises(InvalidArgumentError, match=r"^x: Expected y; Received 1\.$"):
+        check(False, "x", "y", 1)
+    with pytest.raises(InvalidShapeError):
+        check(False, "x", "y", 1, InvalidShapeError)
+
+
+@pytest.mark.parametrize("checked", CHECKS)
+@pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
+def test_no_check_takes_what_is_not_a_number(checked, value):
+    with pytest.raises(InvalidArgumentError, match=r"^rate: Expected a .*number .*; Received "):
+        checked("rate", value)
+
+
+@pytest.mark.parametrize("checked", CHECKS)
+@pytest.mark.parametrize("value", [0.5, np.float64(0.5)])
+def test_every_check_returns_a_number_inside(checked, value):
+    assert checked("rate", value) is value
+
+
+@pytest.mark.parametrize(
+    ("checked", "inside", "outside"),
+    [
+        (check_probability, [1e-300], [0, 1, 0.0, 1.0, -0.1]),
+        (check_rate, [0, 1, 0.0, 1.0], [-1e-9, 1.1, float("inf")]),
+        (check_positive, [1, 1e300], [0, -1, float("inf")]),
+        (check_nonnegative, [0, 1e300], [-1e-300, float("inf"), -float("inf")]),
+    ],
+)
+def test_the_edges_of_each_range(checked, inside, outside):
+    for value in inside:
+        assert checked("x", value) == value
+    for value in outside:
+        with pytest.raises(InvalidArgumentError):
+            checked("x", value)
+
+
+def test_every_check_says_what_it_does():
+    for checked in CHECKS:
+        assert checked.__doc__.startswith("Return ``value`` if it is a")
+
+
+def test_counts():
+    assert check_count("n", 0) == 0
+    assert check_count("n", 3, minimum=3) == 3
+    with pytest.raises(InvalidArgumentError, match=r"^n: Expected an integer >= 3; Received 2\.$"):
+        check_count("n", 2, minimum=3)
+
+
+@pytest.mark.parametrize("value", [*NOT_NUMBERS, 3.0, np.float64(3), -1], ids=repr)
+def test_what_is_no_count(value):
+    with pytest.raises(InvalidArgumentError, match="n: Expected an integer >= 0"):
+        check_count("n", value)

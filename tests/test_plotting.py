@@ -1,0 +1,167 @@
+"""What the pictures show, read off their artists."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from botorch_costly import plotting
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from botorch_costly.records import Decision, Observation
+
+pytest.importorskip("matplotlib")
+
+
+def decision(i):
+    query = i % 3 == 0
+    reason = f"a rival may be better (confidence 0.{i})" if query else "no rival is likely"
+    config = {"lr": 10.0 ** -(i + 1), "policy": "strong" if i % 2 else "light", "flip": i > 2}
+    return Decision(i, config, query, reason)
+
+
+@pytest.fixture
+def decisions():
+    return [decision(i) for i in range(6)]
+
+
+@pytest.fixture
+def belief():
+    x = torch.linspace(0, 1, 11)
+    return x, x.square(), 0.1 + x
+
+
+def labels(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_a_schedule_has_a_panel_for_each_hyperparameter(decisions):
+    axes = plotting.plot_schedule(decisions)
+    assert [ax.get_ylabel() for ax in axes] == ["lr", "policy", "flip"]
+    assert axes[-1].get_xlabel() == "round"
+    line, looked = axes[0].lines
+    assert line.get_ydata().tolist() == [d.config["lr"] for d in decisions]
+    assert looked.get_xdata().tolist() == [0, 3]
+
+
+def test_choices_are_drawn_as_levels(decisions):
+    ax = plotting.plot_schedule(decisions, names=["policy"])[0]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["light", "strong"]
+    assert ax.lines[0].get_ydata().tolist() == [0, 1, 0, 1, 0, 1]
+
+
+def test_rewards_get_a_panel_without_missing_ones(decisions):
+    observations = [
+        Observation(0, {"lr": 0.1}, 0.7),
+        Observation(1, {"lr": 0.1}),
+        Observation(3, {"lr": 0.1}, -0.2),
+    ]
+    axes = plotting.plot_schedule(decisions, ["lr"], observations, log=["lr"])
+    assert [ax.get_ylabel() for ax in axes] == ["lr", "reward"]
+    assert axes[0].get_yscale() == "log"
+    assert axes[1].lines[0].get_xydata().tolist() == [[0, 0.7], [3, -0.2]]
+
+
+def test_given_axes_are_used(decisions, belief):
+    (ax,) = plotting.plot_schedule(decisions, ["lr"])
+    assert plotting.plot_schedule(decisions, ["lr"], axes=[ax]) == [ax]
+    for drawn in (
+        plotting.plot_looks(decisions, ax=ax),
+        plotting.plot_regret_against_cost({"a": ([1], [2])}, ax=ax),
+        plotting.plot_belief(*belief, ax=ax),
+    ):
+        assert drawn is ax
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"names": ["momentum"]}, InvalidArgumentError),
+        ({"names": []}, InvalidArgumentError),
+        ({"log": ["momentum"]}, InvalidArgumentError),
+        ({"axes": []}, InvalidShapeError),
+    ],
+)
+def test_schedules_that_cannot_be_drawn_are_refused(decisions, options, error):
+    with pytest.raises(error, match="Expected"):
+        plotting.plot_schedule(decisions, **options)
+    with pytest.raises(InvalidArgumentError, match="at least one decision"):
+        plotting.plot_schedule([])
+
+
+def test_looks_are_grouped_by_reason(decisions):
+    ax = plotting.plot_looks(decisions)
+    assert labels(ax) == ["look: a rival may be better (2)", "skip: no rival is likely (4)"]
+    looks, skips = ax.collections
+    assert looks.get_positions() == [0, 3]
+    assert skips.get_positions() == [1, 2, 4, 5]
+    assert looks.get_lineoffset() > skips.get_lineoffset()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["skip (4)", "look (2)"]
+    with pytest.raises(InvalidArgumentError, match="at least one decision"):
+        plotting.plot_looks([])
+
+
+def test_curves_are_joined_in_the_order_of_their_cost():
+    curves = {"A": ([3, 1, 2], [0.1, 0.3, 0.2], [0.01] * 3), "B": (torch.tensor([5.0]), [0.4])}
+    ax = plotting.plot_regret_against_cost(curves)
+    assert ax.lines[0].get_xydata().tolist() == [[1, 0.3], [2, 0.2], [3, 0.1]]
+    assert labels(ax) == ["A", "B"]
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+
+
+@pytest.mark.parametrize("columns", [([1, 2], [1.0]), ([], []), ([1],)])
+def test_ragged_curves_are_refused(columns):
+    with pytest.raises(InvalidShapeError, match="B: Expected"):
+        plotting.plot_regret_against_cost({"B": columns})
+    with pytest.raises(InvalidArgumentError, match="at least one curve"):
+        plotting.plot_regret_against_cost({})
+
+
+def test_a_belief_shows_band_mean_truth_and_marks(belief):
+    x, mean, std = belief
+    looks = plotting.Marks(x[:3], mean[:3], torch.tensor([0, 5, 10]))
+    skips = plotting.Marks(x[3:5], mean[3:5], torch.tensor([1, 20]))
+    ax = plotting.plot_belief(x, mean, std, truth=mean + 1, looks=looks, skips=skips, width=3)
+    assert labels(ax) == [
+        "mean ± 3 std", "posterior mean", "truth",
+        "skip (darker: more recent)", "look (darker: more recent)",
+    ]  # fmt: skip
+    band = ax.collections[0].get_paths()[0].vertices
+    torch.testing.assert_close(float(band[:, 1].max()), float((mean + 3 * std).max()))
+    opacity = ax.collections[3].get_facecolors()[:, 3]  # of the looks
+    assert opacity[0] == 1  # now
+    assert opacity[0] > opacity[1] > opacity[2]
+    oldest = ax.collections[1].get_facecolors()[:, 3].min()
+    assert 0 < oldest < opacity[2]
+
+
+def test_beliefs_of_uneven_length_are_refused(belief):
+    x, mean, std = belief
+    with pytest.raises(InvalidShapeError, match="11 values each"):
+        plotting.plot_belief(x, mean[:-1], std)
+
+
+def test_pictures_can_be_saved(decisions, belief, tmp_path):
+    x, mean, _ = belief
+    none = plotting.Marks([], [], [])
+    for i, ax in enumerate(
+        [
+            plotting.plot_schedule(decisions, observations=[])[0],
+            plotting.plot_looks(decisions),
+            plotting.plot_belief(*belief, looks=plotting.Marks(x, mean, [0] * 11), skips=none),
+        ]
+    ):
+        ax.figure.savefig(tmp_path / f"{i}.png")
+        assert (tmp_path / f"{i}.png").stat().st_size > 1000
+
+
+def test_matplotlib_is_imported_only_to_draw():
+    code = "import sys, botorch_costly.plotting; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_missing_extra_is_named(decisions, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"botorch_costly\[plot\]"):
+        plotting.plot_looks(decisions)
