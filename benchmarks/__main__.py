@@ -1,11 +1,11 @@
 """Run a benchmark by name: ``python -m benchmarks <name> [options]``; without a name, list them."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 REGISTRY: dict[str, tuple[str, str]] = {
+    "demo": ("benchmarks.demo", "a network tunes its own augmentation, and pays for its looks"),
     "table-a2": ("benchmarks.table_a2", "regret and queries of CE-GP-UCB and its rivals"),
     "figure-1": ("benchmarks.figure_1", "regret against queries, with EI and PI"),
     "figure-a3": ("benchmarks.figure_a3", "belief, looks and skips in one run"),
@@ -14,7 +14,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
 }
 """Name on the command line to module and line of help.
 
-A module has ``add_arguments(parser)`` and ``run(arguments)``, and is imported only when asked for.
+A module has ``main(arguments)`` and is imported only when asked for.
 """
 
 
@@ -28,14 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name not in REGISTRY:
         print(f"Expected one of {', '.join(REGISTRY)}; received {name!r}.", file=sys.stderr)
         return 2
-    module_name, description = REGISTRY[name]
-    module = import_module(module_name)
-    formatter = argparse.ArgumentDefaultsHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog=f"python -m benchmarks {name}", description=description, formatter_class=formatter
-    )
-    module.add_arguments(parser)
-    module.run(parser.parse_args(rest))
+    module_name, _ = REGISTRY[name]
+    import_module(module_name).main(rest)
     return 0
 
 

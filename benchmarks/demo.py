@@ -9,6 +9,7 @@ import argparse
 import multiprocessing
 import shutil
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,17 +38,18 @@ from botorch_costly.plotting import BLUE, VERMILION, plot_looks, plot_schedule_m
 
 PROBLEM = DigitsAugmentation()
 # Chosen on seeds 100 to 107; the demo runs on seeds 0 to 4.
-CONFIDENCE = ConfidenceQuery(kappa=0.8)
+CONFIDENCE, MOST_LOOKS = ConfidenceQuery(kappa=0.95), 116
 BERNOULLI_RATE = 0.5
 
 
-def _tuned(query: QueryRule) -> Callable[[int], Policy]:
+def _tuned(query: QueryRule, max_looks: int | None = None) -> Callable[[int], Policy]:
     def make(seed: int) -> Policy:
         return TunedPolicy(
             OnlineTuner(
                 space_of(PROBLEM),
                 horizon=PROBLEM.horizon,
                 query=query,
+                max_looks=max_looks,
                 forgetting=0.01,
                 beta=1.0,
                 lengthscale=1.5,
@@ -65,7 +67,7 @@ METHODS: dict[str, Callable[[int], Policy]] = {
     "random schedule": lambda seed: RandomPolicy(space_of(PROBLEM), seed),
     "full feedback": _tuned(AlwaysQuery()),
     "Bernoulli": _tuned(BernoulliQuery(BERNOULLI_RATE)),
-    "CE-GP-UCB": _tuned(CONFIDENCE),
+    "CE-GP-UCB": _tuned(CONFIDENCE, MOST_LOOKS),
 }
 SHOWN = "CE-GP-UCB"
 
@@ -108,22 +110,29 @@ def _shown_run(out: Path) -> Record:
     checkpoint = out / "checkpoint.pt"
     print(
         "A network learns digits from 200 pictures while its eight augmentation probabilities, all 0.5\n"
-        f"at first and some of them harmful, are tuned. Query rule: {CONFIDENCE}."
+        f"at first and some of them harmful, are tuned. Query rule: {CONFIDENCE},\n"
+        f"at most {MOST_LOOKS} looks in {PROBLEM.horizon} rounds."
     )
     if checkpoint.exists():
         print("Resuming an interrupted run (--fresh starts anew).")
-    with tqdm(total=PROBLEM.horizon, unit="round", desc=f"{SHOWN}, seed 0") as bar:
+    with tqdm(total=PROBLEM.horizon, unit="round", desc=f"{SHOWN}, seed 0", **_pace()) as bar:
 
         def show(record: Record) -> None:
             rounds = len(record.decisions)
             accuracy = record.test_accuracy[-1][1] if record.test_accuracy else float("nan")
-            bar.n = rounds
-            bar.set_postfix_str(f"looks {record.looks}/{rounds}, test accuracy {accuracy:.1%}")
+            shown = f"looks {record.looks}/{rounds}, test accuracy {accuracy:.1%}"
+            bar.set_postfix_str(shown, refresh=False)
+            bar.update(rounds - bar.n)
 
         record = run_online(PROBLEM, METHODS[SHOWN](0), 0, checkpoint, show)
         show(record)
     (out / "record.json").write_text(record.to_json(), encoding="utf-8")
     return record
+
+
+def _pace() -> dict[str, float]:
+    """Return how often a bar is redrawn: seldom where each drawing is a new line of a log."""
+    return {"mininterval": 0.2 if sys.stderr.isatty() else 15.0}
 
 
 def _table_rows(seeds: int, processes: int, shown: Record) -> list[dict[str, Any]]:
@@ -135,7 +144,7 @@ def _table_rows(seeds: int, processes: int, shown: Record) -> list[dict[str, Any
     context = multiprocessing.get_context("spawn")
     with context.Pool(processes) as pool:
         done = pool.imap_unordered(_one_job, jobs)
-        rows += tqdm(done, total=len(jobs), unit="run", desc="the table")
+        rows += tqdm(done, total=len(jobs), unit="run", desc="the table", **_pace())
     return sorted(rows, key=lambda row: (list(METHODS).index(row["method"]), row["seed"]))
 
 

@@ -55,6 +55,8 @@ class GridPolicy:
         lone_rival: Whether a lone optimum is held against the best point beyond the bandwidth.
             Without it, the literal rule has nobody to compare it with and never looks again.
         joint: Whether the rule reads the covariances of the incumbent and its rivals.
+        ages: Whether the belief ages in rounds without a look. Algorithm 1 as printed (line 10)
+            leaves it as it was, although the function has moved on; so the model's clock counts looks.
     """
 
     name: str
@@ -64,6 +66,7 @@ class GridPolicy:
     restart_every: int | None = None
     lone_rival: bool = True
     joint: bool = False
+    ages: bool = True
 
 
 class Run(NamedTuple):
@@ -94,26 +97,32 @@ def simulate(
             that every policy meets the same.
         policy: Where and whether to look.
         beta: Exploration by round.
-        generator: Source of the query rule's coins, on the device of the paths.
+        generator: Source of the point each trial opens with and of the query rule's coins, on the
+            device of the paths.
         bandwidth: Distance beyond which the rival of a lone optimum is sought.
 
     Raises:
         InvalidShapeError: If paths and noise do not fit each other or the points.
     """
-    trials, horizon = _check_shapes(truth, paths, noise)
+    trials, horizon, n = _check_shapes(truth, paths, noise)
     forgetting = truth.forgetting if policy.forgetting is None else policy.forgetting
     prior_cov, points = truth.prior_cov.to(paths.device), truth.points.to(paths.device)
     belief = DriftingGrid(prior_cov, forgetting, truth.noise, torch.Size([trials]))
+    opening = torch.randint(n, (trials,), generator=generator, device=paths.device)
     regret = paths.amax(-1)
     look = torch.empty(trials, horizon, dtype=torch.bool, device=paths.device)
     choice = torch.empty_like(look, dtype=torch.long)
+    began = 0
     for t in range(horizon):  # beta and the rules count rounds from 1
         if t > 0:
-            belief.wait()
+            belief.wait(which=None if policy.ages else look[:, t - 1])
         if policy.restart_every and t > 0 and t % policy.restart_every == 0:
             belief.restart()
+            began = t
         score = policy.score(belief.mean, belief.variance.sqrt(), beta(t + 1))
-        at = choice[:, t] = score.argmax(-1)
+        # Before the first look every point is as good as any, and the first one is in a corner.
+        seen = look[:, began:t].any(-1)
+        at = choice[:, t] = torch.where(seen, score.argmax(-1), opening)
         contest = _contest(policy, belief, points, score, at, beta(t + 1), bandwidth)
         looks = look[:, :t].sum(-1)
         look[:, t] = policy.rule(contest, Progress(t + 1, looks), generator).look
@@ -153,7 +162,7 @@ def _contest(
     )
 
 
-def _check_shapes(truth: DriftingFunction, paths: Tensor, noise: Tensor) -> tuple[int, int]:
+def _check_shapes(truth: DriftingFunction, paths: Tensor, noise: Tensor) -> tuple[int, int, int]:
     n = len(truth.points)
     fits = paths.dim() == 3 and paths.shape[-1] == n
     check(fits, "paths", f"shape (trials, horizon, {n})", tuple(paths.shape), InvalidShapeError)
@@ -161,4 +170,4 @@ def _check_shapes(truth: DriftingFunction, paths: Tensor, noise: Tensor) -> tupl
     fits = tuple(noise.shape) == (trials, horizon)
     expected = f"shape {(trials, horizon)}"
     check(fits, "noise", expected, tuple(noise.shape), InvalidShapeError)
-    return trials, horizon
+    return trials, horizon, n

@@ -18,6 +18,7 @@ class Cell(NamedTuple):
 
 
 FORGETTING_RATES = (0.003, 0.005, 0.01, 0.03, 0.05)
+PAPER_SIZE = (50, 500, 1000)  # trials, rounds, points
 
 _ROWS = {
     "R-GP-UCB": (

@@ -1,5 +1,6 @@
 """Results as JSON lines, each of which says where it came from."""
 
+import argparse
 import json
 import os
 import platform
@@ -7,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -68,6 +69,24 @@ def recording(
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def write_results(
+    name: str,
+    rows: Iterable[Row],
+    seeds: Sequence[int],
+    device: str = "cpu",
+    directory: Path = RESULTS,
+) -> None:
+    """Replace the results of a benchmark by rows already there; see :func:`recording`."""
+    with recording(name, seeds, device, directory) as write:
+        for row in rows:
+            write(row)
+
+
+def add_results_argument(parser: argparse.ArgumentParser) -> None:
+    """Let the command line say where results are kept."""
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
 
 
 def read(name: str, directory: Path = RESULTS) -> list[dict[str, Any]]:

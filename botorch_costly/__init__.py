@@ -6,6 +6,7 @@ from botorch_costly.query import (
     ConfidenceBoundQuery,
     ConfidenceQuery,
     MixedQuery,
+    QueryRule,
 )
 from botorch_costly.records import Decision, Observation
 from botorch_costly.space import Choice, Integer, Real, SearchSpace
@@ -25,6 +26,7 @@ __all__ = [
     "MixedQuery",
     "Observation",
     "OnlineTuner",
+    "QueryRule",
     "Real",
     "RewardScale",
     "Schedule",

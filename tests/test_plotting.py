@@ -89,6 +89,18 @@ def test_schedules_that_cannot_be_drawn_are_refused(decisions, options, error):
         plotting.plot_schedule([])
 
 
+def test_a_schedule_map_has_a_row_for_each_hyperparameter(decisions):
+    ax = plotting.plot_schedule_map(decisions, names=["flip", "lr"], limits=(0.0, 0.2))
+    (image,) = ax.images
+    expected = [[d.config[name] for d in decisions] for name in ("flip", "lr")]
+    assert image.get_array().tolist() == expected
+    assert image.get_clim() == (0.0, 0.2)
+    assert image.get_extent() == [-0.5, 5.5, 1.5, -0.5]  # the first row on top
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["flip", "lr"]
+    with pytest.raises(InvalidArgumentError, match="momentum"):
+        plotting.plot_schedule_map(decisions, names=["momentum"])
+
+
 def test_looks_are_grouped_by_reason(decisions):
     ax = plotting.plot_looks(decisions)
     assert labels(ax) == ["look: a rival may be better (2)", "skip: no rival is likely (4)"]

@@ -184,10 +184,12 @@ class DriftingGrid(Model):
         Raises:
             InvalidArgumentError: If a value that was looked at is not finite, or an index is not one
                 of the points; the belief is unchanged.
+            InvalidShapeError: If ``y`` or ``look`` is not one value or one a trial.
         """
         at = self._check_index(index)
-        y = torch.as_tensor(y).to(self._mean).expand(self._batch_shape).reshape(-1)
-        looking = torch.ones_like(at, dtype=torch.bool) if look is None else look.reshape(-1).bool()
+        y = self._per_trial("y", torch.as_tensor(y).to(self._mean))
+        look = torch.ones_like(at, dtype=torch.bool) if look is None else look
+        looking = self._per_trial("look", look).bool()
         finite = bool(y[looking].isfinite().all())
         check(finite, "y", "finite values where a trial looks", y, InvalidArgumentError)
         if not bool(looking.any()):
@@ -284,6 +286,13 @@ class DriftingGrid(Model):
         kept = triangle.shape[1]
         self._terms[:, :kept], self._weights[:, :kept] = triangle, 1
         self._terms[:, kept:], self._weights[:, kept:] = 0, 0
+
+    def _per_trial(self, name: str, values: Tensor) -> Tensor:
+        trials = self._batch_shape.numel()
+        fits = values.numel() in (1, trials)
+        expected = f"one value or shape {tuple(self._batch_shape)}"
+        check(fits, name, expected, tuple(values.shape), InvalidShapeError)
+        return values.reshape(-1).expand(trials)
 
     def _check_index(self, index: Tensor) -> Tensor:
         at = torch.as_tensor(index, device=self.prior_cov.device)

@@ -47,7 +47,10 @@ class StreamingGP(Model):
         kernel: Covariance over configurations, of the scaled rewards.
         forgetting: Rate in [0, 1] per round.
         noise: Noise variance of the scaled rewards, positive.
-        tolerance: A row is dropped when its weight ``(1 - forgetting)^age`` falls below this.
+        tolerance: A row is dropped when its weight ``(1 - forgetting)^age`` falls below this. All
+            rows dropped together raise a variance by at most a share ``tolerance / (noise
+            forgetting)``, and move a mean by at most the root of that share, in prior standard
+            deviations, times the largest scaled reward.
         maximum_rows: Beyond this many rows the oldest is dropped, whatever its weight.
 
     Raises:
@@ -168,8 +171,9 @@ class StreamingGP(Model):
             clip: Scaled rewards are clipped to ``[-clip, clip]``.
 
         Raises:
-            InvalidArgumentError: If ``scale`` or ``clip`` is not positive.
+            InvalidArgumentError: If ``center`` is not finite, or ``scale`` or ``clip`` not positive.
         """
+        check(math.isfinite(center), "center", "a finite number", center)
         check_positive("scale", scale)
         check(clip > 0, "clip", "a number > 0", clip)
         self.center, self.scale, self.clip = center, scale, clip
@@ -215,7 +219,7 @@ class StreamingGP(Model):
         """
         prior = self.kernel.outputscale
         if not self.num_rows:
-            mean = torch.full_like(X[..., 0], self.center)
+            mean = 0 * X[..., 0] + self.center  # differentiable, if flat
             return mean, (self.scale**2 * prior).expand_as(mean)
         rows = X.reshape(-1, X.shape[-1])
         projected = self._covariance(rows, self._inputs) @ self._factor.inverse.mT

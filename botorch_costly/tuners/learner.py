@@ -25,6 +25,7 @@ from botorch_costly.numerics.stationary import Stationary, check_family
 from botorch_costly.tuners.rewards import RewardScale
 
 _logger = logging.getLogger(__name__)
+_ALIVE = 1e-3  # weight above which a reward counts for the scale
 _MATERN_NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 
 
@@ -105,9 +106,7 @@ class Learner:
         times = self.model.inputs[:, -1]
         ages = (times.max() - times).tolist()
         weights = [retention_float(self.model.forgetting, age) ** 2 for age in ages]
-        if (
-            sum(w > 1e-3 for w in weights) < 2
-        ):  # full forgetting: any scale beats that of one reward
+        if sum(w > _ALIVE for w in weights) < 2:  # any scale beats that of a single reward
             weights = [1.0] * len(ages)
         return self.scale.fit(self.model.rewards.tolist(), weights)
 

@@ -163,6 +163,19 @@ def test_errors_do_not_feed_on_themselves_in_an_ill_conditioned_window(noise, dt
     assert jitter.amount == 0
 
 
+def test_too_little_noise_for_single_precision_is_made_up_for():
+    x = torch.rand(300, 1, generator=torch.Generator().manual_seed(0))
+    kernel = (-((x - x.mT) ** 2) * 2).exp()
+    factor, one, added = empty_factor(1, dtype=torch.float32), torch.ones(()), []
+    for new in range(300):
+        held = list(range(max(new - 40, 0), new))
+        factor, jitter = append(factor, kernel[new, held], one, 1e-6 * one, one[None])
+        factor = remove(factor, 0) if new >= 40 else factor
+        added.append(jitter.amount)
+    assert all(part.isfinite().all() for part in factor)
+    assert 1e-5 < torch.stack(added).max() < 2e-4
+
+
 def test_a_variance_that_rounding_pushed_below_zero_counts_as_zero():
     one = torch.ones((), dtype=torch.float64)
     factor, _ = append(empty_factor(1), one[None][:0], one, 0 * one, one[None])

@@ -1,0 +1,78 @@
+"""Figure 1: regret against looks, for the cost-efficient rule and for rivals thinned by coin.
+
+The rivals are those of Wang et al. (2021): TV-GP-UCB, R-GP-UCB, and expected and probability of
+improvement on the same time-varying model, each looking with a fixed probability.
+"""
+
+from pathlib import Path
+
+import torch
+
+from benchmarks.grid_simulation import (
+    GridPolicy,
+    expected_improvement,
+    probability_of_improvement,
+)
+from benchmarks.record import recording
+from benchmarks.table_a2 import KAPPAS, draw_world, measure, restarting, size_parser
+from botorch_costly.plotting import plot_regret_against_cost
+from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceQuery, QueryRule
+
+FORGETTING_RATES = (0.01, 0.05)
+RATES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+Curves = dict[str, tuple[list[float], list[float], list[float]]]
+
+
+def policies(forgetting: float, horizon: int) -> dict[str, list[GridPolicy]]:
+    """Return, for each curve of the figure, the policies along it."""
+    return {
+        "CE-GP-UCB": [GridPolicy(f"CE-GP-UCB @{k:.2f}", ConfidenceQuery(k)) for k in KAPPAS],
+        "TV-GP-UCB": [GridPolicy(f"TV-GP-UCB Ber({p:.1f})", _coin(p)) for p in RATES],
+        "TV-EI": [GridPolicy(f"TV-EI Ber({p:.1f})", _coin(p), expected_improvement) for p in RATES],
+        "TV-PI": [
+            GridPolicy(f"TV-PI Ber({p:.1f})", _coin(p), probability_of_improvement) for p in RATES
+        ],
+        "R-GP-UCB": [restarting(forgetting, horizon, p) for p in RATES],
+    }
+
+
+def _coin(rate: float) -> QueryRule:
+    return AlwaysQuery() if rate == 1 else BernoulliQuery(rate)
+
+
+def draw(panels: dict[float, Curves], results: Path) -> None:
+    """Draw one panel for each forgetting rate."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5 * len(panels), 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for ax, (forgetting, curves) in zip(axes, panels.items(), strict=True):
+        plot_regret_against_cost(curves, ax=ax)
+        ax.set_title(f"forgetting rate {forgetting:g}")
+        ax.set_ylim(bottom=0)
+        ax.set_xlim(left=0)
+    for ax in axes[1:]:
+        ax.get_legend().remove()
+    path = results / "figure-1.png"
+    figure.savefig(path, dpi=150)
+    print(f"Wrote {path}")
+
+
+def main(arguments: list[str]) -> None:
+    """Measure every curve, store the rows and draw the figure."""
+    options = size_parser("figure-1", "regret against queries").parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    panels: dict[float, Curves] = {}
+    with recording("figure-1", [options.seed], options.device, options.results) as write:
+        for forgetting in FORGETTING_RATES:
+            world, curves = draw_world(forgetting, options), panels.setdefault(forgetting, {})
+            for name, along in policies(forgetting, options.horizon).items():
+                cells = [measure(world, policy) for policy in along]
+                for cell in cells:
+                    write({"curve": name, **cell})
+                error = [c["regret_std"] / options.trials**0.5 for c in cells]
+                curves[name] = [c["queries"] for c in cells], [c["regret"] for c in cells], error
+    draw(panels, options.results)

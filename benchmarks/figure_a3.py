@@ -1,0 +1,79 @@
+"""Figure A3: what three policies believe at the end of one and the same run, and where they looked.
+
+Every mark is a round: it sits on the function as it is *now*, at the point played then, and fades
+with the rounds passed since.
+"""
+
+from pathlib import Path
+
+import torch
+
+from benchmarks.grid_simulation import GridPolicy, Run
+from benchmarks.record import recording
+from benchmarks.table_a2 import World, draw_world, size_parser, summary
+from botorch_costly.plotting import Marks, plot_belief
+from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceQuery
+
+FORGETTING = 0.03
+KAPPA = 0.9
+WINDOW = 100  # rounds shown: older looks keep less than 5 % of their weight
+
+
+def play(world: World) -> dict[str, Run]:
+    """Run full feedback, the rule, and coins that cost about as many looks as the rule."""
+    confident = world.play(GridPolicy("CE-GP-UCB", ConfidenceQuery(KAPPA)))
+    rate = round(confident.look.double().mean().item(), 2)
+    return {
+        "TV-GP-UCB, every round": world.play(GridPolicy("TV-GP-UCB", AlwaysQuery())),
+        f"TV-GP-UCB, Ber({rate:g})": world.play(GridPolicy("Ber", BernoulliQuery(rate))),
+        f"CE-GP-UCB, κ = {KAPPA:g}": confident,
+    }
+
+
+def marks(world: World, run: Run, looked: bool) -> Marks:
+    """Return the rounds of the first trial that were looked at, or those that were not."""
+    horizon = run.look.shape[-1]
+    now = world.paths[0, -1]
+    rounds = torch.arange(max(horizon - WINDOW, 0), horizon, device=run.look.device)
+    rounds = rounds[run.look[0, rounds] == looked]
+    choice = run.choice[0, rounds]
+    x = world.truth.points.to(now)[choice, 0]
+    return Marks(x.cpu(), now[choice].cpu(), (horizon - 1 - rounds).cpu())
+
+
+def draw(world: World, runs: dict[str, Run], results: Path) -> None:
+    """Draw one panel for each policy."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, len(runs), sharey=True)
+    x = world.truth.points[:, 0].cpu()
+    for ax, (name, run) in zip(axes, runs.items(), strict=True):
+        mean, std = run.mean[0].cpu(), run.variance[0].sqrt().cpu()
+        looks, skips = marks(world, run, True), marks(world, run, False)
+        plot_belief(x, mean, std, world.paths[0, -1].cpu(), looks=looks, skips=skips, ax=ax)
+        cost, regret = int(run.look[0].sum()), run.regret[0].mean().item()
+        ax.set_title(f"{name}\n{cost} looks in {run.look.shape[-1]} rounds, regret {regret:.2f}")
+    for ax in axes[1:]:
+        ax.set_ylabel("")
+    axes[0].get_legend().remove()  # it has no skips
+    axes[1].get_legend().remove()
+    path = results / "figure-a3.png"
+    figure.savefig(path, dpi=150)
+    print(f"Wrote {path}")
+
+
+def main(arguments: list[str]) -> None:
+    """Play one run three times, store what it cost and draw the beliefs at its end."""
+    parser = size_parser("figure-a3", "belief, looks and skips in one run")
+    parser.set_defaults(trials=1)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    world = draw_world(FORGETTING, options)
+    runs = play(world)
+    with recording("figure-a3", [options.seed], options.device, options.results) as write:
+        for name, run in runs.items():
+            write({"forgetting": FORGETTING, "policy": name, **summary(run)})
+    draw(world, runs, options.results)
