@@ -80,6 +80,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--fresh", action="store_true", help="do not resume an interrupted demo")
     parser.add_argument("--one-run", action="store_true", help="the first run alone, no table")
+    parser.add_argument("--rounds", type=int, default=PROBLEM.horizon, help="of the first run")
     parser.add_argument(
         "--store", action="store_true", help="also write benchmarks/results/demo.jsonl"
     )
@@ -88,7 +89,7 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(1)  # faster than two for a network this small
     if options.fresh:
         shutil.rmtree(options.out, ignore_errors=True)
-    shown = _shown_run(options.out)
+    shown = _shown_run(options.out, options.rounds)
     if options.one_run:
         return
     rows = _table_rows(options.seeds, options.processes, shown)
@@ -103,7 +104,7 @@ def main(arguments: list[str]) -> None:
     print(f"\nPicture: {picture}\nDone in {time.perf_counter() - began:.0f} s.")
 
 
-def _shown_run(out: Path) -> Record:
+def _shown_run(out: Path, rounds: int) -> Record:
     """Train the network in the foreground, with a bar, resuming if an earlier run was cut off."""
     from tqdm import tqdm
 
@@ -115,16 +116,16 @@ def _shown_run(out: Path) -> Record:
     )
     if checkpoint.exists():
         print("Resuming an interrupted run (--fresh starts anew).")
-    with tqdm(total=PROBLEM.horizon, unit="round", desc=f"{SHOWN}, seed 0", **_pace()) as bar:
+    with tqdm(total=rounds, unit="round", desc=f"{SHOWN}, seed 0", **_pace()) as bar:
 
         def show(record: Record) -> None:
-            rounds = len(record.decisions)
+            played = len(record.decisions)
             accuracy = record.test_accuracy[-1][1] if record.test_accuracy else float("nan")
-            shown = f"looks {record.looks}/{rounds}, test accuracy {accuracy:.1%}"
+            shown = f"looks {record.looks}/{played}, test accuracy {accuracy:.1%}"
             bar.set_postfix_str(shown, refresh=False)
-            bar.update(rounds - bar.n)
+            bar.update(played - bar.n)
 
-        record = run_online(PROBLEM, METHODS[SHOWN](0), 0, checkpoint, show)
+        record = run_online(PROBLEM, METHODS[SHOWN](0), 0, checkpoint, show, rounds)
         show(record)
     (out / "record.json").write_text(record.to_json(), encoding="utf-8")
     return record
@@ -201,7 +202,7 @@ def _comparison(rows: list[dict[str, Any]]) -> list[str]:
             r["looks"] for r in table["full feedback"]
         )
         line = f"{method} less full feedback: {statistics.mean(differences):+.1f} points on average"
-        if len(differences) > 1:
+        if len(differences) > 1 and statistics.stdev(differences) > 1e-9:
             p = ttest_rel(ours, full).pvalue
             line += f" (paired t-test over {len(differences)} seeds: p = {p:.2f})"
         lines.append(f"{line}, at {looks:.0%} of its looks")

@@ -151,7 +151,7 @@ def size_parser(name: str, description: str) -> argparse.ArgumentParser:
     parser.add_argument("--points", type=int, default=1000, help="size of the domain")
     parser.add_argument("--seed", type=int, default=0, help="of functions, noise and coins")
     parser.add_argument("--device", default="cpu", help="where to compute")
-    parser.add_argument("--threads", type=int, default=2, help="of torch")
+    parser.add_argument("--threads", type=int, default=1, help="of torch")
     add_results_argument(parser)
     return parser
 

@@ -46,14 +46,19 @@ def run_online(
     seed: int,
     checkpoint: Path | None = None,
     after_round: Callable[[Record], None] = lambda record: None,
+    rounds: int | None = None,
 ) -> Record:
-    """Train through the horizon; with a ``checkpoint``, resume from it and save after every round."""
+    """Train through the horizon, or as many ``rounds``.
+
+    With a ``checkpoint``, resume from it if it is there, and save after every round.
+    """
+    rounds = problem.horizon if rounds is None else rounds
     run, record = problem.setup(seed), Record()
     if checkpoint is not None and checkpoint.exists():
         record = _load(checkpoint, run, policy)
-    while run.round < problem.horizon:
+    while run.round < rounds:
         _one_round(run, policy, record)
-        if run.round % REPORT_EVERY == 0 or run.round == problem.horizon:
+        if run.round % REPORT_EVERY == 0 or run.round == rounds:
             record.test_accuracy.append((run.round, run.test().accuracy))
         if checkpoint is not None:
             _save(checkpoint, run, policy, record)

@@ -1,0 +1,91 @@
+"""The demo survives SIGKILL, and its table says what happened."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from benchmarks import demo
+from benchmarks.online_suite.digits_augmentation import DigitsAugmentation
+from benchmarks.online_suite.policies import FixedPolicy, RandomPolicy, TunedPolicy, space_of
+from benchmarks.online_suite.runner import Record, run_online
+from botorch_costly import ConfidenceQuery, OnlineTuner
+
+PROBLEM = DigitsAugmentation()
+COMMAND = [sys.executable, "-m", "benchmarks", "demo", "--one-run", "--rounds", "40", "--out"]
+
+
+def rounds_in(checkpoint):
+    return len(Record.from_json(torch.load(checkpoint, weights_only=True)["record"]).decisions)
+
+
+def test_the_demo_killed_at_a_random_round_makes_the_same_decisions(tmp_path):
+    """SIGKILL, not an exception: nothing gets to clean up."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    subprocess.run([*COMMAND, whole], check=True, capture_output=True)
+    kill_at = int(torch.randint(5, 35, (), generator=torch.Generator().manual_seed(time.time_ns())))
+    victim = subprocess.Popen([*COMMAND, cut], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    checkpoint = cut / "checkpoint.pt"
+    while not checkpoint.exists() or rounds_in(checkpoint) < kill_at:
+        assert victim.poll() is None, "the run ended before it could be killed"
+        time.sleep(0.02)
+    victim.send_signal(signal.SIGKILL)
+    assert victim.wait() == -signal.SIGKILL
+    assert rounds_in(checkpoint) < 40
+    resumed = subprocess.run([*COMMAND, cut], check=True, capture_output=True, text=True)
+    assert "Resuming an interrupted run" in resumed.stdout
+    expected, found = ((folder / "record.json").read_text() for folder in (whole, cut))
+    expected, found = Record.from_json(expected), Record.from_json(found)
+    assert found.decisions == expected.decisions, f"killed in round {kill_at}"
+    assert found.test_accuracy == expected.test_accuracy
+    assert found.looks == expected.looks
+
+
+def test_looks_are_counted_and_only_looks_are_told():
+    space = space_of(PROBLEM)
+    tuner = OnlineTuner(space, 30, ConfidenceQuery(0.6), initial_rounds=4, num_restarts=4)
+    record = run_online(PROBLEM, TunedPolicy(tuner), seed=0, rounds=30)
+    assert record.looks == sum(d.query for d in record.decisions) == tuner.looks
+    assert [o.round for o in tuner.observations] == [d.round for d in record.decisions if d.query]
+    assert tuner.observations[0].reward is None  # the first loss has nothing to be compared with
+    assert [r for r, _ in record.test_accuracy] == [5, 10, 15, 20, 25, 30]
+
+
+@pytest.mark.parametrize("kind", ["fixed", "random"])
+def test_policies_without_looks_resume_too(kind, tmp_path):
+    def policy():
+        space = space_of(PROBLEM)
+        return FixedPolicy(PROBLEM.default) if kind == "fixed" else RandomPolicy(space, 3)
+
+    whole = run_online(PROBLEM, policy(), seed=1, rounds=8)
+    run_online(PROBLEM, policy(), seed=1, checkpoint=tmp_path / "c.pt", rounds=5)
+    resumed = run_online(PROBLEM, policy(), seed=1, checkpoint=tmp_path / "c.pt", rounds=8)
+    assert resumed.decisions == whole.decisions
+    assert resumed.test_accuracy == whole.test_accuracy
+    assert whole.looks == 0
+
+
+def test_the_table_shows_the_worst_seed_and_the_paired_difference():
+    ends = {
+        "fixed 0.5": 60,
+        "random schedule": 61,
+        "full feedback": 95,
+        "Bernoulli": 90,
+        "CE-GP-UCB": 93,
+    }
+    looks = {"full feedback": 200, "Bernoulli": 100, "CE-GP-UCB": 110}
+    rows = []
+    for method, end in ends.items():
+        for seed in range(3):
+            accuracy = (end - 10 * seed + (method == "CE-GP-UCB") * seed) / 100
+            row = {"method": method, "seed": seed, "test_accuracy": accuracy, "rounds": 200}
+            rows.append({**row, "looks": looks.get(method, 0), "seconds": 1.0})
+    table = demo.format_table(rows)
+    assert "full feedback   95.0 85.0 75.0" in table
+    assert "85.0   75.0    200" in table
+    assert "CE-GP-UCB less full feedback: -1.0 points on average" in table
+    assert "3 seeds: p = 0.23" in table
+    assert "at 55% of its looks" in table
