@@ -1,5 +1,6 @@
 """Hyperparameter tuning that pays only for the feedback worth its price."""
 
+from botorch_costly.parameters import Choice, Integer, Real
 from botorch_costly.query import (
     AlwaysQuery,
     BernoulliQuery,
@@ -9,7 +10,7 @@ from botorch_costly.query import (
     QueryRule,
 )
 from botorch_costly.records import Decision, Observation
-from botorch_costly.space import Choice, Integer, Real, SearchSpace
+from botorch_costly.space import SearchSpace
 from botorch_costly.tuners import GainReward, OnlineTuner, RewardScale, Schedule
 
 __version__ = "0.1.0"

@@ -18,9 +18,7 @@ from botorch_costly.errors import (
     check_nonnegative,
     check_rate,
 )
-
-Plain = str | int | float | bool | None
-_PLAIN_TYPES = (str, int, float, bool, type(None))
+from botorch_costly.parameters import PLAIN_TYPES, Plain
 
 
 class FrozenConfig(Mapping[str, Plain]):
@@ -47,7 +45,7 @@ class FrozenConfig(Mapping[str, Plain]):
         check(isinstance(values, Mapping), "config", "a mapping", values, InvalidConfigError)
         for name, value in values.items():
             check(isinstance(name, str), "config", "string names", name, InvalidConfigError)
-            plain = type(value) in _PLAIN_TYPES
+            plain = type(value) in PLAIN_TYPES
             plain = plain and not (isinstance(value, float) and not math.isfinite(value))
             expected = "a str, int, finite float, bool or None"
             check(plain, name, expected, value, InvalidConfigError)

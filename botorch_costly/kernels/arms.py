@@ -7,7 +7,8 @@ from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel
 from torch import Tensor, nn
 
-from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
+from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.kernels.columns import refuse_last_dim_batch
 
 
 class ArmKernel(Kernel):
@@ -68,13 +69,7 @@ class ArmKernel(Kernel):
         **params: Any,
     ) -> Tensor:
         """Return the covariance of the arms ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
-        check(
-            not last_dim_is_batch,
-            "last_dim_is_batch",
-            "False (an arm is one input)",
-            last_dim_is_batch,
-            InvalidShapeError,
-        )
+        refuse_last_dim_batch(last_dim_is_batch, "arms")
         if diag:
             return self.variance.squeeze(-1) * (x1 == x2).all(-1)
         return self.variance * (x1.unsqueeze(-2) == x2.unsqueeze(-3)).all(-1)

@@ -8,7 +8,8 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
 from torch import Tensor, nn
 
-from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
+from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.kernels.columns import refuse_last_dim_batch
 from botorch_costly.numerics.drift import retention
 
 
@@ -120,13 +121,7 @@ class ForgettingKernel(Kernel):
         **params: Any,
     ) -> Tensor:
         """Return the covariance of the rounds ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
-        check(
-            not last_dim_is_batch,
-            "last_dim_is_batch",
-            "False (rounds are one input)",
-            last_dim_is_batch,
-            InvalidShapeError,
-        )
+        refuse_last_dim_batch(last_dim_is_batch, "rounds")
         rate = self.forgetting
         if diag:
             return retention(rate.squeeze(-1), (x1 - x2).abs().sum(-1))

@@ -1,0 +1,238 @@
+"""The parameters a search space is made of: plain Python values <-> columns of the unit cube.
+
+    Real        one column, linear or logarithmic between its bounds
+    Integer     one column, widened by half a step at both ends, decoded by rounding
+    Choice      one column per option (one-hot), decoded by argmax; a single option is a
+                constant, there is nothing to search in it, and it owns no column
+
+So without ``log`` every integer owns an equal share of its column, and every option an equal
+share of its columns.
+"""
+
+import math
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import InvalidSpaceError, check
+
+Plain = str | int | float | bool | None
+PLAIN_TYPES = (str, int, float, bool, type(None))
+
+
+@dataclass(frozen=True)
+class _Number:
+    """What Real and Integer share: one column, whose ends stand for ``edges``."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    width: ClassVar[int] = 1
+    kind: ClassVar[str] = "a number"
+    types: ClassVar[tuple[type, ...]] = (int, float)
+    largest: ClassVar[float] = sys.float_info.max  # so neither infinite nor NaN
+
+    def __post_init__(self) -> None:
+        name, bounds = type(self).__name__, (self.low, self.high)
+        expected = f"bounds that are each {self.kind} of at most {self.largest:g} in size"
+        check(all(map(self._is_kind, bounds)), name, expected, bounds, InvalidSpaceError)
+        check(isinstance(self.log, bool), f"{name} log", "a bool", self.log, InvalidSpaceError)
+        check(self.low < self.high, name, "low < high", bounds, InvalidSpaceError)
+        positive = self.low > 0 or not self.log
+        check(positive, name, "bounds > 0 with log=True", bounds, InvalidSpaceError)
+        low, high = self._ends
+        resolved = 0 < high - low < math.inf
+        check(resolved, name, "a span that float64 resolves", bounds, InvalidSpaceError)
+
+    def _is_kind(self, value: Any) -> bool:
+        typed = isinstance(value, self.types) and not isinstance(value, bool)
+        return typed and abs(value) <= self.largest
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Values that the ends of the column stand for."""
+        return self.low, self.high
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        low, high = self.edges
+        return (math.log(low), math.log(high)) if self.log else (low, high)
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        return f"{self.kind} in [{self.low}, {self.high}]"
+
+    def admits(self, value: Any) -> bool:
+        """Whether ``value`` is one of this parameter's values."""
+        return self._is_kind(value) and self.low <= value <= self.high
+
+    def to_unit(self, value: Tensor) -> Tensor:
+        """Map values between the edges onto [0, 1]."""
+        low, high = self._ends
+        return (((value.log() if self.log else value) - low) / (high - low)).clamp(0, 1)
+
+    def from_unit(self, unit: Tensor) -> Tensor:
+        """Map [0, 1] onto the values between the edges, in float64; clamp what lies outside."""
+        unit, (low, high) = unit.double(), self._ends
+        value = (1 - unit) * low + unit * high
+        value = (value.exp() if self.log else value).clamp(*self.edges)
+        # exp(log(low)) need not be low: a corner of the cube stands for the bound as it was given.
+        return value.masked_fill(unit <= 0, self.edges[0]).masked_fill(unit >= 1, self.edges[1])
+
+    def encode(self, value: Any) -> Tensor:
+        """Columns of an admitted value, shape ``(1,)``."""
+        return self.to_unit(torch.tensor([value], dtype=torch.float64))
+
+
+@dataclass(frozen=True)
+class Real(_Number):
+    """A real number between two bounds, both included.
+
+    Args:
+        low: The smallest value.
+        high: The largest value.
+        log: Whether the encoding is logarithmic (the bounds must then be positive).
+
+    Raises:
+        InvalidSpaceError: If the bounds are not finite and increasing, or the logarithm of one is
+            undefined.
+    """
+
+    values: ClassVar[None] = None  # too many to list
+
+    def __post_init__(self) -> None:
+        for field in ("low", "high"):
+            if self._is_kind(bound := getattr(self, field)):
+                # Real(0, 1) and Real(-0.0, 1.0) are one parameter, with one fingerprint.
+                object.__setattr__(self, field, float(bound) + 0.0)
+        super().__post_init__()
+
+    def decode(self, columns: Tensor) -> float:
+        """Value that ``columns``, shape ``(1,)``, stand for."""
+        return self.from_unit(columns).item()
+
+    def round(self, columns: Tensor) -> Tensor:
+        """Nearest encodings, shape ``(*batch, 1)``."""
+        return columns.clamp(0, 1)
+
+
+@dataclass(frozen=True)
+class Integer(_Number):
+    """An integer between two bounds, both included.
+
+    Args:
+        low: The smallest value, at least -2**40 (with ``log``: at least 1).
+        high: The largest value, at most 2**40.
+        log: Whether the encoding is logarithmic. An integer ``k`` then owns the share of the
+            column between the logarithms of ``k - 1/2`` and ``k + 1/2``.
+
+    Raises:
+        InvalidSpaceError: If the bounds are not increasing integers of that size.
+    """
+
+    low: int
+    high: int
+
+    kind: ClassVar[str] = "an integer"
+    types: ClassVar[tuple[type, ...]] = (int,)
+    # Beyond this size float64 columns, logarithmic ones first, cannot tell integers apart.
+    largest: ClassVar[float] = 2**40
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Values that the ends of the column stand for: half a step beyond the bounds."""
+        return self.low - 0.5, self.high + 0.5
+
+    @property
+    def values(self) -> range:
+        """All values, in increasing order."""
+        return range(self.low, self.high + 1)
+
+    def _nearest(self, columns: Tensor) -> Tensor:
+        # The outer edges themselves round outwards, hence the clamp.
+        return self.from_unit(columns).round().clamp(self.low, self.high)
+
+    def decode(self, columns: Tensor) -> int:
+        """Value that ``columns``, shape ``(1,)``, stand for."""
+        return int(self._nearest(columns).item())
+
+    def round(self, columns: Tensor) -> Tensor:
+        """Nearest encodings, shape ``(*batch, 1)``."""
+        return self.to_unit(self._nearest(columns)).to(columns)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of finitely many options, no two of them closer than others.
+
+    Args:
+        options: A list or tuple of plain values (str, int, float, bool, None). Options that
+            Python holds equal (``1``, ``1.0`` and ``True``) are duplicates.
+
+    Raises:
+        InvalidSpaceError: If there are no options, duplicates, or options that are not plain.
+    """
+
+    options: tuple[Plain, ...]
+
+    def __init__(self, options: Iterable[Plain]) -> None:
+        ordered = isinstance(options, list | tuple)  # a set has no order, a str is a typo
+        check(ordered, "Choice", "a list or tuple of options", options, InvalidSpaceError)
+        options = tuple(options)
+        check(len(options) > 0, "Choice", "at least one option", options, InvalidSpaceError)
+        expected = "options that are str, int, finite float, bool or None"
+        for option in options:
+            plain = type(option) in PLAIN_TYPES
+            plain = plain and (not isinstance(option, float) or math.isfinite(option))
+            check(plain, "Choice", expected, option, InvalidSpaceError)
+        distinct = len(set(options)) == len(options)
+        check(distinct, "Choice", "distinct options", options, InvalidSpaceError)
+        object.__setattr__(self, "options", options)
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns: one an option, none for a single option."""
+        return len(self.options) if len(self.options) > 1 else 0
+
+    @property
+    def values(self) -> tuple[Plain, ...]:
+        """All options, in the order given."""
+        return self.options
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        return f"one of {list(self.options)}"
+
+    def admits(self, value: object) -> bool:
+        """Whether ``value`` is one of the options, type included (``1`` is not ``True``)."""
+        return type(value) in PLAIN_TYPES and any(
+            type(value) is type(option) and value == option for option in self.options
+        )
+
+    def encode(self, value: Any) -> Tensor:
+        """Columns of an admitted option, shape ``(width,)``."""
+        columns = torch.zeros(self.width, dtype=torch.float64)
+        if self.width:
+            columns[self.options.index(value)] = 1
+        return columns
+
+    def decode(self, columns: Tensor) -> Plain:
+        """Option that ``columns``, shape ``(width,)``, stand for; of equals the first."""
+        return self.options[int(columns.argmax())] if self.width else self.options[0]
+
+    def round(self, columns: Tensor) -> Tensor:
+        """Nearest encodings, shape ``(*batch, width)``."""
+        if not self.width:
+            return columns
+        chosen = columns.argmax(-1, keepdim=True)
+        return torch.zeros_like(columns).scatter(-1, chosen, 1.0)
+
+
+Parameter = Real | Integer | Choice
