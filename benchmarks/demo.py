@@ -7,7 +7,6 @@ probabilities, five seeds each, on two processes. Last a picture of the first ru
 
 import argparse
 import multiprocessing
-import shutil
 import statistics
 import sys
 import time
@@ -55,6 +54,7 @@ def _tuned(query: QueryRule, max_looks: int | None = None) -> Callable[[int], Po
                 lengthscale=1.5,
                 noise=0.5,
                 initial_rounds=20,
+                start=PROBLEM.default,
                 seed=seed,
             )
         )
@@ -87,8 +87,8 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     began = time.perf_counter()
     torch.set_num_threads(1)  # faster than two for a network this small
-    if options.fresh:
-        shutil.rmtree(options.out, ignore_errors=True)
+    if options.fresh:  # whatever else is in that folder is not ours to remove
+        (options.out / "checkpoint.pt").unlink(missing_ok=True)
     shown = _shown_run(options.out, options.rounds)
     if options.one_run:
         return
@@ -214,19 +214,19 @@ def _draw(shown: Record, fixed: Record, path: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 9), layout="constrained")
+    figure = Figure(figsize=(9, 8), layout="constrained")
     FigureCanvasAgg(figure)
-    schedule, looks, accuracy = figure.subplots(3, 1, height_ratios=[3, 1, 2])
+    schedule, looks, accuracy = figure.subplots(3, 1, height_ratios=[3, 1, 2], sharex=True)
     figure.suptitle(f"{SHOWN} on scikit-learn's digits, seed 0: one training run of 200 rounds")
-    plot_schedule_map(shown.decisions, ax=schedule)
-    schedule.set_title("probability of each augmentation", fontsize="medium")
+    plot_schedule_map(shown.decisions, ax=schedule, label="probability")
     plot_looks(shown.decisions, ax=looks)
     for record, label, color in ((shown, SHOWN, BLUE), (fixed, "fixed 0.5", VERMILION)):
         rounds, values = zip(*record.test_accuracy, strict=True)
         accuracy.plot(rounds, [100 * v for v in values], color=color, label=label)
     accuracy.set(xlabel="round", ylabel="test accuracy (%)", ylim=(0, 100))
     accuracy.legend(frameon=False, loc="lower right")
-    for axes in (schedule, looks, accuracy):
-        axes.set_xlim(-0.5, PROBLEM.horizon - 0.5)
+    accuracy.set_xlim(-0.5, PROBLEM.horizon - 0.5)
+    for axes in (schedule, looks):
+        axes.set_xlabel("")
     figure.savefig(path, dpi=150)
     return path

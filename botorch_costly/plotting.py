@@ -87,6 +87,7 @@ def plot_schedule_map(
     names: Sequence[str] | None = None,
     limits: tuple[float, float] = (0.0, 1.0),
     ax: "Axes | None" = None,
+    label: str = "value",
 ) -> "Axes":
     """Draw many hyperparameters of one range at once: a row each, coloured by its value.
 
@@ -95,6 +96,7 @@ def plot_schedule_map(
         names: Which hyperparameters, from top to bottom; all of them if omitted.
         limits: The range of the colours.
         ax: Where to draw; made if omitted.
+        label: What the colours stand for.
 
     Raises:
         InvalidArgumentError: If there is no decision or a name is unknown.
@@ -118,7 +120,7 @@ def plot_schedule_map(
     )
     ax.set_yticks(range(len(shown)), shown)
     ax.set_xlabel("round")
-    ax.figure.colorbar(image, ax=ax, label="value", pad=0.01)
+    ax.figure.colorbar(image, ax=ax, label=label, pad=0.01)
     return ax
 
 
@@ -156,7 +158,14 @@ def plot_looks(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes
     ax.set_yticks([0, 1], [f"skip ({len(decisions) - looks})", f"look ({looks})"])
     ax.set_ylim(-0.6, 1.6)
     ax.set_xlabel("round")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small", frameon=False)
+    columns = 2 if len(groups) > 2 else 1
+    ax.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        fontsize="small",
+        frameon=False,
+        ncols=columns,
+    )
     return ax
 
 

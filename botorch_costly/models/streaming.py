@@ -36,8 +36,8 @@ class StreamingGP(Model):
 
     An observation borders the Cholesky factor, and rows too old to matter are removed from it; the
     factor does not depend on the present round, so waiting costs nothing at all. Rewards enter by
-    ``reward = center + scale * f``, clipped if asked for; what they enter by may be changed at any
-    time in O(n^2), because the factor does not depend on the rewards.
+    ``reward = center + scale * f``, or by any other targets; what they enter by may be changed at
+    any time in O(n^2), because the factor does not depend on the rewards.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -75,7 +75,8 @@ class StreamingGP(Model):
         self._factor = empty_factor(1, dtype=like.dtype, device=like.device)
         self._inputs = like.new_zeros(0, 0)
         self._rewards = like.new_zeros(0)
-        self.center, self.scale, self.clip = 0.0, 1.0, math.inf
+        self._targets = like.new_zeros(0)
+        self.center, self.scale = 0.0, 1.0
 
     @classmethod
     def from_model(cls, model: TimeVaryingGP, **kwargs: Any) -> "StreamingGP":
@@ -132,9 +133,9 @@ class StreamingGP(Model):
         return self._rewards
 
     @property
-    def scaled_rewards(self) -> Tensor:
+    def targets(self) -> Tensor:
         """What the factor is conditioned on, in units of the prior, shape ``(n,)``."""
-        return self._scaled(self._rewards)
+        return self._targets
 
     def observe(self, x: Tensor, reward: float) -> None:
         """Condition on a reward; rounds may come in any order.
@@ -155,29 +156,37 @@ class StreamingGP(Model):
         x = x.detach().to(like)
         inputs = self._inputs if self.num_rows else x.new_zeros(0, x.shape[-1])
         cross = self._covariance(x.unsqueeze(0), inputs).squeeze(0)
-        self._factor, _ = append(
-            self._factor, cross, like, like.new_tensor(self.noise), self._scaled(y)
-        )
+        target = (y - self.center) / self.scale
+        self._factor, _ = append(self._factor, cross, like, like.new_tensor(self.noise), target)
         self._inputs = torch.cat([inputs, x.unsqueeze(0)])
         self._rewards = torch.cat([self._rewards, y])
+        self._targets = torch.cat([self._targets, target])
         self._drop_negligible()
 
-    def rescale(self, center: float, scale: float, clip: float = math.inf) -> None:
+    def rescale(self, center: float, scale: float, targets: Tensor | None = None) -> None:
         """Let ``reward = center + scale * f`` from now on, for all rewards, in O(n^2).
 
         Args:
             center: The reward the prior expects.
             scale: What a unit of ``f`` is worth, positive.
-            clip: Scaled rewards are clipped to ``[-clip, clip]``.
+            targets: What the belief about ``f`` is conditioned on instead of ``(reward - center) /
+                scale``, such as clipped values or ranks, shape ``(n,)``. Later rewards enter affinely
+                until the next call.
 
         Raises:
-            InvalidArgumentError: If ``center`` is not finite, or ``scale`` or ``clip`` not positive.
+            InvalidArgumentError: If ``center`` or a target is not finite, or ``scale`` not positive.
+            InvalidShapeError: If there is not one target for each row.
         """
         check(math.isfinite(center), "center", "a finite number", center)
         check_positive("scale", scale)
-        check(clip > 0, "clip", "a number > 0", clip)
-        self.center, self.scale, self.clip = center, scale, clip
-        whitened = self._factor.inverse @ self.scaled_rewards.unsqueeze(-1)
+        if targets is None:
+            targets = (self._rewards - center) / scale
+        shape, expected = tuple(targets.shape), f"shape ({self.num_rows},)"
+        check(shape == (self.num_rows,), "targets", expected, shape, InvalidShapeError)
+        check(bool(targets.isfinite().all()), "targets", "finite numbers", targets)
+        self.center, self.scale = center, scale
+        self._targets = targets.to(self._rewards)
+        whitened = self._factor.inverse @ self._targets.unsqueeze(-1)
         self._factor = self._factor._replace(whitened=whitened)
 
     def refactorize(self) -> None:
@@ -188,7 +197,7 @@ class StreamingGP(Model):
             return
         noisy = self._covariance(self._inputs, self._inputs)
         noisy.diagonal().add_(self.noise)
-        self._factor = factorize(noisy, self.scaled_rewards.unsqueeze(-1))
+        self._factor = factorize(noisy, self._targets.unsqueeze(-1))
 
     def in_prior_units(self) -> "StreamingGP":
         """Return this belief about ``f = (reward - center) / scale``, sharing its tensors.
@@ -197,14 +206,15 @@ class StreamingGP(Model):
         which rewards counted in millionths would lie below.
         """
         view = copy.copy(self)
-        view._rewards = self.scaled_rewards
-        view.center, view.scale, view.clip = 0.0, 1.0, math.inf
+        view._rewards = self._targets
+        view.center, view.scale = 0.0, 1.0
         return view
 
     def with_hyperparameters_of(self, other: "StreamingGP") -> "StreamingGP":
         """Return a belief with this one's data and the other's kernel, forgetting and noise."""
         other._inputs, other._rewards = self._inputs, self._rewards
-        other.center, other.scale, other.clip = self.center, self.scale, self.clip
+        other._targets = self._targets
+        other.center, other.scale = self.center, self.scale
         other.refactorize()
         return other
 
@@ -260,7 +270,7 @@ class StreamingGP(Model):
             "rewards": self._rewards,
             "center": self.center,
             "scale": self.scale,
-            "clip": self.clip,
+            "targets": self._targets,
             "family": self.kernel.family,
             "lengthscale": self.kernel.lengthscale,
             "outputscale": self.kernel.outputscale,
@@ -271,11 +281,17 @@ class StreamingGP(Model):
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over a state from ``get_extra_state``, hyperparameters included."""
-        self._factor = Factor(*state["factor"])
-        self._inputs, self._rewards = state["inputs"], state["rewards"]
-        self.center, self.scale, self.clip = state["center"], state["scale"], state["clip"]
-        self.kernel = Stationary(state["family"], state["lengthscale"], state["outputscale"])
+        """Take over a state from ``get_extra_state``, hyperparameters included.
+
+        Its tensors come to the device of this belief and keep their dtype.
+        """
+        device = self.kernel.outputscale.device
+        self._factor = Factor(*(part.to(device) for part in state["factor"]))
+        self._inputs, self._rewards = state["inputs"].to(device), state["rewards"].to(device)
+        self._targets = state["targets"].to(device)
+        self.center, self.scale = state["center"], state["scale"]
+        lengthscale, outputscale = state["lengthscale"].to(device), state["outputscale"].to(device)
+        self.kernel = Stationary(state["family"], lengthscale, outputscale)
         self.forgetting, self.noise = state["forgetting"], state["noise"]
         self.window, self.maximum_rows = state["window"], state["maximum_rows"]
 
@@ -284,9 +300,6 @@ class StreamingGP(Model):
         lag = (x1[..., -1].unsqueeze(-1) - x2[..., -1].unsqueeze(-2)).abs()
         keep = retention(lag.new_tensor(self.forgetting), lag)
         return covariance(self.kernel, x1[..., :-1], x2[..., :-1]) * keep
-
-    def _scaled(self, rewards: Tensor) -> Tensor:
-        return ((rewards - self.center) / self.scale).clamp(-self.clip, self.clip)
 
     def _mean(self, projected: Tensor) -> Tensor:
         return self.center + self.scale * (projected @ self._factor.whitened).squeeze(-1)
@@ -299,6 +312,7 @@ class StreamingGP(Model):
             keep = torch.arange(self.num_rows, device=times.device) != oldest
             self._factor = remove(self._factor, oldest)
             self._inputs, self._rewards = self._inputs[keep], self._rewards[keep]
+            self._targets = self._targets[keep]
 
     def _check_columns(self, x: Tensor) -> None:
         lengthscales = self.kernel.lengthscale.numel()

@@ -8,11 +8,15 @@ from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
-from botorch_costly.optim.local_optima import ascend, distinct, far_rival
-from botorch_costly.space import SearchSpace
+from botorch_costly.optim.local_optima import Ascent, ascend, distinct, far_rival
+from botorch_costly.optim.suppression import Optima
+from botorch_costly.space import Integer, SearchSpace
 
 # Beyond this many configurations a lattice is searched as if it were continuous.
 LARGEST_LATTICE = 2000
+# On flat ground, as before the first reward, every start is an optimum: without a limit the next
+# search would start from all of them, and the one after from twice as many.
+_MOST_WARM_STARTS = 500
 
 
 class Domain(Protocol):
@@ -77,24 +81,48 @@ class CubeDomain:
             generator=generator,
         )
         optima = distinct(ascent, self._bounds, self._bandwidth)
-        self._warm_starts = optima.points
-        points = self._round(optima.points)
-        apart = (points != points[:1]).any(-1)
-        points = torch.cat([points[:1], points[apart]])
+        self._warm_starts = optima.points[:_MOST_WARM_STARTS]
+        points = self._on_space(acquisition, optima.points)
         if rivals and len(points) == 1:
             # A literal rule never looks again when the incumbent stands alone.
-            seen = torch.cat([ascent.starts, ascent.points])
-            far = far_rival(
-                acquisition, optima, self._bounds, self._bandwidth, seen, generator=generator
-            )
-            if far is not None:
-                points = torch.cat([points, self._round(far.point.unsqueeze(0))])
+            lone = Optima(points, optima.values[:1])
+            points = torch.cat([points, self._far_rival(acquisition, lone, ascent, generator)])
         return points
 
     def maximize(self, acquisition: AcquisitionFunction, starts: Tensor) -> Tensor:
         """Return the best point reached from ``starts`` (``m x d``), encoded, shape ``(d,)``."""
         ascent = ascend(acquisition, self._bounds, 0, warm_starts=starts)
-        return self._round(distinct(ascent, self._bounds, self._bandwidth).points[0])
+        optima = distinct(ascent, self._bounds, self._bandwidth)
+        return self._on_space(acquisition, optima.points)[0]
+
+    def _on_space(self, acquisition: AcquisitionFunction, points: Tensor) -> Tensor:
+        """Return the configurations nearest to the optima, each once, best first."""
+        rounded = self._round(points)
+        if torch.equal(rounded, points):
+            return points
+        # Several optima may be rounded to one configuration, and the best of them to a poor one.
+        rounded = rounded.unique(dim=0)
+        with torch.no_grad():
+            values = acquisition(rounded.unsqueeze(-2))
+        return rounded[values.argsort(descending=True, stable=True)]
+
+    def _far_rival(
+        self,
+        acquisition: AcquisitionFunction,
+        lone: Optima,
+        ascent: Ascent,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """Return the best other configuration found far from a lone one, ``1 x d``, or ``0 x d``."""
+
+        def elsewhere(X: Tensor) -> Tensor:
+            rounded = self._round(X)
+            same = (rounded.squeeze(-2) == lone.points).all(-1)
+            return acquisition(rounded).masked_fill(same, -torch.inf)
+
+        seen = torch.cat([ascent.starts, ascent.points])
+        far = far_rival(elsewhere, lone, self._bounds, self._bandwidth, seen, generator=generator)
+        return lone.points[:0] if far is None else self._round(far.point.unsqueeze(0))
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the warm starts."""
@@ -158,26 +186,27 @@ def domain_of(space: SearchSpace, num_restarts: int, bandwidth: float, tkwargs: 
     """Return the domain of a space: arms, a lattice small enough to list, or the unit cube."""
     if space.is_finite and (space.size or 0) <= LARGEST_LATTICE:
         points = torch.stack([space.encode(c) for c in space.configurations()]).to(**tkwargs)
-        neighbours = None if space.is_arms else _lattice(points)
+        neighbours = None if space.is_arms else _lattice(space).to(points.device)
         return FiniteDomain(points, neighbours, bandwidth)
     return CubeDomain(space.dim, space.round, num_restarts, bandwidth, tkwargs)
 
 
-def _lattice(points: Tensor) -> Tensor:
-    """Return the neighbours of each point: no other point lies in the box between the two.
+def _lattice(space: SearchSpace) -> Tensor:
+    """List the neighbours of each configuration, ``(n, k)`` row numbers padded with -1.
 
-    On a lattice of integers that is one step in one parameter; between options of a choice, where no
-    encoding lies between two others, any change of one choice.
+    Those are one step in one integer away, or another option of one choice: no configuration lies
+    in the box between the two.
     """
-    n = len(points)
-    low = torch.minimum(points.unsqueeze(1), points.unsqueeze(0))
-    high = torch.maximum(points.unsqueeze(1), points.unsqueeze(0))
-    linked = torch.zeros(n, n, dtype=torch.bool, device=points.device)
-    for i in range(n):  # once per tuner, to hold n^2 boxes rather than n^3
-        inside = (points >= low[i].unsqueeze(1)) & (points <= high[i].unsqueeze(1))
-        linked[i] = inside.all(-1).sum(-1) == 2  # the two themselves
-    linked.fill_diagonal_(False)
-    width = int(linked.sum(-1).max())
-    order = torch.arange(n, device=points.device).expand(n, n).masked_fill(~linked, n)
-    listed = order.sort(-1).values[:, :width]
-    return listed.masked_fill(listed == n, -1)
+    row = torch.arange(space.size or 0)
+    stride, columns = len(row), []
+    for _, parameter in space.parameters:
+        size = len(parameter.values or ())
+        stride //= size  # the last parameter varies fastest
+        here = (row // stride % size).unsqueeze(-1)
+        if isinstance(parameter, Integer):
+            there = here + torch.tensor([-1, 1])
+        else:
+            there = (here + torch.arange(1, size)) % size
+        listed = row.unsqueeze(-1) + stride * (there - here)
+        columns.append(listed.masked_fill((there < 0) | (there >= size), -1))
+    return torch.cat(columns, -1)

@@ -1,5 +1,6 @@
 """The belief inside a tuner: rewards scaled to the prior, hyperparameters refitted on a schedule."""
 
+import copy
 import logging
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import torch
 from botorch import fit_gpytorch_mll
 from botorch.exceptions.errors import ModelFittingError
+from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
@@ -22,10 +24,11 @@ from botorch_costly.models import StreamingGP, TimeVaryingGP
 from botorch_costly.models.time_varying import default_space_kernel
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.stationary import Stationary, check_family
-from botorch_costly.tuners.rewards import RewardScale
+from botorch_costly.tuners.rewards import Affine, RewardScale
 
 _logger = logging.getLogger(__name__)
 _ALIVE = 1e-3  # weight above which a reward counts for the scale
+_LOWEST_RATE = 1e-6  # from which a forgetting rate is learnt: at 0 and 1 it has no slope
 _MATERN_NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 
 
@@ -85,7 +88,7 @@ class Learner:
         lengthscale = torch.tensor([prior.lengthscale], **tkwargs)
         kernel = Stationary(prior.kernel, lengthscale, torch.ones((), **tkwargs))
         self.model = StreamingGP(kernel, prior.forgetting, prior.noise)
-        self.model.rescale(*scale.fit([]), scale.clip)
+        self.model.rescale(*scale.fit([]))
         self._looks = 0
 
     @property
@@ -94,14 +97,23 @@ class Learner:
         return self.model.in_prior_units()
 
     def observe(self, x: Tensor, now: float, reward: float) -> None:
-        """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``."""
-        self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)
-        self._looks += 1
-        self.model.rescale(*self._scale(), self.scale.clip)
-        if self.refits.every is not None and self._looks % self.refits.every == 0:
-            self._refit()
+        """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``.
 
-    def _scale(self) -> tuple[float, float]:
+        Whatever is raised meanwhile, an interrupt included, leaves the belief as it was.
+        """
+        before = copy.copy(self.model), self._looks
+        try:
+            self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)
+            self._looks += 1
+            affine = self._scale()
+            self.model.rescale(*affine, self.scale.targets(self.model.rewards, affine))
+            if self.refits.every is not None and self._looks % self.refits.every == 0:
+                self._refit()
+        except BaseException:
+            self.model, self._looks = before
+            raise
+
+    def _scale(self) -> Affine:
         # Weighted as the model weighs them: a scale from rewards it has forgotten is not its scale.
         times = self.model.inputs[:, -1]
         ages = (times.max() - times).tolist()
@@ -111,36 +123,53 @@ class Learner:
         return self.scale.fit(self.model.rewards.tolist(), weights)
 
     def _refit(self) -> None:
-        model = self._model_to_fit()
-        objective = ExactMarginalLogLikelihood(model.likelihood, model)
         limits = {"timeout_sec": self.refits.seconds, "options": {"maxiter": 100}}
         try:
+            model = self._model_to_fit()
+            objective = ExactMarginalLogLikelihood(model.likelihood, model)
             # One attempt, from the present values: retries would draw from the global generator.
             fit_gpytorch_mll(objective, optimizer_kwargs=limits, max_attempts=1)
-        except ModelFittingError as error:
+            self.model = self.model.with_hyperparameters_of(self._belief_of(model.eval()))
+        except (ModelFittingError, ArithmeticError, RuntimeError, ValueError) as error:
             _logger.warning("A refit failed and the hyperparameters stay as they were: %s", error)
-            return
-        fitted = StreamingGP.from_model(model.eval(), maximum_rows=self.model.maximum_rows)
-        self.model = self.model.with_hyperparameters_of(fitted)
+
+    def _belief_of(self, model: TimeVaryingGP) -> StreamingGP:
+        """Return an empty belief with what was fitted, in the dtype at hand."""
+        fitted, like = StreamingGP.from_model(model), self.model.inputs
+        family, lengthscale, outputscale = fitted.kernel
+        kernel = Stationary(family, lengthscale.to(like), outputscale.to(like))
+        # A rate that is given went through a logit and back: not one digit of it is to change.
+        rate = fitted.forgetting if self.refits.forgetting else self.model.forgetting
+        return StreamingGP(kernel, rate, fitted.noise, maximum_rows=self.model.maximum_rows)
 
     def _model_to_fit(self) -> TimeVaryingGP:
-        """Return the BoTorch model of the rows at hand, at the present hyperparameters."""
+        """Return the BoTorch model of the rows at hand, at the present hyperparameters.
+
+        In double precision whatever that of the belief; and where the present value of what is to
+        be fitted lies outside its bounds, or on one, where its slope vanishes, a little inside.
+        """
         streaming = self.model
-        scaled = streaming.scaled_rewards
-        dim = streaming.inputs.shape[-1] - 1
+        inputs, scaled = streaming.inputs.double(), streaming.targets.double()
+        dim, rate = inputs.shape[-1] - 1, streaming.forgetting
+        if self.refits.forgetting:
+            rate = min(max(rate, _LOWEST_RATE), 1 - _LOWEST_RATE)
         space = _space_kernel(streaming.kernel, dim)
         model = TimeVaryingGP(
-            streaming.inputs,
+            inputs,
             scaled.unsqueeze(-1),
-            forgetting=None if self.refits.forgetting else streaming.forgetting,
+            forgetting=None if self.refits.forgetting else rate,
             space_kernel=space,
             likelihood=GaussianLikelihood(),
             outcome_transform=None,
-        ).to(streaming.inputs)
-        model.time_kernel.forgetting = streaming.forgetting
-        model.likelihood.noise = scaled.new_tensor(streaming.noise)
-        space.outputscale = streaming.kernel.outputscale
-        space.base_kernel.lengthscale = streaming.kernel.lengthscale.expand(dim)
+        ).to(inputs)
+        model.time_kernel.forgetting = rate
+        noise_bound = model.likelihood.noise_covar.raw_noise_constraint
+        model.likelihood.noise = _inside(scaled.new_tensor(streaming.noise), noise_bound)
+        space.outputscale = streaming.kernel.outputscale.double()
+        lengthscale = streaming.kernel.lengthscale.double().expand(dim)
+        space.base_kernel.lengthscale = _inside(
+            lengthscale, space.base_kernel.raw_lengthscale_constraint
+        )
         return model
 
     def state_dict(self) -> dict[str, Any]:
@@ -151,6 +180,11 @@ class Learner:
         """Continue from ``state_dict``."""
         self.model.set_extra_state(state["model"])
         self._looks = state["looks"]
+
+
+def _inside(value: Tensor, bound: GreaterThan) -> Tensor:
+    """Return the value, or twice its lower bound where that is more."""
+    return value.clamp_min(2 * bound.lower_bound.item())
 
 
 def _space_kernel(kernel: Stationary, dim: int) -> ScaleKernel:

@@ -34,7 +34,7 @@ from botorch_costly.errors import (
     check_positive,
 )
 from botorch_costly.query import ConfidenceQuery, Contest, Progress, QueryRule
-from botorch_costly.records import Decision, Observation, Plain
+from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
 from botorch_costly.tuners.domain import LARGEST_LATTICE, domain_of
@@ -75,8 +75,9 @@ class OnlineTuner:
         noise: Noise variance of a reward, as a fraction of the variance of rewards.
         reward_scale: How rewards become values of the model; estimated by default.
         initial_rounds: Random configurations looked at first; twice the dimension (but at most a
-            tenth of the horizon) if omitted, none for a space of choices.
-        start: The configuration of the first round, such as your present default.
+            tenth of the horizon, and ``max_looks``) if omitted, none for a space of choices.
+        start: The configuration of the first round, such as your present default; that round is
+            looked at, whatever ``initial_rounds``.
         maximize: Whether larger rewards are better.
         max_looks: The most looks this run may pay for, whatever the rule says.
         refit_every: Refit lengthscales, variance and noise after so many looks; never by default.
@@ -132,7 +133,8 @@ class OnlineTuner:
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
     ) -> None:
-        check(space.dim > 0, "space", "something to tune", space, InvalidSpaceError)
+        tunable = isinstance(space, SearchSpace) and space.dim > 0
+        check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
         known = acquisition in ("ucb", "ei", "pi")
         check(known, "acquisition", "'ucb', 'ei' or 'pi'", acquisition)
         check(isinstance(query or ConfidenceQuery(), QueryRule), "query", "a QueryRule", query)
@@ -145,9 +147,11 @@ class OnlineTuner:
         self._beta = beta if callable(beta) else ConstantBeta(beta)
         self._check_budget()
         self._initial_rounds = self._resolve_initial_rounds(initial_rounds)
-        self._start = None if start is None else dict(start)
-        if self._start is not None:
-            space.check(self._start)
+        self._start = None
+        if start is not None:
+            space.check(start)
+            self._start = FrozenConfig(start)
+            self._initial_rounds = max(self._initial_rounds, 1)
         self._tkwargs: dict[str, Any] = {"dtype": dtype, "device": torch.device(device)}
         arms = space.is_arms and (space.size or 0) <= LARGEST_LATTICE
         prior = Prior(
@@ -164,11 +168,14 @@ class OnlineTuner:
         self._generator = torch.Generator(device=device).manual_seed(check_count("seed", seed))
         self._decisions: list[Decision] = []
         self._observations: dict[int, Observation] = {}
+        self._looks = 0
 
     # -- the face ---------------------------------------------------------------------------------
 
     def ask(self) -> Decision:
         """Decide on the next round.
+
+        Whatever is raised meanwhile, an interrupt included, leaves the tuner as it was.
 
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
@@ -176,10 +183,16 @@ class OnlineTuner:
         now = len(self._decisions)
         over = self.horizon is not None and now >= self.horizon
         check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
-        decision = self._limit_looks(
-            self._initial(now) if now < self._initial_rounds else self._decide(now)
-        )
+        domain, generator = self._domain.state_dict(), self._generator.get_state()
+        try:
+            decision = self._initial(now) if now < self._initial_rounds else self._decide(now)
+        except BaseException:
+            self._domain.load_state_dict(domain)
+            self._generator.set_state(generator)
+            raise
+        decision = self._limit_looks(decision)
         self._decisions.append(decision)
+        self._looks += decision.query
         return decision
 
     def tell(
@@ -215,6 +228,7 @@ class OnlineTuner:
         elif failed:
             _logger.warning("The look in round %d failed: reward %s.", decision.round, reward)
         self._observations[decision.round] = observation
+        self._looks += not self._decisions[decision.round].query
         return observation
 
     @property
@@ -230,7 +244,7 @@ class OnlineTuner:
     @property
     def looks(self) -> int:
         """Looks paid for: rounds that were to be looked at, and others that were told anyway."""
-        return sum(d.query or d.round in self._observations for d in self._decisions)
+        return self._looks
 
     @property
     def failed_looks(self) -> int:
@@ -252,14 +266,15 @@ class OnlineTuner:
         return rows
 
     def best(self) -> dict[str, Plain] | None:
-        """Return the configuration seen whose reward is believed largest today; ``None`` unseen."""
+        """Return the configuration seen whose reward is believed best today; ``None`` unseen."""
         inputs = self._learner.model.inputs
         if not len(inputs):
             return None
         now = float(len(self._decisions))
         rows = at_round(inputs[:, :-1], inputs.new_tensor(now))
         mean, _ = self._learner.model.mean_and_variance(rows)
-        return self.space.decode(inputs[mean.argmax(), :-1])
+        # As it was played: what is decoded from its encoding may differ in the last digits.
+        return dict(self._decisions[int(inputs[mean.argmax(), -1])].config)
 
     def summary(self) -> str:
         """Return a few lines on what was played, looked at, and believed."""
@@ -267,10 +282,11 @@ class OnlineTuner:
         of = "" if self.horizon is None else f" of {self.horizon}"
         share = f" ({self.looks / rounds:.0%} of the rounds)" if rounds else ""
         model, best = self._learner.model, self.best()
+        center = model.center if self.maximize else -model.center
         lines = [
             f"{rounds}{of} rounds, {self.looks} looks{share}, {self.failed_looks} of them failed",
             f"query rule: {self.query}",
-            f"belief: {model.num_rows} rewards, center {model.center:.4g}, scale {model.scale:.4g}, "
+            f"belief: {model.num_rows} rewards, center {center:.4g}, scale {model.scale:.4g}, "
             f"forgetting {model.forgetting:.4g}, noise {model.noise:.3g}",
             f"best configuration seen, as believed now: {'none yet' if best is None else best}",
         ]
@@ -310,7 +326,7 @@ class OnlineTuner:
         before = self.state_dict()
         try:
             self._load(state)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
             self._load(before)
             expected = f"a complete state_dict of {type(self).__name__}"
             raise StateMismatchError("state", expected, type(error).__name__) from error
@@ -321,16 +337,19 @@ class OnlineTuner:
         self._decisions = [Decision.from_dict(d) for d in json.loads(state["decisions"])]
         observations = [Observation.from_dict(o) for o in json.loads(state["observations"])]
         self._observations = {o.round: o for o in observations}
+        told = self._observations
+        self._looks = sum(d.query or d.round in told for d in self._decisions)
         self._learner.load_state_dict(state["learner"])
         self._domain.load_state_dict(state["domain"])
         self._generator.set_state(state["generator"].cpu())
 
     def _initial(self, now: int) -> Decision:
+        config: Mapping[str, Plain]
         if now == 0 and self._start is not None:
             config = self._start
         else:
             config = self.space.decode(self.space.sample(1, self._generator)[0])
-        reason = f"initial design, round {now + 1} of {self._initial_rounds}"
+        reason = f"initial design (round {now + 1} of {self._initial_rounds})"
         return Decision(now, config, True, reason)
 
     def _decide(self, now: int) -> Decision:
@@ -341,7 +360,8 @@ class OnlineTuner:
         contest = self._contest(points, now, beta)
         verdict = self.query(contest, Progress(t, self.looks), self._generator)
         look, confidence = bool(verdict.look), float(verdict.confidence)
-        blind = not look and self._blind_play == "mean" and self._learner.model.num_rows > 0
+        blind = self._blind_play == "mean" and (not look or self._spent)
+        blind = blind and self._learner.model.num_rows > 0
         return Decision(
             round=now,
             config=self.space.decode(self._best_mean(now, points) if blind else points[0]),
@@ -367,23 +387,28 @@ class OnlineTuner:
         return improvement(model, best_mean(model, model.inputs[:, :-1], now), now)
 
     def _contest(self, points: Tensor, now: int, beta: float) -> Contest:
-        rows = at_round(points, points.new_tensor(float(now)))
+        # Each beside the incumbent: nobody needs the covariance of two rivals, and arms have many.
+        pairs = torch.stack([points[:1].expand_as(points), points], 1)
+        rows = at_round(pairs, points.new_tensor(float(now)))
         with torch.no_grad():
             mean, cov = self._learner.belief.mean_and_covariance(rows)
-        variance = cov.diagonal().clamp_min(0)
+        variance = cov[:, 1, 1].clamp_min(0)
         return Contest(
-            mean=mean[0],
+            mean=mean[0, 1],
             variance=variance[0],
-            rival_mean=mean[1:],
+            rival_mean=mean[1:, 1],
             rival_variance=variance[1:],
-            rival_covariance=cov[0, 1:],
-            present=torch.ones_like(mean[1:], dtype=torch.bool),
+            rival_covariance=cov[1:, 0, 1],
+            present=torch.ones_like(variance[1:], dtype=torch.bool),
             beta=mean.new_tensor(beta),
         )
 
+    @property
+    def _spent(self) -> bool:
+        return self.max_looks is not None and self._looks >= self.max_looks
+
     def _limit_looks(self, decision: Decision) -> Decision:
-        spent = self.max_looks is not None and self.looks >= self.max_looks
-        if not (decision.query and spent):
+        if not (decision.query and self._spent):
             return decision
         reason = f"the budget of {self.max_looks} looks is spent"
         return Decision(decision.round, decision.config, False, reason, decision.confidence)
@@ -403,11 +428,12 @@ class OnlineTuner:
     def _resolve_initial_rounds(self, wanted: int | None) -> int:
         if wanted is None:
             wanted = 0 if self.space.is_arms else 2 * self.space.dim
-            return wanted if self.horizon is None else min(wanted, self.horizon // 10)
+            wanted = wanted if self.horizon is None else min(wanted, self.horizon // 10)
+            return wanted if self.max_looks is None else min(wanted, self.max_looks)
         check_count("initial_rounds", wanted)
-        fits = self.horizon is None or wanted <= self.horizon
-        expected = f"at most the horizon, {self.horizon}"
-        check(fits, "initial_rounds", expected, wanted, InvalidBudgetError)
+        for name, limit in (("horizon", self.horizon), ("max_looks", self.max_looks)):
+            fits, expected = limit is None or wanted <= limit, f"at most the {name}, {limit}"
+            check(fits, "initial_rounds", expected, wanted, InvalidBudgetError)
         return wanted
 
     def _check_tellable(self, decision: Decision) -> None:
@@ -426,7 +452,7 @@ def _as_number(reward: object) -> float:
     scalar = not isinstance(reward, str | bytes | bool)
     try:
         if scalar:
-            return float(reward)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError):
+            return float(reward.detach() if isinstance(reward, Tensor) else reward)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
     raise InvalidArgumentError("reward", "a number", reward)

@@ -20,6 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
+import torch
+from torch import Tensor
+
 from botorch_costly.errors import (
     InvalidArgumentError,
     StateMismatchError,
@@ -286,6 +289,23 @@ def weighted_median(values: Sequence[tuple[float, float]]) -> float:
     return ordered[-1][0]
 
 
+def normal_scores(rewards: Tensor) -> Tensor:
+    """Return the normal quantile of each reward's rank, ``Phi^{-1}((rank - 1/2) / n)``.
+
+    Equal rewards share their mean rank.
+
+    Args:
+        rewards: Finite, shape ``(n,)``.
+
+    Example:
+        >>> [round(z, 2) for z in normal_scores(torch.tensor([5.0, -1000.0, 6.0])).tolist()]
+        [0.0, -0.97, 0.97]
+    """
+    _, place, copies = rewards.unique(return_inverse=True, return_counts=True)
+    middle = copies.cumsum(0) - copies / 2  # rank - 1/2 of the middle one
+    return torch.special.ndtri((middle / len(rewards)).to(rewards))[place]
+
+
 @dataclass(frozen=True)
 class RewardScale:
     """How rewards become values of a model whose prior has mean 0 and variance 1.
@@ -295,9 +315,12 @@ class RewardScale:
         scale: The prior's standard deviation in units of the reward; estimated if None.
         clip: Scaled rewards are clipped to ``[-clip, clip]``, beyond which the prior calls them
             impossible; ``math.inf`` for no clipping.
+        ranks: Whether only the order of the rewards counts: each takes the normal score of its rank.
+            The surest protection from ruinous rounds, at the price of how much better is better.
 
     Raises:
-        InvalidArgumentError: If ``center`` is not finite, or ``scale`` or ``clip`` not positive.
+        InvalidArgumentError: If ``center`` is not finite, ``scale`` or ``clip`` not positive, or
+            ``ranks`` no bool.
 
     Example:
         >>> RewardScale(center=0.0).fit([1.0, 3.0])
@@ -307,6 +330,7 @@ class RewardScale:
     center: float | None = None
     scale: float | None = None
     clip: float = 3.0
+    ranks: bool = False
 
     def __post_init__(self) -> None:
         if self.center is not None:
@@ -317,6 +341,18 @@ class RewardScale:
             check_positive("scale", self.scale)
         if self.clip != math.inf:
             check_positive("clip", self.clip)
+        check(isinstance(self.ranks, bool), "ranks", "a bool", self.ranks)
+
+    def targets(self, rewards: Tensor, affine: Affine) -> Tensor:
+        """Return the values of the model: scaled and clipped rewards, or their normal scores.
+
+        Args:
+            rewards: Finite, shape ``(n,)``.
+            affine: What ``fit`` returned.
+        """
+        if self.ranks:
+            return normal_scores(rewards)
+        return ((rewards - affine.center) / affine.scale).clamp(-self.clip, self.clip)
 
     def fit(self, rewards: Sequence[float], weights: Sequence[float] | None = None) -> Affine:
         """Fixed parts as given, the others by ``estimate_scale``."""

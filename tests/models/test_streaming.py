@@ -157,24 +157,38 @@ def test_rescaling_is_observing_scaled_rewards():
     assert_same_belief(model, feed(belief(0.03), X, 40 + 7 * Y), asked)
 
 
-def test_clipping_is_observing_clipped_rewards():
+def test_targets_are_what_the_belief_is_conditioned_on():
     X, Y = observations(60)
     X[:, -1] += 0.5
-    model = belief(0.03)
-    feed(model, X[:30], 40 + 7 * Y[:30])
-    model.rescale(40.0, 7.0, clip=0.5)
-    feed(model, X[30:], 40 + 7 * Y[30:])
+    model = feed(belief(0.03), X, 40 + 7 * Y)
+    model.rescale(40.0, 7.0, Y.clamp(-0.5, 0.5))
     clipped = feed(belief(0.03), X, Y.clamp(-0.5, 0.5))
     asked = questions(65)
     other = model.with_hyperparameters_of(belief(0.03))
     for one in (model, other):
         mean, _ = one.mean_and_covariance(asked)
         torch.testing.assert_close(mean, 40 + 7 * clipped.mean_and_covariance(asked)[0])
+    assert_same_belief(model.in_prior_units(), clipped, asked)
     model.rescale(0.0, 1.0)  # the rewards themselves were kept
     assert_same_belief(model, feed(belief(0.03), X, 40 + 7 * Y), asked)
-    for changed in ({"scale": 0.0}, {"scale": 1.0, "clip": 0.0}):
-        with pytest.raises(InvalidArgumentError, match="Expected"):
-            model.rescale(0.0, **changed)
+
+
+def test_what_cannot_be_rescaled_to_is_named():
+    model = feed(belief(0.03), *observations(5))
+    asked = questions(6)
+    before = model.mean_and_covariance(asked)
+    for error, options in [
+        (InvalidArgumentError, {"center": math.nan, "scale": 1.0}),
+        (InvalidArgumentError, {"center": 0.0, "scale": 0.0}),
+        (InvalidShapeError, {"center": 0.0, "scale": 1.0, "targets": torch.zeros(4)}),
+        (
+            InvalidArgumentError,
+            {"center": 0.0, "scale": 1.0, "targets": torch.full((5,), math.nan)},
+        ),
+    ]:
+        with pytest.raises(error, match="Expected"):
+            model.rescale(**options)
+    torch.testing.assert_close(model.mean_and_covariance(asked), before, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,13 @@ import torch
 from hypothesis import given, settings
 
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
-from botorch_costly.tuners.rewards import Affine, GainReward, RewardScale, estimate_scale
+from botorch_costly.tuners.rewards import (
+    Affine,
+    GainReward,
+    RewardScale,
+    estimate_scale,
+    normal_scores,
+)
 
 quick = settings(derandomize=True, deadline=None, max_examples=200)
 nan, inf = math.nan, math.inf
@@ -285,6 +291,22 @@ def test_standardizing_and_back():
     assert affine.standardize(2.0 + 1.4826) == pytest.approx(1.0)
 
 
+def test_normal_scores_are_those_of_mean_ranks():
+    scores = normal_scores(torch.tensor([3.0, 1.0, 1.0, 9.0, 3.0, 3.0], dtype=torch.float64))
+    ranks = torch.tensor([4.0, 1.5, 1.5, 6.0, 4.0, 4.0], dtype=torch.float64)
+    assert torch.allclose(torch.special.ndtr(scores), (ranks - 0.5) / 6)
+    assert normal_scores(torch.tensor([7.0])).tolist() == [0.0]
+
+
+def test_targets_are_clipped_or_ranked():
+    rewards = torch.tensor([0.0, 1.0, 100.0], dtype=torch.float64)
+    clipped = RewardScale(clip=2.0).targets(rewards, Affine(1.0, 0.5))
+    assert clipped.tolist() == [-2.0, 0.0, 2.0]
+    ranked = RewardScale(ranks=True)
+    assert torch.equal(ranked.targets(rewards, Affine(1.0, 0.5)), normal_scores(rewards))
+    assert torch.equal(normal_scores(rewards), normal_scores(rewards.exp().clamp_max(1e9)))
+
+
 def test_fixed_parts_stay():
     rewards = [1.0, 3.0]
     assert RewardScale().fit(rewards) == estimate_scale(rewards)
@@ -295,7 +317,15 @@ def test_fixed_parts_stay():
 
 
 @pytest.mark.parametrize(
-    "options", [{"center": nan}, {"center": "0"}, {"scale": 0.0}, {"scale": inf}, {"clip": -1.0}]
+    "options",
+    [
+        {"center": nan},
+        {"center": "0"},
+        {"scale": 0.0},
+        {"scale": inf},
+        {"clip": -1.0},
+        {"ranks": 1},
+    ],
 )
 def test_impossible_scales_are_named(options):
     with pytest.raises(InvalidArgumentError, match=next(iter(options))):

@@ -1,0 +1,222 @@
+"""Where a tuner may go: lattices, arms, and a cube whose points stand for configurations."""
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly.optim.grid import lattice_neighbours
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners import domain
+from botorch_costly.tuners.domain import CubeDomain, FiniteDomain, domain_of
+
+DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
+GRID = SearchSpace({"rows": bc.Integer(1, 4), "columns": bc.Integer(-1, 5)})
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def domain_on(space, num_restarts=20, bandwidth=0.2):
+    return domain_of(space, num_restarts, bandwidth, DOUBLE)
+
+
+def configs(space, points):
+    return [tuple(space.decode(point).values()) for point in points]
+
+
+def bump(*center, width=0.3):
+    """Return an acquisition function with one peak."""
+    middle = torch.tensor(center, dtype=torch.float64)
+    return lambda X: (-((X - middle) / width).square().sum((-1, -2)) / 2).exp()
+
+
+# -- lattices -------------------------------------------------------------------------------------
+
+
+def neighbours_of(space):
+    return [sorted(i for i in row if i >= 0) for row in domain._lattice(space).tolist()]
+
+
+def test_a_grid_of_integers_has_the_neighbours_of_a_lattice():
+    expected = [sorted(i for i in row if i >= 0) for row in lattice_neighbours((4, 7)).tolist()]
+    assert neighbours_of(GRID) == expected
+
+
+def test_options_of_a_choice_are_all_adjacent_and_integers_are_not():
+    space = SearchSpace({"option": bc.Choice(["a", "b", "c"]), "level": bc.Integer(1, 3)})
+    rows = list(space.configurations())
+    for here, row in zip(rows, neighbours_of(space), strict=True):
+        expected = [
+            i
+            for i, there in enumerate(rows)
+            if (there["option"] != here["option"]) + abs(there["level"] - here["level"]) == 1
+        ]
+        assert row == expected
+
+
+def test_a_constant_is_no_direction():
+    space = SearchSpace({"only": bc.Choice(["one"]), "level": bc.Integer(1, 3)})
+    assert neighbours_of(space) == [[1], [0, 2], [1]]
+
+
+def test_no_configuration_lies_between_two_neighbours():
+    """The definition behind the list, on a space with everything."""
+    space = SearchSpace(
+        {"a": bc.Integer(1, 3, log=True), "b": bc.Choice(["x", "y", "z"]), "c": bc.Integer(0, 1)}
+    )
+    points = torch.stack([space.encode(c) for c in space.configurations()])
+    for i, row in enumerate(neighbours_of(space)):
+        low, high = (f(points[i], points) for f in (torch.minimum, torch.maximum))
+        inside = (points >= low.unsqueeze(1)) & (points <= high.unsqueeze(1))
+        alone = inside.all(-1).sum(-1) == 2
+        assert alone.nonzero().squeeze(-1).tolist() == row
+
+
+def test_the_largest_lattice_is_listed_and_a_larger_one_is_a_cube():
+    # Listing it by comparing all triples would take minutes.
+    largest = domain_on(SearchSpace({"a": bc.Integer(1, 40), "b": bc.Integer(1, 50)}))
+    assert isinstance(largest, FiniteDomain)
+    assert largest._neighbours.shape == (2000, 4)
+    assert isinstance(domain_on(SearchSpace({"a": bc.Integer(1, 2001)})), CubeDomain)
+    astronomical = SearchSpace({n: bc.Integer(-(2**40), 2**40) for n in "abcdefgh"})
+    assert isinstance(domain_on(astronomical), CubeDomain)
+
+
+def test_rivals_on_a_grid_are_the_other_local_maxima():
+    found = domain_on(GRID)
+    peaks = dict.fromkeys([(1, -1), (4, 5)], 1.0) | {(4, -1): 2.0}
+    table = torch.tensor([peaks.get(tuple(c.values()), 0.0) for c in GRID.configurations()])
+    points = found.contenders(lambda X: table.double(), True, generator())
+    assert configs(GRID, points[:1]) == [(4, -1)]
+    assert set(configs(GRID, points[1:])) >= {(1, -1), (4, 5)}
+
+
+def test_a_far_rival_stands_in_for_a_grid_with_one_peak_only():
+    """It is the best point beyond the bandwidth, not the best neighbour."""
+    single = bump(0.125, 1.0 / 14)  # (1, -1), a corner
+    points = domain_on(GRID, bandwidth=0.3).contenders(single, True, generator())
+    assert len(points) == 2
+    assert (points[1] - points[0]).norm() > 0.3
+    values, everyone = single(domain_on(GRID)._points.unsqueeze(-2)), domain_on(GRID)._points
+    far = (everyone - points[0]).norm(dim=-1) > 0.3
+    assert single(points[1:].unsqueeze(-2)) == values[far].max()
+    two = domain_on(GRID).contenders(
+        lambda X: bump(0.125, 1 / 14)(X) + bump(0.875, 13 / 14)(X), True, generator()
+    )
+    assert {(1, -1), (4, 5)} == set(configs(GRID, two))
+
+
+@pytest.mark.parametrize("rivals", [True, False])
+def test_arms_all_rival_each_other(rivals):
+    space = SearchSpace({"a": bc.Choice(["x", "y", "z"]), "b": bc.Choice([1, 2])})
+    values = torch.tensor([0.0, 1.0, 5.0, 2.0, 3.0, 4.0])
+    points = domain_on(space).contenders(lambda X: values, rivals, generator())
+    assert configs(space, points[:1]) == [("y", 1)]
+    assert len(points) == (6 if rivals else 1)
+    assert len(set(configs(space, points))) == len(points)
+
+
+def test_ties_are_broken_by_the_generator():
+    space = SearchSpace({"a": bc.Choice(["x", "y", "z"])})
+    found = domain_on(space)
+    first = [
+        configs(space, found.contenders(lambda X: torch.ones(3), False, generator(seed)))[0]
+        for seed in range(20)
+    ]
+    assert len(set(first)) == 3
+
+
+# -- the cube -------------------------------------------------------------------------------------
+
+
+def two_peaks(X):
+    return bump(0.2, 0.2, width=0.1)(X) + 0.9 * bump(0.8, 0.8, width=0.1)(X)
+
+
+SQUARE = SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
+
+
+def test_the_incumbent_comes_first_and_the_other_peak_is_its_rival():
+    points = domain_on(SQUARE).contenders(two_peaks, True, generator())
+    torch.testing.assert_close(
+        points, torch.tensor([[0.2, 0.2], [0.8, 0.8]]).double(), atol=1e-3, rtol=0
+    )
+
+
+def test_a_far_rival_is_named_for_a_lone_peak_if_anybody_asks():
+    points = domain_on(SQUARE).contenders(bump(0.5, 0.5), True, generator())
+    assert len(points) == 2
+    assert (points[1] - points[0]).norm().item() == pytest.approx(0.2, abs=1e-6)
+    assert len(domain_on(SQUARE).contenders(bump(0.5, 0.5), False, generator())) == 1
+
+
+def test_optima_rounded_to_one_configuration_count_once():
+    """Four peaks in the cube, two configurations: one incumbent, one rival."""
+    space = SearchSpace({"x": bc.Integer(1, 2), "y": bc.Integer(1, 1100)})
+    cube = domain_on(space)
+    assert isinstance(cube, CubeDomain)
+
+    def peaks(X):  # (1, 1) from two sides, (2, 1) from two sides
+        corners = [(0.0, 0.0), (0.45, 0.0), (0.55, 0.0), (1.0, 0.0)]
+        return sum((1 - 0.1 * i) * bump(*c, width=0.05)(X) for i, c in enumerate(corners))
+
+    points = cube.contenders(peaks, True, generator())
+    assert len(cube._warm_starts) >= 4
+    assert len(set(configs(space, points))) == len(points)
+    assert torch.equal(points, space.round(points))
+
+
+def test_the_incumbent_is_the_best_after_rounding():
+    """The relaxed maximum lies halfway between two integers, and its nearest integer is poor."""
+    space = SearchSpace({"x": bc.Integer(1, 2), "y": bc.Real(0.0, 1.0)})
+
+    def relaxed(X):  # a sharp peak at the seam of x, a lower but broad one at x = 2
+        return 2 * bump(0.45, 0.1, width=0.05)(X) + bump(0.75, 0.9, width=0.2)(X)
+
+    points = domain_on(space).contenders(relaxed, True, generator())
+    values = relaxed(points.unsqueeze(-2))
+    assert values[0] == values.max()
+    best = domain_on(space).maximize(relaxed, torch.tensor([[0.45, 0.1], [0.7, 0.8]]).double())
+    assert space.decode(best)["x"] == 2
+    assert space.decode(points[0])["x"] == 2
+
+
+def test_a_lone_configuration_is_not_its_own_rival():
+    """Beyond the bandwidth everything nearby still rounds to the incumbent."""
+    space = SearchSpace({n: bc.Integer(1, 2) for n in "abcdefghijk"})  # 2048 of them
+    corner = [0.25] * space.dim
+    for seed in range(5):
+        points = domain_on(space).contenders(bump(*corner, width=2.0), True, generator(seed))
+        assert len(points) == 2
+        assert not torch.equal(points[0], points[1])
+        assert configs(space, points[:1]) == [(1,) * 11]
+
+
+def test_the_next_search_starts_from_the_last_optima():
+    cube = domain_on(SQUARE)
+    cube.contenders(two_peaks, False, generator())
+    assert torch.equal(cube.state_dict()["warm_starts"], cube._warm_starts)
+    other = domain_on(SQUARE, num_restarts=0)  # nothing but what it is given
+    other.load_state_dict(cube.state_dict())
+    points = other.contenders(two_peaks, False, generator())
+    torch.testing.assert_close(points[0], torch.tensor([0.2, 0.2]).double(), atol=1e-3, rtol=0)
+
+
+def test_flat_ground_does_not_pile_up_starts():
+    """Every start on flat ground is an optimum, and would be started from again, for ever."""
+    space = SearchSpace({n: bc.Real(0.0, 1.0) for n in "abcdefgh"})
+    cube = domain_on(space, num_restarts=120)
+    draws = generator()
+    for _ in range(6):
+        cube.contenders(lambda X: 0 * X.sum((-1, -2)), False, draws)
+    assert len(cube._warm_starts) == domain._MOST_WARM_STARTS
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_points_have_the_dtype_of_the_domain(dtype):
+    for space in (SQUARE, GRID):
+        found = domain_of(space, 4, 0.2, {"dtype": dtype, "device": torch.device("cpu")})
+        points = found.contenders(lambda X: X.sum((-1, -2)), True, generator())
+        assert points.dtype == dtype
+        assert found.maximize(lambda X: X.sum((-1, -2)), points).dtype == dtype
