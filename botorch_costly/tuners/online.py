@@ -306,7 +306,7 @@ class OnlineTuner:
         The options of the constructor are not part of it: build the tuner in the same way.
         """
         return {
-            "header": header(type(self).__name__, self.space),
+            "header": header(type(self).__name__, self.space, self._tkwargs["dtype"]),
             # As text: one object instead of many small ones, and exact for every plain value.
             "decisions": json.dumps([d.to_dict() for d in self._decisions]),
             "observations": json.dumps([o.to_dict() for o in self._observations.values()]),
@@ -319,10 +319,10 @@ class OnlineTuner:
         """Continue from ``state_dict``.
 
         Raises:
-            StateMismatchError: If the state belongs to another space, version or kind of tuner, or
-                is damaged; the tuner is unchanged.
+            StateMismatchError: If the state belongs to another space, dtype, version or kind of tuner,
+                or is damaged; the tuner is unchanged.
         """
-        check_header(state, type(self).__name__, self.space)
+        check_header(state, type(self).__name__, self.space, self._tkwargs["dtype"])
         before = self.state_dict()
         try:
             self._load(state)

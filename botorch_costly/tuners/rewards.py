@@ -302,8 +302,9 @@ def normal_scores(rewards: Tensor) -> Tensor:
         [0.0, -0.97, 0.97]
     """
     _, place, copies = rewards.unique(return_inverse=True, return_counts=True)
+    copies = copies.to(rewards)  # or integers would be divided in the default dtype
     middle = copies.cumsum(0) - copies / 2  # rank - 1/2 of the middle one
-    return torch.special.ndtri((middle / len(rewards)).to(rewards))[place]
+    return torch.special.ndtri(middle / len(rewards))[place]
 
 
 @dataclass(frozen=True)

@@ -89,3 +89,12 @@ def test_the_table_shows_the_worst_seed_and_the_paired_difference():
     assert "CE-GP-UCB less full feedback: -1.0 points on average" in table
     assert "3 seeds: p = 0.23" in table
     assert "at 55% of its looks" in table
+
+
+def test_a_fresh_start_removes_its_own_checkpoint_alone(tmp_path, monkeypatch):
+    for name in ("checkpoint.pt", "thesis.tex"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(demo, "_shown_run", lambda out, rounds: None)
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
+    demo.main(["--out", str(tmp_path), "--fresh", "--one-run"])
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]

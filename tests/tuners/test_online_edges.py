@@ -1,0 +1,462 @@
+"""Where the tuner might be left half-changed, restore to another run, slow down, or repeat itself."""
+
+import copy
+import dataclasses
+import io
+import math
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly import errors
+from botorch_costly.acquisition import present
+from botorch_costly.query import ConfidenceQuery, Verdict
+from botorch_costly.tuners import learner
+
+SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "dropout": bc.Real(0.0, 0.6)})
+MIXED = bc.SearchSpace(
+    {
+        "lr": bc.Real(1e-4, 1e-1, log=True),
+        "depth": bc.Integer(1, 4),
+        "policy": bc.Choice(["a", "b"]),
+    }
+)
+LATTICE = bc.SearchSpace({"depth": bc.Integer(1, 6), "width": bc.Integer(1, 5)})
+ARMS = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
+HUGE = bc.SearchSpace({**{f"i{i}": bc.Integer(0, 2) for i in range(8)}, "j": bc.Integer(1, 2**40)})
+SPACES = {"cube": SPACE, "mixed": MIXED, "lattice": LATTICE, "arms": ARMS, "huge": HUGE}
+
+
+def reward_of(config, round):
+    numbers = (len(v) if isinstance(v, str) else v for v in config.values())
+    return math.sin(round / 15) + sum(math.sin(3 * number) for number in numbers)
+
+
+def play(tuner, rounds, reward=reward_of):
+    decisions = []
+    for _ in range(rounds):
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, reward(decision.config, decision.round))
+        decisions.append(decision)
+    return decisions
+
+
+def make(space=SPACE, **options):
+    return bc.OnlineTuner(space, **{"horizon": 60, "num_restarts": 6, "seed": 3, **options})
+
+
+def through_a_file(state):
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def leaves(state):
+    if isinstance(state, dict):
+        return [leaf for key in state for leaf in leaves(state[key])]
+    if isinstance(state, list):
+        return [leaf for part in state for leaf in leaves(part)]
+    return [state]
+
+
+def same(ours, theirs):
+    pairs = zip(leaves(ours), leaves(theirs), strict=True)
+    return all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in pairs)
+
+
+# -- what was raised leaves the tuner as it was ---------------------------------------------------
+
+
+class Stumbling(ConfidenceQuery):
+    """Raises once, after the search for rivals has drawn and moved its warm starts."""
+
+    stumbled = False
+
+    def __call__(self, contest, progress, generator):
+        if progress.round == 12 and not Stumbling.stumbled:
+            Stumbling.stumbled = True
+            torch.rand(3, generator=generator)
+            raise KeyboardInterrupt
+        return super().__call__(contest, progress, generator)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_an_ask_that_was_interrupted_may_be_repeated(name):
+    Stumbling.stumbled = False
+    options = {"initial_rounds": 4}
+    tuner = make(SPACES[name], query=Stumbling(0.8), **options)
+    played = play(tuner, 11)
+    before = copy.deepcopy(tuner.state_dict())
+    with pytest.raises(KeyboardInterrupt):
+        tuner.ask()
+    assert same(tuner.state_dict(), before)
+    played += play(tuner, 6)
+    assert played == play(make(SPACES[name], query=ConfidenceQuery(0.8), **options), 17)
+
+
+def test_a_tell_that_was_interrupted_may_be_repeated(monkeypatch):
+    options = {"refit_every": 5, "query": bc.AlwaysQuery(), "refit_seconds": 60.0}
+    tuner = make(**options)
+    play(tuner, 4)
+    decision = tuner.ask()
+    before = copy.deepcopy(tuner.state_dict())
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(learner, "fit_gpytorch_mll", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            tuner.tell(decision, reward_of(decision.config, 4))
+    assert same(tuner.state_dict(), before)
+    assert tuner.looks == 5
+    tuner.tell(decision, reward_of(decision.config, 4))
+    assert [d.config for d in play(tuner, 4)] == [d.config for d in play(make(**options), 9)[5:]]
+
+
+@pytest.mark.parametrize(
+    ("reward", "seconds", "dtype"),
+    [
+        (1.0, math.nan, torch.float64),
+        (1.0, -1.0, torch.float64),
+        (1.0, "fast", torch.float64),
+        (10**400, None, torch.float64),
+        (1e300, None, torch.float32),  # finite, but not in the model's precision
+        (1j, None, torch.float64),
+    ],
+)
+def test_what_cannot_be_told_changes_nothing(reward, seconds, dtype):
+    tuner = make(dtype=dtype)
+    decision = tuner.ask()
+    before = copy.deepcopy(tuner.state_dict())
+    with pytest.raises(errors.InvalidArgumentError, match=r"(reward|seconds): Expected"):
+        tuner.tell(decision, reward, seconds)
+    assert same(tuner.state_dict(), before)
+    assert tuner.tell(decision, 1.0, 0.5).seconds == 0.5
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [
+        np.float32(0.5),
+        np.float64(0.5),
+        np.array(0.5),
+        torch.tensor(0.5),
+        torch.tensor([0.5]),
+        torch.tensor(0.5, requires_grad=True),
+    ],
+    ids=lambda reward: type(reward).__name__,
+)
+def test_scalars_of_numpy_and_torch_are_rewards(reward):
+    tuner = make()
+    seen = tuner.tell(tuner.ask(), reward)
+    assert type(seen.reward) is float
+    assert seen.reward == 0.5
+
+
+# -- states ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize(("dtype", "acquisition"), [(torch.float32, "ei"), (torch.float64, "ucb")])
+def test_a_run_restored_after_every_round_is_the_same_run(name, dtype, acquisition):
+    """Late and failed tells, refits that learn the rate, blind rounds: nothing is forgotten."""
+
+    def build(seed):
+        return make(
+            SPACES[name],
+            seed=seed,
+            dtype=dtype,
+            acquisition=acquisition,
+            kernel="matern52",
+            query=bc.MixedQuery(10, 50, 60, ConfidenceQuery(0.8)),
+            refit_every=4,
+            refit_seconds=60.0,
+            learn_forgetting=True,
+            blind_play="mean",
+            initial_rounds=3,
+            max_looks=20,
+        )
+
+    def step(tuner, i):
+        tuner.ask()
+        late = tuner.decisions[max(i - 3, 0)]  # told three rounds later
+        told = {o.round for o in tuner.observations}
+        if late.query and late.round not in told:
+            reward = math.nan if late.round % 7 == 6 else reward_of(late.config, late.round)
+            tuner.tell(late, reward, seconds=0.25)
+
+    whole, relay = build(3), build(3)
+    for i in range(16):
+        step(whole, i)
+        fresh = build(100 + i)  # of another seed: the state decides
+        fresh.load_state_dict(through_a_file(relay.state_dict()))
+        relay = fresh
+        step(relay, i)
+    assert relay.history == whole.history
+    assert (relay.looks, relay.failed_looks) == (whole.looks, whole.failed_looks)
+    assert same(relay.state_dict(), whole.state_dict())
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_a_state_does_not_change_while_the_run_goes_on(name):
+    """Nor does the run when it is saved, or another that was restored from it goes on."""
+    options = {"refit_every": 7, "forgetting": 0.9, "kernel": "matern52"}  # rows come and go
+    tuner = make(SPACES[name], query=bc.AlwaysQuery(), **options)
+    play(tuner, 10)
+    state = tuner.state_dict()
+    kept = copy.deepcopy(state)
+    other = make(SPACES[name], query=bc.AlwaysQuery(), **options)
+    other.load_state_dict(state)
+    ours = play(tuner, 15)
+    assert same(state, kept)
+    assert play(other, 15) == ours
+    assert same(state, kept)
+
+
+def test_a_state_of_a_longer_run_fits_a_tuner_with_another_horizon():
+    state = make().state_dict()
+    played = make()
+    play(played, 20)
+    longer = make(horizon=None, seed=8, initial_rounds=4, query=bc.AlwaysQuery())
+    longer.load_state_dict(played.state_dict())
+    assert longer.decisions == played.decisions
+    play(longer, 50)
+    assert len(longer.decisions) == 70
+    shorter = make(horizon=20)
+    shorter.load_state_dict(played.state_dict())
+    with pytest.raises(errors.HorizonExceededError, match="at most 20 rounds; Received 21"):
+        shorter.ask()
+    shorter.load_state_dict(state)  # and back to the beginning
+    assert shorter.decisions == ()
+    assert shorter.looks == 0
+    assert shorter.ask().config == make().ask().config
+
+
+@pytest.mark.parametrize(
+    ("part", "damage"),
+    [
+        ("generator", [1, 2]),
+        ("generator", torch.zeros(3)),
+        ("decisions", "[{"),
+        ("decisions", '[{"round": 0}]'),
+        ("observations", "{}}"),
+        ("learner", {"model": {}, "looks": 0}),
+        ("learner", []),
+        ("domain", {"warm_starts": None}),
+    ],
+)
+def test_a_state_with_a_damaged_part_changes_nothing(part, damage):
+    tuner = make()
+    play(tuner, 8)
+    before = copy.deepcopy(tuner.state_dict())
+    with pytest.raises(errors.StateMismatchError, match="complete state_dict"):
+        tuner.load_state_dict({**make().state_dict(), part: damage})
+    assert same(tuner.state_dict(), before)
+    assert tuner.looks == count_slowly(tuner)
+
+
+def test_a_state_of_another_precision_is_refused():
+    state = make(dtype=torch.float32).state_dict()
+    with pytest.raises(
+        errors.StateMismatchError, match=r"dtype: Expected torch\.float64; Received"
+    ):
+        make().load_state_dict(state)
+
+
+def test_states_hold_tensors_lists_and_plain_values_alone():
+    tuner = make(refit_every=4, query=bc.AlwaysQuery())
+    play(tuner, 9)
+    for leaf in leaves(tuner.state_dict()):
+        assert isinstance(leaf, torch.Tensor | str | int | float | None)
+
+
+# -- budgets, the first round, blind rounds -------------------------------------------------------
+
+
+def count_slowly(tuner):
+    told = {o.round for o in tuner.observations}
+    return sum(d.query or d.round in told for d in tuner.decisions)
+
+
+def test_looks_are_counted_as_they_come():
+    """By a count that is kept, checked against one that is taken: told late, early, unasked, not."""
+    tuner = make(query=bc.BernoulliQuery(0.4), initial_rounds=2, max_looks=18)
+    draws = torch.Generator().manual_seed(0)
+    for _ in range(60):
+        tuner.ask()
+        told = {o.round for o in tuner.observations}
+        untold = [d for d in tuner.decisions if d.round not in told]
+        pick = int(torch.randint(3 * len(untold), (), generator=draws))
+        if pick < len(untold):
+            tuner.tell(untold[pick], math.nan if pick % 5 == 0 else float(pick))
+        assert tuner.looks == count_slowly(tuner)
+        restored = make(query=bc.BernoulliQuery(0.4), initial_rounds=2, max_looks=18)
+        restored.load_state_dict(tuner.state_dict())
+        assert restored.looks == tuner.looks
+
+
+def shortest(call, times):
+    """Return the seconds of the shortest of several calls: the machine may be busy."""
+    seconds = []
+    for _ in range(times):
+        began = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def test_a_decision_does_not_cost_more_after_many():
+    """Everything that grows with the rounds would show after 200,000 of them."""
+    space = bc.SearchSpace({"arm": bc.Choice(["left", "right"])})
+    tuner = bc.OnlineTuner(space, query=bc.BernoulliQuery(0.0), max_looks=5)
+    tuner._decisions = [tuner.ask()] * 200_000
+    assert shortest(tuner.ask, 20) < 0.008
+
+
+def test_many_arms_are_cheap():
+    """All arms are rivals: the covariance of each with each would hold 27 million numbers."""
+    space = bc.SearchSpace({"arm": bc.Choice(list(range(300)))})
+    tuner = bc.OnlineTuner(space)
+    tuner.tell(tuner.ask(), 1.0)
+    assert shortest(tuner.ask, 3) < 0.3
+
+
+def test_the_contest_is_that_of_the_joint_belief():
+    tuner = make(query=bc.AlwaysQuery())
+    play(tuner, 10)
+    points = SPACE.sample(6, torch.Generator().manual_seed(1))
+    contest = tuner._contest(points, 10, 1.0)
+    rows = present.at_round(points, torch.tensor(10.0))
+    mean, cov = tuner._learner.belief.mean_and_covariance(rows)
+    torch.testing.assert_close(contest.mean, mean[0])
+    torch.testing.assert_close(contest.variance, cov[0, 0])
+    torch.testing.assert_close(contest.rival_mean, mean[1:])
+    torch.testing.assert_close(contest.rival_variance, cov.diagonal()[1:])
+    torch.testing.assert_close(contest.rival_covariance, cov[0, 1:])
+    assert contest.present.all()
+    alone = tuner._contest(points[:1], 10, 1.0)
+    assert alone.rival_mean.shape == alone.rival_covariance.shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["cube", "arms"])
+@pytest.mark.parametrize("options", [{"initial_rounds": 0}, {"horizon": 5}, {"max_looks": 0}, {}])
+def test_the_start_is_played_however_few_the_initial_rounds(name, options):
+    start = {"cube": {"lr": 1e-3, "dropout": 0.5}, "arms": {"arm": "middle"}}[name]
+    first = make(SPACES[name], start=start, **options).ask()
+    assert dict(first.config) == start
+    assert first.query == (options.get("max_looks") != 0)
+
+
+@pytest.mark.parametrize("value", [np.float64(1e-3), np.float32(1e-3), "0.1"])
+def test_a_start_that_is_not_plain_is_refused_at_once(value):
+    with pytest.raises(errors.InvalidConfigError, match="lr: Expected"):
+        make(start={"lr": value, "dropout": 0.5})
+
+
+def test_no_budget_is_spent_on_a_design_that_nobody_may_look_at():
+    assert all(d.query for d in play(make(max_looks=2), 2))
+    third = make(max_looks=2)
+    play(third, 2)
+    assert "initial" not in third.ask().reason
+    with pytest.raises(errors.InvalidBudgetError, match="at most the max_looks, 2; Received 3"):
+        make(max_looks=2, initial_rounds=3)
+
+
+def test_a_round_the_budget_forbids_to_look_at_plays_the_mean_as_well():
+    options = {"query": bc.AlwaysQuery(), "max_looks": 10, "initial_rounds": 10, "beta": 9.0}
+    tuner = make(blind_play="mean", **options)
+    play(tuner, 10)
+    decision = tuner.ask()
+    assert not decision.query
+    assert decision.reason == "the budget of 10 looks is spent"
+    everywhere = SPACE.sample(2000, torch.Generator().manual_seed(0))
+    played = torch.cat([SPACE.encode(decision.config).unsqueeze(0), everywhere])
+    rows = present.at_round(played, torch.tensor(10.0))
+    mean, _ = tuner._learner.model.mean_and_variance(rows)
+    assert mean[0] >= mean.max() - 1e-6
+
+
+# -- what is reported -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_best_configuration_is_one_that_was_played_to_the_last_digit(dtype):
+    tuner = make(dtype=dtype, query=bc.AlwaysQuery(), maximize=False)
+    play(tuner, 12)
+    seen = [dict(o.config) for o in tuner.observations]
+    assert tuner.best() in seen
+    assert make(query=bc.AlwaysQuery()).best() is None
+
+
+def test_the_summary_speaks_of_rewards_as_they_were_told():
+    tuner = make(maximize=False, query=bc.AlwaysQuery(), initial_rounds=5)
+    play(tuner, 5, lambda config, round: 7.0 + round / 100)
+    assert "center 7.02, scale" in tuner.summary()
+    tuner = make(query=bc.AlwaysQuery(), initial_rounds=5)
+    play(tuner, 5, lambda config, round: -7.0 - round / 100)
+    assert "center -7.02, scale" in tuner.summary()
+
+
+@pytest.mark.parametrize("name", ["mixed", "huge"])
+def test_no_configuration_rivals_itself(name, monkeypatch):
+    tuner = make(SPACES[name], query=ConfidenceQuery(0.8), num_restarts=16)
+    contest = tuner._contest
+
+    def watched(points, now, beta):
+        assert len(points) > 1
+        assert len(points.unique(dim=0)) == len(points)
+        assert torch.equal(points, SPACES[name].round(points))
+        return contest(points, now, beta)
+
+    monkeypatch.setattr(tuner, "_contest", watched)
+    play(tuner, 25)
+
+
+def test_a_run_without_a_horizon_goes_on():
+    tuner = make(horizon=None, query=bc.MixedQuery(5, 20, 60))
+    assert [d.query for d in play(tuner, 4)] == [True] * 4  # twice the dimension
+    play(tuner, 70)
+    assert "74 rounds" in tuner.summary()
+
+
+def test_without_a_reward_nothing_piles_up():
+    tuner = make(initial_rounds=0, query=bc.BernoulliQuery(0.0), num_restarts=200)
+    sizes = [len(through_a_file(tuner.state_dict())["domain"]["warm_starts"])]
+    for _ in range(5):
+        tuner.ask()
+        sizes.append(len(tuner.state_dict()["domain"]["warm_starts"]))
+    assert max(sizes) <= 500
+
+
+def test_a_verdict_beyond_one_look_is_taken_as_it_is():
+    """A rule that never says how sure it is leaves the confidence out."""
+
+    class Every(bc.AlwaysQuery):
+        def __call__(self, contest, progress, generator):
+            verdict = super().__call__(contest, progress, generator)
+            return Verdict(~verdict.look, verdict.confidence, verdict.cause)
+
+    decision = make(query=Every(), initial_rounds=0).ask()
+    assert not decision.query
+    assert decision.confidence is None
+
+
+def test_wrong_types_are_named():
+    with pytest.raises(errors.InvalidSpaceError, match="space: Expected a SearchSpace"):
+        bc.OnlineTuner({"lr": bc.Real(0.0, 1.0)})
+
+
+def test_a_decision_of_another_run_is_refused_where_it_differs():
+    ours, theirs = make(seed=1), make(seed=2)
+    mine, foreign = ours.ask(), theirs.ask()
+    for stranger in (foreign, dataclasses.replace(mine, round=1)):
+        with pytest.raises(errors.UnknownDecisionError):
+            ours.tell(stranger, 1.0)
+    assert ours.looks == 1
+    assert ours.observations == ()
