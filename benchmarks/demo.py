@@ -7,15 +7,15 @@ probabilities, five seeds each, on two processes. Last a picture of the first ru
 
 import argparse
 import multiprocessing
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.demo_table import format_table
 from benchmarks.online_suite.digits_augmentation import DigitsAugmentation
 from benchmarks.online_suite.policies import (
     FixedPolicy,
@@ -167,49 +167,6 @@ def _row(method: str, seed: int, record: Record) -> dict[str, Any]:
         "rounds": len(record.decisions),
         "seconds": round(record.seconds, 2),
     }
-
-
-def format_table(rows: list[dict[str, Any]]) -> str:
-    """Return the table, and how CE-GP-UCB compares with full feedback seed by seed."""
-    lines = [
-        f"{'method':<16}{'test accuracy (%), one number a seed':<38}median  worst  looks  seconds"
-    ]
-    for method, mine in _by_method(rows):
-        accuracies = [100 * row["test_accuracy"] for row in mine]
-        each = " ".join(f"{a:.1f}" for a in accuracies)
-        looks = statistics.mean(row["looks"] for row in mine)
-        seconds = statistics.mean(row["seconds"] for row in mine)
-        lines.append(
-            f"{method:<16}{each:<38}{statistics.median(accuracies):>6.1f}{min(accuracies):>7.1f}"
-            f"{looks:>7.0f}{seconds:>9.1f}"
-        )
-    return "\n".join([*lines, "", *_comparison(rows)])
-
-
-def _by_method(rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    for method in METHODS:
-        yield method, [row for row in rows if row["method"] == method]
-
-
-def _comparison(rows: list[dict[str, Any]]) -> list[str]:
-    """Compare with full feedback, paired over seeds."""
-    from scipy.stats import ttest_rel
-
-    table = dict(_by_method(rows))
-    full = [100 * row["test_accuracy"] for row in table["full feedback"]]
-    lines = []
-    for method in ("CE-GP-UCB", "Bernoulli"):
-        ours = [100 * row["test_accuracy"] for row in table[method]]
-        differences = [a - b for a, b in zip(ours, full, strict=True)]
-        looks = sum(r["looks"] for r in table[method]) / sum(
-            r["looks"] for r in table["full feedback"]
-        )
-        line = f"{method} less full feedback: {statistics.mean(differences):+.1f} points on average"
-        if len(differences) > 1 and statistics.stdev(differences) > 1e-9:
-            p = ttest_rel(ours, full).pvalue
-            line += f" (paired t-test over {len(differences)} seeds: p = {p:.2f})"
-        lines.append(f"{line}, at {looks:.0%} of its looks")
-    return lines
 
 
 def _draw(shown: Record, fixed: Record, path: Path) -> Path:

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from benchmarks.demo_table import format_table
 from benchmarks.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
 from benchmarks.record import RESULTS, ROOT, add_results_argument, read
 from benchmarks.streaming import describe
@@ -110,6 +111,9 @@ def sections(directory: Path = RESULTS) -> dict[str, str]:
     if lines := read("streaming", directory):
         items = "\n".join(f"- {describe(line['row'])}" for line in lines)
         found["streaming"] = f"Measured {origin(lines)}.\n\n{items}"
+    if lines := read("demo", directory):
+        table = format_table([line["row"] for line in lines])
+        found["demo"] = f"Measured {origin(lines)}.\n\n```\n{table}\n```"
     return found
 
 
@@ -128,7 +132,7 @@ def main(arguments: list[str]) -> None:
         README.write_text(text, encoding="utf-8")
         print(f"Wrote {README}")
         return
-    for name in ("table-a2", "figure-1", "figure-a3", "streaming"):
+    for name in ("table-a2", "figure-1", "figure-a3", "streaming", "demo"):
         print(f"== {name} ==\n{text_section(name, options.results)}\n")
 
 
@@ -142,6 +146,8 @@ def text_section(name: str, directory: Path = RESULTS) -> str:
         ours = table_of(rows)
         parts = [origin(lines), size(rows), text_table(ours), text_verdicts(judge(ours))]
         return "\n\n".join(parts)
+    if name == "demo":
+        return f"{origin(lines)}\n\n{format_table(rows)}"
     say = describe if name == "streaming" else _text_point
     return "\n".join([origin(lines), *map(say, rows)])
 

@@ -166,11 +166,16 @@ def main(arguments: list[str]) -> None:
     """Measure every policy at every forgetting rate."""
     parser = size_parser("table-a2", "regret and queries on drifting functions")
     parser.add_argument("--extras", action="store_true", help="add variants of the rule")
+    parser.add_argument(
+        "--forgetting", type=float, nargs="+", default=FORGETTING_RATES, help="rates to measure at"
+    )
+    parser.add_argument("--match", default="", help="only policies whose name contains this")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     with recording("table-a2", [options.seed], options.device, options.results) as write:
-        for forgetting in FORGETTING_RATES:
+        for forgetting in options.forgetting:
             world = draw_world(forgetting, options)
             rows = policies(forgetting, options.horizon)
             for policy in rows + (extra_policies() if options.extras else []):
-                write(measure(world, policy))
+                if options.match in policy.name:
+                    write(measure(world, policy))

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from benchmarks import demo
+from benchmarks.demo_table import format_table
 from benchmarks.online_suite.digits_augmentation import DigitsAugmentation
 from benchmarks.online_suite.policies import FixedPolicy, RandomPolicy, TunedPolicy, space_of
 from benchmarks.online_suite.runner import Record, run_online
@@ -83,7 +84,7 @@ def test_the_table_shows_the_worst_seed_and_the_paired_difference():
             accuracy = (end - 10 * seed + (method == "CE-GP-UCB") * seed) / 100
             row = {"method": method, "seed": seed, "test_accuracy": accuracy, "rounds": 200}
             rows.append({**row, "looks": looks.get(method, 0), "seconds": 1.0})
-    table = demo.format_table(rows)
+    table = format_table(rows)
     assert "full feedback   95.0 85.0 75.0" in table
     assert "85.0   75.0    200" in table
     assert "CE-GP-UCB less full feedback: -1.0 points on average" in table

@@ -232,13 +232,14 @@ def test_an_interrupted_fit_leaves_nothing_half_learnt(monkeypatch):
 
 
 def test_the_scale_forgets_as_the_model_does():
-    belief = make(prior={"forgetting": 0.2})
+    belief = make(prior={"forgetting": 0.05})  # under which no row of these is dropped
     for i in range(40):
         belief.observe(torch.zeros(1).double(), i, 100.0 + i % 2)
     for i in range(100, 140):
         belief.observe(torch.zeros(1).double(), i, float(i % 2))
     assert belief.model.center == pytest.approx(0.5, abs=0.5)
     assert belief.model.scale < 2
+    assert belief.model.num_rows == 80
 
 
 def test_late_rewards_leave_the_belief_of_the_right_order():

@@ -1,0 +1,50 @@
+"""The table of the demo: every seed, the median, the worst, and a paired comparison."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def format_table(rows: Rows) -> str:
+    """Return the table, and how CE-GP-UCB compares with full feedback seed by seed."""
+    lines = [
+        f"{'method':<16}{'test accuracy (%), one number a seed':<38}median  worst  looks  seconds"
+    ]
+    for method, mine in _by_method(rows).items():
+        accuracies = [100 * row["test_accuracy"] for row in mine]
+        each = " ".join(f"{a:.1f}" for a in accuracies)
+        looks = statistics.mean(row["looks"] for row in mine)
+        seconds = statistics.mean(row["seconds"] for row in mine)
+        lines.append(
+            f"{method:<16}{each:<38}{statistics.median(accuracies):>6.1f}{min(accuracies):>7.1f}"
+            f"{looks:>7.0f}{seconds:>9.1f}"
+        )
+    return "\n".join([*lines, "", *_comparison(rows)])
+
+
+def _by_method(rows: Rows) -> dict[str, Rows]:
+    methods = dict.fromkeys(row["method"] for row in rows)  # in the order they were run
+    return {method: [row for row in rows if row["method"] == method] for method in methods}
+
+
+def _comparison(rows: Rows) -> list[str]:
+    """Compare with full feedback, paired over seeds."""
+    from scipy.stats import ttest_rel
+
+    table = _by_method(rows)
+    full = [100 * row["test_accuracy"] for row in table["full feedback"]]
+    lines = []
+    for method in ("CE-GP-UCB", "Bernoulli"):
+        ours = [100 * row["test_accuracy"] for row in table[method]]
+        differences = [a - b for a, b in zip(ours, full, strict=True)]
+        looks = sum(r["looks"] for r in table[method]) / sum(
+            r["looks"] for r in table["full feedback"]
+        )
+        line = f"{method} less full feedback: {statistics.mean(differences):+.1f} points on average"
+        if len(differences) > 1 and statistics.stdev(differences) > 1e-9:
+            p = ttest_rel(ours, full).pvalue
+            line += f" (paired t-test over {len(differences)} seeds: p = {p:.2f})"
+        lines.append(f"{line}, at {looks:.0%} of its looks")
+    return lines
