@@ -13,7 +13,7 @@ from benchmarks.grid_simulation import (
     expected_improvement,
     probability_of_improvement,
 )
-from benchmarks.record import recording
+from benchmarks.record import Row, read, recording
 from benchmarks.table_a2 import KAPPAS, draw_world, measure, restarting, size_parser
 from botorch_costly.plotting import plot_regret_against_cost
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceQuery, QueryRule
@@ -54,7 +54,7 @@ def draw(panels: dict[float, Curves], results: Path) -> None:
         ax.set_title(f"forgetting rate {forgetting:g}")
         ax.set_ylim(bottom=0)
         ax.set_xlim(left=0)
-    for ax in axes[1:]:
+    for ax in axes[:-1]:  # fast drift leaves room above the curves
         ax.get_legend().remove()
     path = results / "figure-1.png"
     figure.savefig(path, dpi=150)
@@ -65,14 +65,29 @@ def main(arguments: list[str]) -> None:
     """Measure every curve, store the rows and draw the figure."""
     options = size_parser("figure-1", "regret against queries").parse_args(arguments)
     torch.set_num_threads(options.threads)
-    panels: dict[float, Curves] = {}
     with recording("figure-1", [options.seed], options.device, options.results) as write:
         for forgetting in FORGETTING_RATES:
-            world, curves = draw_world(forgetting, options), panels.setdefault(forgetting, {})
+            world = draw_world(forgetting, options)
             for name, along in policies(forgetting, options.horizon).items():
-                cells = [measure(world, policy) for policy in along]
-                for cell in cells:
-                    write({"curve": name, **cell})
-                error = [c["regret_std"] / options.trials**0.5 for c in cells]
-                curves[name] = [c["queries"] for c in cells], [c["regret"] for c in cells], error
-    draw(panels, options.results)
+                for policy in along:
+                    write({"curve": name, **measure(world, policy)})
+    draw(stored_panels(options.results), options.results)
+
+
+def stored_panels(results: Path) -> dict[float, Curves]:
+    """Return the stored curves of each forgetting rate, with standard errors."""
+    cells: dict[float, dict[str, list[Row]]] = {}
+    for line in read("figure-1", results):
+        row = line["row"]
+        cells.setdefault(row["forgetting"], {}).setdefault(row["curve"], []).append(row)
+    return {
+        forgetting: {
+            name: (
+                [row["queries"] for row in rows],
+                [row["regret"] for row in rows],
+                [row["regret_std"] / row["trials"] ** 0.5 for row in rows],
+            )
+            for name, rows in curves.items()
+        }
+        for forgetting, curves in cells.items()
+    }

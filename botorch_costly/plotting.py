@@ -242,7 +242,7 @@ def plot_belief(
     check(fits, "mean, std, truth", f"{len(x)} values each", lengths, InvalidShapeError)
     ax = _one(ax)
     low, high = mean - width * std, mean + width * std
-    band = f"mean ± {width:g} std"
+    band = f"mean ± {width:.3g} std"
     ax.fill_between(x, low, high, color="#999999", alpha=0.3, linewidth=0, label=band)
     ax.plot(x, mean, "--", color=VERMILION, label="posterior mean")
     if truth is not None:

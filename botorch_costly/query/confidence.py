@@ -94,7 +94,7 @@ class ConfidenceBoundQuery(QueryRule):
         lower = contest.mean - width * contest.variance.sqrt()
         upper = contest.rival_mean + width.unsqueeze(-1) * contest.rival_variance.sqrt()
         look = (contest.present & (upper > lower.unsqueeze(-1))).any(-1)
-        return Verdict(look, confidence(contest), choose(look, Cause.UNSURE, Cause.SURE))
+        return Verdict(look, confidence(contest), choose(look, Cause.OVERLAP, Cause.APART))
 
 
 def kappa_of_bounds(beta: float, as_printed: bool = False) -> float:

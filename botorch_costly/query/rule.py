@@ -45,6 +45,8 @@ class Cause(IntEnum):
     SURE = 4  # no rival is likely to be better
     SPENT = 5  # the quota is used up
     DUE = 6  # the rounds left are needed for the lower quota
+    OVERLAP = 7  # some rival's confidence bound reaches the incumbent's
+    APART = 8  # no rival's confidence bound does
 
 
 class Verdict(NamedTuple):
@@ -79,6 +81,8 @@ class QueryRule(ABC):
             Cause.SURE: f"no rival is likely to be better (confidence {float(verdict.confidence):.2f})",
             Cause.SPENT: "the quota of looks is spent",
             Cause.DUE: "the lower quota needs every round left",
+            Cause.OVERLAP: "the confidence bounds of a rival overlap with the incumbent's",
+            Cause.APART: "no rival's confidence bounds overlap with the incumbent's",
         }
         return words[cause]
 

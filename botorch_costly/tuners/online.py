@@ -1,6 +1,5 @@
 """Tuning inside one training run: ask for a configuration, tell its reward if it was worth the look."""
 
-import json
 import logging
 import math
 import os
@@ -21,25 +20,24 @@ from botorch_costly.acquisition import (
     best_mean,
 )
 from botorch_costly.errors import (
-    AlreadyToldError,
     HorizonExceededError,
-    InvalidArgumentError,
     InvalidBudgetError,
     InvalidSpaceError,
     StateMismatchError,
-    UnknownDecisionError,
     check,
     check_count,
     check_nonnegative,
     check_positive,
 )
+from botorch_costly.models import StreamingGP
 from botorch_costly.query import ConfidenceQuery, Contest, Progress, QueryRule
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
 from botorch_costly.tuners.domain import LARGEST_LATTICE, domain_of
 from botorch_costly.tuners.learner import Learner, Prior, Refits
-from botorch_costly.tuners.rewards import RewardScale
+from botorch_costly.tuners.ledger import Ledger
+from botorch_costly.tuners.rewards import RewardScale, as_number
 from botorch_costly.tuners.schedule import Schedule
 
 _logger = logging.getLogger(__name__)
@@ -166,9 +164,7 @@ class OnlineTuner:
         check_positive("bandwidth", bandwidth)
         self._domain = domain_of(space, num_restarts, bandwidth, self._tkwargs)
         self._generator = torch.Generator(device=device).manual_seed(check_count("seed", seed))
-        self._decisions: list[Decision] = []
-        self._observations: dict[int, Observation] = {}
-        self._looks = 0
+        self._ledger = Ledger()
 
     # -- the face ---------------------------------------------------------------------------------
 
@@ -180,7 +176,7 @@ class OnlineTuner:
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
         """
-        now = len(self._decisions)
+        now = len(self._ledger)
         over = self.horizon is not None and now >= self.horizon
         check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
         domain, generator = self._domain.state_dict(), self._generator.get_state()
@@ -191,8 +187,7 @@ class OnlineTuner:
             self._generator.set_state(generator)
             raise
         decision = self._limit_looks(decision)
-        self._decisions.append(decision)
-        self._looks += decision.query
+        self._ledger.decide(decision)
         return decision
 
     def tell(
@@ -215,8 +210,8 @@ class OnlineTuner:
             AlreadyToldError: If it was told before.
             InvalidArgumentError: If the reward is not a number. In all cases the tuner is unchanged.
         """
-        self._check_tellable(decision)
-        value = None if reward is None else _as_number(reward)
+        self._ledger.check_open(decision)
+        value = None if reward is None else as_number("reward", reward)
         if seconds is not None:
             check_nonnegative("seconds", seconds)
         failed = value is not None and not math.isfinite(value)
@@ -227,58 +222,56 @@ class OnlineTuner:
             self._learner.observe(x, decision.round, kept if self.maximize else -kept)
         elif failed:
             _logger.warning("The look in round %d failed: reward %s.", decision.round, reward)
-        self._observations[decision.round] = observation
-        self._looks += not self._decisions[decision.round].query
+        self._ledger.see(observation)
         return observation
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """All decisions so far, by round."""
-        return tuple(self._decisions)
+        return tuple(self._ledger.decisions)
 
     @property
     def observations(self) -> tuple[Observation, ...]:
         """All looks told so far, by round."""
-        return tuple(self._observations[r] for r in sorted(self._observations))
+        return self._ledger.observations
 
     @property
     def looks(self) -> int:
         """Looks paid for: rounds that were to be looked at, and others that were told anyway."""
-        return self._looks
+        return self._ledger.looks
 
     @property
     def failed_looks(self) -> int:
         """Looks whose reward was not finite."""
-        return sum(o.failed for o in self._observations.values())
+        return self._ledger.failed_looks
 
     @property
     def history(self) -> list[dict[str, Any]]:
         """One plain dictionary per round, ready for a data frame."""
-        rows = []
-        for decision in self._decisions:
-            seen = self._observations.get(decision.round)
-            outcome = {
-                "reward": seen.reward if seen else None,
-                "failed": seen.failed if seen else False,
-                "seconds": seen.seconds if seen else None,
-            }
-            rows.append({**decision.to_dict(), **outcome})
-        return rows
+        return self._ledger.history()
+
+    @property
+    def belief(self) -> StreamingGP:
+        """What is believed about the rewards, in their units: a BoTorch model over [x, round].
+
+        With ``maximize=False`` it is about the negative rewards.
+        """
+        return self._learner.model
 
     def best(self) -> dict[str, Plain] | None:
         """Return the configuration seen whose reward is believed best today; ``None`` unseen."""
         inputs = self._learner.model.inputs
         if not len(inputs):
             return None
-        now = float(len(self._decisions))
+        now = float(len(self._ledger))
         rows = at_round(inputs[:, :-1], inputs.new_tensor(now))
         mean, _ = self._learner.model.mean_and_variance(rows)
         # As it was played: what is decoded from its encoding may differ in the last digits.
-        return dict(self._decisions[int(inputs[mean.argmax(), -1])].config)
+        return dict(self._ledger.decisions[int(inputs[mean.argmax(), -1])].config)
 
     def summary(self) -> str:
         """Return a few lines on what was played, looked at, and believed."""
-        rounds = len(self._decisions)
+        rounds = len(self._ledger)
         of = "" if self.horizon is None else f" of {self.horizon}"
         share = f" ({self.looks / rounds:.0%} of the rounds)" if rounds else ""
         model, best = self._learner.model, self.best()
@@ -294,7 +287,7 @@ class OnlineTuner:
 
     def schedule(self) -> Schedule:
         """Return what was played, to be replayed without a tuner."""
-        return Schedule.from_decisions(self._decisions, self.space)
+        return Schedule.from_decisions(self._ledger.decisions, self.space)
 
     def export_schedule(self, path: str | os.PathLike[str]) -> None:
         """Write ``schedule()`` as JSON; ``Schedule.from_json`` reads it."""
@@ -307,9 +300,7 @@ class OnlineTuner:
         """
         return {
             "header": header(type(self).__name__, self.space, self._tkwargs["dtype"]),
-            # As text: one object instead of many small ones, and exact for every plain value.
-            "decisions": json.dumps([d.to_dict() for d in self._decisions]),
-            "observations": json.dumps([o.to_dict() for o in self._observations.values()]),
+            "ledger": self._ledger.state_dict(),
             "learner": self._learner.state_dict(),
             "domain": self._domain.state_dict(),
             "generator": self._generator.get_state(),
@@ -334,11 +325,7 @@ class OnlineTuner:
     # -- inside -----------------------------------------------------------------------------------
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        self._decisions = [Decision.from_dict(d) for d in json.loads(state["decisions"])]
-        observations = [Observation.from_dict(o) for o in json.loads(state["observations"])]
-        self._observations = {o.round: o for o in observations}
-        told = self._observations
-        self._looks = sum(d.query or d.round in told for d in self._decisions)
+        self._ledger.load_state_dict(state["ledger"])
         self._learner.load_state_dict(state["learner"])
         self._domain.load_state_dict(state["domain"])
         self._generator.set_state(state["generator"].cpu())
@@ -405,7 +392,7 @@ class OnlineTuner:
 
     @property
     def _spent(self) -> bool:
-        return self.max_looks is not None and self._looks >= self.max_looks
+        return self.max_looks is not None and self.looks >= self.max_looks
 
     def _limit_looks(self, decision: Decision) -> Decision:
         if not (decision.query and self._spent):
@@ -435,24 +422,3 @@ class OnlineTuner:
             fits, expected = limit is None or wanted <= limit, f"at most the {name}, {limit}"
             check(fits, "initial_rounds", expected, wanted, InvalidBudgetError)
         return wanted
-
-    def _check_tellable(self, decision: Decision) -> None:
-        check(isinstance(decision, Decision), "decision", "a Decision", decision)
-        mine = decision.round < len(self._decisions)
-        mine = mine and self._decisions[decision.round].config == decision.config
-        known = f"one of the {len(self._decisions)} decisions of this tuner"
-        check(mine, "decision", known, decision, UnknownDecisionError)
-        fresh = decision.round not in self._observations
-        expected = f"the first reward for round {decision.round}"
-        check(fresh, "reward", expected, "a second one", AlreadyToldError)
-
-
-def _as_number(reward: object) -> float:
-    """Return the reward as a float; scalars of torch and numpy are welcome."""
-    scalar = not isinstance(reward, str | bytes | bool)
-    try:
-        if scalar:
-            return float(reward.detach() if isinstance(reward, Tensor) else reward)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        pass
-    raise InvalidArgumentError("reward", "a number", reward)

@@ -39,6 +39,20 @@ _NORMAL_MEAN = math.sqrt(math.pi / 2)  # ... and over their mean distance
 _DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
 
 
+def as_number(name: str, value: object) -> float:
+    """Return a number as a float; scalars of torch and NumPy are welcome.
+
+    Raises:
+        InvalidArgumentError: If it is no number.
+    """
+    try:
+        if not isinstance(value, str | bytes | bool):
+            return float(value.detach() if isinstance(value, Tensor) else value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        pass
+    raise InvalidArgumentError(name, "a number", value)
+
+
 @dataclass
 class _Look:
     """The metric that the next gain is measured against, and the round it was seen in."""
@@ -166,14 +180,13 @@ class GainReward:
         check(self.reference == needed, "GainReward", expected, f"a call for {needed!r}")
 
     def _check_metric(self, metric: float) -> float:
-        number = isinstance(metric, int | float) and not isinstance(metric, bool)
-        check(number, "metric", "a plain number", metric)
+        metric = as_number("metric", metric)
         if math.isfinite(metric):
             if self.kind == "loss":
                 check(metric > 0, "metric", "a loss > 0", metric)
             else:
                 check(0 <= metric <= 1, "metric", "an accuracy as a fraction in [0, 1]", metric)
-        return float(metric)
+        return metric
 
     def _gain(self, reference: float, metric: float, rounds: int) -> float:
         if self.kind == "loss":  # gain where the metric falls, relative to its size

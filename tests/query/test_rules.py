@@ -25,7 +25,7 @@ from tests.oracles import query_rules as oracle
 from tests.strategies import contests, duel
 
 START = Progress(1)
-LOOKS = {Cause.ALWAYS, Cause.CHANCE, Cause.UNSURE, Cause.DUE}
+LOOKS = {Cause.ALWAYS, Cause.CHANCE, Cause.UNSURE, Cause.DUE, Cause.OVERLAP}
 
 
 @pytest.fixture(params=[1, 4], ids=lambda m: f"rivals={m}")
@@ -109,7 +109,8 @@ def test_the_literal_rules_never_look_at_a_lone_optimum(rule, rivals, generator)
     verdict = rule(alone, START, generator)
     assert not verdict.look.any()
     assert (verdict.confidence == 1).all()
-    assert (verdict.cause == Cause.SURE).all()
+    skipped = Cause.APART if isinstance(rule, ConfidenceBoundQuery) else Cause.SURE
+    assert (verdict.cause == skipped).all()
 
 
 def test_an_absent_rival_may_hold_anything(generator):
@@ -253,6 +254,8 @@ def test_each_hard_decision_gives_its_cause(generator):
         (Cause.SURE, r"no rival is likely to be better \(confidence 0\.62\)"),
         (Cause.SPENT, "quota of looks is spent"),
         (Cause.DUE, "lower quota needs every round left"),
+        (Cause.OVERLAP, "^the confidence bounds of a rival overlap"),
+        (Cause.APART, "^no rival's confidence bounds overlap"),
     ],
 )
 def test_every_cause_has_words(cause, words):
@@ -261,7 +264,7 @@ def test_every_cause_has_words(cause, words):
 
 
 def test_every_cause_is_explained_above():
-    assert len(Cause) == 7
+    assert len(Cause) == 9
 
 
 # -- arguments ----------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import time
 
 import pytest
 import torch
@@ -143,9 +142,8 @@ def test_the_time_cap_is_respected(monkeypatch):
     belief = feed(make(), x, rewards)
     belief.refits = Refits(1, seconds=1e-6)
     fits = spy_on_fits(monkeypatch)
-    before, began = settings_of(belief), time.perf_counter()
+    before = settings_of(belief)
     belief._refit()
-    assert time.perf_counter() - began < 2.0
     assert fits[0][1]["optimizer_kwargs"]["timeout_sec"] == 1e-6
     hurried = evidence(belief)
     assert settings_of(belief) != before

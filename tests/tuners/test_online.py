@@ -267,7 +267,7 @@ def test_a_state_of_another_space_or_version_is_refused():
         make(SPACE).load_state_dict({"weights": 1})
 
 
-@pytest.mark.parametrize("missing", ["decisions", "observations", "learner", "domain", "generator"])
+@pytest.mark.parametrize("missing", ["ledger", "learner", "domain", "generator"])
 def test_a_damaged_state_changes_nothing(missing):
     tuner = make()
     play(tuner, 8)
