@@ -73,6 +73,8 @@ class Refits:
         if self.every is not None:
             check_count("refit_every", self.every, minimum=1)
         check_positive("refit_seconds", self.seconds)
+        ever = self.every is not None or not self.forgetting
+        check(ever, "learn_forgetting", "False, or refits (refit_every)", self.forgetting)
 
 
 class Learner:

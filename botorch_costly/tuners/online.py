@@ -299,7 +299,7 @@ class OnlineTuner:
         The options of the constructor are not part of it: build the tuner in the same way.
         """
         return {
-            "header": header(type(self).__name__, self.space, self._tkwargs["dtype"]),
+            "header": self._header(),
             "ledger": self._ledger.state_dict(),
             "learner": self._learner.state_dict(),
             "domain": self._domain.state_dict(),
@@ -310,10 +310,10 @@ class OnlineTuner:
         """Continue from ``state_dict``.
 
         Raises:
-            StateMismatchError: If the state belongs to another space, dtype, version or kind of tuner,
-                or is damaged; the tuner is unchanged.
+            StateMismatchError: If the state belongs to another space, dtype, direction, version or
+                kind of tuner, or is damaged; the tuner is unchanged.
         """
-        check_header(state, type(self).__name__, self.space, self._tkwargs["dtype"])
+        check_header(state, self._header())
         before = self.state_dict()
         try:
             self._load(state)
@@ -323,6 +323,10 @@ class OnlineTuner:
             raise StateMismatchError("state", expected, type(error).__name__) from error
 
     # -- inside -----------------------------------------------------------------------------------
+
+    def _header(self) -> dict[str, Any]:
+        traits = {"dtype": str(self._tkwargs["dtype"]), "maximize": str(self.maximize)}
+        return header(type(self).__name__, self.space, **traits)
 
     def _load(self, state: Mapping[str, Any]) -> None:
         self._ledger.load_state_dict(state["ledger"])

@@ -258,8 +258,13 @@ def test_a_decision_pending_at_the_stop_may_be_told_after_it():
 
 def test_a_state_of_another_space_or_version_is_refused():
     state = make(SPACE).state_dict()
-    with pytest.raises(errors.StateMismatchError, match="state space: Expected"):
+    with pytest.raises(errors.StateMismatchError, match="state parameters: Expected lr, depth"):
         make(MIXED).load_state_dict(state)
+    wider = bc.SearchSpace({**dict(SPACE.parameters), "dropout": bc.Real(0.0, 0.9)})
+    with pytest.raises(errors.StateMismatchError, match="state space: Expected"):
+        make(wider).load_state_dict(state)
+    with pytest.raises(errors.StateMismatchError, match="state maximize: Expected False"):
+        make(SPACE, maximize=False).load_state_dict(state)
     newer = {**state, "header": {**state["header"], "version": 99}}
     with pytest.raises(errors.StateMismatchError, match="state version: Expected 1; Received 99"):
         make(SPACE).load_state_dict(newer)
@@ -349,6 +354,7 @@ def test_a_decision_is_told_once_and_only_by_who_made_it():
         ({"refit_every": 0}, errors.InvalidArgumentError, "refit_every"),
         ({"refit_every": 5, "kernel": "rbf"}, errors.InvalidArgumentError, "refit_every"),
         ({"seed": -1}, errors.InvalidArgumentError, "seed"),
+        ({"learn_forgetting": True}, errors.InvalidArgumentError, "learn_forgetting"),
     ],
 )
 def test_a_wrong_option_is_named(options, error, name):
