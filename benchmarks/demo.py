@@ -65,8 +65,11 @@ def _tuned(query: QueryRule, max_looks: int | None = None) -> Callable[[int], Po
     return make
 
 
+_HARMLESS = ("rotation", "shift", "noise")
 METHODS: dict[str, Callable[[int], Policy]] = {
     "fixed 0.5": lambda seed: FixedPolicy(PROBLEM.default),
+    "all off": lambda seed: FixedPolicy(dict.fromkeys(PROBLEM.default, 0.0)),
+    "good fixed": lambda seed: FixedPolicy({n: 0.5 * (n in _HARMLESS) for n in PROBLEM.default}),
     "random schedule": lambda seed: RandomPolicy(space_of(PROBLEM), seed),
     "full feedback": _tuned(AlwaysQuery()),
     "Bernoulli": _tuned(BernoulliQuery(BERNOULLI_RATE)),
@@ -79,14 +82,13 @@ def main(arguments: list[str]) -> None:
     """Run the demo."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="where results go")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--fresh", action="store_true", help="do not resume an interrupted demo")
     parser.add_argument("--one-run", action="store_true", help="the first run alone, no table")
     parser.add_argument("--rounds", type=int, default=PROBLEM.horizon, help="of the first run")
-    parser.add_argument(
-        "--store", action="store_true", help="also write benchmarks/results/demo.jsonl"
-    )
+    parser.add_argument("--store", help="name to store the table by in benchmarks/results")
     options = parser.parse_args(arguments)
     began = time.perf_counter()
     torch.set_num_threads(1)  # faster than two for a network this small
@@ -95,10 +97,11 @@ def main(arguments: list[str]) -> None:
     shown = _shown_run(options.out, options.rounds)
     if options.one_run:
         return
-    rows = _table_rows(options.seeds, options.processes, shown)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    rows = _table_rows(seeds, options.processes, shown)
     print("\n" + format_table(rows))
     if options.store:
-        with recording("demo", seeds=list(range(options.seeds))) as write:
+        with recording(options.store, seeds=list(seeds)) as write:
             for row in rows:
                 write(row)
     fixed = run_online(PROBLEM, METHODS["fixed 0.5"](0), 0)
@@ -139,12 +142,12 @@ def _pace() -> dict[str, float]:
     return {"mininterval": 0.2 if sys.stderr.isatty() else 15.0}
 
 
-def _table_rows(seeds: int, processes: int, shown: Record) -> list[dict[str, Any]]:
+def _table_rows(seeds: range, processes: int, shown: Record) -> list[dict[str, Any]]:
     """Run every method on every seed but the one already shown."""
     from tqdm import tqdm
 
-    jobs = [(m, s) for s in range(seeds) for m in METHODS if (m, s) != (SHOWN, 0)]
-    rows = [_row(SHOWN, 0, shown)]
+    jobs = [(m, s) for s in seeds for m in METHODS if (m, s) != (SHOWN, 0)]
+    rows = [_row(SHOWN, 0, shown)] if 0 in seeds else []
     context = multiprocessing.get_context("spawn")
     with context.Pool(processes) as pool:
         done = pool.imap_unordered(_one_job, jobs)

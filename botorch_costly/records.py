@@ -102,7 +102,8 @@ class Decision:
         config: The configuration to train with; kept as a read-only mapping.
         query: Whether the outcome is worth its price.
         reason: Why, in a word or a short sentence.
-        confidence: Probability in [0, 1] that the configuration is the best, if the rule knows.
+        confidence: Least probability with which the configuration beats one of its rivals, if the rule
+            knows: it may be best with less.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.

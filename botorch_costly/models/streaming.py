@@ -1,6 +1,7 @@
 """The time-varying GP with a cached factor: one row per look, nothing per waiting round."""
 
 import copy
+import logging
 import math
 from typing import Any
 
@@ -26,9 +27,10 @@ from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.numerics.cholesky import Factor, append, empty_factor, factorize, remove
 from botorch_costly.numerics.drift import memory, retention
-from botorch_costly.numerics.stationary import Stationary, check_family, covariance
+from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_family, covariance
 
-_MATERN_FAMILIES = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52"}
+_logger = logging.getLogger(__name__)
+_MATERN_FAMILIES = {nu: family for family, nu in SMOOTHNESS.items()}
 
 
 class StreamingGP(Model):
@@ -48,9 +50,9 @@ class StreamingGP(Model):
         forgetting: Rate in [0, 1] per round.
         noise: Noise variance of the scaled rewards, positive.
         tolerance: A row is dropped when its weight ``(1 - forgetting)^age`` falls below this. All
-            rows dropped together raise a variance by at most a share ``tolerance / (noise
-            forgetting)``, and move a mean by at most the root of that share, in prior standard
-            deviations, times the largest scaled reward.
+            rows dropped together (one a round) raise a variance by at most a share ``outputscale
+            tolerance / (noise forgetting)``, and move a mean by at most the root of that share, in
+            prior standard deviations, times the largest scaled reward.
         maximum_rows: Beyond this many rows the oldest is dropped, whatever its weight.
 
     Raises:
@@ -157,7 +159,10 @@ class StreamingGP(Model):
         inputs = self._inputs if self.num_rows else x.new_zeros(0, x.shape[-1])
         cross = self._covariance(x.unsqueeze(0), inputs).squeeze(0)
         target = (y - self.center) / self.scale
-        self._factor, _ = append(self._factor, cross, like, like.new_tensor(self.noise), target)
+        noise = like.new_tensor(self.noise)
+        self._factor, jitter = append(self._factor, cross, like, noise, target)
+        if jitter.amount > 0:
+            _logger.warning("The noise is too small for the factor; jitter %g.", jitter.amount)
         self._inputs = torch.cat([inputs, x.unsqueeze(0)])
         self._rewards = torch.cat([self._rewards, y])
         self._targets = torch.cat([self._targets, target])
@@ -212,11 +217,36 @@ class StreamingGP(Model):
 
     def with_hyperparameters_of(self, other: "StreamingGP") -> "StreamingGP":
         """Return a belief with this one's data and the other's kernel, forgetting and noise."""
-        other._inputs, other._rewards = self._inputs, self._rewards
-        other._targets = self._targets
-        other.center, other.scale = self.center, self.scale
-        other.refactorize()
-        return other
+        new = copy.copy(other)
+        new._inputs, new._rewards, new._targets = self._inputs, self._rewards, self._targets
+        new.center, new.scale = self.center, self.scale
+        new.refactorize()
+        return new
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "StreamingGP":
+        """Return the belief that has also seen ``Y`` (``n x 1``) at ``X`` (``n x (d + 1)``).
+
+        Raises:
+            InvalidShapeError: If there is not one reward for each row; batches are not supported.
+            InvalidArgumentError: If a reward is not finite.
+        """
+        fits = X.dim() == 2 and tuple(Y.shape) == (len(X), 1)
+        shapes = tuple(X.shape), tuple(Y.shape)
+        check(fits, "X, Y", "shapes (n, d + 1) and (n, 1)", shapes, InvalidShapeError)
+        new = copy.copy(self)
+        for x, y in zip(X, Y.flatten().tolist(), strict=True):
+            new.observe(x, y)
+        return new
+
+    def _apply(self, fn: Any, recurse: bool = True) -> "StreamingGP":
+        """Let ``.to``, ``.double`` and the like reach the factor, which is no parameter."""
+        super()._apply(fn, recurse)
+        family, *parameters = self.kernel
+        self.kernel = Stationary(family, *map(fn, parameters))
+        self._factor = Factor(*map(fn, self._factor))
+        self._inputs, self._rewards = fn(self._inputs), fn(self._rewards)
+        self._targets = fn(self._targets)
+        return self
 
     def mean_and_variance(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and variance of the function at ``X``, in the units of the rewards.
@@ -228,6 +258,7 @@ class StreamingGP(Model):
             Each of shape ``(*batch,)``.
         """
         prior = self.kernel.outputscale
+        self._check_questions(X)
         if not self.num_rows:
             mean = 0 * X[..., 0] + self.center  # differentiable, if flat
             return mean, (self.scale**2 * prior).expand_as(mean)
@@ -256,6 +287,7 @@ class StreamingGP(Model):
 
     def mean_and_covariance(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return joint mean ``(*batch, q)`` and covariance ``(*batch, q, q)`` at ``X``."""
+        self._check_questions(X)
         prior = self._covariance(X, X)
         if not self.num_rows:
             return torch.full_like(X[..., 0], self.center), self.scale**2 * prior
@@ -313,6 +345,14 @@ class StreamingGP(Model):
             self._factor = remove(self._factor, oldest)
             self._inputs, self._rewards = self._inputs[keep], self._rewards[keep]
             self._targets = self._targets[keep]
+
+    def _check_questions(self, X: Tensor) -> None:
+        """A single column would broadcast against any number of them without a word."""
+        columns = self._inputs.shape[-1] if self.num_rows else self.kernel.lengthscale.numel() + 1
+        anything = not self.num_rows and columns == 2  # one lengthscale fits every dimension
+        fits = X.dim() >= 1 and X.shape[-1] >= 2 and (anything or X.shape[-1] == columns)
+        expected = f"{columns} columns [configuration, round]"
+        check(fits, "X", expected, tuple(X.shape), InvalidShapeError)
 
     def _check_columns(self, x: Tensor) -> None:
         lengthscales = self.kernel.lengthscale.numel()

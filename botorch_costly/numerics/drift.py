@@ -127,15 +127,24 @@ def regret_bound(gain: Tensor, beta: Tensor, noise: Tensor, horizon: int, looks:
     ``E[R_T] <= sqrt(C_1 beta_T (T^2 / B_1) gain)`` with ``C_1 = 8 / log(1 + 1/noise)`` (eq. 31). It
     assumes prior variances of at most 1 and the finite-domain schedule of beta.
 
-    The proof keeps a point while waiting on the strength of Lemma 1, which is false in general
-    (rankings of the upper confidence bound can swap), so read the number as a scale.
+    Read the number as a scale, not as a guarantee: the proof keeps a point while waiting on the
+    strength of Lemma 1, which is false in general (rankings of the upper confidence bound can swap),
+    and (28) takes the mean of a product, waits times variances that grow with them, for the product
+    of the means.
+
+    References:
+        J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
+        optimization. 2021, Theorem 4.
 
     Args:
-        gain: Information gain of the queried points, in nats.
-        beta: The last, largest exploration coefficient beta_T.
-        noise: Observation noise variance.
+        gain: Maximum information gain of as many points as there are looks, in nats, ``(*batch,)``.
+        beta: The last, largest exploration coefficient beta_T, ``(*batch,)``.
+        noise: Observation noise variance, ``(*batch,)``.
         horizon: Rounds T.
-        looks: Expected looks B_1.
+        looks: Expected looks B_1, ``(*batch,)``.
+
+    Returns:
+        The bound on the regret summed over the horizon, in units of the reward, ``(*batch,)``.
     """
     constant = 8 / torch.log1p(1 / noise)
     return (constant * beta * horizon**2 / looks * gain).sqrt()

@@ -21,7 +21,7 @@ from botorch_costly.errors import InvalidArgumentError, check
 class Stationary(NamedTuple):
     """A stationary covariance: its family and its parameters."""
 
-    family: str  # a key of FAMILIES
+    family: str  # a key of FAMILIES, or ARMS
     lengthscale: Tensor  # shape: (d,) or (1,)
     outputscale: Tensor  # prior variance, shape: ()
 
@@ -44,23 +44,20 @@ def _squared_exponential(r: Tensor) -> Tensor:
     return (-0.5 * r.square()).exp()
 
 
-def _arms(r: Tensor) -> Tensor:
-    """Independent arms: correlated with nothing but themselves."""
-    return (r == 0).to(r)
-
-
 FAMILIES: dict[str, Callable[[Tensor], Tensor]] = {
     "matern12": _matern_half,
     "matern32": _matern_three_halves,
     "matern52": _matern_five_halves,
     "rbf": _squared_exponential,
-    "arms": _arms,
 }
+ARMS = "arms"  # independent: correlated with nothing but themselves
+SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}  # nu of the Matérn families
 
 
 def check_family(family: str) -> str:
     """Return ``family`` if it is known; raise InvalidArgumentError otherwise."""
-    check(family in FAMILIES, "kernel", f"one of {sorted(FAMILIES)}", family, InvalidArgumentError)
+    known = sorted([*FAMILIES, ARMS])
+    check(family in known, "kernel", f"one of {known}", family, InvalidArgumentError)
     return family
 
 
@@ -75,9 +72,7 @@ def covariance(kernel: Stationary, x1: Tensor, x2: Tensor) -> Tensor:
     Returns:
         Shape ``(*batch, n, m)``.
     """
-    if (
-        kernel.family == "arms"
-    ):  # without the differences, which thousands of arms would fill memory with
+    if kernel.family == ARMS:  # the differences of thousands of arms would fill memory
         same = torch.cdist(x1, x2, p=0) == 0
         return kernel.outputscale * same.to(x1)
     difference = (x1.unsqueeze(-2) - x2.unsqueeze(-3)) / kernel.lengthscale

@@ -13,7 +13,7 @@ from botorch_costly.errors import (
     check_rate,
 )
 from botorch_costly.numerics.drift import retention_float
-from botorch_costly.numerics.stationary import Stationary, covariance
+from botorch_costly.numerics.stationary import Stationary, check_family, covariance
 
 _JITTER = (
     1e-10  # of the prior variance; a Matérn grid of 1,000 points is singular in double precision
@@ -47,6 +47,7 @@ class DriftingFunction:
     def __init__(self, points: Tensor, kernel: Stationary, forgetting: float, noise: float) -> None:
         matrix = points.dim() == 2 and points.shape[0] > 0
         check(matrix, "points", "shape (n, d)", tuple(points.shape), InvalidShapeError)
+        check_family(kernel.family)
         self.points = points
         self.forgetting = check_rate("forgetting", forgetting)
         self.noise = check_positive("noise", noise)

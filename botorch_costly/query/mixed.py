@@ -13,7 +13,8 @@ from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdi
 class MixedQuery(QueryRule):
     """Look by coin at rate ``B1 / T``; otherwise by another rule, thinned to rate ``(B2 - B1) / T``.
 
-    The quotas then hold in expectation, as in the paper. With ``hard=True`` they hold in every run:
+    The quotas then hold in expectation, as in the paper, over the rounds in which the rule is asked: an
+    initial design of ``OnlineTuner`` comes on top. With ``hard=True`` they hold in every run:
     the other rule is not thinned, looks end once ``B2`` are spent, and the last rounds are all looked
     at when fewer than ``B1`` would otherwise come together.
 

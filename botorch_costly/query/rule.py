@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.errors import check
+
 
 class Contest(NamedTuple):
     """The belief about the incumbent, the configuration about to be played, and its rivals.
@@ -71,8 +73,14 @@ class QueryRule(ABC):
         """Decide for a contest of any batch shape."""
 
     def explain(self, verdict: Verdict) -> str:
-        """Say in words why a verdict without a batch fell as it did."""
-        cause = Cause(int(verdict.cause))
+        """Say in words why a verdict without a batch fell as it did.
+
+        A rule with reasons of its own numbers them from 100 and overrides this.
+        """
+        number = int(verdict.cause)
+        if number not in set(Cause):  # a rule from elsewhere with reasons of its own
+            return f"decided by {type(self).__name__}"
+        cause = Cause(number)
         words = {
             Cause.ALWAYS: "every round is looked at",
             Cause.CHANCE: "drawn for a look",
@@ -88,7 +96,13 @@ class QueryRule(ABC):
 
 
 def toss(contest: Contest, probability: float, generator: torch.Generator) -> Tensor:
-    """Return one coin for each trial, true with ``probability``."""
+    """Return one coin for each trial, true with ``probability``.
+
+    Raises:
+        InvalidArgumentError: If there is no generator; the global one is never drawn from.
+    """
+    given = isinstance(generator, torch.Generator)
+    check(given, "generator", "a torch.Generator", generator)
     shape, device = contest.mean.shape, contest.mean.device
     return torch.rand(shape, generator=generator, device=device, dtype=torch.float64) < probability
 

@@ -23,13 +23,12 @@ from botorch_costly.errors import (
 from botorch_costly.models import StreamingGP, TimeVaryingGP
 from botorch_costly.models.time_varying import default_space_kernel
 from botorch_costly.numerics.drift import retention_float
-from botorch_costly.numerics.stationary import Stationary, check_family
+from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_family
 from botorch_costly.tuners.rewards import Affine, RewardScale
 
 _logger = logging.getLogger(__name__)
 _ALIVE = 1e-3  # weight above which a reward counts for the scale
 _LOWEST_RATE = 1e-6  # from which a forgetting rate is learnt: at 0 and 1 it has no slope
-_MATERN_NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,8 @@ class Learner:
     def __init__(
         self, prior: Prior, refits: Refits, scale: RewardScale, tkwargs: dict[str, Any]
     ) -> None:
-        fits = prior.kernel in _MATERN_NU or refits.every is None
-        expected = f"None, or a kernel that can be refitted ({sorted(_MATERN_NU)})"
+        fits = prior.kernel in SMOOTHNESS or refits.every is None
+        expected = f"None, or a kernel that can be refitted ({sorted(SMOOTHNESS)})"
         check(fits, "refit_every", expected, (refits.every, prior.kernel))
         self.refits, self.scale = refits, scale
         lengthscale = torch.tensor([prior.lengthscale], **tkwargs)
@@ -193,5 +192,5 @@ def _space_kernel(kernel: Stationary, dim: int) -> ScaleKernel:
     """Return the default kernel over configurations, with the family's smoothness."""
     space = default_space_kernel(dim, torch.Size())
     matern: MaternKernel = space.base_kernel
-    matern.nu = _MATERN_NU[kernel.family]
+    matern.nu = SMOOTHNESS[kernel.family]
     return space

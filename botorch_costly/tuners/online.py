@@ -79,7 +79,7 @@ class OnlineTuner:
         maximize: Whether larger rewards are better.
         max_looks: The most looks this run may pay for, whatever the rule says.
         refit_every: Refit lengthscales, variance and noise after so many looks; never by default.
-        refit_seconds: Time cap of one refit.
+        refit_seconds: Time cap of one refit; where it binds, a run depends on the machine's speed.
         learn_forgetting: Whether refits learn the forgetting rate too.
         num_restarts: Starts of the search for local optima.
         bandwidth: Optima closer than this, in the unit cube, are one.
@@ -136,6 +136,11 @@ class OnlineTuner:
         known = acquisition in ("ucb", "ei", "pi")
         check(known, "acquisition", "'ucb', 'ei' or 'pi'", acquisition)
         check(isinstance(query or ConfidenceQuery(), QueryRule), "query", "a QueryRule", query)
+        scaled = reward_scale is None or isinstance(reward_scale, RewardScale)
+        check(scaled, "reward_scale", "a RewardScale", reward_scale)
+        floating = isinstance(dtype, torch.dtype) and dtype.is_floating_point
+        check(floating, "dtype", "a floating-point torch.dtype", dtype)
+        check(isinstance(maximize, bool), "maximize", "a bool", maximize)
         self.space, self.horizon = space, horizon
         self.query = query or ConfidenceQuery()
         self.maximize, self.max_looks = maximize, max_looks
@@ -254,7 +259,8 @@ class OnlineTuner:
     def belief(self) -> StreamingGP:
         """What is believed about the rewards, in their units: a BoTorch model over [x, round].
 
-        With ``maximize=False`` it is about the negative rewards.
+        With ``maximize=False`` it is about the negative rewards. Clipped rewards are believed to be
+        what they were clipped to, and with ``RewardScale(ranks=True)`` the units are only nominal.
         """
         return self._learner.model
 

@@ -91,7 +91,7 @@ class GainReward:
 
     Example:
         >>> reward = GainReward("accuracy")
-        >>> reward(0.50, round=0)  # no reference yet: tell the tuner nothing
+        >>> reward(0.50, round=0)  # no reference yet: tell None
         >>> round(reward(0.53, round=4), 6)  # three points in four rounds
         0.75
     """
@@ -124,7 +124,7 @@ class GainReward:
 
         Returns:
             The reward; NaN for a metric that is not finite; None at the first look, which has no
-            reference: tell the tuner nothing.
+            reference: tell the tuner ``None``, a look without a reward.
 
         Raises:
             InvalidArgumentError: If the metric is impossible for its kind, the round is not later,
@@ -329,7 +329,8 @@ class RewardScale:
         scale: The prior's standard deviation in units of the reward; estimated if None.
         clip: Scaled rewards are clipped to ``[-clip, clip]``, beyond which the prior calls them
             impossible; ``math.inf`` for no clipping.
-        ranks: Whether only the order of the rewards counts: each takes the normal score of its rank.
+        ranks: Whether only the order of the rewards counts: each takes the normal score of its rank
+            among those the model remembers, old and new alike.
             The surest protection from ruinous rounds, at the price of how much better is better.
 
     Raises:
