@@ -44,7 +44,9 @@ def _comparison(rows: Rows) -> list[str]:
         )
         line = f"{method} less full feedback: {statistics.mean(differences):+.1f} points on average"
         if len(differences) > 1 and statistics.stdev(differences) > 1e-9:
-            p = ttest_rel(ours, full).pvalue
-            line += f" (paired t-test over {len(differences)} seeds: p = {p:.2f})"
+            test = ttest_rel(ours, full)
+            low, high = test.confidence_interval(0.95)
+            line += f" (95 % interval {low:+.1f} to {high:+.1f}"
+            line += f", paired t-test over {len(differences)} seeds: p = {test.pvalue:.2f})"
         lines.append(f"{line}, at {looks:.0%} of its looks")
     return lines

@@ -111,9 +111,10 @@ def sections(directory: Path = RESULTS) -> dict[str, str]:
     if lines := read("streaming", directory):
         items = "\n".join(f"- {describe(line['row'])}" for line in lines)
         found["streaming"] = f"Measured {origin(lines)}.\n\n{items}"
-    if lines := read("demo", directory):
-        table = format_table([line["row"] for line in lines])
-        found["demo"] = f"Measured {origin(lines)}.\n\n```\n{table}\n```"
+    for name in ("demo", "demo-heldout"):
+        if lines := read(name, directory):
+            table = format_table([line["row"] for line in lines])
+            found[name] = f"Measured {origin(lines)}.\n\n```\n{table}\n```"
     return found
 
 
@@ -132,7 +133,7 @@ def main(arguments: list[str]) -> None:
         README.write_text(text, encoding="utf-8")
         print(f"Wrote {README}")
         return
-    for name in ("table-a2", "figure-1", "figure-a3", "streaming", "demo"):
+    for name in ("table-a2", "figure-1", "figure-a3", "streaming", "demo", "demo-heldout"):
         print(f"== {name} ==\n{text_section(name, options.results)}\n")
 
 
@@ -146,7 +147,7 @@ def text_section(name: str, directory: Path = RESULTS) -> str:
         ours = table_of(rows)
         parts = [origin(lines), size(rows), text_table(ours), text_verdicts(judge(ours))]
         return "\n\n".join(parts)
-    if name == "demo":
+    if name.startswith("demo"):
         return f"{origin(lines)}\n\n{format_table(rows)}"
     say = describe if name == "streaming" else _text_point
     return "\n".join([origin(lines), *map(say, rows)])

@@ -48,15 +48,15 @@ class ModelCase(NamedTuple):
 
 
 def _unit(n, generator):
-    return torch.rand(n, 2, generator=generator, dtype=torch.float64)
+    return torch.rand(n, 2, generator=generator, dtype=torch.float64, device=generator.device)
 
 
 def _rounds(n, generator):
-    return torch.randint(30, (n, 1), generator=generator).double()
+    return torch.randint(30, (n, 1), generator=generator, device=generator.device).double()
 
 
 def _arms(n, generator):
-    return torch.randint(3, (n, 1), generator=generator).double()
+    return torch.randint(3, (n, 1), generator=generator, device=generator.device).double()
 
 
 def _unit_and_round(n, generator):

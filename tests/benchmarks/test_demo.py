@@ -27,7 +27,7 @@ def test_the_demo_killed_at_a_random_round_makes_the_same_decisions(tmp_path):
     """SIGKILL, not an exception: nothing gets to clean up."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     subprocess.run([*COMMAND, whole], check=True, capture_output=True)
-    kill_at = int(torch.randint(5, 35, (), generator=torch.Generator().manual_seed(time.time_ns())))
+    kill_at = int(torch.randint(3, 25, (), generator=torch.Generator().manual_seed(time.time_ns())))
     victim = subprocess.Popen([*COMMAND, cut], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     checkpoint = cut / "checkpoint.pt"
     while not checkpoint.exists() or rounds_in(checkpoint) < kill_at:

@@ -24,7 +24,9 @@ DOUBLE = {"dtype": torch.float64}
 
 
 def points(generator, *batch):
-    return torch.rand(*batch, 1, 2, generator=generator, dtype=torch.float64)
+    return torch.rand(
+        *batch, 1, 2, generator=generator, dtype=torch.float64, device=generator.device
+    )
 
 
 @pytest.mark.parametrize("batch", [(1,), (5,), (2, 3)])

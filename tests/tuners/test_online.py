@@ -101,7 +101,7 @@ def test_the_belief_is_that_of_the_rewards_told():
         expected.observe(torch.cat([x, x.new_tensor([i])]), float(i))
     expected.rescale(1.0, 2.0, ((expected.rewards - 1) / 2).clamp(-3, 3))
     X = torch.rand(9, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    belief = tuner._learner.model
+    belief = tuner.belief
     torch.testing.assert_close(belief.mean_and_covariance(X), expected.mean_and_covariance(X))
 
 
@@ -159,14 +159,14 @@ def test_blind_rounds_may_play_the_posterior_mean(name):
     assert theirs.query == ours.query
     everywhere = space.sample(2000, torch.Generator().manual_seed(0))
     rounds = torch.full((2000, 1), float(ours.round), dtype=torch.float64)
-    means, _ = tuner._learner.model.mean_and_variance(torch.cat([everywhere, rounds], -1))
+    means, _ = tuner.belief.mean_and_variance(torch.cat([everywhere, rounds], -1))
     played = torch.cat([space.encode(ours.config), rounds[0]])
     # The relaxed maximizer is rounded to the nearest options, which need not be the best ones.
     slack = 0.02 if name == "mixed" else 1e-6
-    assert tuner._learner.model.mean_and_variance(played)[0] >= means.max() - slack
+    assert tuner.belief.mean_and_variance(played)[0] >= means.max() - slack
 
 
-def test_a_schedule_of_beta_is_followed(monkeypatch):
+def test_a_schedule_of_beta_is_followed():
     asked = []
 
     def beta(t):
@@ -178,13 +178,15 @@ def test_a_schedule_of_beta_is_followed(monkeypatch):
 
 
 def test_a_refit_learns_the_lengthscales_and_survives():
-    tuner = make(refit_every=20, learn_forgetting=True, query=bc.AlwaysQuery(), noise=0.3)
+    tuner = make(
+        refit_every=20, refit_seconds=60.0, learn_forgetting=True, query=bc.AlwaysQuery(), noise=0.3
+    )
     play(tuner, 45, lambda c, r: 10 * math.sin(8 * c["dropout"]))
-    kernel = tuner._learner.model.kernel
+    kernel = tuner.belief.kernel
     by_name = dict(zip(SPACE.names, kernel.lengthscale.tolist(), strict=True))
     assert by_name["dropout"] < by_name["lr"]  # the rewards say nothing about the learning rate
-    assert tuner._learner.model.forgetting != 0.01
-    assert tuner._learner.model.noise < 0.3
+    assert tuner.belief.forgetting != 0.01
+    assert tuner.belief.noise < 0.3
 
 
 # -- budgets --------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ def test_a_skipped_round_may_be_told_and_counts_as_a_look():
     assert not skipped.query
     tuner.tell(skipped, 1.0)
     assert tuner.looks == 2
-    assert tuner._learner.model.num_rows == 1
+    assert tuner.belief.num_rows == 1
 
 
 # -- states ---------------------------------------------------------------------------------------
@@ -281,7 +283,7 @@ def test_a_damaged_state_changes_nothing(missing):
     with pytest.raises(errors.StateMismatchError, match="complete state_dict"):
         tuner.load_state_dict(damaged)
     assert tuner.history == before
-    assert tuner._learner.model.num_rows == len(tuner.observations)
+    assert tuner.belief.num_rows == len(tuner.observations)
 
 
 # -- what went wrong is named, and nothing is lost ------------------------------------------------
@@ -291,11 +293,11 @@ def test_a_damaged_state_changes_nothing(missing):
 def test_a_reward_that_is_not_finite_is_a_failed_look(bad, caplog):
     tuner = make(query=bc.AlwaysQuery())
     play(tuner, 5)
-    rows = tuner._learner.model.num_rows
+    rows = tuner.belief.num_rows
     seen = tuner.tell(tuner.ask(), bad)
     assert seen.failed
     assert seen.reward is None
-    assert tuner._learner.model.num_rows == rows
+    assert tuner.belief.num_rows == rows
     assert tuner.looks == 6
     assert tuner.failed_looks == 1
     assert "The look in round 5 failed" in caplog.text
@@ -308,7 +310,7 @@ def test_a_look_without_a_reward_yet_is_recorded_and_not_learnt():
     tuner.tell(tuner.ask(), None)
     assert tuner.observations[0].reward is None
     assert not tuner.observations[0].failed
-    assert tuner._learner.model.num_rows == 0
+    assert tuner.belief.num_rows == 0
 
 
 @pytest.mark.parametrize("reward", ["0.3", [1.0], True, {}])
@@ -388,4 +390,4 @@ def test_history_and_summary_of_an_empty_run():
 def test_float32_works_end_to_end():
     tuner = make(dtype=torch.float32, query=bc.ConfidenceQuery(0.8))
     play(tuner, 15)
-    assert tuner._learner.model.rewards.dtype == torch.float32
+    assert tuner.belief.rewards.dtype == torch.float32

@@ -206,7 +206,12 @@ def test_a_run_restored_after_every_round_is_the_same_run(name, dtype, acquisiti
 @pytest.mark.parametrize("name", SPACES)
 def test_a_state_does_not_change_while_the_run_goes_on(name):
     """Nor does the run when it is saved, or another that was restored from it goes on."""
-    options = {"refit_every": 7, "forgetting": 0.9, "kernel": "matern52"}  # rows come and go
+    options = {
+        "refit_every": 7,
+        "refit_seconds": 60.0,
+        "forgetting": 0.9,
+        "kernel": "matern52",
+    }  # rows come and go
     tuner = make(SPACES[name], query=bc.AlwaysQuery(), **options)
     play(tuner, 10)
     state = tuner.state_dict()
