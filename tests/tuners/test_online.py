@@ -1,6 +1,5 @@
 """The tuner as its users meet it: ask and tell, budgets, states, and every wrong input."""
 
-import io
 import math
 import pickle
 
@@ -12,48 +11,7 @@ from botorch_costly import errors
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary
-
-SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "dropout": bc.Real(0.0, 0.6)})
-MIXED = bc.SearchSpace(
-    {
-        "lr": bc.Real(1e-4, 1e-1, log=True),
-        "depth": bc.Integer(1, 4),
-        "policy": bc.Choice(["a", "b"]),
-    }
-)
-LATTICE = bc.SearchSpace({"depth": bc.Integer(1, 6), "width": bc.Integer(1, 5)})
-ARMS = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
-SPACES = {"cube": SPACE, "mixed": MIXED, "lattice": LATTICE, "arms": ARMS}
-
-
-def reward_of(config, round):
-    """Smooth in numbers, uneven in choices, drifting over the rounds."""
-    value = math.sin(round / 15)
-    for number in config.values():
-        value += math.sin(3 * number) if isinstance(number, float | int) else 0.1 * len(number)
-    return value
-
-
-def play(tuner, rounds, reward=reward_of):
-    decisions = []
-    for _ in range(rounds):
-        decision = tuner.ask()
-        if decision.query:
-            tuner.tell(decision, reward(decision.config, decision.round))
-        decisions.append(decision)
-    return decisions
-
-
-def make(space=SPACE, **options):
-    return bc.OnlineTuner(space, **{"horizon": 60, "num_restarts": 8, "seed": 3, **options})
-
-
-def through_a_file(state):
-    file = io.BytesIO()
-    torch.save(state, file)
-    file.seek(0)
-    return torch.load(file, weights_only=True)
-
+from tests.tuners.playing import MIXED, SPACE, SPACES, make, play, reward_of, through_a_file
 
 # -- what it does ---------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import io
 import math
 
 import numpy as np
@@ -15,45 +14,11 @@ from botorch_costly.acquisition import present
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import ConfidenceQuery, Verdict
 from botorch_costly.tuners import learner
+from tests.tuners.playing import SPACE, make, play, reward_of, through_a_file
+from tests.tuners.playing import SPACES as EVERYDAY
 
-SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "dropout": bc.Real(0.0, 0.6)})
-MIXED = bc.SearchSpace(
-    {
-        "lr": bc.Real(1e-4, 1e-1, log=True),
-        "depth": bc.Integer(1, 4),
-        "policy": bc.Choice(["a", "b"]),
-    }
-)
-LATTICE = bc.SearchSpace({"depth": bc.Integer(1, 6), "width": bc.Integer(1, 5)})
-ARMS = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
 HUGE = bc.SearchSpace({**{f"i{i}": bc.Integer(0, 2) for i in range(8)}, "j": bc.Integer(1, 2**40)})
-SPACES = {"cube": SPACE, "mixed": MIXED, "lattice": LATTICE, "arms": ARMS, "huge": HUGE}
-
-
-def reward_of(config, round):
-    numbers = (len(v) if isinstance(v, str) else v for v in config.values())
-    return math.sin(round / 15) + sum(math.sin(3 * number) for number in numbers)
-
-
-def play(tuner, rounds, reward=reward_of):
-    decisions = []
-    for _ in range(rounds):
-        decision = tuner.ask()
-        if decision.query:
-            tuner.tell(decision, reward(decision.config, decision.round))
-        decisions.append(decision)
-    return decisions
-
-
-def make(space=SPACE, **options):
-    return bc.OnlineTuner(space, **{"horizon": 60, "num_restarts": 6, "seed": 3, **options})
-
-
-def through_a_file(state):
-    file = io.BytesIO()
-    torch.save(state, file)
-    file.seek(0)
-    return torch.load(file, weights_only=True)
+SPACES = {**EVERYDAY, "huge": HUGE}
 
 
 def leaves(state):
