@@ -25,7 +25,7 @@ from benchmarks.online_suite.policies import (
     space_of,
 )
 from benchmarks.online_suite.runner import Record, run_online
-from benchmarks.record import recording
+from benchmarks.record import write_results
 from botorch_costly import (
     AlwaysQuery,
     BernoulliQuery,
@@ -101,9 +101,7 @@ def main(arguments: list[str]) -> None:
     rows = _table_rows(seeds, options.processes, shown)
     print("\n" + format_table(rows))
     if options.store:
-        with recording(options.store, seeds=list(seeds)) as write:
-            for row in rows:
-                write(row)
+        write_results(options.store, rows, seeds=list(seeds))
     fixed = run_online(PROBLEM, METHODS["fixed 0.5"](0), 0)
     picture = _draw(shown, fixed, options.out / "demo.png")
     (options.out / "checkpoint.pt").unlink()  # finished: the next demo starts afresh

@@ -123,7 +123,7 @@ def simulate(
         # Before the first look every point is as good as any, and the first one is in a corner.
         seen = look[:, began:t].any(-1)
         at = choice[:, t] = torch.where(seen, score.argmax(-1), opening)
-        contest = _contest(policy, belief, points, score, at, beta(t + 1), bandwidth)
+        contest = grid_contest(policy, belief, points, score, at, beta(t + 1), bandwidth)
         looks = look[:, :t].sum(-1)
         look[:, t] = policy.rule(contest, Progress(t + 1, looks), generator).look
         value = paths[:, t].gather(-1, at[:, None]).squeeze(-1)
@@ -132,7 +132,7 @@ def simulate(
     return Run(regret, look, choice, belief.mean, belief.variance)
 
 
-def _contest(
+def grid_contest(
     policy: GridPolicy,
     belief: DriftingGrid,
     points: Tensor,  # shape: (n, d)

@@ -18,15 +18,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.grid_simulation import upper_confidence_bound
+from benchmarks.grid_simulation import GridPolicy, grid_contest
 from benchmarks.record import Row, add_results_argument, recording
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import NumericalError
 from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
 from botorch_costly.models.streaming import stationary_of
-from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
 from botorch_costly.problems import DriftingFunction
-from botorch_costly.query import ConfidenceQuery, Contest, Progress
+from botorch_costly.query import ConfidenceQuery, Progress
 
 SIZES = (50, 200, 500)
 DIM = 8
@@ -78,12 +77,12 @@ def time_rounds(points: int, rounds: int, seed: int) -> list[Row]:
     generator = torch.Generator().manual_seed(seed)
     values = truth.rounds(1, generator)
     belief = DriftingGrid(truth.prior_cov, truth.forgetting, truth.noise, torch.Size([1]))
-    rule, beta = ConfidenceQuery(0.9), LogBeta()
+    policy, beta = GridPolicy("CE-GP-UCB @0.90", ConfidenceQuery(0.9)), LogBeta()
     spent: dict[bool, list[float]] = {False: [], True: []}
     for t in range(1, rounds + 1):
         y = truth.observe(next(values), generator)
         start = time.perf_counter()
-        looked = _round(belief, truth.points, rule, beta(t), t, y, generator)
+        looked = _round(belief, truth.points, policy, beta(t), t, y, generator)
         spent[looked].append(1e3 * (time.perf_counter() - start))
     return [
         {
@@ -138,7 +137,7 @@ def _moments(model: TimeVaryingGP, X: Tensor) -> Posterior:
 def _round(
     belief: DriftingGrid,
     points: Tensor,
-    rule: ConfidenceQuery,
+    policy: GridPolicy,
     beta: float,
     t: int,
     y: Tensor,
@@ -147,16 +146,10 @@ def _round(
     """Wait, choose, decide, and look if that is the decision; return whether it was."""
     belief.wait()
     mean, variance = belief.mean, belief.variance
-    score = upper_confidence_bound(mean, variance.sqrt(), beta)
+    score = policy.score(mean, variance.sqrt(), beta)
     at = score.argmax(-1)
-    present = chain_local_maxima(score).scatter_(-1, at[:, None], False)
-    if not present.any():
-        far, exists = far_rival_on_grid(score, at, points, 0.2)
-        present.scatter_(-1, far[:, None], exists[:, None])
-    contest = Contest(
-        mean[0, at], variance[0, at], mean, variance, None, present, mean.new_tensor([beta])
-    )
-    look = rule(contest, Progress(t), generator).look
+    contest = grid_contest(policy, belief, points, score, at, beta, bandwidth=0.2)
+    look = policy.rule(contest, Progress(t), generator).look
     if not look.item():
         return False
     belief.observe(at, y[0, at])

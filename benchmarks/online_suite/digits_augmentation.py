@@ -42,7 +42,6 @@ AUGMENTATIONS = (
 )
 STEPS, BATCH = 6, 32  # a round: 192 of the 200 training pictures
 PER_CLASS = {"train": 20, "validation": 40}  # of 174 to 183 pictures of each digit
-FUSED = True
 SIDE, CLASSES = 8, 10
 
 
