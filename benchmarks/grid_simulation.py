@@ -13,13 +13,19 @@ from torch import Tensor
 from botorch_costly.acquisition import BetaSchedule
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models import DriftingGrid
+from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
 from botorch_costly.problems import DriftingFunction
-from botorch_costly.query import Contest, Progress, QueryRule
+from botorch_costly.query import Contest, Progress, Prospect, QueryRule
+from botorch_costly.tuners.strategy import BlindPlay
 
 Score = Callable[[Tensor, Tensor, float], Tensor]  # mean, std, beta -> score, all (m, n)
 
 _LEAST_STD = 1e-12  # keeps the standardized gains finite where nothing is left to learn
+_CANDIDATES = 2  # local maxima that are weighed
+_AROUND = (-60, -20, 0, 20, 60)  # thousandths of the grid: where else a look may promise more
+_TOLERANCE = 1e-3  # of the knowledge gradient, in prior standard deviations
+_LINES = 100  # grid points that may turn out to be the best
 _LEAST_GAIN = 0.01  # prior standard deviations by which PI asks to improve
 
 
@@ -55,6 +61,8 @@ class GridPolicy:
         lone_rival: Whether a lone optimum is held against the best point beyond the bandwidth.
             Without it, the literal rule has nobody to compare it with and never looks again.
         joint: Whether the rule reads the covariances of the incumbent and its rivals.
+        blind_play: What a round without a look plays: the maximizer of the ``"acquisition"`` or of the
+            ``"mean"``. Rules with a reach choose themselves.
         ages: Whether the belief ages in rounds without a look. Algorithm 1 as printed (line 10)
             leaves it as it was, although the function has moved on; so the model's clock counts looks.
     """
@@ -67,6 +75,7 @@ class GridPolicy:
     lone_rival: bool = True
     joint: bool = False
     ages: bool = True
+    blind_play: BlindPlay = "acquisition"
 
 
 class Run(NamedTuple):
@@ -112,20 +121,32 @@ def simulate(
     regret = paths.amax(-1)
     look = torch.empty(trials, horizon, dtype=torch.bool, device=paths.device)
     choice = torch.empty_like(look, dtype=torch.long)
-    began = 0
+    began, coverage = 0, mean_squared_correlation(prior_cov)
+    live = torch.zeros_like(opening, dtype=paths.dtype)
     for t in range(horizon):  # beta and the rules count rounds from 1
         if t > 0:
             belief.wait(which=None if policy.ages else look[:, t - 1])
         if policy.restart_every and t > 0 and t % policy.restart_every == 0:
             belief.restart()
             began = t
-        score = policy.score(belief.mean, belief.variance.sqrt(), beta(t + 1))
-        # Before the first look every point is as good as any, and the first one is in a corner.
-        seen = look[:, began:t].any(-1)
-        at = choice[:, t] = torch.where(seen, score.argmax(-1), opening)
-        contest = grid_contest(policy, belief, points, score, at, beta(t + 1), bandwidth)
         looks = look[:, :t].sum(-1)
-        look[:, t] = policy.rule(contest, Progress(t + 1, looks), generator).look
+        progress = Progress(t + 1, looks, horizon, forgetting, live, coverage)
+        score = policy.score(belief.mean, belief.variance.sqrt(), beta(t + 1))
+        reach = policy.rule.reach(progress)
+        if reach is None:
+            # Before the first look every point is as good as any, and the first one is in a corner.
+            seen = look[:, began:t].any(-1)
+            at = torch.where(seen, score.argmax(-1), opening)
+            contest = grid_contest(policy, belief, points, score, at, beta(t + 1), bandwidth)
+            blind = belief.mean.argmax(-1) if policy.blind_play == "mean" else at
+        else:
+            blind = belief.mean.argmax(-1)
+            at, prospect = grid_prospect(belief, score, blind, reach)
+            contest = grid_contest(policy, belief, points, score, blind, beta(t + 1), bandwidth)
+            contest = contest._replace(prospect=prospect)
+        look[:, t] = policy.rule(contest, progress, generator).look
+        at = choice[:, t] = torch.where(look[:, t], at, blind)
+        live = (1 - forgetting) * live + look[:, t]
         value = paths[:, t].gather(-1, at[:, None]).squeeze(-1)
         belief.observe(at, value + noise[:, t], look[:, t])
         regret[:, t] -= value
@@ -160,6 +181,42 @@ def grid_contest(
         present=present,
         beta=mean.new_full(choice.shape, beta),
     )
+
+
+def grid_prospect(
+    belief: DriftingGrid,
+    score: Tensor,  # shape: (m, n)
+    best: Tensor,  # shape: (m,)
+    reach: Tensor | float,
+) -> tuple[Tensor, Prospect]:
+    """Return where a look promises most, and what.
+
+    Weighed are the maximizer of the mean, the highest local maxima of the score, and points around
+    them. The knowledge gradient is taken over about ``_LINES`` points, which on grids much finer than
+    the lengthscale is that over all points, and in single precision, far finer than its tolerance.
+    """
+    n, device = score.shape[-1], score.device
+    mean, variance = belief.mean, belief.variance
+    peaks = score.masked_fill(~chain_local_maxima(score), -torch.inf).topk(_CANDIDATES, -1)
+    peak = torch.where(peaks.values.isfinite(), peaks.indices, best[:, None])
+    steps = torch.tensor(_AROUND, device=device) * n // 1000
+    around = (torch.cat([best[:, None], peak], -1)[..., None] + steps).clamp(0, n - 1)
+    at = around.flatten(-2)
+    lines = torch.arange(0, n, max(n // _LINES, 1), device=device)
+    level, spread = mean.gather(-1, at), variance.gather(-1, at)
+    cov = belief.covariance_between(at, lines)
+    seen = (mean[:, lines].float(), cov.float(), spread.float())
+    gain = knowledge_gradient(*seen, belief.noise, _TOLERANCE).to(level)
+    reach = torch.as_tensor(reach).to(level).expand(len(level))
+    pick = (level + reach[:, None] * gain).argmax(-1, keepdim=True)
+    prospect = Prospect(level.gather(-1, pick)[:, 0], gain.gather(-1, pick)[:, 0])
+    return at.gather(-1, pick)[:, 0], prospect
+
+
+def mean_squared_correlation(prior_cov: Tensor) -> float:
+    """Return the share of the domain that one look tells about."""
+    deviation = prior_cov.diagonal().sqrt()
+    return float((prior_cov / deviation / deviation[:, None]).square().mean())
 
 
 def _check_shapes(truth: DriftingFunction, paths: Tensor, noise: Tensor) -> tuple[int, int, int]:

@@ -7,6 +7,7 @@ from botorch_costly.query import (
     ConfidenceBoundQuery,
     ConfidenceQuery,
     MixedQuery,
+    PricedQuery,
     QueryRule,
 )
 from botorch_costly.records import Decision, Observation
@@ -27,6 +28,7 @@ __all__ = [
     "MixedQuery",
     "Observation",
     "OnlineTuner",
+    "PricedQuery",
     "QueryRule",
     "Real",
     "RewardScale",

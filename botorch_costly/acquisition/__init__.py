@@ -13,6 +13,7 @@ from botorch_costly.acquisition.improvement import (
     TimeVaryingPI,
     best_mean,
 )
+from botorch_costly.acquisition.knowledge_gradient import TimeVaryingKG
 from botorch_costly.acquisition.present import at_round
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
 
@@ -23,6 +24,7 @@ __all__ = [
     "FiniteDomainBeta",
     "LogBeta",
     "TimeVaryingEI",
+    "TimeVaryingKG",
     "TimeVaryingLogEI",
     "TimeVaryingPI",
     "TimeVaryingUCB",

@@ -170,6 +170,23 @@ class DriftingGrid(Model):
         column = self._column(self._check_index(index))
         return column.view(*self._batch_shape, self.num_points)
 
+    def covariance_between(self, index: Tensor, others: Tensor) -> Tensor:
+        """Return the posterior covariance between some points of each trial and some of all trials.
+
+        Args:
+            index: ``m`` points for each trial, shape ``(*batch, m)``.
+            others: ``k`` points, shape ``(k,)``.
+
+        Returns:
+            Shape ``(*batch, m, k)``.
+        """
+        here, there = self._check_points(index), self._check_points(others)
+        here = here.expand(*self._batch_shape, -1).reshape(self._batch_shape.numel(), -1)
+        picks = here.unsqueeze(-2).expand(-1, self._terms.shape[1], -1)
+        weighted = self._weights.unsqueeze(-1) * self._terms.gather(-1, picks)
+        cov = self.prior_cov[:, there][here] - weighted.mT @ self._terms[..., there]
+        return cov.view(*self._batch_shape, *cov.shape[1:])
+
     def observe(self, index: Tensor, y: Tensor, look: Tensor | None = None) -> Tensor:
         """Condition on ``y = f[index] + N(0, noise)`` in the trials that look.
 

@@ -139,6 +139,11 @@ class StreamingGP(Model):
         """What the factor is conditioned on, in units of the prior, shape ``(n,)``."""
         return self._targets
 
+    def remembered(self, now: float) -> Tensor:
+        """Return the weight ``(1 - forgetting)^age`` of each row in round ``now``, shape ``(n,)``."""
+        ages = (now - self._inputs[..., -1:].reshape(-1)).clamp_min(0)
+        return retention(ages.new_tensor(self.forgetting), ages).square()
+
     def observe(self, x: Tensor, reward: float) -> None:
         """Condition on a reward; rounds may come in any order.
 
@@ -264,9 +269,7 @@ class StreamingGP(Model):
             return mean, (self.scale**2 * prior).expand_as(mean)
         rows = X.reshape(-1, X.shape[-1])
         projected = self._covariance(rows, self._inputs) @ self._factor.inverse.mT
-        mean = self._mean(projected)
-        floor = settings.min_variance.value(prior.dtype)  # below it GPyTorch would warn
-        variance = self.scale**2 * (prior - projected.square().sum(-1)).clamp_min(floor)
+        mean, variance = self._mean(projected), self._variance(projected)
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
     def posterior(
@@ -293,6 +296,29 @@ class StreamingGP(Model):
             return torch.full_like(X[..., 0], self.center), self.scale**2 * prior
         projected = self._covariance(X, self._inputs) @ self._factor.inverse.mT
         return self._mean(projected), self.scale**2 * (prior - projected @ projected.mT)
+
+    def beside(self, X: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what is believed at ``X`` and how it moves with the function at ``others``.
+
+        Args:
+            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``.
+            others: Further rows, shape ``(m, d + 1)``.
+
+        Returns:
+            Mean and variance at ``X``, each ``(*batch,)``, and covariances, ``(*batch, m)``.
+        """
+        self._check_questions(X)
+        rows, unit = X.reshape(-1, X.shape[-1]), self.scale**2
+        prior = self._covariance(rows, others)
+        if not self.num_rows:
+            mean, variance = self.mean_and_variance(X)
+            return mean, variance, (unit * prior).reshape(*X.shape[:-1], -1)
+        projected = self._covariance(rows, self._inputs) @ self._factor.inverse.mT
+        elsewhere = self._covariance(others, self._inputs) @ self._factor.inverse.mT
+        mean, variance = self._mean(projected), self._variance(projected)
+        cov = unit * (prior - projected @ elsewhere.mT)
+        shape = X.shape[:-1]
+        return mean.reshape(shape), variance.reshape(shape), cov.reshape(*shape, -1)
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return everything needed to continue bit by bit, as tensors and plain values."""
@@ -335,6 +361,11 @@ class StreamingGP(Model):
 
     def _mean(self, projected: Tensor) -> Tensor:
         return self.center + self.scale * (projected @ self._factor.whitened).squeeze(-1)
+
+    def _variance(self, projected: Tensor) -> Tensor:
+        prior = self.kernel.outputscale
+        floor = settings.min_variance.value(prior.dtype)  # below it GPyTorch would warn
+        return self.scale**2 * (prior - projected.square().sum(-1)).clamp_min(floor)
 
     def _drop_negligible(self) -> None:
         times = self._inputs[:, -1]

@@ -8,7 +8,8 @@ from botorch_costly.query.confidence import (
     kappa_of_bounds,
 )
 from botorch_costly.query.mixed import MixedQuery
-from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdict
+from botorch_costly.query.priced import PricedQuery
+from botorch_costly.query.rule import Cause, Contest, Progress, Prospect, QueryRule, Verdict
 
 __all__ = [
     "AlwaysQuery",
@@ -18,7 +19,9 @@ __all__ = [
     "ConfidenceQuery",
     "Contest",
     "MixedQuery",
+    "PricedQuery",
     "Progress",
+    "Prospect",
     "QueryRule",
     "Verdict",
     "confidence",

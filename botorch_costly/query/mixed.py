@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from botorch_costly.errors import InvalidBudgetError, check, check_count
 from botorch_costly.query.confidence import ConfidenceQuery
@@ -54,6 +55,19 @@ class MixedQuery(QueryRule):
         """As the rule inside."""
         return self.rule.needs_rivals
 
+    @property
+    def reads_rewards(self) -> bool:  # type: ignore[override]
+        """As the rule inside."""
+        return self.rule.reads_rewards
+
+    def reach(self, progress: Progress) -> Tensor | float | None:
+        """As the rule inside."""
+        return self.rule.reach(progress)
+
+    def check_run(self, horizon: int | None) -> None:
+        """As the rule inside, over the horizon of the quotas if the run's is unknown."""
+        self.rule.check_run(self.horizon if horizon is None else horizon)
+
     def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
         """Decide for a contest of any batch shape."""
         inner = self.rule(contest, progress, generator)
@@ -65,11 +79,9 @@ class MixedQuery(QueryRule):
         look = coin | by_rule
         if self.hard:
             look, cause = self._bind(look, cause, progress)
-        return Verdict(look, inner.confidence, cause)
+        return Verdict(look, inner.confidence, cause, inner.surplus)
 
-    def _bind(
-        self, look: torch.Tensor, cause: torch.Tensor, progress: Progress
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _bind(self, look: Tensor, cause: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
         """Make the quotas hold in this run."""
         looks = torch.as_tensor(progress.looks, device=look.device).expand(look.shape)
         rounds_left = max(self.horizon - progress.round + 1, 1)  # a run may outlast its horizon

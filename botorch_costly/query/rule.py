@@ -15,10 +15,18 @@ from torch import Tensor
 from botorch_costly.errors import check
 
 
+class Prospect(NamedTuple):
+    """What a look would find out, at the configuration where it promises most."""
+
+    mean: Tensor  # of what would be played and looked at, shape: (*batch,)
+    gain: Tensor  # its knowledge gradient: what the look adds to the largest mean, (*batch,)
+
+
 class Contest(NamedTuple):
     """The belief about the incumbent, the configuration about to be played, and its rivals.
 
-    Rivals are the other local optima of the acquisition function (or the other arms).
+    Rivals are the other local optima of the acquisition function (or the other arms). With a
+    prospect the incumbent is what a round without a look would play: the maximizer of the mean.
     """
 
     mean: Tensor  # of the incumbent, shape: (*batch,)
@@ -28,13 +36,20 @@ class Contest(NamedTuple):
     rival_covariance: Tensor | None  # with the incumbent, shape: (*batch, m)
     present: Tensor  # which rivals there are, bool, shape: (*batch, m)
     beta: Tensor  # of this round's confidence bounds, shape: (*batch,)
+    prospect: Prospect | None = None  # for rules with a reach
 
 
 class Progress(NamedTuple):
-    """How far a run has come."""
+    """How far a run has come, and what a rule must know about it to weigh a look."""
 
     round: int  # the present round, from 1
     looks: Tensor | int = 0  # looks paid for so far, shape: (*batch,)
+    horizon: int | None = None  # rounds of the run, if known
+    forgetting: float = 0.0  # as believed now
+    live: Tensor | float = 0.0  # looks, each by what is still remembered of it, shape: (*batch,)
+    coverage: float = 1.0  # share of the domain that one look tells about
+    scale: float = 1.0  # rewards in a unit of the belief
+    income: float | None = None  # reward that a round earned on average, if known
 
 
 class Cause(IntEnum):
@@ -49,6 +64,9 @@ class Cause(IntEnum):
     DUE = 6  # the rounds left are needed for the lower quota
     OVERLAP = 7  # some rival's confidence bound reaches the incumbent's
     APART = 8  # no rival's confidence bound does
+    FIRST = 9  # without a look nothing is known
+    PAYS = 10  # the look earns more than its price
+    DEAR = 11  # it does not
 
 
 class Verdict(NamedTuple):
@@ -57,16 +75,30 @@ class Verdict(NamedTuple):
     look: Tensor  # bool, shape: (*batch,)
     confidence: Tensor  # least P(incumbent beats rival); 1 without rivals; nan where not asked
     cause: Tensor  # Cause, shape: (*batch,)
+    surplus: Tensor | None = None  # what a look earns beyond its price, in rewards, (*batch,)
 
 
 class QueryRule(ABC):
     """Whether to pay for a look.
 
     Subclasses say with ``needs_rivals`` whether the contest has to name rivals: finding them costs a
-    multistart optimization in continuous domains.
+    multistart optimization in continuous domains. A rule that weighs what a look earns says with
+    ``reach`` for how long; it is then asked about a contest with a prospect.
     """
 
     needs_rivals: bool = False
+    reads_rewards: bool = False  # whether it compares beliefs with numbers in units of the reward
+
+    def reach(self, progress: Progress) -> Tensor | float | None:
+        """Return for how many rounds the gain of a look counts, or None if the rule does not ask.
+
+        With a reach, a round with a look plays the maximizer of ``mean + reach * gain``, and one
+        without the maximizer of the mean.
+        """
+        return None
+
+    def check_run(self, horizon: int | None) -> None:  # noqa: B027  most rules serve any run
+        """Raise unless the rule can serve a run of ``horizon`` rounds, None if nobody knows."""
 
     @abstractmethod
     def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
@@ -91,6 +123,9 @@ class QueryRule(ABC):
             Cause.DUE: "the lower quota needs every round left",
             Cause.OVERLAP: "the confidence bounds of a rival overlap with the incumbent's",
             Cause.APART: "no rival's confidence bounds overlap with the incumbent's",
+            Cause.FIRST: "nothing is known yet",
+            Cause.PAYS: "a look is worth its price",
+            Cause.DEAR: "a look is not worth its price",
         }
         return words[cause]
 

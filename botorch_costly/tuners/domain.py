@@ -6,6 +6,7 @@ from typing import Protocol
 import torch
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
 from botorch_costly.optim.local_optima import Ascent, ascend, distinct, far_rival
@@ -17,6 +18,8 @@ LARGEST_LATTICE = 2000
 # On flat ground, as before the first reward, every start is an optimum: without a limit the next
 # search would start from all of them, and the one after from twice as many.
 _MOST_WARM_STARTS = 500
+_SPREAD = 256  # points that stand for the domain
+_CLIMBED, _CLIMBING_STEPS = 4, 10  # starts of a search from good ones, and its length
 
 
 class Domain(Protocol):
@@ -38,6 +41,12 @@ class Domain(Protocol):
 
     def maximize(self, acquisition: AcquisitionFunction, starts: Tensor) -> Tensor:
         """Return the best point, encoded, shape ``(d,)``; in a cube, the best reached from ``starts``."""
+
+    def anchors(self, candidates: Tensor) -> Tensor:
+        """Return where the best may turn out to be: all points, or else the candidates."""
+
+    def spread(self) -> Tensor:
+        """Return points that stand for the whole domain, encoded, shape ``(m, d)``."""
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return what the next call depends on."""
@@ -90,10 +99,25 @@ class CubeDomain:
         return points
 
     def maximize(self, acquisition: AcquisitionFunction, starts: Tensor) -> Tensor:
-        """Return the best point reached from ``starts`` (``m x d``), encoded, shape ``(d,)``."""
-        ascent = ascend(acquisition, self._bounds, 0, warm_starts=starts)
-        optima = distinct(ascent, self._bounds, self._bandwidth)
-        return self._on_space(acquisition, optima.points)[0]
+        """Return the best point reached in a few steps from the best of the starts, shape ``(d,)``."""
+        with torch.no_grad():
+            values = acquisition(starts.unsqueeze(-2))
+        best = starts[values.topk(min(_CLIMBED, len(values))).indices]
+        ascent = ascend(acquisition, self._bounds, 0, warm_starts=best, max_iter=_CLIMBING_STEPS)
+        # Rounding may undo what the steps gained.
+        points = torch.cat([self._round(ascent.points), best])
+        with torch.no_grad():
+            values = acquisition(points.unsqueeze(-2))
+        return points[values.nan_to_num(-torch.inf, posinf=-torch.inf).argmax()]
+
+    def anchors(self, candidates: Tensor) -> Tensor:
+        """Return the candidates."""
+        return candidates
+
+    def spread(self) -> Tensor:
+        """Return a Sobol sequence."""
+        points = SobolEngine(self._bounds.shape[-1], scramble=True, seed=0).draw(_SPREAD)
+        return self._round(points.to(self._bounds))
 
     def _on_space(self, acquisition: AcquisitionFunction, points: Tensor) -> Tensor:
         """Return the configurations nearest to the optima, each once, best first."""
@@ -163,6 +187,14 @@ class FiniteDomain:
         """Return the best point, encoded, shape ``(d,)``."""
         with torch.no_grad():
             return self._points[acquisition(self._points.unsqueeze(-2)).argmax()]
+
+    def anchors(self, candidates: Tensor) -> Tensor:
+        """Return all points: the knowledge gradient is exact."""
+        return self._points
+
+    def spread(self) -> Tensor:
+        """Return every point, or as many, evenly spread over their list."""
+        return self._points[:: -(-len(self._points) // _SPREAD)]
 
     def _rivals(self, values: Tensor, incumbent: Tensor) -> Tensor:
         everyone = torch.arange(len(values), device=values.device)

@@ -22,7 +22,6 @@ from botorch_costly.errors import (
 )
 from botorch_costly.models import StreamingGP, TimeVaryingGP
 from botorch_costly.models.time_varying import default_space_kernel
-from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_family
 from botorch_costly.tuners.rewards import Affine, RewardScale
 
@@ -97,6 +96,14 @@ class Learner:
         """What decisions are made on: the belief in units of the prior."""
         return self.model.in_prior_units()
 
+    def income(self, now: int) -> float | None:
+        """Return what a round earned on average, as remembered in round ``now``; None unseen."""
+        if not self.model.num_rows:
+            return None
+        weights = self.model.remembered(now)
+        weights = weights.clamp_min(torch.finfo(weights.dtype).tiny)
+        return float((weights * self.model.rewards).sum() / weights.sum())
+
     def observe(self, x: Tensor, now: float, reward: float) -> None:
         """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``.
 
@@ -116,11 +123,9 @@ class Learner:
 
     def _scale(self) -> Affine:
         # Weighted as the model weighs them: a scale from rewards it has forgotten is not its scale.
-        times = self.model.inputs[:, -1]
-        ages = (times.max() - times).tolist()
-        weights = [retention_float(self.model.forgetting, age) ** 2 for age in ages]
+        weights = self.model.remembered(float(self.model.inputs[:, -1].max())).tolist()
         if sum(w > _ALIVE for w in weights) < 2:  # any scale beats that of a single reward
-            weights = [1.0] * len(ages)
+            weights = [1.0] * len(weights)
         return self.scale.fit(self.model.rewards.tolist(), weights)
 
     def _refit(self) -> None:

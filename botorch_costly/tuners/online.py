@@ -4,21 +4,12 @@ import logging
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
-from botorch_costly.acquisition import (
-    BetaSchedule,
-    ConstantBeta,
-    TimeVaryingLogEI,
-    TimeVaryingPI,
-    TimeVaryingUCB,
-    at_round,
-    best_mean,
-)
+from botorch_costly.acquisition import BetaSchedule, ConstantBeta, at_round
 from botorch_costly.errors import (
     HorizonExceededError,
     InvalidBudgetError,
@@ -30,7 +21,7 @@ from botorch_costly.errors import (
     check_positive,
 )
 from botorch_costly.models import StreamingGP
-from botorch_costly.query import ConfidenceQuery, Contest, Progress, QueryRule
+from botorch_costly.query import ConfidenceQuery, Progress, QueryRule
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
@@ -39,11 +30,9 @@ from botorch_costly.tuners.learner import Learner, Prior, Refits
 from botorch_costly.tuners.ledger import Ledger
 from botorch_costly.tuners.rewards import RewardScale, as_number
 from botorch_costly.tuners.schedule import Schedule
+from botorch_costly.tuners.strategy import AcquisitionName, BlindPlay, Strategy
 
 _logger = logging.getLogger(__name__)
-Acquisition = Literal["ucb", "ei", "pi"]
-BlindPlay = Literal["acquisition", "mean"]
-_STARTS_FROM_SEEN = 10  # of the search for the maximizer of the mean
 
 
 class OnlineTuner:
@@ -112,7 +101,7 @@ class OnlineTuner:
         query: QueryRule | None = None,
         forgetting: float = 0.01,
         beta: float | BetaSchedule = 1.0,
-        acquisition: Acquisition = "ucb",
+        acquisition: AcquisitionName = "ucb",
         blind_play: BlindPlay = "acquisition",
         kernel: str | None = None,
         lengthscale: float | None = None,
@@ -135,20 +124,23 @@ class OnlineTuner:
         check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
         known = acquisition in ("ucb", "ei", "pi")
         check(known, "acquisition", "'ucb', 'ei' or 'pi'", acquisition)
-        check(isinstance(query or ConfidenceQuery(), QueryRule), "query", "a QueryRule", query)
+        query = ConfidenceQuery() if query is None else query
+        check(isinstance(query, QueryRule), "query", "a QueryRule", query)
         scaled = reward_scale is None or isinstance(reward_scale, RewardScale)
         check(scaled, "reward_scale", "a RewardScale", reward_scale)
+        ranked = reward_scale is not None and reward_scale.ranks and query.reads_rewards
+        check(not ranked, "reward_scale", "values, not ranks, for a price in rewards", reward_scale)
         floating = isinstance(dtype, torch.dtype) and dtype.is_floating_point
         check(floating, "dtype", "a floating-point torch.dtype", dtype)
         check(isinstance(maximize, bool), "maximize", "a bool", maximize)
         self.space, self.horizon = space, horizon
-        self.query = query or ConfidenceQuery()
+        self.query = query
         self.maximize, self.max_looks = maximize, max_looks
         played = blind_play in ("acquisition", "mean")
         check(played, "blind_play", "'acquisition' or 'mean'", blind_play)
-        self._acquisition, self._blind_play = acquisition, blind_play
-        self._beta = beta if callable(beta) else ConstantBeta(beta)
+        schedule = beta if callable(beta) else ConstantBeta(beta)
         self._check_budget()
+        query.check_run(horizon)
         self._initial_rounds = self._resolve_initial_rounds(initial_rounds)
         self._start = None
         if start is not None:
@@ -168,6 +160,7 @@ class OnlineTuner:
         check_count("num_restarts", num_restarts, minimum=1)
         check_positive("bandwidth", bandwidth)
         self._domain = domain_of(space, num_restarts, bandwidth, self._tkwargs)
+        self._strategy = Strategy(self._domain, self.query, acquisition, schedule, blind_play)
         self._generator = torch.Generator(device=device).manual_seed(check_count("seed", seed))
         self._ledger = Ledger()
 
@@ -350,54 +343,26 @@ class OnlineTuner:
         return Decision(now, config, True, reason)
 
     def _decide(self, now: int) -> Decision:
-        t = now + 1
-        beta = self._beta(t)
-        acquisition = self._acquisition_at(now, beta)
-        points = self._domain.contenders(acquisition, self.query.needs_rivals, self._generator)
-        contest = self._contest(points, now, beta)
-        verdict = self.query(contest, Progress(t, self.looks), self._generator)
-        look, confidence = bool(verdict.look), float(verdict.confidence)
-        blind = self._blind_play == "mean" and (not look or self._spent)
-        blind = blind and self._learner.model.num_rows > 0
+        may_look = not self._spent
+        belief = self._learner.belief
+        move = self._strategy.decide(belief, self._progress(now), may_look, self._generator)
+        look, confidence = bool(move.verdict.look), float(move.verdict.confidence)
         return Decision(
             round=now,
-            config=self.space.decode(self._best_mean(now, points) if blind else points[0]),
+            config=self.space.decode(move.look_at if look and may_look else move.play_blind),
             query=look,
-            reason=self.query.explain(verdict),
+            reason=self.query.explain(move.verdict),
             confidence=None if math.isnan(confidence) else confidence,
         )
 
-    def _best_mean(self, now: int, points: Tensor) -> Tensor:
-        """Return the maximizer of today's mean, searched from the contenders and the best seen."""
-        model = self._learner.belief
-        seen = model.inputs[:, :-1]
-        mean, _ = model.mean_and_variance(at_round(seen, seen.new_tensor(float(now))))
-        best = mean.topk(min(_STARTS_FROM_SEEN, len(mean))).indices
-        starts = torch.cat([points, seen[best]])
-        return self._domain.maximize(TimeVaryingUCB(model, 0.0, now), starts)
-
-    def _acquisition_at(self, now: int, beta: float) -> AcquisitionFunction:
-        model = self._learner.belief
-        if self._acquisition == "ucb" or not model.num_rows:
-            return TimeVaryingUCB(model, beta, now)
-        improvement = {"ei": TimeVaryingLogEI, "pi": TimeVaryingPI}[self._acquisition]
-        return improvement(model, best_mean(model, model.inputs[:, :-1], now), now)
-
-    def _contest(self, points: Tensor, now: int, beta: float) -> Contest:
-        # Each beside the incumbent: nobody needs the covariance of two rivals, and arms have many.
-        pairs = torch.stack([points[:1].expand_as(points), points], 1)
-        rows = at_round(pairs, points.new_tensor(float(now)))
-        with torch.no_grad():
-            mean, cov = self._learner.belief.mean_and_covariance(rows)
-        variance = cov[:, 1, 1].clamp_min(0)
-        return Contest(
-            mean=mean[0, 1],
-            variance=variance[0],
-            rival_mean=mean[1:, 1],
-            rival_variance=variance[1:],
-            rival_covariance=cov[1:, 0, 1],
-            present=torch.ones_like(variance[1:], dtype=torch.bool),
-            beta=mean.new_tensor(beta),
+    def _progress(self, now: int) -> Progress:
+        return Progress(
+            round=now + 1,
+            looks=self.looks,
+            horizon=self.horizon,
+            forgetting=self._learner.model.forgetting,
+            scale=self._learner.model.scale,
+            income=self._learner.income(now),
         )
 
     @property

@@ -1,0 +1,121 @@
+r"""Knowledge gradient of a drifting function: what a look adds to the best that is known.
+
+The maximum is taken over finitely many *anchors*, such as the local optima of mean and UCB, and the
+candidate itself. With all points of a finite domain as anchors it is exact; otherwise it is a lower
+bound of the knowledge gradient over the continuum, with gradients.
+"""
+
+from typing import Any
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.input_constructors import acqf_input_constructor
+from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from botorch_costly.acquisition.present import as_numbers, as_round, at_round
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
+from botorch_costly.models import StreamingGP
+from botorch_costly.numerics.knowledge_gradient import expected_rise
+
+
+class TimeVaryingKG(AcquisitionFunction):
+    """``mean(x, now) + reach KG(x, now)``: where a look earns most over ``reach`` rounds.
+
+    References:
+        - P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
+          beliefs. INFORMS Journal on Computing 21(4), 2009, eq. (7).
+        - W. Scott, P. Frazier, W. Powell. The correlated knowledge gradient for simulation
+          optimization of continuous parameters. SIAM Journal on Optimization 21(3), 2011.
+
+    Args:
+        model: A single-outcome model over ``[configuration, round]``, maximized.
+        anchors: Configurations the maximum is taken over, ``m x d``; the candidate is added.
+        now: The round to decide for.
+        reach: Rounds for which the gain of a look counts.
+        noise: Noise variance of a look; the model's at the first anchor if omitted.
+
+    Raises:
+        InvalidArgumentError: If ``reach`` or ``noise`` is negative or not finite, or ``now`` is not a
+            finite number.
+        InvalidShapeError: If there is no anchor.
+
+    Example:
+        >>> from botorch_costly.numerics.stationary import Stationary
+        >>> kernel = Stationary("matern52", torch.tensor([0.3]), torch.tensor(1.0))
+        >>> belief = StreamingGP(kernel, forgetting=0.1, noise=0.01)
+        >>> belief.observe(torch.tensor([0.2, 0.0]), 1.0)
+        >>> where = TimeVaryingKG(belief, anchors=torch.tensor([[0.2], [0.8]]), now=1.0, reach=10.0)
+        >>> [round(v, 2) for v in where(torch.tensor([[[0.2]], [[0.8]]])).tolist()]
+        [0.94, 1.23]
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        anchors: Tensor,
+        now: float | Tensor,
+        reach: float | Tensor,
+        noise: float | Tensor | None = None,
+    ) -> None:
+        super().__init__(model)
+        some = anchors.dim() == 2 and len(anchors) > 0
+        expected, shape = "at least one configuration, m x d", tuple(anchors.shape)
+        check(some, "anchors", expected, shape, InvalidShapeError)
+        self.register_buffer("now", as_round(now))
+        self.register_buffer("anchors", at_round(anchors, self.now))
+        self.register_buffer("reach", _nonnegative("reach", reach))
+        with torch.no_grad():
+            mean, _, _ = self._beside(self.anchors)
+            if noise is None:
+                first = self.anchors[:1]
+                noisy = model.posterior(first, observation_noise=True).variance
+                noise = (noisy - model.posterior(first).variance).clamp_min(0).squeeze()
+        self.register_buffer("anchor_mean", mean)
+        self.register_buffer("noise", _nonnegative("noise", noise))
+
+    @t_batch_mode_transform(expected_q=1)
+    def forward(self, X: Tensor) -> Tensor:
+        """Return ``mean + reach KG`` of ``batch x 1 x d`` configurations, shape ``batch``."""
+        mean, gain = self.mean_and_gain(X.squeeze(-2))
+        return mean + self.reach.to(mean) * gain
+
+    def mean_and_gain(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and knowledge gradient of configurations ``(*batch, d)``, each ``(*batch,)``."""
+        mean, variance, cov = self._beside(at_round(x, self.now))
+        heights = self.anchor_mean.to(mean).expand(*mean.shape, -1)
+        level = torch.cat([mean.unsqueeze(-1), heights], -1)
+        # A point of which nothing is left to learn has no slope; rounding must not give it one.
+        spread = (variance + self.noise.to(mean)).clamp_min(torch.finfo(mean.dtype).tiny).sqrt()
+        slope = torch.cat([variance.unsqueeze(-1), cov], -1) / spread.unsqueeze(-1)
+        return mean, expected_rise(level, slope)
+
+    def _beside(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean and variance at rows and their covariances with the anchors, (*batch, m)."""
+        if isinstance(self.model, StreamingGP):
+            return self.model.beside(rows, self.anchors.to(rows))
+        everyone = self.anchors.to(rows).expand(*rows.shape[:-1], *self.anchors.shape)
+        posterior = self.model.posterior(torch.cat([rows.unsqueeze(-2), everyone], -2))
+        mean = posterior.mean[..., 0, 0]
+        cov = posterior.distribution.covariance_matrix[..., 0, :]
+        return mean, cov[..., 0].clamp_min(0), cov[..., 1:]
+
+
+def _nonnegative(name: str, value: float | Tensor) -> Tensor:
+    number = as_numbers(name, value)
+    valid = bool(((number >= 0) & number.isfinite()).all()) and number.numel() == 1
+    check(valid, name, "one finite number >= 0", value, InvalidArgumentError)
+    return number.detach().reshape(())
+
+
+@acqf_input_constructor(TimeVaryingKG)
+def construct_inputs_time_varying_kg(
+    model: Model,
+    anchors: Tensor,
+    now: float,
+    reach: float | Tensor,
+    noise: float | Tensor | None = None,
+) -> dict[str, Any]:
+    """Return the keyword arguments of ``TimeVaryingKG``."""
+    return {"model": model, "anchors": anchors, "now": now, "reach": reach, "noise": noise}

@@ -1,0 +1,203 @@
+r"""Look when the look earns more than it costs.
+
+Looking at ``x`` raises what can be expected of the best configuration by the knowledge gradient
+``KG(x)`` in each of the rounds for which the look still tells something, its reach ``H``; it costs the
+price and, for one round, what is lost by playing ``x`` instead of the best. So
+
+    look at  argmax mean(x) + H KG(x)   if that exceeds   max mean + price;   else play argmax mean.
+
+**The reach.** Nothing seen after it, a look would go on to help: means decay by ``a = sqrt(1 -
+forgetting)`` a round, and so does the advantage of one over another. So the look alone is worth
+``KG sum_s a^s``, about ``2 / forgetting`` rounds, and sums of such terms are exactly what a run earns by
+its looks. But later looks are not chosen yet, and what they find out anew the present one need not
+have told. A look tells about a share ``coverage`` of the domain, so looks at a rate ``r`` replace the
+share ``r coverage`` of what is known each round, and
+
+    H = sum_{s = 1}^{T - t} b^s,    b = discount * a * (1 - supersession * coverage * r).
+
+The rate is that of the run itself: ``r = forgetting * live``, where ``live = sum_i (1 -
+forgetting)^{age_i}`` over its looks; at a constant rate that is just ``r / forgetting``.
+
+**A budget** is a price nobody has to name. The rate still affordable, ``need = looks left / rounds
+left``, sets it: ``odds = (1 - need) / need`` is infinite when the budget is spent and zero when every
+round left may be looked at, and a steep power of it holds the run to its budget.
+
+Sources: the knowledge gradient is that of Frazier, Powell & Dayanik (2009); price, reach and budget
+are this package's own.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    InvalidBudgetError,
+    check,
+    check_count,
+    check_nonnegative,
+    check_positive,
+    check_probability,
+)
+from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdict, choose
+
+# Chosen by the regret and price of simulated runs at five forgetting rates and four prices; see
+# benchmarks/README.md for the comparison and for the fresh seeds it was confirmed on.
+SUPERSESSION = 0.4
+# What a rate of looks costs on such runs, as prior standard deviations: level * sqrt(forgetting) *
+# odds^slope. It only has to be near: the need corrects it.
+_PRICE_LEVEL, _PRICE_SLOPE = 0.25, 1.8
+_STEEPNESS = 6.0
+
+
+@dataclass(frozen=True)
+class PricedQuery(QueryRule):
+    """Look when that earns more than its price; play the best known otherwise.
+
+    Exactly one of ``price``, ``price_seconds`` and ``looks`` says what a look costs.
+
+    Args:
+        price: Of a look, in units of the reward of one round; infinite never looks after the first.
+        price_seconds: Of a look, in seconds in which training would go on: the price is what a second
+            of training has earned so far, on average, so rewards must be gains of a round.
+        round_seconds: What a round of training takes, for a price in seconds.
+        looks: A budget instead of a price: about so many looks over the horizon, never more.
+        horizon: Rounds of the run; the run's own if omitted.
+        discount: What a reward is worth a round later, in (0, 1]; needed if nobody knows the horizon.
+        supersession: How quickly later looks make the present one old.
+
+    Raises:
+        InvalidArgumentError: If not exactly one of the three is given, or one is outside its range.
+        InvalidBudgetError: If there are more looks than rounds.
+
+    Example:
+        >>> from botorch_costly.query import Prospect
+        >>> number = torch.tensor
+        >>> contest = Contest(number(1.0), number(0.1), torch.zeros(0), torch.zeros(0), None,
+        ...     torch.zeros(0, dtype=torch.bool), number(1.0), Prospect(number(0.9), number(0.02)))
+        >>> progress = Progress(round=50, looks=9, horizon=101, forgetting=0.0)
+        >>> bool(PricedQuery(price=0.5)(contest, progress, None).look)  # 0.9 + 51 * 0.02 > 1 + 0.5
+        True
+    """
+
+    price: float | None = None
+    price_seconds: float | None = None
+    round_seconds: float | None = None
+    looks: int | None = None
+    horizon: int | None = None
+    discount: float = 1.0
+    supersession: float = SUPERSESSION
+
+    def __post_init__(self) -> None:
+        given = [v for v in (self.price, self.price_seconds, self.looks) if v is not None]
+        expected = "exactly one of the three"
+        check(len(given) == 1, "price, price_seconds, looks", expected, given)
+        if self.looks is not None:
+            check_count("looks", self.looks, minimum=1)
+        elif given[0] != math.inf:
+            check_nonnegative("price" if self.price_seconds is None else "price_seconds", given[0])
+        if self.price_seconds is not None:
+            timed = self.round_seconds is not None
+            check(timed, "round_seconds", "what a round of training takes", None)
+            check_positive("round_seconds", self.round_seconds or 0.0)
+        check_nonnegative("supersession", self.supersession)
+        if self.discount != 1:
+            check_probability("discount", self.discount)
+        if self.horizon is not None:
+            check_count("horizon", self.horizon, minimum=1)
+            self.check_run(self.horizon)
+
+    def check_run(self, horizon: int | None) -> None:
+        """Raise unless the rule can serve a run of ``horizon`` rounds, None if nobody knows.
+
+        Raises:
+            InvalidArgumentError: If the horizon is unknown and there is no discount.
+            InvalidBudgetError: If there are more looks than rounds.
+        """
+        horizon = horizon if self.horizon is None else self.horizon
+        finite = horizon is not None or self.discount < 1
+        check(finite, "discount", "a number in (0, 1) without a horizon", self.discount)
+        if self.looks is not None:
+            fits, expected = (
+                horizon is not None and self.looks <= horizon,
+                f"at most {horizon} rounds",
+            )
+            check(fits, "looks", expected, self.looks, InvalidBudgetError)
+
+    def reach(self, progress: Progress) -> Tensor:
+        """Return for how many rounds the gain of a look counts, shape ``(*batch,)``."""
+        rate = progress.forgetting * torch.as_tensor(progress.live, dtype=torch.float64)
+        share = (self.supersession * progress.coverage * rate).clamp(max=1)
+        keep = self.discount * (1 - progress.forgetting) ** 0.5 * (1 - share)
+        left = self._rounds_left(progress)
+        # Where nothing fades, each of the rounds left counts in full.
+        fades = keep < 1
+        series = keep * (1 - keep**left) / torch.where(fades, 1 - keep, 1.0)
+        return torch.where(fades, series, left)
+
+    def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
+        """Decide for a contest of any batch shape."""
+        prospect = contest.prospect
+        if prospect is None:
+            raise InvalidArgumentError("prospect", "what a look would find out", None)
+        like = contest.mean
+        reach = self.reach(progress).to(like)
+        earns = prospect.mean + reach * prospect.gain - contest.mean
+        surplus = earns * progress.scale - self._price_of(progress).to(like)
+        first = torch.as_tensor(progress.looks, device=like.device).expand(like.shape) == 0
+        pays = surplus > 0
+        cause = choose(first, Cause.FIRST, choose(pays, Cause.PAYS, Cause.DEAR))
+        return Verdict(first | pays, torch.full_like(like, torch.nan), cause, surplus)
+
+    @property
+    def reads_rewards(self) -> bool:  # type: ignore[override]
+        """Whether the price is in rewards: a budget is not."""
+        return self.looks is None
+
+    def explain(self, verdict: Verdict) -> str:
+        """Say in words why a verdict without a batch fell as it did."""
+        if verdict.surplus is None or int(verdict.cause) not in (Cause.PAYS, Cause.DEAR):
+            return super().explain(verdict)
+        surplus = float(verdict.surplus)
+        if surplus > 0:
+            return f"a look is worth its price (and {surplus:.3g} more)"
+        return f"a look is not worth its price ({-surplus:.3g} less)"
+
+    def _price_of(self, progress: Progress) -> Tensor:
+        """Return the price of a look in rewards."""
+        if self.looks is not None:
+            return self._price_of_budget(progress) * progress.scale
+        if self.price is not None:
+            return torch.tensor(self.price, dtype=torch.float64)
+        assert self.price_seconds is not None
+        assert self.round_seconds is not None
+        # Where training earns nothing, or nobody knows yet, time is worth nothing.
+        income = progress.income or 0.0
+        cost = self.price_seconds / self.round_seconds * income if income > 0 else 0.0
+        return torch.tensor(cost, dtype=torch.float64)
+
+    def _price_of_budget(self, progress: Progress) -> Tensor:
+        """Return the price that holds a run to its budget, in prior standard deviations."""
+        assert self.looks is not None
+        horizon = self._horizon(progress)
+        assert horizon is not None
+        rounds_left = max(horizon - progress.round + 1, 1)
+        looks_left = self.looks - torch.as_tensor(progress.looks, dtype=torch.float64)
+        odds = (
+            rounds_left / looks_left.clamp(0, rounds_left) - 1
+        )  # infinite when the budget is spent
+        planned = horizon / self.looks - 1
+        if planned == 0:
+            return torch.zeros_like(odds)
+        fading = max(progress.forgetting, 2 / horizon)  # a run that ends forgets, too
+        base = _PRICE_LEVEL * fading**0.5 * planned**_PRICE_SLOPE
+        return base * (odds / planned) ** _STEEPNESS
+
+    def _horizon(self, progress: Progress) -> int | None:
+        return progress.horizon if self.horizon is None else self.horizon
+
+    def _rounds_left(self, progress: Progress) -> float:
+        horizon = self._horizon(progress)
+        return math.inf if horizon is None else max(horizon - progress.round, 0)

@@ -1,0 +1,148 @@
+"""One decision: what would be played, what else might be, and what the query rule says to that."""
+
+from typing import Literal, NamedTuple
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from torch import Tensor
+
+from botorch_costly.acquisition import (
+    BetaSchedule,
+    TimeVaryingKG,
+    TimeVaryingLogEI,
+    TimeVaryingPI,
+    TimeVaryingUCB,
+    at_round,
+    best_mean,
+)
+from botorch_costly.models import StreamingGP
+from botorch_costly.numerics.stationary import Stationary, covariance
+from botorch_costly.query import Contest, Progress, Prospect, QueryRule, Verdict
+from botorch_costly.tuners.domain import Domain
+
+AcquisitionName = Literal["ucb", "ei", "pi"]
+BlindPlay = Literal["acquisition", "mean"]
+_STARTS_FROM_SEEN = 10  # of the search for the maximizer of the mean
+
+
+class Move(NamedTuple):
+    """What a round plays, by whether it is looked at, and what the rule said."""
+
+    look_at: Tensor  # encoded, shape: (d,)
+    play_blind: Tensor  # encoded, shape: (d,)
+    verdict: Verdict
+
+
+class Strategy:
+    """Decides on one round from a belief; knows no rewards, no budget and no history.
+
+    Args:
+        domain: Where it may go.
+        query: Whether to look.
+        acquisition: ``"ucb"``, ``"ei"`` or ``"pi"``: where a round goes under a rule without a reach.
+        beta: Exploration by round.
+        blind_play: What a round without a look plays under such a rule.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        query: QueryRule,
+        acquisition: AcquisitionName,
+        beta: BetaSchedule,
+        blind_play: BlindPlay,
+    ) -> None:
+        self._domain, self._query = domain, query
+        self._acquisition, self._beta, self._blind_play = acquisition, beta, blind_play
+        self._coverage: tuple[Stationary, float] | None = None
+
+    def decide(
+        self, belief: StreamingGP, progress: Progress, may_look: bool, generator: torch.Generator
+    ) -> Move:
+        """Decide on a round.
+
+        Args:
+            belief: In units of the prior.
+            progress: How far the run has come.
+            may_look: Whether there is a budget left; without one the rule is still asked.
+            generator: Source of starts and coins.
+        """
+        now, beta = progress.round - 1, self._beta(progress.round)
+        acquisition = self._acquisition_at(belief, now, beta)
+        if self._query.reach(progress) is not None:
+            return self._weigh(belief, progress, acquisition, beta, generator)
+        points = self._domain.contenders(acquisition, self._query.needs_rivals, generator)
+        contest = contest_of(belief, points, now, beta)
+        verdict = self._query(contest, progress, generator)
+        blind = not (bool(verdict.look) and may_look)
+        play_blind = points[0]
+        if blind and self._blind_play == "mean" and belief.num_rows > 0:
+            play_blind = self._best_mean(belief, points, now)
+        return Move(points[0], play_blind, verdict)
+
+    def _weigh(
+        self,
+        belief: StreamingGP,
+        progress: Progress,
+        acquisition: AcquisitionFunction,
+        beta: float,
+        generator: torch.Generator,
+    ) -> Move:
+        """Decide by what a look would earn: the rule hears of the best look and of the best play."""
+        now = progress.round - 1
+        live, coverage = float(belief.remembered(now).sum()), self._coverage_of(belief.kernel)
+        progress = progress._replace(live=live, coverage=coverage)
+        reach = self._query.reach(progress)
+        assert reach is not None
+        points = self._domain.contenders(acquisition, True, generator)
+        play = self._best_mean(belief, points, now) if belief.num_rows else points[0]
+        candidates = torch.cat([play.unsqueeze(0), points])
+        anchors = self._domain.anchors(candidates)
+        worth = TimeVaryingKG(belief, anchors, now, reach, belief.noise)
+        look_at = self._domain.maximize(worth, candidates)
+        with torch.no_grad():
+            mean, gain = worth.mean_and_gain(look_at)
+        contest = contest_of(belief, torch.cat([play.unsqueeze(0), points]), now, beta)
+        contest = contest._replace(prospect=Prospect(mean, gain))
+        return Move(look_at, play, self._query(contest, progress, generator))
+
+    def _acquisition_at(self, belief: StreamingGP, now: int, beta: float) -> AcquisitionFunction:
+        if self._acquisition == "ucb" or not belief.num_rows:
+            return TimeVaryingUCB(belief, beta, now)
+        improvement = {"ei": TimeVaryingLogEI, "pi": TimeVaryingPI}[self._acquisition]
+        return improvement(belief, best_mean(belief, belief.inputs[:, :-1], now), now)
+
+    def _best_mean(self, belief: StreamingGP, points: Tensor, now: int) -> Tensor:
+        """Return the maximizer of today's mean, searched from the contenders and the best seen."""
+        seen = belief.inputs[:, :-1]
+        mean, _ = belief.mean_and_variance(at_round(seen, seen.new_tensor(float(now))))
+        best = mean.topk(min(_STARTS_FROM_SEEN, len(mean))).indices
+        starts = torch.cat([points, seen[best]])
+        return self._domain.maximize(TimeVaryingUCB(belief, 0.0, now), starts)
+
+    def _coverage_of(self, kernel: Stationary) -> float:
+        """Return the share of the domain that a look tells about: the mean squared correlation."""
+        if self._coverage is None or self._coverage[0] is not kernel:
+            points = self._domain.spread()
+            correlation = covariance(kernel, points, points) / kernel.outputscale
+            self._coverage = kernel, float(correlation.square().mean())
+        return self._coverage[1]
+
+
+def contest_of(belief: StreamingGP, points: Tensor, now: int, beta: float) -> Contest:
+    """Return the contest of the first of the points (``(1 + m) x d``) against the others."""
+    # Each beside the incumbent: nobody needs the covariance of two rivals, and arms have many.
+    pairs = torch.stack([points[:1].expand_as(points), points], 1)
+    rows = at_round(pairs, points.new_tensor(float(now)))
+    with torch.no_grad():
+        mean, cov = belief.mean_and_covariance(rows)
+    variance = cov[:, 1, 1].clamp_min(0)
+    return Contest(
+        mean=mean[0, 1],
+        variance=variance[0],
+        rival_mean=mean[1:, 1],
+        rival_variance=variance[1:],
+        rival_covariance=cov[1:, 0, 1],
+        present=torch.ones_like(variance[1:], dtype=torch.bool),
+        beta=mean.new_tensor(beta),
+    )
