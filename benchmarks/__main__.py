@@ -9,6 +9,9 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "table-a2": ("benchmarks.table_a2", "regret and queries of CE-GP-UCB and its rivals"),
     "figure-1": ("benchmarks.figure_1", "regret against queries, with EI and PI"),
     "figure-a3": ("benchmarks.figure_a3", "belief, looks and skips in one run"),
+    "priced": ("benchmarks.priced.frontier", "a look's worth against its price, and confidence"),
+    "priced-reach": ("benchmarks.priced.reach", "for how many rounds the gain of a look counts"),
+    "priced-time": ("benchmarks.priced.timing", "milliseconds of a decision under either rule"),
     "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
     "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),
 }

@@ -112,8 +112,10 @@ def simulate(
 
     Raises:
         InvalidShapeError: If paths and noise do not fit each other or the points.
+        CostlyError: If the rule cannot serve a run of that horizon.
     """
     trials, horizon, n = _check_shapes(truth, paths, noise)
+    policy.rule.check_run(horizon)
     forgetting = truth.forgetting if policy.forgetting is None else policy.forgetting
     prior_cov, points = truth.prior_cov.to(paths.device), truth.points.to(paths.device)
     belief = DriftingGrid(prior_cov, forgetting, truth.noise, torch.Size([trials]))

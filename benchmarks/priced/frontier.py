@@ -1,0 +1,216 @@
+"""Regret against looks of the priced rule and of the confidence rule, on fresh drifting functions.
+
+The setting of Table A2. Of the confidence rule the best ``kappa`` is chosen in hindsight, for each
+forgetting rate and price anew; the priced rule is told the price and nothing else.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+from statistics import median
+from typing import Any, NamedTuple
+
+import torch
+
+from benchmarks.grid_simulation import GridPolicy
+from benchmarks.paper import FORGETTING_RATES
+from benchmarks.record import Row, recording
+from benchmarks.table_a2 import World, draw_world, size_parser
+from botorch_costly.query import AlwaysQuery, ConfidenceQuery, PricedQuery, QueryRule
+
+PRICES = (0.1, 0.3, 1.0, 2.0)  # at which the total of regret and price is compared
+CURVE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0)
+KAPPAS = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
+EQUAL_REGRET_KAPPAS = (0.8, 0.9, 0.95)
+BUDGETS = (40, 120, 250)
+FRESH_SEED = 2100  # nothing was ever chosen on it
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Total(NamedTuple):
+    """``R_T + price C_T`` of both rules."""
+
+    forgetting: float
+    price: float
+    ours: float
+    theirs: float
+    kappa: float  # the best one in hindsight
+
+    @property
+    def ratio(self) -> float:
+        """Ours over theirs."""
+        return self.ours / self.theirs
+
+
+class EqualRegret(NamedTuple):
+    """Looks of both rules at the regret that the confidence rule reaches."""
+
+    forgetting: float
+    kappa: float
+    regret: float
+    ours: float | None  # None if no price reaches that regret
+    theirs: float
+
+
+def policies() -> list[tuple[str, float, GridPolicy]]:
+    """Return family, parameter and policy of every row."""
+    found: list[tuple[str, float, GridPolicy]] = []
+
+    def add(family: str, parameter: float, rule: QueryRule, **options: Any) -> None:
+        found.append((family, parameter, GridPolicy(family, rule, **options)))
+
+    add("full feedback", 1.0, AlwaysQuery())
+    for kappa in KAPPAS:
+        add("confidence", kappa, ConfidenceQuery(kappa))
+    for kappa in KAPPAS:
+        add(
+            "confidence, blind rounds play the mean",
+            kappa,
+            ConfidenceQuery(kappa),
+            blind_play="mean",
+        )
+    for price in CURVE:
+        add("priced", price, PricedQuery(price=price))
+    for looks in BUDGETS:
+        add("budget", float(looks), PricedQuery(looks=looks))
+    return found
+
+
+def measure(world: World, family: str, parameter: float, policy: GridPolicy) -> Row:
+    """Return what a policy paid, in every trial."""
+    start = time.perf_counter()
+    run = world.play(replace(policy, name=f"{family} {parameter:g}"))
+    seconds = time.perf_counter() - start
+    regret, looks = run.regret.mean(-1), run.look.sum(-1).double()
+    print(
+        f"forgetting {world.truth.forgetting:<6g} {family:<40} {parameter:<6g}"
+        f" regret {regret.mean():.3f}  looks {looks.mean():5.1f}  {seconds:5.1f} s",
+        flush=True,
+    )
+    trials, horizon, points = world.paths.shape
+    return {
+        "forgetting": world.truth.forgetting,
+        "family": family,
+        "parameter": parameter,
+        "regret": [round(r, 5) for r in regret.tolist()],
+        "looks": [int(c) for c in looks.tolist()],
+        "trials": trials,
+        "horizon": horizon,
+        "points": points,
+        "seconds": round(seconds, 2),
+    }
+
+
+def totals(rows: Rows) -> list[Total]:
+    """Return the totals of both rules for every forgetting rate and price."""
+    found = []
+    for forgetting, some in _by_forgetting(rows):
+        confident = [row for row in some if row["family"] == "confidence"]
+        priced = {row["parameter"]: row for row in some if row["family"] == "priced"}
+        for price in PRICES:
+            theirs = {row["parameter"]: total(row, price) for row in confident}
+            kappa = min(theirs, key=lambda k: theirs[k])
+            found.append(
+                Total(forgetting, price, total(priced[price], price), theirs[kappa], kappa)
+            )
+    return found
+
+
+def equal_regrets(rows: Rows) -> list[EqualRegret]:
+    """Return the looks that the priced rule needs for the regret of the confidence rule."""
+    found = []
+    for forgetting, some in _by_forgetting(rows):
+        curve = sorted(
+            (mean(row["regret"]), mean(row["looks"])) for row in some if row["family"] == "priced"
+        )
+        for row in some:
+            if row["family"] == "confidence" and row["parameter"] in EQUAL_REGRET_KAPPAS:
+                regret = mean(row["regret"])
+                looks = looks_at(curve, regret)
+                theirs = mean(row["looks"])
+                found.append(EqualRegret(forgetting, row["parameter"], regret, looks, theirs))
+    return found
+
+
+def looks_at(curve: Sequence[tuple[float, float]], regret: float) -> float | None:
+    """Return the fewest looks at which a curve of (regret, looks) has come down to a regret.
+
+    Between two points of the curve their mixture is meant: a coin thrown once between two prices.
+    """
+    reached = [looks for r, looks in curve if r <= regret]
+    for (r1, c1), (r2, c2) in pairwise(curve):
+        if r1 < regret <= r2:
+            share = (r2 - regret) / (r2 - r1)
+            reached.append(share * c1 + (1 - share) * c2)
+    return min(reached) if reached else None
+
+
+def total(row: Mapping[str, Any], price: float) -> float:
+    """Return ``R_T + price C_T``, averaged over trials."""
+    return row["horizon"] * mean(row["regret"]) + price * mean(row["looks"])
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the average."""
+    return sum(values) / len(values)
+
+
+def report(rows: Rows) -> str:
+    """Return the comparison as text."""
+    sums, equal = totals(rows), equal_regrets(rows)
+    lines = ["R_T + price C_T: priced / confidence with the best kappa in hindsight"]
+    lines += [_text_total(cell) for cell in sums]
+    good = sum(cell.ratio <= 0.85 for cell in sums)
+    worst, middle = max(c.ratio for c in sums), median(c.ratio for c in sums)
+    lines.append(f"at most 0.85: {good} of {len(sums)}; median {middle:.3f}, worst {worst:.3f}")
+    lines.append("\nlooks at equal regret: priced / confidence")
+    lines += [_text_equal(cell) for cell in equal]
+    shares = [cell.ours / cell.theirs for cell in equal if cell.ours is not None]
+    lines.append(f"median {median(shares):.2f}, worst {max(shares):.2f} of {len(shares)}")
+    lines.append("\nbudgets: looks asked for, spent on average (least, most), regret")
+    for row in rows:
+        if row["family"] == "budget":
+            looks = row["looks"]
+            lines.append(
+                f"  forgetting {row['forgetting']:<6g} {row['parameter']:4.0f}: {mean(looks):6.1f}"
+                f" ({min(looks)}, {max(looks)})  {mean(row['regret']):.3f}"
+            )
+    return "\n".join(lines)
+
+
+def _text_total(cell: Total) -> str:
+    return (
+        f"  forgetting {cell.forgetting:<6g} price {cell.price:<4g} {cell.ours:6.1f} /"
+        f" {cell.theirs:6.1f} = {cell.ratio:.3f}  (kappa {cell.kappa:g})"
+    )
+
+
+def _text_equal(cell: EqualRegret) -> str:
+    left = f"  forgetting {cell.forgetting:<6g} kappa {cell.kappa:<4g} regret {cell.regret:.3f}: "
+    if cell.ours is None:
+        return f"{left}not reached / {cell.theirs:.0f}"
+    return f"{left}{cell.ours:.0f} / {cell.theirs:.0f} = {cell.ours / cell.theirs:.2f}"
+
+
+def _by_forgetting(rows: Rows) -> Iterable[tuple[float, list[Mapping[str, Any]]]]:
+    key = lambda row: row["forgetting"]  # noqa: E731
+    return [(f, list(group)) for f, group in groupby(sorted(rows, key=key), key)]
+
+
+def main(arguments: list[str]) -> None:
+    """Play both rules on the same functions, store what they paid and compare."""
+    parser = size_parser("priced", "regret and looks of the priced and the confidence rule")
+    parser.set_defaults(seed=FRESH_SEED)
+    parser.add_argument("--forgetting", type=float, nargs="+", default=FORGETTING_RATES)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    rows = []
+    with recording("priced", [options.seed], options.device, options.results) as write:
+        for forgetting in options.forgetting:
+            world = draw_world(forgetting, options)
+            for policy in policies():
+                rows.append(measure(world, *policy))
+                write(rows[-1])
+    print("\n" + report(rows))
