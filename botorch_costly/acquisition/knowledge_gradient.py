@@ -65,6 +65,7 @@ class TimeVaryingKG(AcquisitionFunction):
         check(some, "anchors", expected, shape, InvalidShapeError)
         self.register_buffer("now", as_round(now))
         self.register_buffer("anchors", at_round(anchors, self.now))
+        self._prepared = model.anchor(self.anchors) if isinstance(model, StreamingGP) else None
         self.register_buffer("reach", _nonnegative("reach", reach))
         with torch.no_grad():
             mean, _, _ = self._beside(self.anchors)
@@ -93,8 +94,8 @@ class TimeVaryingKG(AcquisitionFunction):
 
     def _beside(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean and variance at rows and their covariances with the anchors, (*batch, m)."""
-        if isinstance(self.model, StreamingGP):
-            return self.model.beside(rows, self.anchors.to(rows))
+        if self._prepared is not None:
+            return self.model.beside(rows, self._prepared)
         everyone = self.anchors.to(rows).expand(*rows.shape[:-1], *self.anchors.shape)
         posterior = self.model.posterior(torch.cat([rows.unsqueeze(-2), everyone], -2))
         mean = posterior.mean[..., 0, 0]

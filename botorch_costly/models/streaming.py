@@ -3,7 +3,7 @@
 import copy
 import logging
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from botorch.models.model import Model
@@ -31,6 +31,13 @@ from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_fam
 
 _logger = logging.getLogger(__name__)
 _MATERN_FAMILIES = {nu: family for family, nu in SMOOTHNESS.items()}
+
+
+class Anchors(NamedTuple):
+    """Rows whose share of a covariance is computed once."""
+
+    rows: Tensor  # [configuration, round], shape: (m, d + 1)
+    projected: Tensor  # shape: (m, n)
 
 
 class StreamingGP(Model):
@@ -297,27 +304,31 @@ class StreamingGP(Model):
         projected = self._covariance(X, self._inputs) @ self._factor.inverse.mT
         return self._mean(projected), self.scale**2 * (prior - projected @ projected.mT)
 
-    def beside(self, X: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what is believed at ``X`` and how it moves with the function at ``others``.
+    def anchor(self, rows: Tensor) -> Anchors:
+        """Prepare rows (``m x (d + 1)``) that ``beside`` is to be asked about many times."""
+        self._check_questions(rows)
+        if not self.num_rows:
+            return Anchors(rows, rows.new_zeros(len(rows), 0))
+        return Anchors(rows, self._covariance(rows, self._inputs) @ self._factor.inverse.mT)
+
+    def beside(self, X: Tensor, anchors: Anchors) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what is believed at ``X`` and how it moves with the function at the anchors.
 
         Args:
             X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``.
-            others: Further rows, shape ``(m, d + 1)``.
+            anchors: What ``anchor`` returned since the last reward.
 
         Returns:
             Mean and variance at ``X``, each ``(*batch,)``, and covariances, ``(*batch, m)``.
         """
         self._check_questions(X)
-        rows, unit = X.reshape(-1, X.shape[-1]), self.scale**2
-        prior = self._covariance(rows, others)
+        rows, unit, shape = X.reshape(-1, X.shape[-1]), self.scale**2, X.shape[:-1]
+        cov = self._covariance(rows, anchors.rows)
         if not self.num_rows:
-            mean, variance = self.mean_and_variance(X)
-            return mean, variance, (unit * prior).reshape(*X.shape[:-1], -1)
+            return *self.mean_and_variance(X), (unit * cov).reshape(*shape, -1)
         projected = self._covariance(rows, self._inputs) @ self._factor.inverse.mT
-        elsewhere = self._covariance(others, self._inputs) @ self._factor.inverse.mT
+        cov = unit * (cov - projected @ anchors.projected.mT)
         mean, variance = self._mean(projected), self._variance(projected)
-        cov = unit * (prior - projected @ elsewhere.mT)
-        shape = X.shape[:-1]
         return mean.reshape(shape), variance.reshape(shape), cov.reshape(*shape, -1)
 
     def get_extra_state(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 _FAR = 9.0
+_SMALL = 50_000  # numbers that are asked for at once
 _FIRST_QUESTIONS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
 _MOST_PASSES = 50  # a bound for the loop alone: lines are few and each pass finds new ones
 
@@ -108,9 +109,12 @@ def upper_envelope(
 
 def _highest(intercept: Tensor, slope: Tensor, z: Tensor) -> Tensor:
     """Return who is the maximum at each ``z`` (``*batch x k``)."""
+    if intercept.numel() * z.shape[-1] <= _SMALL:
+        asked = torch.addcmul(intercept.unsqueeze(-2), slope.unsqueeze(-2), z.unsqueeze(-1))
+        return asked.argmax(-1)
     # One question at a time: the lines at all of them would not fit into the cache.
-    asked = z.unsqueeze(-2).unbind(-1)
-    return torch.stack([torch.addcmul(intercept, slope, at).argmax(-1) for at in asked], -1)
+    by_question = z.unsqueeze(-2).unbind(-1)
+    return torch.stack([torch.addcmul(intercept, slope, at).argmax(-1) for at in by_question], -1)
 
 
 def _crossings(level: Tensor, steepness: Tensor) -> tuple[Tensor, Tensor]:

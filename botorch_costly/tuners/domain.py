@@ -19,7 +19,7 @@ LARGEST_LATTICE = 2000
 # search would start from all of them, and the one after from twice as many.
 _MOST_WARM_STARTS = 500
 _SPREAD = 256  # points that stand for the domain
-_CLIMBED, _CLIMBING_STEPS = 4, 10  # starts of a search from good ones, and its length
+_CLIMBED, _CLIMBING_STEPS = 4, 6  # starts of a search from good points, and its length
 
 
 class Domain(Protocol):

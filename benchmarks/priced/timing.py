@@ -1,0 +1,136 @@
+"""Milliseconds of one decision under the confidence rule and under the priced rule.
+
+Both decide on the same beliefs, by turns, so that a busy machine is busy for both.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+
+from benchmarks.grid_simulation import GridPolicy, grid_contest, grid_prospect
+from benchmarks.record import Row, add_results_argument, recording
+from benchmarks.table_a2 import World
+from botorch_costly import Real, SearchSpace
+from botorch_costly.acquisition import ConstantBeta, LogBeta
+from botorch_costly.models import DriftingGrid, StreamingGP
+from botorch_costly.numerics.stationary import Stationary
+from botorch_costly.query import ConfidenceQuery, PricedQuery, Progress, QueryRule
+from botorch_costly.tuners.domain import domain_of
+from botorch_costly.tuners.strategy import Strategy
+
+RULES: dict[str, QueryRule] = {
+    "confidence": ConfidenceQuery(0.9),
+    "priced": PricedQuery(price=0.3),
+}
+DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
+FORGETTING, NOISE, HORIZON = 0.01, 0.01, 500
+
+
+def tuner_decisions(dim: int, rows: int, seed: int) -> dict[str, Callable[[], object]]:
+    """Return one decision of a tuner under each rule, on the same ``rows`` rewards."""
+    generator = torch.Generator().manual_seed(seed)
+    like = torch.ones((), dtype=torch.float64)
+    kernel = Stationary("matern52", (0.5 * math.sqrt(dim) * like).reshape(1), like)
+    belief = StreamingGP(kernel, FORGETTING, NOISE)
+    centre = torch.rand(dim, generator=generator, dtype=torch.float64)
+    for now in range(rows):
+        x = torch.rand(dim, generator=generator, dtype=torch.float64)
+        noise = NOISE**0.5 * torch.randn((), generator=generator, dtype=torch.float64)
+        reward = float(1 - 2 * (x - centre).square().mean().sqrt() + noise)
+        belief.observe(torch.cat([x, like.new_tensor([now])]), reward)
+    space = SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(dim)})
+    progress = Progress(rows + 1, rows, HORIZON, FORGETTING)
+
+    def decision(rule: QueryRule) -> Callable[[], object]:
+        domain = domain_of(space, 50, 0.2, DOUBLE)
+        strategy = Strategy(domain, rule, "ucb", ConstantBeta(1.0), "acquisition")
+        draws = torch.Generator().manual_seed(seed)
+        return lambda: strategy.decide(belief, progress, True, draws)
+
+    return {name: decision(rule) for name, rule in RULES.items()}
+
+
+def grid_decisions(trials: int, points: int, rows: int, seed: int) -> dict[str, Callable]:
+    """Return one round's decisions on a grid, of many trials at once, under each rule."""
+    world = World.draw(FORGETTING, trials, 2, points, seed)
+    generator = torch.Generator().manual_seed(seed)
+    belief = DriftingGrid(world.truth.prior_cov, FORGETTING, NOISE, torch.Size([trials]))
+    for _ in range(rows):
+        at = torch.randint(points, (trials,), generator=generator)
+        belief.observe(at, world.paths[:, 0].gather(-1, at[:, None]).squeeze(-1))
+        belief.wait()
+    beta = LogBeta()(rows)
+    progress = Progress(rows + 1, torch.full((trials,), rows), HORIZON, FORGETTING, coverage=0.3)
+
+    def confident() -> object:
+        policy = GridPolicy("confidence", RULES["confidence"])
+        score = policy.score(belief.mean, belief.variance.sqrt(), beta)
+        at = score.argmax(-1)
+        contest = grid_contest(policy, belief, world.truth.points, score, at, beta, 0.2)
+        return policy.rule(contest, progress, generator)
+
+    def priced() -> object:
+        policy = GridPolicy("priced", RULES["priced"])
+        score = policy.score(belief.mean, belief.variance.sqrt(), beta)
+        best, reach = belief.mean.argmax(-1), policy.rule.reach(progress)
+        assert reach is not None
+        _, prospect = grid_prospect(belief, score, best, reach)
+        contest = grid_contest(policy, belief, world.truth.points, score, best, beta, 0.2)
+        return policy.rule(contest._replace(prospect=prospect), progress, generator)
+
+    return {"confidence": confident, "priced": priced}
+
+
+def by_turns(decisions: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Return the median milliseconds of each."""
+    spent: dict[str, list[float]] = {name: [] for name in decisions}
+    for decide in decisions.values():
+        decide()  # the first call pays for what is kept
+    for _ in range(repeats):
+        for name, decide in decisions.items():
+            start = time.perf_counter()
+            decide()
+            spent[name].append(time.perf_counter() - start)
+    return {name: 1e3 * median(seconds) for name, seconds in spent.items()}
+
+
+def measure(repeats: int, seed: int) -> list[Row]:
+    """Return milliseconds and their ratio in every setting."""
+    settings: dict[str, dict[str, Callable[[], object]]] = {
+        f"tuner, d = {dim}, n = {rows}": tuner_decisions(dim, rows, seed)
+        for dim in (1, 2, 4, 8)
+        for rows in (20, 200)
+    }
+    settings["grid of 1000 points, 50 trials"] = grid_decisions(50, 1000, 100, seed)
+    found: list[Row] = []
+    for setting, decisions in settings.items():
+        spent = by_turns(decisions, repeats)
+        ratio = spent["priced"] / spent["confidence"]
+        found.append({"setting": setting, **spent, "ratio": ratio})
+        print(describe(found[-1]), flush=True)
+    return found
+
+
+def describe(row: Row) -> str:
+    """Return a setting in a line."""
+    return (
+        f"{row['setting']:<32} confidence {row['confidence']:6.2f} ms,"
+        f" priced {row['priced']:6.2f} ms: {row['ratio']:.2f} times"
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Time both rules and store it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks priced-time", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    add_results_argument(parser)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    with recording("priced-time", [options.seed], "cpu", options.results) as write:
+        for row in measure(options.repeats, options.seed):
+            write(row)
