@@ -11,6 +11,11 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "figure-a3": ("benchmarks.figure_a3", "belief, looks and skips in one run"),
     "priced": ("benchmarks.priced.frontier", "a look's worth against its price, and confidence"),
     "priced-reach": ("benchmarks.priced.reach", "for how many rounds the gain of a look counts"),
+    "priced-budget": ("benchmarks.priced.budget", "looks spent of a budget, and regret"),
+    "priced-picture": (
+        "benchmarks.priced.picture",
+        "what a look is worth at each point, in one picture",
+    ),
     "priced-time": ("benchmarks.priced.timing", "milliseconds of a decision under either rule"),
     "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
     "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),

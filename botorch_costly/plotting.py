@@ -256,6 +256,39 @@ def plot_belief(
     return ax
 
 
+def plot_worth(x: Any, worth: Any, price: float, ax: "Axes | None" = None) -> "Axes":
+    """Draw what a look at each point would earn, against its price.
+
+    Where the curve is above the price a look pays; the best point is marked.
+
+    Args:
+        x: Points in ascending order, shape ``(n,)``.
+        worth: ``mean + reach gain - max mean`` at each, shape ``(n,)``.
+        price: Of a look.
+        ax: Where to draw; made if omitted.
+
+    Raises:
+        InvalidShapeError: If the arrays differ in length.
+        ImportError: If Matplotlib is missing.
+    """
+    fits = len(worth) == len(x)
+    check(fits, "worth", f"{len(x)} values", len(worth), InvalidShapeError)
+    ax = _one(ax)
+    heights = [float(value) for value in worth]
+    best = max(range(len(heights)), key=heights.__getitem__)
+    pays = heights[best] > price
+    ax.plot(x, heights, color=BLACK, label="worth of a look at x")
+    ax.axhline(price, color=VERMILION, linestyle="--", label=f"its price, {price:.3g}")
+    above = [height > price for height in heights]
+    ax.fill_between(x, heights, price, where=above, color=_LOOK, alpha=0.3, linewidth=0)
+    color, marker, says = (_LOOK, "o", "look here") if pays else (_SKIP, "s", "not worth it")
+    ax.plot([float(x[best])], [heights[best]], marker, color=color, label=says)
+    ax.set_xlabel("x")
+    ax.set_ylabel("worth, in rewards")
+    ax.legend(frameon=False, fontsize="small")
+    return ax
+
+
 def _draw_marks(
     ax: "Axes", marks: Marks | None, label: str, marker: str, color: str, oldest: float
 ) -> None:

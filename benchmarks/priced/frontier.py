@@ -23,7 +23,6 @@ PRICES = (0.1, 0.3, 1.0, 2.0)  # at which the total of regret and price is compa
 CURVE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0)
 KAPPAS = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 EQUAL_REGRET_KAPPAS = (0.8, 0.9, 0.95)
-BUDGETS = (40, 120, 250)
 FRESH_SEED = 2100  # nothing was ever chosen on it
 
 Rows = Sequence[Mapping[str, Any]]
@@ -73,8 +72,6 @@ def policies() -> list[tuple[str, float, GridPolicy]]:
         )
     for price in CURVE:
         add("priced", price, PricedQuery(price=price))
-    for looks in BUDGETS:
-        add("budget", float(looks), PricedQuery(looks=looks))
     return found
 
 
@@ -169,14 +166,6 @@ def report(rows: Rows) -> str:
     lines += [_text_equal(cell) for cell in equal]
     shares = [cell.ours / cell.theirs for cell in equal if cell.ours is not None]
     lines.append(f"median {median(shares):.2f}, worst {max(shares):.2f} of {len(shares)}")
-    lines.append("\nbudgets: looks asked for, spent on average (least, most), regret")
-    for row in rows:
-        if row["family"] == "budget":
-            looks = row["looks"]
-            lines.append(
-                f"  forgetting {row['forgetting']:<6g} {row['parameter']:4.0f}: {mean(looks):6.1f}"
-                f" ({min(looks)}, {max(looks)})  {mean(row['regret']):.3f}"
-            )
     return "\n".join(lines)
 
 

@@ -20,7 +20,8 @@ forgetting)^{age_i}`` over its looks; at a constant rate that is just ``r / forg
 
 **A budget** is a price nobody has to name. The rate still affordable, ``need = looks left / rounds
 left``, sets it: ``odds = (1 - need) / need`` is infinite when the budget is spent and zero when every
-round left may be looked at, and a steep power of it holds the run to its budget.
+round left may be looked at, and a steep power of it holds the run to its budget. What is left once
+every round may be looked at is spent, for it is paid for.
 
 Sources: the knowledge gradient is that of Frazier, Powell & Dayanik (2009); price, reach and budget
 are this package's own.
@@ -63,7 +64,7 @@ class PricedQuery(QueryRule):
         price_seconds: Of a look, in seconds in which training would go on: the price is what a second
             of training has earned so far, on average, so rewards must be gains of a round.
         round_seconds: What a round of training takes, for a price in seconds.
-        looks: A budget instead of a price: about so many looks over the horizon, never more.
+        looks: A budget instead of a price: so many looks over the horizon, where they earn most.
         horizon: Rounds of the run; the run's own if omitted.
         discount: What a reward is worth a round later, in (0, 1]; needed if nobody knows the horizon.
         supersession: How quickly later looks make the present one old.
@@ -147,9 +148,10 @@ class PricedQuery(QueryRule):
         earns = prospect.mean + reach * prospect.gain - contest.mean
         surplus = earns * progress.scale - self._price_of(progress).to(like)
         first = torch.as_tensor(progress.looks, device=like.device).expand(like.shape) == 0
-        pays = surplus > 0
-        cause = choose(first, Cause.FIRST, choose(pays, Cause.PAYS, Cause.DEAR))
-        return Verdict(first | pays, torch.full_like(like, torch.nan), cause, surplus)
+        pays, due = surplus > 0, self._is_due(progress).to(like.device).expand(like.shape)
+        cause = choose(pays, Cause.PAYS, choose(due, Cause.DUE, Cause.DEAR))
+        cause = choose(first, Cause.FIRST, cause)
+        return Verdict(first | pays | due, torch.full_like(like, torch.nan), cause, surplus)
 
     @property
     def reads_rewards(self) -> bool:  # type: ignore[override]
@@ -164,6 +166,16 @@ class PricedQuery(QueryRule):
         if surplus > 0:
             return f"a look is worth its price (and {surplus:.3g} more)"
         return f"a look is not worth its price ({-surplus:.3g} less)"
+
+    def _is_due(self, progress: Progress) -> Tensor:
+        """Return whether the budget, which is paid for, suffices for every round left."""
+        if self.looks is None:
+            return torch.zeros((), dtype=torch.bool)
+        return self._looks_left(progress) >= self._rounds_left(progress) + 1
+
+    def _looks_left(self, progress: Progress) -> Tensor:
+        assert self.looks is not None
+        return self.looks - torch.as_tensor(progress.looks, dtype=torch.float64)
 
     def _price_of(self, progress: Progress) -> Tensor:
         """Return the price of a look in rewards."""

@@ -61,7 +61,7 @@ class Cause(IntEnum):
     UNSURE = 3  # some rival may well be better
     SURE = 4  # no rival is likely to be better
     SPENT = 5  # the quota is used up
-    DUE = 6  # the rounds left are needed for the lower quota
+    DUE = 6  # the rounds left are needed for the lower quota or the budget
     OVERLAP = 7  # some rival's confidence bound reaches the incumbent's
     APART = 8  # no rival's confidence bound does
     FIRST = 9  # without a look nothing is known
@@ -120,7 +120,7 @@ class QueryRule(ABC):
             Cause.UNSURE: f"a rival may be better (confidence {float(verdict.confidence):.2f})",
             Cause.SURE: f"no rival is likely to be better (confidence {float(verdict.confidence):.2f})",
             Cause.SPENT: "the quota of looks is spent",
-            Cause.DUE: "the lower quota needs every round left",
+            Cause.DUE: "every round left is needed to spend the quota",
             Cause.OVERLAP: "the confidence bounds of a rival overlap with the incumbent's",
             Cause.APART: "no rival's confidence bounds overlap with the incumbent's",
             Cause.FIRST: "nothing is known yet",

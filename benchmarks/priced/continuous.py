@@ -1,0 +1,288 @@
+"""The priced look in four and eight dimensions: ``OnlineTuner`` on drifting functions known everywhere.
+
+What a run of ``T`` rounds costs at a price is ``L_T = R_T + price * C_T``: its regret, summed over the
+rounds, and its looks. The rule that is told the price is held against the confidence rule at the
+threshold that turns out best for that price, on the same functions, the same noise and the same seeds.
+
+Rewards are in units of the prior, whose variance is 1, and the tuner is told so. Of samples of a GP it
+knows lengthscale and forgetting, too. The Hartmann-like function is none; for it the lengthscale is the
+likeliest one on other paths (of 0.15 to 0.7 times the root of the dimension, the same in d = 4 and 8).
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from multiprocessing import get_context
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from benchmarks.record import Row, add_results_argument, recording
+from botorch_costly import (
+    AlwaysQuery,
+    ConfidenceQuery,
+    OnlineTuner,
+    PricedQuery,
+    QueryRule,
+    Real,
+    RewardScale,
+    SearchSpace,
+)
+from botorch_costly.problems import DriftingHartmann, DriftingPath, DriftingSample
+
+LENGTHSCALES = {"sample": 0.35, "hartmann": 0.4}  # by function, times sqrt(d)
+KAPPAS = (0.6, 0.7, 0.8, 0.9, 0.95)
+PRICES = (0.1, 0.3, 1.0, 2.0)
+FORGETTING = 0.01
+NOISE = 0.01  # variance, as a share of that of the function
+_RESAMPLES = 2000
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Truth(Protocol):
+    """A function whose value and maximum are known in every round, counted from 0."""
+
+    def value(self, t: int, X: Tensor) -> Tensor:
+        """Return ``f_t`` at points of the unit cube, ``(m, d) -> (m,)``."""
+
+    def maximum(self, t: int) -> float:
+        """Return ``max f_t``."""
+
+
+class Task(NamedTuple):
+    """One truth, which every policy meets."""
+
+    function: str
+    dim: int
+    horizon: int
+    seed: int
+    blind_play: Any  # of the confidence rule
+
+
+class Outcome(NamedTuple):
+    """What a policy paid in every trial."""
+
+    regret: Tensor  # summed over the rounds, shape: (trials,)
+    looks: Tensor  # shape: (trials,)
+
+    def cost(self, price: float) -> Tensor:
+        """Return ``L_T``, shape ``(trials,)``."""
+        return self.regret + price * self.looks
+
+
+class Comparison(NamedTuple):
+    """What the priced look pays, as a share of what the best rival does."""
+
+    best: str  # the rival that is best on these trials
+    ratio: float
+    low: float  # 95 % bootstrap interval of the ratio
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether the interval lies on one side of 1."""
+        return "wins" if self.high < 1 else "LOSES" if self.low > 1 else "even"
+
+
+def policies() -> dict[str, QueryRule]:
+    """Return full feedback, the confidence rule along its thresholds, and the priced look."""
+    return {"full feedback": AlwaysQuery(), **confident(KAPPAS), **priced(PRICES)}
+
+
+def confident(kappas: Sequence[float]) -> dict[str, QueryRule]:
+    """Return the confidence rule at each threshold, by name."""
+    return {f"confidence @{kappa:.2f}": ConfidenceQuery(kappa) for kappa in kappas}
+
+
+def priced(prices: Sequence[float]) -> dict[str, QueryRule]:
+    """Return the priced look at each price, by name."""
+    return {f"priced {price:g}": PricedQuery(price=price) for price in prices}
+
+
+def draw(task: Task) -> tuple[DriftingPath, Tensor]:
+    """Return a run of the function, and what a look in each round adds to its value."""
+    generator = torch.Generator().manual_seed(task.seed)
+    truth: DriftingSample | DriftingHartmann
+    if task.function == "sample":
+        truth = DriftingSample(task.dim, lengthscale(task), FORGETTING)
+    else:
+        truth = DriftingHartmann(task.dim, FORGETTING)
+    path = truth.path(task.horizon, generator)
+    return path, NOISE**0.5 * torch.randn(task.horizon, generator=generator, dtype=torch.float64)
+
+
+def tuner_for(task: Task, rule: QueryRule) -> OnlineTuner:
+    """Return a tuner that believes what is true of the function, or likely."""
+    return OnlineTuner(
+        SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(task.dim)}),
+        horizon=task.horizon,
+        query=rule,
+        forgetting=FORGETTING,
+        lengthscale=lengthscale(task),
+        noise=NOISE,
+        reward_scale=units_of_the_prior(),
+        initial_rounds=0,
+        blind_play=task.blind_play,
+        seed=task.seed,
+    )
+
+
+def lengthscale(task: Task) -> float:
+    """Return the lengthscale that the model assumes."""
+    return LENGTHSCALES[task.function] * task.dim**0.5
+
+
+def units_of_the_prior() -> RewardScale:
+    """Return the scale of rewards whose prior mean is 0 and whose prior variance is 1."""
+    return RewardScale(center=0.0, scale=1.0, clip=float("inf"))
+
+
+def play(truth: Truth, noise: Tensor, tuner: OnlineTuner) -> dict[str, float]:
+    """Run a tuner; return mean regret, looks and milliseconds of a decision.
+
+    A least regret below zero says by how much the search for the maximum was beaten.
+    """
+    regret, seconds = [], 0.0
+    for t, disturbance in enumerate(noise.tolist()):
+        began = time.perf_counter()
+        decision = tuner.ask()
+        seconds += time.perf_counter() - began
+        x = tuner.space.encode(decision.config)
+        value = float(truth.value(t, x.unsqueeze(0)))
+        regret.append(truth.maximum(t) - value)
+        if decision.query:
+            began = time.perf_counter()
+            tuner.tell(decision, value + disturbance)
+            seconds += time.perf_counter() - began
+    return {
+        "regret": sum(regret) / len(regret),
+        "least_regret": min(regret),
+        "looks": tuner.looks,
+        "ms": round(1000 * seconds / len(regret), 2),
+    }
+
+
+def trial(task: Task) -> list[Row]:
+    """Play every policy on one truth."""
+    path, noise = draw(task)
+    return [
+        {**task._asdict(), "policy": name, **play(path, noise, tuner_for(task, rule))}
+        for name, rule in policies().items()
+    ]
+
+
+def rows(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield a row for every function, dimension, trial and policy."""
+    tasks = [
+        Task(function, dim, options.horizon, options.seed + i, options.blind_play)
+        for function in LENGTHSCALES
+        for dim in options.dims
+        for i in range(options.trials)
+    ]
+    for played in in_processes(trial, tasks, options.processes):
+        yield from played
+
+
+def in_processes(
+    work: Callable[[Item], Result], items: Iterable[Item], processes: int
+) -> Iterator[Result]:
+    """Yield what work makes of the items, in their order, with one thread of torch in each process."""
+    torch.set_num_threads(1)
+    if processes == 1:
+        yield from map(work, items)
+        return
+    with get_context("spawn").Pool(processes, torch.set_num_threads, (1,)) as pool:
+        yield from pool.imap(work, items)
+
+
+def outcomes(rows: Iterable[Row]) -> dict[str, Outcome]:
+    """Return what each policy paid, its trials ordered by seed."""
+    found: dict[str, list[tuple[int, float, float]]] = {}
+    for row in rows:
+        paid = (row["seed"], row["regret"] * row["horizon"], row["looks"])
+        found.setdefault(row["policy"], []).append(paid)
+    table = {
+        name: torch.tensor(sorted(paid), dtype=torch.float64).T for name, paid in found.items()
+    }
+    return {name: Outcome(regret, looks) for name, (_, regret, looks) in table.items()}
+
+
+def compare(ours: Outcome, rivals: Mapping[str, Outcome], price: float) -> Comparison:
+    """Hold a policy against the rival that is best at this price, paired over trials.
+
+    Trials are resampled together for all policies, and the best rival is chosen anew in every
+    resample, so that the interval is that of the ratio to the best in hindsight.
+    """
+    costs = torch.stack([outcome.cost(price) for outcome in (ours, *rivals.values())])
+    trials = costs.shape[-1]
+    generator = torch.Generator().manual_seed(0)
+    picks = torch.randint(trials, (_RESAMPLES, trials), generator=generator)
+    resampled = costs[:, picks].mean(-1)
+    ratios = resampled[0] / resampled[1:].amin(0)
+    low, high = ratios.quantile(ratios.new_tensor([0.025, 0.975])).tolist()
+    mean = costs.mean(-1)
+    best = int(mean[1:].argmin())
+    return Comparison(list(rivals)[best], float(mean[0] / mean[1 + best]), low, high)
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Return the tables: what every policy pays, and the priced look against the best threshold."""
+    lines = []
+    for function, dim in dict.fromkeys((row["function"], row["dim"]) for row in rows):
+        mine = [row for row in rows if (row["function"], row["dim"]) == (function, dim)]
+        paid = outcomes(mine)
+        least = min(row["least_regret"] for row in mine)
+        trials, horizon = len(mine) // len(paid), mine[0]["horizon"]
+        lines += [
+            f"{function}, d = {dim}: {trials} trials of {horizon} rounds (least regret {least:.2g})",
+            f"  {'policy':<18}{'regret':>8}{'looks':>8}{'ms':>7}",
+        ]
+        for name, outcome in paid.items():
+            times = [row["ms"] for row in mine if row["policy"] == name]
+            regret, looks = float(outcome.regret.mean()) / horizon, float(outcome.looks.mean())
+            lines.append(f"  {name:<18}{regret:>8.3f}{looks:>8.1f}{sum(times) / trials:>7.1f}")
+        for price in PRICES:
+            rivals = {name: paid[name] for name in confident(KAPPAS)}
+            found = compare(paid[f"priced {price:g}"], rivals, price)
+            lines.append(
+                f"  price {price:g}: {found.ratio:.3f} of {found.best}"
+                f" (95 % interval {found.low:.3f} to {found.high:.3f}): {found.verdict}"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> None:
+    """Measure every policy on every function, store the rows and print the tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks priced-continuous",
+        description="the priced look in four and eight dimensions",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--trials", type=int, default=20, help="truths of each kind")
+    parser.add_argument("--horizon", type=int, default=150, help="rounds of a run")
+    parser.add_argument("--dims", type=int, nargs="+", default=[4, 8], help="dimensions")
+    parser.add_argument("--processes", type=int, default=2, help="trials side by side")
+    parser.add_argument("--seed", type=int, default=3000, help="of the first trial")
+    parser.add_argument(
+        "--blind-play", choices=["acquisition", "mean"], default="acquisition",
+        help="what the confidence rule plays without a look",
+    )  # fmt: skip
+    add_results_argument(parser)
+    options = parser.parse_args(arguments)
+    seeds = [options.seed + i for i in range(options.trials)]
+    done: list[Row] = []
+    with recording("priced-continuous", seeds, directory=options.results) as write:
+        for row in rows(options):
+            write(row)
+            done.append(row)
+    print(text(done))
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])
