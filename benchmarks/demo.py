@@ -31,6 +31,7 @@ from botorch_costly import (
     BernoulliQuery,
     ConfidenceQuery,
     OnlineTuner,
+    PricedQuery,
     QueryRule,
     RewardScale,
 )
@@ -74,6 +75,7 @@ METHODS: dict[str, Callable[[int], Policy]] = {
     "full feedback": _tuned(AlwaysQuery()),
     "Bernoulli": _tuned(BernoulliQuery(BERNOULLI_RATE)),
     "CE-GP-UCB": _tuned(CONFIDENCE, MOST_LOOKS),
+    "priced": _tuned(PricedQuery(looks=MOST_LOOKS)),
 }
 SHOWN = "CE-GP-UCB"
 

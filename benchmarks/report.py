@@ -1,16 +1,25 @@
 """Stored results beside the printed ones, and whether the claims hold."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from benchmarks.demo_table import format_table
 from benchmarks.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
+from benchmarks.priced import budget, frontier, reach, timing
 from benchmarks.record import RESULTS, ROOT, add_results_argument, read
 from benchmarks.streaming import describe
 from benchmarks.verdicts import Table, Verdict, judge, table_of
+
+PRICED: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "priced": frontier.report,
+    "priced-budget": budget.report,
+    "priced-reach": reach.report,
+    "priced-time": timing.report,
+}
+"""Benchmarks of the priced rule, and what says what they found."""
 
 README = ROOT / "benchmarks" / "README.md"
 BEGIN, END = "<!-- {}:begin -->", "<!-- {}:end -->"
@@ -108,6 +117,10 @@ def sections(directory: Path = RESULTS) -> dict[str, str]:
         )
     if lines := read("figure-1", directory):
         found["figure-1"] = f"Measured {origin(lines)}.\n\n{_markdown_curves(lines)}"
+    for name, say in PRICED.items():
+        if lines := read(name, directory):
+            text = say([line["row"] for line in lines])
+            found[name] = f"Measured {origin(lines)}.\n\n```\n{text}\n```"
     if lines := read("streaming", directory):
         items = "\n".join(f"- {describe(line['row'])}" for line in lines)
         found["streaming"] = f"Measured {origin(lines)}.\n\n{items}"
@@ -133,7 +146,7 @@ def main(arguments: list[str]) -> None:
         README.write_text(text, encoding="utf-8")
         print(f"Wrote {README}")
         return
-    for name in ("table-a2", "figure-1", "figure-a3", "streaming", "demo", "demo-heldout"):
+    for name in ("table-a2", "figure-1", "figure-a3", *PRICED, "streaming", "demo", "demo-heldout"):
         print(f"== {name} ==\n{text_section(name, options.results)}\n")
 
 
@@ -147,6 +160,8 @@ def text_section(name: str, directory: Path = RESULTS) -> str:
         ours = table_of(rows)
         parts = [origin(lines), size(rows), text_table(ours), text_verdicts(judge(ours))]
         return "\n\n".join(parts)
+    if name in PRICED:
+        return f"{origin(lines)}\n\n{PRICED[name](rows)}"
     if name.startswith("demo"):
         return f"{origin(lines)}\n\n{format_table(rows)}"
     say = describe if name == "streaming" else _text_point

@@ -4,8 +4,8 @@ import torch
 
 from benchmarks.grid_simulation import GridPolicy
 from benchmarks.paper import FORGETTING_RATES
-from benchmarks.priced.frontier import FRESH_SEED, measure
-from benchmarks.record import recording
+from benchmarks.priced.frontier import FRESH_SEED, Rows, mean, measure
+from benchmarks.record import Row, recording
 from benchmarks.table_a2 import draw_world, size_parser
 from botorch_costly.query import PricedQuery
 
@@ -19,11 +19,24 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--forgetting", type=float, nargs="+", default=FORGETTING_RATES)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
+    rows: list[Row] = []
     with recording("priced-budget", [options.seed], options.device, options.results) as write:
         for forgetting in options.forgetting:
             world = draw_world(forgetting, options)
             for looks in BUDGETS:
                 policy = GridPolicy("budget", PricedQuery(looks=looks))
-                row = measure(world, "budget", float(looks), policy)
-                print(f"    spent {min(row['looks'])} to {max(row['looks'])} of {looks}")
-                write(row)
+                rows.append(measure(world, "budget", float(looks), policy))
+                write(rows[-1])
+    print("\n" + report(rows))
+
+
+def report(rows: Rows) -> str:
+    """Return what was spent of each budget, and the regret."""
+    lines = ["budget: looks spent on average (least, most), regret"]
+    for row in rows:
+        looks = row["looks"]
+        lines.append(
+            f"  forgetting {row['forgetting']:<6g} {row['parameter']:4.0f}: {mean(looks):6.1f}"
+            f" ({min(looks)}, {max(looks)})  {mean(row['regret']):.3f}"
+        )
+    return "\n".join(lines)

@@ -5,7 +5,6 @@ present one. Here it competes with plain guesses, ``c / forgetting`` rounds for 
 the total of regret and price, on the seed on which its one constant was chosen.
 """
 
-import argparse
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,11 +12,12 @@ from torch import Tensor
 
 from benchmarks.grid_simulation import GridPolicy
 from benchmarks.paper import FORGETTING_RATES
-from benchmarks.priced.frontier import PRICES, measure, total
-from benchmarks.record import recording
+from benchmarks.priced.frontier import PRICES, Rows, measure, total
+from benchmarks.record import Row, recording
 from benchmarks.table_a2 import draw_world, size_parser
 from botorch_costly.query import PricedQuery, Progress
 
+PLAIN = "c / forgetting"
 CHOSEN_ON_SEED = 905
 SHARES = (0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0)
 SUPERSESSIONS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
@@ -37,47 +37,38 @@ class PlainReach(PricedQuery):
 
 def candidates() -> list[tuple[str, float, PricedQuery]]:
     """Return family, parameter and rule, at no price yet."""
-    guessed = [("c / forgetting", c, PlainReach(price=0.0, share=c)) for c in SHARES]
+    guessed = [(PLAIN, c, PlainReach(price=0.0, share=c)) for c in SHARES]
     derived = [("derived", s, PricedQuery(price=0.0, supersession=s)) for s in SUPERSESSIONS]
     return [*guessed, *derived]
 
 
-def add_arguments() -> argparse.ArgumentParser:
-    """Return the parser."""
-    parser = size_parser("priced-reach", "for how many rounds the gain of a look counts")
-    parser.set_defaults(seed=CHOSEN_ON_SEED, points=250)
-    parser.add_argument("--forgetting", type=float, nargs="+", default=FORGETTING_RATES)
-    return parser
+def report(rows: Rows) -> str:
+    """Return the totals, added up over the forgetting rates: a line for each reach."""
+    prices = "".join(f"{price:9g}" for price in PRICES)
+    lines = [f"R_T + price C_T summed over forgetting rates; price:{prices}"]
+    for family, parameter in dict.fromkeys((row["family"], row["parameter"]) for row in rows):
+        mine = [r for r in rows if (r["family"], r["parameter"]) == (family, parameter)]
+        sums = [sum(total(r, p) for r in mine if r["price"] == p) for p in PRICES]
+        said = "c" if family == PLAIN else "supersession"
+        name = f"  {family}, {said} = {parameter:g}"
+        lines.append(f"{name:<52}" + "".join(f"{value:9.1f}" for value in sums))
+    return "\n".join(lines)
 
 
 def main(arguments: list[str]) -> None:
     """Play every reach at every price, store what it paid, and print the totals."""
-    options = add_arguments().parse_args(arguments)
+    parser = size_parser("priced-reach", "for how many rounds the gain of a look counts")
+    parser.set_defaults(seed=CHOSEN_ON_SEED, points=250)
+    parser.add_argument("--forgetting", type=float, nargs="+", default=FORGETTING_RATES)
+    options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    table = []
+    rows: list[Row] = []
     with recording("priced-reach", [options.seed], options.device, options.results) as write:
         for forgetting in options.forgetting:
             world = draw_world(forgetting, options)
             for family, parameter, rule in candidates():
                 for price in PRICES:
                     policy = GridPolicy(family, replace(rule, price=price))
-                    row = {**measure(world, family, parameter, policy), "price": price}
-                    write(row)
-                    table.append((family, parameter, price, total(row, price)))
-    print("\n" + _text(table))
-
-
-def _text(table: list[tuple[str, float, float, float]]) -> str:
-    """Return the totals, added up over the forgetting rates: a line for each reach."""
-    lines = ["R_T + price C_T, summed over the forgetting rates; price " + _numbers(PRICES, "8g")]
-    for family, parameter in dict.fromkeys((f, p) for f, p, _, _ in table):
-        sums = [
-            sum(t for f, p, cost, t in table if (f, p, cost) == (family, parameter, price))
-            for price in PRICES
-        ]
-        lines.append(f"  {family:<15} {parameter:<5g} {_numbers(sums, '8.1f')}")
-    return "\n".join(lines)
-
-
-def _numbers(values: list[float] | tuple[float, ...], form: str) -> str:
-    return " ".join(f"{value:{form}}" for value in values)
+                    rows.append({**measure(world, family, parameter, policy), "price": price})
+                    write(rows[-1])
+    print("\n" + report(rows))
