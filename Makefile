@@ -33,6 +33,11 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks streaming
 	$(BIN)/python -m benchmarks figure-1
 	$(BIN)/python -m benchmarks figure-a3
+	$(BIN)/python -m benchmarks priced
+	$(BIN)/python -m benchmarks priced-reach
+	$(BIN)/python -m benchmarks priced-budget
+	$(BIN)/python -m benchmarks priced-time
+	$(BIN)/python -m benchmarks priced-picture
 	$(BIN)/python -m benchmarks demo --fresh --store demo
 	$(BIN)/python -m benchmarks demo --fresh --first-seed 200 --seeds 8 --store demo-heldout
 	$(BIN)/python -m benchmarks report --markdown

@@ -17,7 +17,7 @@ from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import Contest, Progress, Prospect, QueryRule
-from botorch_costly.tuners.strategy import BlindPlay
+from botorch_costly.tuners.strategy import RECENT, BlindPlay
 
 Score = Callable[[Tensor, Tensor, float], Tensor]  # mean, std, beta -> score, all (m, n)
 
@@ -125,6 +125,7 @@ def simulate(
     choice = torch.empty_like(look, dtype=torch.long)
     began, coverage = 0, mean_squared_correlation(prior_cov)
     live = torch.zeros_like(opening, dtype=paths.dtype)
+    worths = paths.new_full((trials, RECENT), torch.nan)
     for t in range(horizon):  # beta and the rules count rounds from 1
         if t > 0:
             belief.wait(which=None if policy.ages else look[:, t - 1])
@@ -132,7 +133,7 @@ def simulate(
             belief.restart()
             began = t
         looks = look[:, :t].sum(-1)
-        progress = Progress(t + 1, looks, horizon, forgetting, live, coverage)
+        progress = Progress(t + 1, looks, horizon, forgetting, live, coverage, worths=worths)
         score = policy.score(belief.mean, belief.variance.sqrt(), beta(t + 1))
         reach = policy.rule.reach(progress)
         if reach is None:
@@ -146,9 +147,12 @@ def simulate(
             at, prospect = grid_prospect(belief, score, blind, reach)
             contest = grid_contest(policy, belief, points, score, blind, beta(t + 1), bandwidth)
             contest = contest._replace(prospect=prospect)
-        look[:, t] = policy.rule(contest, progress, generator).look
+        verdict = policy.rule(contest, progress, generator)
+        look[:, t] = verdict.look
+        if verdict.worth is not None:
+            worths[:, t % RECENT] = verdict.worth
         at = choice[:, t] = torch.where(look[:, t], at, blind)
-        live = (1 - forgetting) * live + look[:, t]
+        live = (1 - forgetting) * (live + look[:, t])
         value = paths[:, t].gather(-1, at[:, None]).squeeze(-1)
         belief.observe(at, value + noise[:, t], look[:, t])
         regret[:, t] -= value

@@ -15,6 +15,7 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 
 from botorch_costly.acquisition import (
     TimeVaryingEI,
+    TimeVaryingKG,
     TimeVaryingLogEI,
     TimeVaryingPI,
     TimeVaryingUCB,
@@ -28,6 +29,7 @@ from botorch_costly.query import (
     ConfidenceBoundQuery,
     ConfidenceQuery,
     MixedQuery,
+    PricedQuery,
     QueryRule,
 )
 
@@ -136,11 +138,21 @@ MODELS = {
     **{f"StreamingGP {family}": _streaming_case(family) for family in FAMILIES},
 }
 
+
+def _knowledge_gradient(model):
+    """Over five anchors in the dtype and on the device of the model."""
+    streaming = isinstance(model, StreamingGP)
+    like = model.inputs if streaming else model.train_inputs[0]
+    generator = torch.Generator().manual_seed(12)
+    return TimeVaryingKG(model, _unit(5, generator).to(like), now=31.0, reach=20.0)
+
+
 ACQUISITIONS = {
     "TimeVaryingUCB": lambda model: TimeVaryingUCB(model, 1.5, now=31.0),
     "TimeVaryingEI": lambda model: TimeVaryingEI(model, 0.3, now=31.0),
     "TimeVaryingLogEI": lambda model: TimeVaryingLogEI(model, 0.3, now=31.0),
     "TimeVaryingPI": lambda model: TimeVaryingPI(model, 0.3, now=31.0),
+    "TimeVaryingKG": _knowledge_gradient,
 }
 
 QUERY_RULES = {
@@ -151,4 +163,8 @@ QUERY_RULES = {
     "ConfidenceBoundQuery": QueryCase(ConfidenceBoundQuery(), False),
     "MixedQuery": QueryCase(MixedQuery(2, 7, 10), True),
     "MixedQuery hard": QueryCase(MixedQuery(2, 7, 10, hard=True), True),
+    "PricedQuery": QueryCase(PricedQuery(price=0.5), False),
+    "PricedQuery in seconds": QueryCase(PricedQuery(price_seconds=90.0, round_seconds=20.0), False),
+    "PricedQuery of a budget": QueryCase(PricedQuery(looks=20), False),
+    "MixedQuery of a price": QueryCase(MixedQuery(2, 7, 10, PricedQuery(price=0.5)), True),
 }

@@ -2,13 +2,16 @@
 
 import torch
 
-from botorch_costly.query import Contest
+from botorch_costly.query import Contest, Prospect
 
 
 def contests(
     shape, rivals, generator, absent=0.3, joint=True, dtype=torch.float64, device=None, spread=1.0
 ):
-    """Draw contests from joint Gaussian beliefs; a rival is absent with probability ``absent``."""
+    """Draw contests from joint Gaussian beliefs; a rival is absent with probability ``absent``.
+
+    Their prospects are at most as good as the incumbent, and about as often worth a look as not.
+    """
 
     def draw(*size):
         numbers = torch.randn(size, generator=generator, dtype=torch.float64, device=device)
@@ -27,7 +30,20 @@ def contests(
         rival_covariance=cov[..., 0, 1:] if joint else None,
         present=present,
         beta=draw(*shape).square(),
+        prospect=Prospect(mean[..., 0] - draw(*shape).abs(), 0.1 * draw(*shape).abs()),
     )
+
+
+def each(contest, change):
+    """Return the contest with every tensor in it changed, those of its prospect too."""
+    parts = (each(x, change) if isinstance(x, tuple) else x for x in contest)
+    return type(contest)(*(change(x) if torch.is_tensor(x) else x for x in parts))
+
+
+def tensors(contest):
+    """List every tensor of a contest or verdict."""
+    parts = ([x] if torch.is_tensor(x) else tensors(x) for x in contest if x is not None)
+    return [x for part in parts for x in part]
 
 
 def duel(mean, variance, rival_mean, rival_variance, covariance=None, beta=1.0):

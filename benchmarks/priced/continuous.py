@@ -10,10 +10,11 @@ likeliest one on other paths (of 0.15 to 0.7 times the root of the dimension, th
 """
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing import get_context
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -30,12 +31,15 @@ from botorch_costly import (
     SearchSpace,
 )
 from botorch_costly.problems import DriftingHartmann, DriftingPath, DriftingSample
+from botorch_costly.tuners.strategy import BlindPlay
 
 LENGTHSCALES = {"sample": 0.35, "hartmann": 0.4}  # by function, times sqrt(d)
 KAPPAS = (0.6, 0.7, 0.8, 0.9, 0.95)
 PRICES = (0.1, 0.3, 1.0, 2.0)
 FORGETTING = 0.01
 NOISE = 0.01  # variance, as a share of that of the function
+# Prior mean 0 and prior variance 1, and nothing is impossible.
+PRIOR_UNITS = RewardScale(center=0.0, scale=1.0, clip=math.inf)
 _RESAMPLES = 2000
 
 Item = TypeVar("Item")
@@ -59,7 +63,12 @@ class Task(NamedTuple):
     dim: int
     horizon: int
     seed: int
-    blind_play: Any  # of the confidence rule
+    blind_play: BlindPlay  # of the confidence rule
+
+    @property
+    def lengthscale(self) -> float:
+        """What the model assumes."""
+        return LENGTHSCALES[self.function] * self.dim**0.5
 
 
 class Outcome(NamedTuple):
@@ -67,6 +76,13 @@ class Outcome(NamedTuple):
 
     regret: Tensor  # summed over the rounds, shape: (trials,)
     looks: Tensor  # shape: (trials,)
+    horizon: int
+
+    @classmethod
+    def of(cls, regret: Sequence[float], looks: Sequence[int], horizon: int) -> "Outcome":
+        """Return it from the regret of a round and the looks of a run, by trial."""
+        whole = horizon * torch.tensor(regret, dtype=torch.float64)
+        return cls(whole, torch.tensor(looks, dtype=torch.float64), horizon)
 
     def cost(self, price: float) -> Tensor:
         """Return ``L_T``, shape ``(trials,)``."""
@@ -78,13 +94,12 @@ class Comparison(NamedTuple):
 
     best: str  # the rival that is best on these trials
     ratio: float
-    low: float  # 95 % bootstrap interval of the ratio
+    low: float  # 95 % interval of the ratio to this rival
     high: float
 
-    @property
-    def verdict(self) -> str:
-        """Whether the interval lies on one side of 1."""
-        return "wins" if self.high < 1 else "LOSES" if self.low > 1 else "even"
+    def __str__(self) -> str:
+        verdict = "wins" if self.high < 1 else "LOSES" if self.low > 1 else "even"
+        return f"{self.ratio:.3f} (95 % {self.low:.3f} to {self.high:.3f}, {verdict})"
 
 
 def policies() -> dict[str, QueryRule]:
@@ -107,7 +122,7 @@ def draw(task: Task) -> tuple[DriftingPath, Tensor]:
     generator = torch.Generator().manual_seed(task.seed)
     truth: DriftingSample | DriftingHartmann
     if task.function == "sample":
-        truth = DriftingSample(task.dim, lengthscale(task), FORGETTING)
+        truth = DriftingSample(task.dim, task.lengthscale, FORGETTING)
     else:
         truth = DriftingHartmann(task.dim, FORGETTING)
     path = truth.path(task.horizon, generator)
@@ -121,23 +136,13 @@ def tuner_for(task: Task, rule: QueryRule) -> OnlineTuner:
         horizon=task.horizon,
         query=rule,
         forgetting=FORGETTING,
-        lengthscale=lengthscale(task),
+        lengthscale=task.lengthscale,
         noise=NOISE,
-        reward_scale=units_of_the_prior(),
+        reward_scale=PRIOR_UNITS,
         initial_rounds=0,
         blind_play=task.blind_play,
         seed=task.seed,
     )
-
-
-def lengthscale(task: Task) -> float:
-    """Return the lengthscale that the model assumes."""
-    return LENGTHSCALES[task.function] * task.dim**0.5
-
-
-def units_of_the_prior() -> RewardScale:
-    """Return the scale of rewards whose prior mean is 0 and whose prior variance is 1."""
-    return RewardScale(center=0.0, scale=1.0, clip=float("inf"))
 
 
 def play(truth: Truth, noise: Tensor, tuner: OnlineTuner) -> dict[str, float]:
@@ -200,32 +205,29 @@ def in_processes(
 
 def outcomes(rows: Iterable[Row]) -> dict[str, Outcome]:
     """Return what each policy paid, its trials ordered by seed."""
-    found: dict[str, list[tuple[int, float, float]]] = {}
-    for row in rows:
-        paid = (row["seed"], row["regret"] * row["horizon"], row["looks"])
-        found.setdefault(row["policy"], []).append(paid)
-    table = {
-        name: torch.tensor(sorted(paid), dtype=torch.float64).T for name, paid in found.items()
+    found: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row["seed"]):
+        found.setdefault(row["policy"], []).append(row)
+    return {
+        name: Outcome.of(
+            [r["regret"] for r in mine], [r["looks"] for r in mine], mine[0]["horizon"]
+        )
+        for name, mine in found.items()
     }
-    return {name: Outcome(regret, looks) for name, (_, regret, looks) in table.items()}
 
 
 def compare(ours: Outcome, rivals: Mapping[str, Outcome], price: float) -> Comparison:
-    """Hold a policy against the rival that is best at this price, paired over trials.
-
-    Trials are resampled together for all policies, and the best rival is chosen anew in every
-    resample, so that the interval is that of the ratio to the best in hindsight.
-    """
-    costs = torch.stack([outcome.cost(price) for outcome in (ours, *rivals.values())])
-    trials = costs.shape[-1]
+    """Hold a policy against the rival that is best at this price, by a bootstrap of paired trials."""
+    costs = {name: outcome.cost(price) for name, outcome in rivals.items()}
+    best = min(costs, key=lambda name: float(costs[name].mean()))
+    pairs = torch.stack([ours.cost(price), costs[best]])
+    trials = pairs.shape[-1]
     generator = torch.Generator().manual_seed(0)
     picks = torch.randint(trials, (_RESAMPLES, trials), generator=generator)
-    resampled = costs[:, picks].mean(-1)
-    ratios = resampled[0] / resampled[1:].amin(0)
-    low, high = ratios.quantile(ratios.new_tensor([0.025, 0.975])).tolist()
-    mean = costs.mean(-1)
-    best = int(mean[1:].argmin())
-    return Comparison(list(rivals)[best], float(mean[0] / mean[1 + best]), low, high)
+    above, below = pairs[:, picks].mean(-1)
+    low, high = (above / below).quantile(pairs.new_tensor([0.025, 0.975])).tolist()
+    ratio = float(pairs[0].mean() / pairs[1].mean())
+    return Comparison(best, ratio, *((low, high) if trials > 1 else (0.0, math.inf)))
 
 
 def text(rows: Sequence[Row]) -> str:
@@ -233,24 +235,22 @@ def text(rows: Sequence[Row]) -> str:
     lines = []
     for function, dim in dict.fromkeys((row["function"], row["dim"]) for row in rows):
         mine = [row for row in rows if (row["function"], row["dim"]) == (function, dim)]
-        paid = outcomes(mine)
-        least = min(row["least_regret"] for row in mine)
+        paid, least = outcomes(mine), min(row["least_regret"] for row in mine)
         trials, horizon = len(mine) // len(paid), mine[0]["horizon"]
-        lines += [
-            f"{function}, d = {dim}: {trials} trials of {horizon} rounds (least regret {least:.2g})",
-            f"  {'policy':<18}{'regret':>8}{'looks':>8}{'ms':>7}",
-        ]
+        lines.append(
+            f"{function}, d = {dim}: {trials} trials of {horizon} rounds (least regret {least:.2g})"
+        )
+        heads = "".join(f"{f'L_T at {price:g}':>12}" for price in PRICES)
+        lines.append(f"  {'policy':<18}{'regret':>8}{'looks':>8}{'ms':>7}{heads}")
         for name, outcome in paid.items():
-            times = [row["ms"] for row in mine if row["policy"] == name]
+            ms = sum(row["ms"] for row in mine if row["policy"] == name) / trials
             regret, looks = float(outcome.regret.mean()) / horizon, float(outcome.looks.mean())
-            lines.append(f"  {name:<18}{regret:>8.3f}{looks:>8.1f}{sum(times) / trials:>7.1f}")
+            costs = "".join(f"{float(outcome.cost(price).mean()):>12.1f}" for price in PRICES)
+            lines.append(f"  {name:<18}{regret:>8.3f}{looks:>8.1f}{ms:>7.1f}{costs}")
         for price in PRICES:
             rivals = {name: paid[name] for name in confident(KAPPAS)}
             found = compare(paid[f"priced {price:g}"], rivals, price)
-            lines.append(
-                f"  price {price:g}: {found.ratio:.3f} of {found.best}"
-                f" (95 % interval {found.low:.3f} to {found.high:.3f}): {found.verdict}"
-            )
+            lines.append(f"  price {price:g}: {found} of {found.best}")
         lines.append("")
     return "\n".join(lines)
 
@@ -262,15 +262,14 @@ def main(arguments: list[str]) -> None:
         description="the priced look in four and eight dimensions",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--trials", type=int, default=20, help="truths of each kind")
-    parser.add_argument("--horizon", type=int, default=150, help="rounds of a run")
-    parser.add_argument("--dims", type=int, nargs="+", default=[4, 8], help="dimensions")
-    parser.add_argument("--processes", type=int, default=2, help="trials side by side")
-    parser.add_argument("--seed", type=int, default=3000, help="of the first trial")
-    parser.add_argument(
-        "--blind-play", choices=["acquisition", "mean"], default="acquisition",
-        help="what the confidence rule plays without a look",
-    )  # fmt: skip
+    add: Callable[..., object] = parser.add_argument
+    add("--trials", type=int, default=20, help="truths of each kind")
+    add("--horizon", type=int, default=150, help="rounds of a run")
+    add("--dims", type=int, nargs="+", default=[4, 8], help="dimensions")
+    add("--processes", type=int, default=2, help="trials side by side")
+    add("--seed", type=int, default=3000, help="of the first trial")
+    blind = "what the confidence rule plays without a look"
+    add("--blind-play", choices=["acquisition", "mean"], default="acquisition", help=blind)
     add_results_argument(parser)
     options = parser.parse_args(arguments)
     seeds = [options.seed + i for i in range(options.trials)]

@@ -2,11 +2,11 @@
 
 The model believes the setting of Table A2: Matérn-3/2 with lengthscale 0.2, forgetting rate 0.01, noise
 variance 0.01. Either it believes something else of functions drawn from that, or the functions are
-others: of another kernel, going round in a circle, or changing all at once. ``L_T = R_T + price * C_T``
+others: of another kernel, turning round in a circle, or changing all at once. ``L_T = R_T + price * C_T``
 as in ``continuous``; the threshold of the confidence rule is chosen in hindsight for each scenario and
 price, the priced look is told the price and nothing else.
 
-Three parts: ``grid``, many trials on a grid; and two with ``OnlineTuner`` on the functions of that grid
+Three parts: ``grid``, many trials on a grid; and two with ``OnlineTuner`` on the functions of such a grid
 with straight lines between its points, ``fixed`` with what it believes, ``learned`` with refits of
 lengthscale, variance, noise and forgetting rate that start from what it believes.
 """
@@ -14,32 +14,34 @@ lengthscale, variance, noise and forgetting rate that start from what it believe
 import argparse
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from benchmarks.grid_simulation import GridPolicy, simulate
 from benchmarks.priced.continuous import (
+    PRIOR_UNITS,
     Outcome,
     compare,
     confident,
     in_processes,
     play,
     priced,
-    units_of_the_prior,
 )
 from benchmarks.record import Row, add_results_argument, recording
 from botorch_costly import OnlineTuner, QueryRule, Real, SearchSpace
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.problems import DriftingFunction
 
-PARTS = ("grid", "fixed", "learned")
 PRICES = (0.3, 1.0)
 KAPPAS = {"grid": (0.6, 0.7, 0.8, 0.9, 0.95), "fixed": (0.8, 0.9), "learned": (0.8, 0.9)}
-_PERIOD, _STAND = 200, 125  # rounds of a turn, and between abrupt changes
-_REFIT_EVERY, _REFIT_SECONDS = 15, 60.0  # the cap is never to bind: rows would depend on the machine
+PERIOD, STAND = 200, 125  # rounds of a turn, and between two abrupt changes
+Parts = dict[str, dict[str, dict[str, Outcome]]]  # by part, scenario and policy
+_REFIT_EVERY = 15
+_REFIT_SECONDS = 60.0  # never to bind: what is learned would depend on the machine
 
 
 class Setting(NamedTuple):
@@ -57,70 +59,244 @@ class Setting(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """What is true, how it changes, and what the model believes."""
+    """What is true, how it changes ("forgets", "turns" or "jumps"), and what the model believes."""
 
     truth: Setting = Setting()
-    drift: str = "forgetting"  # or "turning" or "abrupt"
+    change: str = "forgets"
     belief: Setting = Setting()
 
 
-class Task(NamedTuple):
-    """One trial of ``OnlineTuner`` in one scenario."""
+SCENARIOS: dict[str, Scenario] = {
+    "matched": Scenario(),
+    "lengthscale believed half": Scenario(belief=Setting(lengthscale=0.1)),
+    "lengthscale believed double": Scenario(belief=Setting(lengthscale=0.4)),
+    "forgetting believed triple": Scenario(belief=Setting(forgetting=0.03)),
+    "forgetting believed a third": Scenario(belief=Setting(forgetting=0.01 / 3)),
+    "noise believed triple": Scenario(belief=Setting(noise=0.03)),
+    "noise believed a third": Scenario(belief=Setting(noise=0.01 / 3)),
+    "truth smoother (rbf)": Scenario(truth=Setting(family="rbf")),
+    "truth rougher (matern12)": Scenario(truth=Setting(family="matern12")),
+    "truth turns": Scenario(change="turns"),
+    "truth jumps": Scenario(change="jumps"),
+}
 
-    part: str
-    scenario: str
-    trial: int
+
+class Size(NamedTuple):
+    """How many functions, how long, how fine."""
+
     trials: int
     horizon: int
     points: int
     seed: int
 
 
-SCENARIOS: dict[str, Scenario] = {
-    "matched": Scenario(),
-    "lengthscale halved": Scenario(belief=Setting(lengthscale=0.1)),
-    "lengthscale doubled": Scenario(belief=Setting(lengthscale=0.4)),
-    "forgetting tripled": Scenario(belief=Setting(forgetting=0.03)),
-    "forgetting a third": Scenario(belief=Setting(forgetting=0.01 / 3)),
-    "noise tripled": Scenario(belief=Setting(noise=0.03)),
-    "noise a third": Scenario(belief=Setting(noise=0.01 / 3)),
-    "truth rbf": Scenario(truth=Setting(family="rbf")),
-    "truth matern12": Scenario(truth=Setting(family="matern12")),
-    "truth turning": Scenario(drift="turning"),
-    "truth abrupt": Scenario(drift="abrupt"),
-}
+def draw(name: str, size: Size) -> tuple[Tensor, Tensor]:
+    """Return functions, ``trials x horizon x points``, and noise, ``trials x horizon``.
+
+    Where the same is true the functions are the same; the noise is the same everywhere.
+    """
+    truth, change, _ = SCENARIOS[name]
+    trials, horizon, points, seed = size
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(trials, horizon, generator=generator, dtype=torch.float64)
+    if change == "forgets":
+        paths = truth.on(points).paths(horizon, trials, generator)
+    elif change == "turns":
+        ends = truth._replace(forgetting=1.0).on(points).paths(2, trials, generator)
+        angle = (2 * math.pi / PERIOD * torch.arange(horizon).double()).unsqueeze(-1)
+        paths = angle.cos() * ends[:, :1] + angle.sin() * ends[:, 1:]
+    else:
+        pieces = -(-horizon // STAND)
+        stands = truth._replace(forgetting=1.0).on(points).paths(pieces, trials, generator)
+        paths = stands[:, torch.arange(horizon) // STAND]
+    return paths, truth.noise**0.5 * noise
 
 
 class Line(NamedTuple):
-    """A function between the points of its grid, for ``play``."""
+    """A function on [0, 1] by its values on a grid, with straight lines in between."""
 
-    path: Tensor  # shape: (horizon, n)
+    path: Tensor  # shape: (horizon, points)
 
     def value(self, t: int, X: Tensor) -> Tensor:
-        """Return ``f_t`` at points of [0, 1], ``(m, 1) -> (m,)``."""
+        """Return ``f_t`` at points, ``(m, 1) -> (m,)``."""
         last = self.path.shape[-1] - 1
-        place = X[:, 0] * last
+        place = last * X[:, 0]
         left = place.long().clamp(max=last - 1)
         return torch.lerp(self.path[t, left], self.path[t, left + 1], place - left)
 
     def maximum(self, t: int) -> float:
-        """Return ``max f_t``, which is at a point of the grid."""
+        """Return ``max f_t``, which is on the grid."""
         return float(self.path[t].max())
 
 
-def draw(
-    scenario: Scenario, trials: int, horizon: int, points: int, seed: int
-) -> tuple[Tensor, Tensor]:
-    """Return the functions, ``trials x horizon x points``, and the noise, ``trials x horizon``.
+class Task(NamedTuple):
+    """One trial of the tuner in one scenario."""
 
-    Scenarios in which the same is true have the same functions, and all have the same noise.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    normal = torch.randn(trials, horizon, generator=generator, dtype=torch.float64)
-    truth = scenario.truth.on(points)
-    if scenario.drift == "forgetting":
-        paths = truth.paths(horizon, trials, generator)
-    else:
-        anew = truth._replace_forgetting(1.0)
-        paths = anew
-    return paths, truth.noise**0.5 * normal
+    part: str
+    scenario: str
+    trial: int
+    size: Size
+
+
+def rules(part: str) -> dict[str, QueryRule]:
+    """Return the confidence rule along its thresholds and the priced look at each price."""
+    return {**confident(KAPPAS[part]), **priced(PRICES)}
+
+
+def on_grid(name: str, size: Size) -> Iterator[Row]:
+    """Yield a row for every policy on the grid."""
+    paths, noise = draw(name, size)
+    belief = SCENARIOS[name].belief.on(size.points)
+    for policy, rule in rules("grid").items():
+        began = time.perf_counter()
+        coins = torch.Generator().manual_seed(size.seed + 1)
+        run = simulate(belief, paths, noise, GridPolicy(policy, rule), LogBeta(), coins)
+        ms = 1000 * (time.perf_counter() - began) / (size.trials * size.horizon)
+        regret, looks = run.regret.mean(-1).tolist(), run.look.sum(-1).tolist()
+        what = {"part": "grid", "scenario": name, "policy": policy, "ms": round(ms, 3)}
+        yield {**what, "regret": regret, "looks": looks, **size._asdict()}
+
+
+def trial(task: Task) -> dict[str, dict[str, float]]:
+    """Return what every policy of the tuner paid in one trial, as ``play`` does."""
+    paths, noise = draw(task.scenario, task.size)
+    truth, noise = Line(paths[task.trial]), noise[task.trial]
+    return {
+        policy: play(truth, noise, tuner_for(task, rule))
+        for policy, rule in rules(task.part).items()
+    }
+
+
+def tuner_for(task: Task, rule: QueryRule) -> OnlineTuner:
+    """Return a tuner with the beliefs of the scenario."""
+    belief, learns = SCENARIOS[task.scenario].belief, task.part == "learned"
+    return OnlineTuner(
+        SearchSpace({"x": Real(0.0, 1.0)}),
+        horizon=task.size.horizon,
+        query=rule,
+        forgetting=belief.forgetting,
+        beta=LogBeta(),
+        kernel=belief.family,
+        lengthscale=belief.lengthscale,
+        noise=belief.noise,
+        reward_scale=PRIOR_UNITS,
+        initial_rounds=0,
+        refit_every=_REFIT_EVERY if learns else None,
+        refit_seconds=_REFIT_SECONDS,
+        learn_forgetting=learns,
+        seed=task.size.seed + task.trial,
+    )
+
+
+def rows(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield a row for every part, scenario and policy."""
+    if "grid" in options.parts:
+        for name in options.scenarios:
+            size = Size(options.trials, options.horizon, options.points, options.seed)
+            yield from on_grid(name, size)
+    size = Size(options.tuner_trials, options.tuner_horizon, options.points, options.seed)
+    tasks = [
+        Task(part, name, i, size)
+        for part in ("fixed", "learned")
+        if part in options.parts
+        for name in options.scenarios
+        for i in range(size.trials)
+    ]
+    played = zip(tasks, in_processes(trial, tasks, options.processes), strict=True)
+    for (part, name), group in groupby(played, key=lambda pair: pair[0][:2]):
+        found = [paid for _, paid in group]
+        for policy in rules(part):
+            regret = [paid[policy]["regret"] for paid in found]
+            looks = [paid[policy]["looks"] for paid in found]
+            ms = round(sum(paid[policy]["ms"] for paid in found) / len(found), 3)
+            what = {"part": part, "scenario": name, "policy": policy, "ms": ms}
+            yield {**what, "regret": regret, "looks": looks, **size._asdict()}
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Return the comparison in every part and scenario, and where the priced look loses."""
+    lines, lost = [], []
+    for part, cells in _by_part(rows).items():
+        lines.append(f"{part}: regret of a round / looks of a run / L_T")
+        lines.append(f"  {'scenario':<28} price  {'best confidence':<38}{'priced':<22} ratio")
+        for scenario, paid in cells.items():
+            for price in PRICES:
+                rivals = {name: paid[name] for name in confident(KAPPAS[part])}
+                ours = paid[f"priced {price:g}"]
+                found = compare(ours, rivals, price)
+                lines.append(
+                    f"  {scenario:<28} {price:<5g}  {found.best:<17}"
+                    f"{_numbers(rivals[found.best], price):<21}{_numbers(ours, price):<22}"
+                    f" {found}"
+                )
+                if found.ratio > 1:
+                    lost.append(f"  {part}, {scenario}, price {price:g}: {found}")
+        lines.append("")
+    return "\n".join([*lines, *learning(_by_part(rows)), "priced above the best:", *lost])
+
+
+def learning(parts: Parts) -> list[str]:
+    """Return what learning the hyperparameters makes of ``L_T``: learned over fixed."""
+    if not {"fixed", "learned"} <= set(parts):
+        return []
+    lines = ["learned / fixed: L_T of each policy"]
+    for scenario, fixed in parts["fixed"].items():
+        for price in PRICES:
+            ratios = []
+            for name in (*confident(KAPPAS["fixed"]), f"priced {price:g}"):
+                learned = _mean(parts["learned"][scenario][name].cost(price))
+                ratios.append(f"{name} {learned / _mean(fixed[name].cost(price)):.3f}")
+            lines.append(f"  {scenario:<28} {price:<5g}  {'  '.join(ratios)}")
+    return [*lines, ""]
+
+
+def _numbers(paid: Outcome, price: float) -> str:
+    regret = _mean(paid.regret) / paid.horizon
+    return f"{regret:.3f} / {_mean(paid.looks):.0f} / {_mean(paid.cost(price)):.1f}"
+
+
+def _mean(values: Tensor) -> float:
+    return float(values.mean())
+
+
+def _by_part(rows: Iterable[Row]) -> Parts:
+    parts: Parts = {}
+    for row in rows:
+        cells = parts.setdefault(row["part"], {}).setdefault(row["scenario"], {})
+        cells[row["policy"]] = Outcome.of(row["regret"], row["looks"], row["horizon"])
+    return parts
+
+
+def main(arguments: list[str]) -> None:
+    """Measure every part and scenario, store the rows and print the comparison."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks priced-misspecified",
+        description="the priced look where its model is wrong",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add: Callable[..., object] = parser.add_argument
+    add("--parts", nargs="+", choices=list(KAPPAS), default=list(KAPPAS), help="what to measure")
+    add("--scenarios", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS), help="where")
+    add("--trials", type=int, default=50, help="functions on the grid")
+    add("--horizon", type=int, default=500, help="rounds on the grid")
+    add("--tuner-trials", type=int, default=8, help="functions for the tuner")
+    add("--tuner-horizon", type=int, default=200, help="rounds of the tuner")
+    add("--points", type=int, default=300, help="of the grid")
+    add("--processes", type=int, default=2, help="trials of the tuner side by side")
+    add("--seed", type=int, default=3000, help="of functions, noise and coins")
+    add_results_argument(parser)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    done: list[Row] = []
+    with recording("priced-misspecified", [options.seed], directory=options.results) as write:
+        for row in rows(options):
+            write(row)
+            done.append(row)
+            print(f"{row['part']}, {row['scenario']}, {row['policy']}: {row['ms']} ms a round")
+    print(text(done))
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

@@ -52,7 +52,7 @@ def play(world: World) -> list[Scene]:
         scenes.append(Scene(t, mean, variance.sqrt(), worth, look, played))
         if look:
             belief.observe(torch.tensor(played), path[t, played] + world.noise[0, t])
-        live, looks = (1 - FORGETTING) * live + look, looks + look
+        live, looks = (1 - FORGETTING) * (live + look), looks + look
     return scenes
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from botorch_costly.acquisition.present import as_numbers, as_round, at_round
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.models import StreamingGP
-from botorch_costly.numerics.knowledge_gradient import expected_rise
+from botorch_costly.numerics.knowledge_gradient import expected_rise, slopes
 
 
 class TimeVaryingKG(AcquisitionFunction):
@@ -87,9 +87,8 @@ class TimeVaryingKG(AcquisitionFunction):
         mean, variance, cov = self._beside(at_round(x, self.now))
         heights = self.anchor_mean.to(mean).expand(*mean.shape, -1)
         level = torch.cat([mean.unsqueeze(-1), heights], -1)
-        # A point of which nothing is left to learn has no slope; rounding must not give it one.
-        spread = (variance + self.noise.to(mean)).clamp_min(torch.finfo(mean.dtype).tiny).sqrt()
-        slope = torch.cat([variance.unsqueeze(-1), cov], -1) / spread.unsqueeze(-1)
+        cov = torch.cat([variance.unsqueeze(-1), cov], -1)
+        slope = slopes(cov, variance, self.noise.to(mean))
         return mean, expected_rise(level, slope)
 
     def _beside(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:

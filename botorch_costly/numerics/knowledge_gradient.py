@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 _FAR = 9.0
+_LEAST_SURPRISE = 1e-30
 _SMALL = 50_000  # numbers that are asked for at once
 _FIRST_QUESTIONS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
 _MOST_PASSES = 50  # a bound for the loop alone: lines are few and each pass finds new ones
@@ -50,10 +51,19 @@ def knowledge_gradient(
         >>> knowledge_gradient(mean, cov, torch.ones(2), noise=0.0)  # E max(0, z), each
         tensor([0.3989, 0.3989])
     """
-    # A point of which nothing is left to learn has no slope; its rounding error must not become one.
-    deviation = (variance.clamp_min(0) + noise).clamp_min(torch.finfo(cov.dtype).tiny).sqrt()
-    slope = cov / deviation.unsqueeze(-1)
+    slope = slopes(cov, variance, noise)
     return expected_rise(mean.unsqueeze(-2).expand_as(slope), slope, tolerance)
+
+
+def slopes(
+    cov: Tensor,  # shape: (*batch, n): of a candidate with all points
+    variance: Tensor,  # shape: (*batch,): of the candidate
+    noise: float | Tensor,
+) -> Tensor:  # shape: (*batch, n)
+    """Return how far a look that turns out one deviation high raises each mean."""
+    # A point of which nothing is left to learn has no slope; rounding must not give it one.
+    surprise = (variance.clamp_min(0) + noise).unsqueeze(-1)
+    return torch.where(surprise > 0, cov / surprise.clamp_min(_LEAST_SURPRISE).sqrt(), 0.0)
 
 
 def expected_rise(

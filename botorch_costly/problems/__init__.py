@@ -1,5 +1,6 @@
 """Known truths to measure methods against."""
 
 from botorch_costly.problems.drifting import DriftingFunction
+from botorch_costly.problems.landscapes import DriftingHartmann, DriftingPath, DriftingSample
 
-__all__ = ["DriftingFunction"]
+__all__ = ["DriftingFunction", "DriftingHartmann", "DriftingPath", "DriftingSample"]

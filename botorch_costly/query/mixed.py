@@ -62,7 +62,7 @@ class MixedQuery(QueryRule):
 
     def reach(self, progress: Progress) -> Tensor | float | None:
         """As the rule inside."""
-        return self.rule.reach(progress)
+        return self.rule.reach(self._with_horizon(progress))
 
     def check_run(self, horizon: int | None) -> None:
         """As the rule inside, over the horizon of the quotas if the run's is unknown."""
@@ -70,7 +70,7 @@ class MixedQuery(QueryRule):
 
     def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
         """Decide for a contest of any batch shape."""
-        inner = self.rule(contest, progress, generator)
+        inner = self.rule(contest, self._with_horizon(progress), generator)
         coin = toss(contest, self.lower / self.horizon, generator)
         thinning = toss(contest, (self.upper - self.lower) / self.horizon, generator)
         by_rule = inner.look if self.hard else inner.look & thinning
@@ -79,7 +79,11 @@ class MixedQuery(QueryRule):
         look = coin | by_rule
         if self.hard:
             look, cause = self._bind(look, cause, progress)
-        return Verdict(look, inner.confidence, cause, inner.surplus)
+        return Verdict(look, inner.confidence, cause, inner.worth, inner.price)
+
+    def _with_horizon(self, progress: Progress) -> Progress:
+        """Let the rule inside know the horizon of the quotas if nobody knows the run's."""
+        return progress if progress.horizon else progress._replace(horizon=self.horizon)
 
     def _bind(self, look: Tensor, cause: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
         """Make the quotas hold in this run."""

@@ -18,10 +18,10 @@ share ``r coverage`` of what is known each round, and
 The rate is that of the run itself: ``r = forgetting * live``, where ``live = sum_i (1 -
 forgetting)^{age_i}`` over its looks; at a constant rate that is just ``r / forgetting``.
 
-**A budget** is a price nobody has to name. The rate still affordable, ``need = looks left / rounds
-left``, sets it: ``odds = (1 - need) / need`` is infinite when the budget is spent and zero when every
-round left may be looked at, and a steep power of it holds the run to its budget. What is left once
-every round may be looked at is spent, for it is paid for.
+**A budget** is a price nobody has to name: what the looks that can be afforded have lately been worth.
+With ``need = looks left / rounds left`` it is the ``1 - need`` quantile of the worths of recent rounds,
+so that looks worth that much come at the rate needed. A run that has fallen behind needs more, and pays
+less. What is left once every round may be looked at is spent, for it is paid for.
 
 Sources: the knowledge gradient is that of Frazier, Powell & Dayanik (2009); price, reach and budget
 are this package's own.
@@ -47,10 +47,8 @@ from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdi
 # Chosen by the regret and price of simulated runs at five forgetting rates and four prices; see
 # benchmarks/README.md for the comparison and for the fresh seeds it was confirmed on.
 SUPERSESSION = 0.4
-# What a rate of looks costs on such runs, as prior standard deviations: level * sqrt(forgetting) *
-# odds^slope. It only has to be near: the need corrects it.
-_PRICE_LEVEL, _PRICE_SLOPE = 0.25, 1.8
-_STEEPNESS = 6.0
+_FEWEST_WORTHS = 8  # below which nobody knows what looks are worth, and each is taken,
+_FIRST_SHARE = 0.2  # but no more than this share of a budget is spent on finding out
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class PricedQuery(QueryRule):
             check(timed, "round_seconds", "what a round of training takes", None)
             check_positive("round_seconds", self.round_seconds or 0.0)
         check_nonnegative("supersession", self.supersession)
-        if self.discount != 1:
+        if self.discount != 1 or isinstance(self.discount, bool):
             check_probability("discount", self.discount)
         if self.horizon is not None:
             check_count("horizon", self.horizon, minimum=1)
@@ -128,7 +126,12 @@ class PricedQuery(QueryRule):
             check(fits, "looks", expected, self.looks, InvalidBudgetError)
 
     def reach(self, progress: Progress) -> Tensor:
-        """Return for how many rounds the gain of a look counts, shape ``(*batch,)``."""
+        """Return for how many rounds the gain of a look counts, shape ``(*batch,)``.
+
+        Raises:
+            CostlyError: As ``check_run``.
+        """
+        self.check_run(progress.horizon)
         rate = progress.forgetting * torch.as_tensor(progress.live, dtype=torch.float64)
         share = (self.supersession * progress.coverage * rate).clamp(max=1)
         keep = self.discount * (1 - progress.forgetting) ** 0.5 * (1 - share)
@@ -146,12 +149,13 @@ class PricedQuery(QueryRule):
         like = contest.mean
         reach = self.reach(progress).to(like)
         earns = prospect.mean + reach * prospect.gain - contest.mean
-        surplus = earns * progress.scale - self._price_of(progress).to(like)
+        price = self._price_of(progress).to(like).expand(like.shape)
         first = torch.as_tensor(progress.looks, device=like.device).expand(like.shape) == 0
-        pays, due = surplus > 0, self._is_due(progress).to(like.device).expand(like.shape)
+        pays, due = earns > price, self._is_due(progress).to(like.device).expand(like.shape)
         cause = choose(pays, Cause.PAYS, choose(due, Cause.DUE, Cause.DEAR))
         cause = choose(first, Cause.FIRST, cause)
-        return Verdict(first | pays | due, torch.full_like(like, torch.nan), cause, surplus)
+        confidence = torch.full_like(like, torch.nan)
+        return Verdict(first | pays | due, confidence, cause, earns, price)
 
     @property
     def reads_rewards(self) -> bool:  # type: ignore[override]
@@ -159,13 +163,11 @@ class PricedQuery(QueryRule):
         return self.looks is None
 
     def explain(self, verdict: Verdict) -> str:
-        """Say in words why a verdict without a batch fell as it did."""
-        if verdict.surplus is None or int(verdict.cause) not in (Cause.PAYS, Cause.DEAR):
-            return super().explain(verdict)
-        surplus = float(verdict.surplus)
-        if surplus > 0:
-            return f"a look is worth its price (and {surplus:.3g} more)"
-        return f"a look is not worth its price ({-surplus:.3g} less)"
+        """Say in words why a verdict without a batch fell as it did, in units of the belief."""
+        words = super().explain(verdict)
+        if verdict.worth is None or verdict.price is None:
+            return words
+        return f"{words} (worth {float(verdict.worth):.3g}, price {float(verdict.price):.3g})"
 
     def _is_due(self, progress: Progress) -> Tensor:
         """Return whether the budget, which is paid for, suffices for every round left."""
@@ -178,34 +180,31 @@ class PricedQuery(QueryRule):
         return self.looks - torch.as_tensor(progress.looks, dtype=torch.float64)
 
     def _price_of(self, progress: Progress) -> Tensor:
-        """Return the price of a look in rewards."""
+        """Return the price of a look in units of the belief."""
         if self.looks is not None:
-            return self._price_of_budget(progress) * progress.scale
-        if self.price is not None:
-            return torch.tensor(self.price, dtype=torch.float64)
-        assert self.price_seconds is not None
-        assert self.round_seconds is not None
-        # Where training earns nothing, or nobody knows yet, time is worth nothing.
-        income = progress.income or 0.0
-        cost = self.price_seconds / self.round_seconds * income if income > 0 else 0.0
-        return torch.tensor(cost, dtype=torch.float64)
+            return self._price_of_budget(progress)
+        price = self.price
+        if price is None:
+            assert self.price_seconds is not None
+            assert self.round_seconds is not None
+            # Where training earns nothing, or nobody knows yet, time is worth nothing.
+            income = max(progress.income or 0.0, 0.0)
+            endless = self.price_seconds == math.inf
+            price = math.inf if endless else self.price_seconds / self.round_seconds * income
+        return torch.tensor(price / progress.scale, dtype=torch.float64)
 
     def _price_of_budget(self, progress: Progress) -> Tensor:
-        """Return the price that holds a run to its budget, in prior standard deviations."""
-        assert self.looks is not None
-        horizon = self._horizon(progress)
-        assert horizon is not None
-        rounds_left = max(horizon - progress.round + 1, 1)
-        looks_left = self.looks - torch.as_tensor(progress.looks, dtype=torch.float64)
-        odds = (
-            rounds_left / looks_left.clamp(0, rounds_left) - 1
-        )  # infinite when the budget is spent
-        planned = horizon / self.looks - 1
-        if planned == 0:
-            return torch.zeros_like(odds)
-        fading = max(progress.forgetting, 2 / horizon)  # a run that ends forgets, too
-        base = _PRICE_LEVEL * fading**0.5 * planned**_PRICE_SLOPE
-        return base * (odds / planned) ** _STEEPNESS
+        """Return what the looks that can be afforded have lately been worth."""
+        need = (self._looks_left(progress) / (self._rounds_left(progress) + 1)).clamp(0, 1)
+        price = torch.zeros_like(need)
+        if progress.worths is not None:
+            worths = progress.worths.double().nan_to_num(torch.inf).sort(-1).values
+            known = worths.isfinite().sum(-1)
+            rank = ((1 - need) * known).long().clamp(max=worths.shape[-1] - 1)
+            lately = worths.gather(-1, rank.expand(known.shape).unsqueeze(-1)).squeeze(-1)
+            fewest = min(_FEWEST_WORTHS, _FIRST_SHARE * self.looks)
+            price = torch.where(known >= fewest, lately.clamp_min(0), price)
+        return torch.where(need > 0, price, torch.inf)
 
     def _horizon(self, progress: Progress) -> int | None:
         return progress.horizon if self.horizon is None else self.horizon

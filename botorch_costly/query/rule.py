@@ -50,6 +50,7 @@ class Progress(NamedTuple):
     coverage: float = 1.0  # share of the domain that one look tells about
     scale: float = 1.0  # rewards in a unit of the belief
     income: float | None = None  # reward that a round earned on average, if known
+    worths: Tensor | None = None  # of looks in recent rounds, NaN if unknown, shape: (*batch, w)
 
 
 class Cause(IntEnum):
@@ -75,7 +76,8 @@ class Verdict(NamedTuple):
     look: Tensor  # bool, shape: (*batch,)
     confidence: Tensor  # least P(incumbent beats rival); 1 without rivals; nan where not asked
     cause: Tensor  # Cause, shape: (*batch,)
-    surplus: Tensor | None = None  # what a look earns beyond its price, in rewards, (*batch,)
+    worth: Tensor | None = None  # what a look earns, in units of the belief, shape: (*batch,)
+    price: Tensor | None = None  # what it costs, in units of the belief, shape: (*batch,)
 
 
 class QueryRule(ABC):

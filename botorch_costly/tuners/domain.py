@@ -43,7 +43,7 @@ class Domain(Protocol):
         """Return the best point, encoded, shape ``(d,)``; in a cube, the best reached from ``starts``."""
 
     def anchors(self, candidates: Tensor) -> Tensor:
-        """Return where the best may turn out to be: all points, or else the candidates."""
+        """Return where the best may turn out to be: all of few points, or else the candidates."""
 
     def spread(self) -> Tensor:
         """Return points that stand for the whole domain, encoded, shape ``(m, d)``."""
@@ -77,6 +77,8 @@ class CubeDomain:
         self._round, self._num_restarts, self._bandwidth = round_points, num_restarts, bandwidth
         self._bounds = torch.stack([torch.zeros(dim, **tkwargs), torch.ones(dim, **tkwargs)])
         self._warm_starts = torch.zeros(0, dim, **tkwargs)
+        sobol = SobolEngine(dim, scramble=True, seed=0).draw(_SPREAD)
+        self._spread = round_points(sobol.to(self._bounds))
 
     def contenders(
         self, acquisition: AcquisitionFunction, rivals: bool, generator: torch.Generator
@@ -115,9 +117,8 @@ class CubeDomain:
         return candidates
 
     def spread(self) -> Tensor:
-        """Return a Sobol sequence."""
-        points = SobolEngine(self._bounds.shape[-1], scramble=True, seed=0).draw(_SPREAD)
-        return self._round(points.to(self._bounds))
+        """Return a Sobol set."""
+        return self._spread
 
     def _on_space(self, acquisition: AcquisitionFunction, points: Tensor) -> Tensor:
         """Return the configurations nearest to the optima, each once, best first."""
@@ -189,8 +190,9 @@ class FiniteDomain:
             return self._points[acquisition(self._points.unsqueeze(-2)).argmax()]
 
     def anchors(self, candidates: Tensor) -> Tensor:
-        """Return all points: the knowledge gradient is exact."""
-        return self._points
+        """Return all points, or the candidates and as many evenly spread ones."""
+        few = len(self._points) <= _SPREAD
+        return self._points if few else torch.cat([candidates, self.spread()])
 
     def spread(self) -> Tensor:
         """Return every point, or as many, evenly spread over their list."""

@@ -178,10 +178,12 @@ class OnlineTuner:
         over = self.horizon is not None and now >= self.horizon
         check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
         domain, generator = self._domain.state_dict(), self._generator.get_state()
+        strategy = self._strategy.state_dict()
         try:
             decision = self._initial(now) if now < self._initial_rounds else self._decide(now)
         except BaseException:
             self._domain.load_state_dict(domain)
+            self._strategy.load_state_dict(strategy)
             self._generator.set_state(generator)
             raise
         decision = self._limit_looks(decision)
@@ -302,6 +304,7 @@ class OnlineTuner:
             "ledger": self._ledger.state_dict(),
             "learner": self._learner.state_dict(),
             "domain": self._domain.state_dict(),
+            "strategy": self._strategy.state_dict(),
             "generator": self._generator.get_state(),
         }
 
@@ -331,6 +334,7 @@ class OnlineTuner:
         self._ledger.load_state_dict(state["ledger"])
         self._learner.load_state_dict(state["learner"])
         self._domain.load_state_dict(state["domain"])
+        self._strategy.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
 
     def _initial(self, now: int) -> Decision:

@@ -1,5 +1,7 @@
 """One decision: what would be played, what else might be, and what the query rule says to that."""
 
+import math
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import torch
@@ -22,6 +24,7 @@ from botorch_costly.tuners.domain import Domain
 
 AcquisitionName = Literal["ucb", "ei", "pi"]
 BlindPlay = Literal["acquisition", "mean"]
+RECENT = 30  # rounds whose worths of a look are kept
 _STARTS_FROM_SEEN = 10  # of the search for the maximizer of the mean
 
 
@@ -34,7 +37,7 @@ class Move(NamedTuple):
 
 
 class Strategy:
-    """Decides on one round from a belief; knows no rewards, no budget and no history.
+    """Decides on one round from a belief; of the past it knows what looks were worth lately.
 
     Args:
         domain: Where it may go.
@@ -55,6 +58,7 @@ class Strategy:
         self._domain, self._query = domain, query
         self._acquisition, self._beta, self._blind_play = acquisition, beta, blind_play
         self._coverage: tuple[Stationary, float] | None = None
+        self._worths: list[float] = []
 
     def decide(
         self, belief: StreamingGP, progress: Progress, may_look: bool, generator: torch.Generator
@@ -91,20 +95,33 @@ class Strategy:
         """Decide by what a look would earn: the rule hears of the best look and of the best play."""
         now = progress.round - 1
         live, coverage = float(belief.remembered(now).sum()), self._coverage_of(belief.kernel)
-        progress = progress._replace(live=live, coverage=coverage)
+        worths = torch.tensor([*self._worths, math.nan], dtype=torch.float64)
+        progress = progress._replace(live=live, coverage=coverage, worths=worths)
         reach = self._query.reach(progress)
         assert reach is not None
         points = self._domain.contenders(acquisition, True, generator)
         play = self._best_mean(belief, points, now) if belief.num_rows else points[0]
         candidates = torch.cat([play.unsqueeze(0), points])
-        anchors = self._domain.anchors(candidates)
-        worth = TimeVaryingKG(belief, anchors, now, reach, belief.noise)
-        look_at = self._domain.maximize(worth, candidates)
+        worth = TimeVaryingKG(belief, self._domain.anchors(candidates), now, reach, belief.noise)
+        look_at = self._domain.maximize(worth, torch.cat([candidates, self._domain.spread()]))
         with torch.no_grad():
-            mean, gain = worth.mean_and_gain(look_at)
-        contest = contest_of(belief, torch.cat([play.unsqueeze(0), points]), now, beta)
-        contest = contest._replace(prospect=Prospect(mean, gain))
-        return Move(look_at, play, self._query(contest, progress, generator))
+            mean, gain = worth.mean_and_gain(torch.stack([play, look_at]))
+        if mean[1] > mean[0]:  # the search for the best look found a better play
+            play, mean = look_at, mean[1].expand(2)
+        contest = contest_of(belief, candidates, now, beta)
+        contest = contest._replace(mean=mean[0], prospect=Prospect(mean[1], gain[1]))
+        verdict = self._query(contest, progress, generator)
+        if verdict.worth is not None:
+            self._worths = [*self._worths, float(verdict.worth)][-RECENT:]
+        return Move(look_at, play, verdict)
+
+    def state_dict(self) -> dict[str, list[float]]:
+        """Return what looks were worth in recent rounds."""
+        return {"worths": list(self._worths)}
+
+    def load_state_dict(self, state: Mapping[str, list[float]]) -> None:
+        """Continue from ``state_dict``."""
+        self._worths = list(state["worths"])
 
     def _acquisition_at(self, belief: StreamingGP, now: int, beta: float) -> AcquisitionFunction:
         if self._acquisition == "ucb" or not belief.num_rows:

@@ -5,11 +5,11 @@ import pickle
 import pytest
 import torch
 
-from botorch_costly.query import Contest, Progress
+from botorch_costly.query import Progress
 from tests.registry import QUERY_RULES
-from tests.strategies import contests
+from tests.strategies import contests, each, tensors
 
-PROGRESS = Progress(4, 2)
+PROGRESS = Progress(4, 2, 50, forgetting=0.1, live=1.7, coverage=0.4, scale=1.5, income=0.1)
 
 
 @pytest.fixture(params=QUERY_RULES)
@@ -22,7 +22,7 @@ def seeded(device="cpu"):
 
 
 def assert_equal(one, other):
-    for ours, theirs in zip(one, other, strict=True):
+    for ours, theirs in zip(tensors(one), tensors(other), strict=True):
         torch.testing.assert_close(ours, theirs, equal_nan=True)
 
 
@@ -34,11 +34,11 @@ def test_a_batch_is_a_loop(case, batch, rivals, generator):
     assert together.look.shape == together.confidence.shape == together.cause.shape == batch
     for i in range(6):
         # A coin of its own for each trial: the loop hears only what does not depend on coins.
-        alone = Contest(*(x.flatten(0, len(batch) - 1)[i] for x in many))
+        alone = each(many, lambda x: x.flatten(0, len(batch) - 1)[i])  # noqa: B023
         verdict = case.rule(alone, PROGRESS, seeded())
         assert verdict.look.shape == ()
         if not case.tosses:
-            assert_equal(verdict, [x.flatten()[i] for x in together])
+            assert_equal(verdict, [x.flatten()[i] for x in tensors(together)])
         else:
             confidence = together.confidence.flatten()[i]
             torch.testing.assert_close(verdict.confidence, confidence, equal_nan=True)
@@ -47,8 +47,8 @@ def test_a_batch_is_a_loop(case, batch, rivals, generator):
 def test_trials_toss_their_own_coins(case, generator):
     one = contests((), 2, generator, absent=0.0)
     one = one._replace(mean=one.mean * 0, rival_mean=one.rival_mean * 0)
-    many = Contest(*(x.expand(500, *x.shape) for x in one))
-    looks = case.rule(many, Progress(4, 2), seeded()).look
+    many = each(one, lambda x: x.expand(500, *x.shape))
+    looks = case.rule(many, PROGRESS, seeded()).look
     hard = getattr(case.rule, "hard", False)  # looks at every contest without a favourite
     assert (0 < looks.sum() < 500) == (case.tosses and not hard)
 
@@ -58,14 +58,16 @@ def test_dtype_and_device_are_kept(case, dtype, generator, tkwargs):
     device = tkwargs["device"]
     contest = contests((5,), 2, generator, dtype=dtype, device=device)
     looks = torch.full((5,), 2, device=device)
-    verdict = case.rule(contest, Progress(4, looks), seeded(device))
-    assert [x.dtype for x in verdict] == [torch.bool, dtype, torch.long]
-    assert {x.device.type for x in verdict} == {device.type}
+    progress = PROGRESS._replace(looks=looks, live=0.7 * looks)
+    verdict = case.rule(contest, progress, seeded(device))
+    assert [x.dtype for x in verdict[:3]] == [torch.bool, dtype, torch.long]
+    assert {x.dtype for x in (verdict.worth, verdict.price) if x is not None} <= {dtype}
+    assert {x.device.type for x in tensors(verdict)} == {device.type}
 
 
 def test_a_rule_is_a_function_of_its_inputs_alone(case, generator):
     contest = contests((50,), 3, generator)
-    before, state = [x.clone() for x in contest], torch.get_rng_state()
+    before, state = each(contest, torch.clone), torch.get_rng_state()
     first = case.rule(contest, PROGRESS, seeded())
     torch.rand(3)  # what others draw does not matter
     torch.set_rng_state(state)

@@ -26,6 +26,7 @@ from tests.strategies import contests, duel
 
 START = Progress(1)
 LOOKS = {Cause.ALWAYS, Cause.CHANCE, Cause.UNSURE, Cause.DUE, Cause.OVERLAP}
+LOOKS |= {Cause.FIRST, Cause.PAYS}
 
 
 @pytest.fixture(params=[1, 4], ids=lambda m: f"rivals={m}")
@@ -253,9 +254,12 @@ def test_each_hard_decision_gives_its_cause(generator):
         (Cause.UNSURE, r"may be better \(confidence 0\.62\)"),
         (Cause.SURE, r"no rival is likely to be better \(confidence 0\.62\)"),
         (Cause.SPENT, "quota of looks is spent"),
-        (Cause.DUE, "lower quota needs every round left"),
+        (Cause.DUE, "every round left is needed to spend the quota"),
         (Cause.OVERLAP, "^the confidence bounds of a rival overlap"),
         (Cause.APART, "^no rival's confidence bounds overlap"),
+        (Cause.FIRST, "^nothing is known yet"),
+        (Cause.PAYS, "^a look is worth its price"),
+        (Cause.DEAR, "^a look is not worth its price"),
     ],
 )
 def test_every_cause_has_words(cause, words):
@@ -264,7 +268,7 @@ def test_every_cause_has_words(cause, words):
 
 
 def test_every_cause_is_explained_above():
-    assert len(Cause) == 9
+    assert len(Cause) == 12
 
 
 # -- arguments ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ MIXED = bc.SearchSpace(
 )
 LATTICE = bc.SearchSpace({"depth": bc.Integer(1, 6), "width": bc.Integer(1, 5)})
 ARMS = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
+FORGETTING = 0.05
 SPACES = {"cube": SPACE, "mixed": MIXED, "lattice": LATTICE, "arms": ARMS}
 
 
@@ -40,6 +41,12 @@ def play(tuner, rounds, reward=reward_of):
 
 def make(space=SPACE, **options):
     return bc.OnlineTuner(space, **{"horizon": 60, "num_restarts": 8, "seed": 3, **options})
+
+
+def priced(space=SPACE, price=0.05, query=None, **options):
+    """A tuner whose looks have a price."""
+    query = query or bc.PricedQuery(price=price)
+    return make(space, query=query, **{"forgetting": FORGETTING, "num_restarts": 4, **options})
 
 
 def through_a_file(state):

@@ -127,6 +127,18 @@ def test_ties_are_broken_by_the_generator():
     assert len(set(first)) == 3
 
 
+def test_few_points_are_their_own_anchors_and_an_even_share_stands_for_many():
+    space = SearchSpace({"a": bc.Integer(1, 40), "b": bc.Integer(1, 50)})
+    found = domain_on(space)
+    few, some = found.spread(), found._points[:3]
+    assert torch.equal(found.anchors(some), torch.cat([some, few]))
+    assert torch.equal(domain_on(GRID).anchors(some), domain_on(GRID)._points)
+    assert 128 <= len(few) <= 256
+    rows = [space.decode(x)["a"] for x in few]
+    assert max(rows.count(a) for a in range(1, 41)) - min(rows.count(a) for a in range(1, 41)) <= 1
+    assert torch.equal(domain_on(GRID).spread(), domain_on(GRID)._points)
+
+
 # -- the cube -------------------------------------------------------------------------------------
 
 
@@ -177,7 +189,8 @@ def test_the_incumbent_is_the_best_after_rounding():
     points = domain_on(space).contenders(relaxed, True, generator())
     values = relaxed(points.unsqueeze(-2))
     assert values[0] == values.max()
-    best = domain_on(space).maximize(relaxed, torch.tensor([[0.45, 0.1], [0.7, 0.8]]).double())
+    starts = space.round(torch.tensor([[0.45, 0.1], [0.7, 0.8]]).double())
+    best = domain_on(space).maximize(relaxed, starts)
     assert space.decode(best)["x"] == 2
     assert space.decode(points[0])["x"] == 2
 
@@ -213,6 +226,19 @@ def test_flat_ground_does_not_pile_up_starts():
     assert len(cube._warm_starts) == domain._MOST_WARM_STARTS
 
 
+def test_a_cube_is_anchored_at_what_was_found_and_spread_over_evenly():
+    state = torch.get_rng_state()
+    space = SearchSpace({**dict(SQUARE.parameters), "n": bc.Integer(1, 3)})
+    cube = CubeDomain(space.dim, space.round, 4, 0.2, DOUBLE)
+    points = cube.spread()
+    assert torch.equal(cube.anchors(points[:3]), points[:3])
+    assert torch.equal(points, space.round(points))
+    assert torch.equal(points, cube.spread())
+    quarters = (2 * points[:, :2]).floor() @ torch.tensor([2.0, 1.0]).double()
+    assert quarters.long().bincount().tolist() == [64] * 4
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_points_have_the_dtype_of_the_domain(dtype):
     for space in (SQUARE, GRID):
@@ -220,3 +246,4 @@ def test_points_have_the_dtype_of_the_domain(dtype):
         points = found.contenders(lambda X: X.sum((-1, -2)), True, generator())
         assert points.dtype == dtype
         assert found.maximize(lambda X: X.sum((-1, -2)), points).dtype == dtype
+        assert found.spread().dtype == dtype

@@ -13,7 +13,7 @@ from botorch_costly import errors
 from botorch_costly.acquisition import present
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import ConfidenceQuery, Verdict
-from botorch_costly.tuners import learner
+from botorch_costly.tuners import learner, strategy
 from tests.tuners.playing import SPACE, make, play, reward_of, through_a_file
 from tests.tuners.playing import SPACES as EVERYDAY
 
@@ -312,16 +312,17 @@ def test_the_contest_is_that_of_the_joint_belief():
     tuner = make(query=bc.AlwaysQuery())
     play(tuner, 10)
     points = SPACE.sample(6, torch.Generator().manual_seed(1))
-    contest = tuner._contest(points, 10, 1.0)
+    belief = tuner._learner.belief
+    contest = strategy.contest_of(belief, points, 10, 1.0)
     rows = present.at_round(points, torch.tensor(10.0))
-    mean, cov = tuner._learner.belief.mean_and_covariance(rows)
+    mean, cov = belief.mean_and_covariance(rows)
     torch.testing.assert_close(contest.mean, mean[0])
     torch.testing.assert_close(contest.variance, cov[0, 0])
     torch.testing.assert_close(contest.rival_mean, mean[1:])
     torch.testing.assert_close(contest.rival_variance, cov.diagonal()[1:])
     torch.testing.assert_close(contest.rival_covariance, cov[0, 1:])
     assert contest.present.all()
-    alone = tuner._contest(points[:1], 10, 1.0)
+    alone = strategy.contest_of(belief, points[:1], 10, 1.0)
     assert alone.rival_mean.shape == alone.rival_covariance.shape == (0,)
 
 
@@ -390,15 +391,15 @@ def test_the_summary_speaks_of_rewards_as_they_were_told():
 @pytest.mark.parametrize("name", ["mixed", "huge"])
 def test_no_configuration_rivals_itself(name, monkeypatch):
     tuner = make(SPACES[name], query=ConfidenceQuery(0.8), num_restarts=16)
-    contest = tuner._contest
+    contest = strategy.contest_of
 
-    def watched(points, now, beta):
+    def watched(belief, points, now, beta):
         assert len(points) > 1
         assert len(points.unique(dim=0)) == len(points)
         assert torch.equal(points, SPACES[name].round(points))
-        return contest(points, now, beta)
+        return contest(belief, points, now, beta)
 
-    monkeypatch.setattr(tuner, "_contest", watched)
+    monkeypatch.setattr(strategy, "contest_of", watched)
     play(tuner, 25)
 
 

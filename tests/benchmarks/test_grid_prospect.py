@@ -1,0 +1,170 @@
+"""Priced looks in the batched simulator, against a loop over rounds and points."""
+
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+
+from benchmarks import grid_simulation
+from benchmarks.grid_simulation import GridPolicy, grid_prospect, simulate, upper_confidence_bound
+from botorch_costly.acquisition import LogBeta
+from botorch_costly.errors import InvalidBudgetError
+from botorch_costly.models import DriftingGrid
+from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
+from botorch_costly.numerics.stationary import Stationary
+from botorch_costly.problems import DriftingFunction
+from botorch_costly.query import ConfidenceQuery, PricedQuery
+from tests.oracles import ce_gp_ucb, dense_gp
+from tests.oracles import knowledge_gradient as oracle
+
+TRIALS, HORIZON, POINTS, FORGETTING = 3, 30, 17, 0.1
+
+
+@dataclass(frozen=True)
+class Watched(PricedQuery):
+    """Keeps what it is told about the run."""
+
+    heard: list = field(default_factory=list, compare=False)
+
+    def __call__(self, contest, progress, generator):
+        self.heard.append(progress)
+        return super().__call__(contest, progress, generator)
+
+
+@pytest.fixture(scope="module")
+def setting():
+    generator = torch.Generator().manual_seed(5)
+    points = torch.rand(POINTS, 1, generator=generator, dtype=torch.float64).sort(0).values
+    one = torch.ones((), dtype=torch.float64)
+    truth = DriftingFunction(points, Stationary("matern32", 0.2 * one, one), FORGETTING, 0.01)
+    paths = truth.paths(HORIZON, TRIALS, generator)
+    return truth, paths, 0.1 * torch.randn(TRIALS, HORIZON, generator=generator).double()
+
+
+def play(setting, rule, **options):
+    policy = GridPolicy("", rule, **options)
+    return simulate(*setting, policy, LogBeta(), torch.Generator().manual_seed(1))
+
+
+def by_hand(setting, trial, price):
+    """Choices and looks of one trial; nothing of it is superseded."""
+    truth, paths, noise = setting
+    prior = dense_gp.matern(truth.points, truth.points, 0.2, nu=1.5)
+    looks, history = [], []
+    for t in range(HORIZON):
+        belief = ce_gp_ucb.belief(prior, FORGETTING, truth.noise, looks, t)
+        mean, cov = (part.tolist() for part in belief)
+        reach = oracle.reach(HORIZON - t - 1, FORGETTING, supersession=0.0)
+        at, gain = oracle.best_look(mean, cov, truth.noise, reach)
+        best = max(range(POINTS), key=lambda i: mean[i])
+        look = oracle.wants_look(mean[best], mean[at], gain, reach, price, len(looks))
+        choice = at if look else best
+        value = float(paths[trial, t, choice])
+        if look:
+            looks.append((t, choice, value + float(noise[trial, t])))
+        history.append((choice, look, float(paths[trial, t].max()) - value))
+    return zip(*history, strict=True)
+
+
+def test_a_priced_simulation_is_the_loop_over_rounds(setting, monkeypatch):
+    """With candidates everywhere, and exactly."""
+    monkeypatch.setattr(grid_simulation, "_AROUND", tuple(range(-1000, 1001, 50)))
+    monkeypatch.setattr(grid_simulation, "_TOLERANCE", 0.0)
+    run = play(setting, PricedQuery(price=0.3, supersession=0.0))
+    for i in range(2):
+        choice, look, regret = by_hand(setting, i, price=0.3)
+        assert run.look[i].tolist() == list(look)
+        assert run.choice[i].tolist() == list(choice)
+        expected = torch.tensor(regret, dtype=torch.float64)
+        torch.testing.assert_close(run.regret[i], expected, rtol=0, atol=1e-12)
+        assert 3 < sum(look) < 27
+
+
+def test_the_rule_hears_how_far_each_trial_has_come(setting):
+    rule = Watched(price=0.3)
+    run = play(setting, rule)
+    prior = setting[0].prior_cov  # of variance one
+    for t, heard in enumerate(rule.heard):
+        assert (heard.round, heard.horizon, heard.forgetting) == (t + 1, HORIZON, FORGETTING)
+        assert torch.equal(heard.looks, run.look[:, :t].sum(-1))
+        assert heard.coverage == pytest.approx(prior.square().mean().item())
+    assert len(rule.heard) == HORIZON
+
+
+def test_the_rule_hears_what_is_still_remembered(setting):
+    rule = Watched(price=0.3)
+    run = play(setting, rule)
+    for t, heard in enumerate(rule.heard):
+        past = (row[:t].nonzero().squeeze(-1).tolist() for row in run.look)
+        expected = [oracle.live(rounds, t, FORGETTING) for rounds in past]
+        assert heard.live.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("reach", [1.0, 20.0])
+def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(reach):
+    n, trials = 200, 2
+    truth = DriftingFunction.on_unit_interval(n, forgetting=0.05)
+    generator = torch.Generator().manual_seed(0)
+    belief = DriftingGrid(truth.prior_cov, 0.05, truth.noise, torch.Size([trials]))
+    paths = truth.paths(12, trials, generator)
+    for t in range(12):
+        index = torch.randint(n, (trials,), generator=generator)
+        belief.observe(index, paths[:, t].gather(-1, index[:, None])[:, 0])
+        belief.wait()
+    mean, variance = belief.mean, belief.variance
+    score = upper_confidence_bound(mean, variance.sqrt(), 1.0)
+    at, prospect = grid_prospect(belief, score, mean.argmax(-1), reach)
+    everyone = torch.arange(n)
+    cov = belief.covariance_between(everyone.expand(trials, n), everyone)
+    exact = knowledge_gradient(mean, cov, variance, truth.noise)
+    at = at.unsqueeze(-1)
+    torch.testing.assert_close(prospect.mean, mean.gather(-1, at)[:, 0], rtol=0, atol=0)
+    gain = exact.gather(-1, at)[:, 0]
+    # Several tolerances, and what lies between two of the lines.
+    torch.testing.assert_close(prospect.gain, gain, rtol=0, atol=0.01)
+    worth = mean + reach * exact
+    assert (worth.gather(-1, at)[:, 0] >= worth.amax(-1) - 0.01 * reach).all()
+    assert (worth.amax(-1) > worth.mean(-1) + 0.1).all()
+    # Each trial may have a reach of its own.
+    own, _ = grid_prospect(belief, score, mean.argmax(-1), torch.full((trials,), reach).double())
+    assert torch.equal(own, at[:, 0])
+
+
+@pytest.mark.parametrize("looks", [6, 15])
+def test_a_budget_is_kept_by_every_trial(looks):
+    truth = DriftingFunction.on_unit_interval(40, forgetting=0.05)
+    generator = torch.Generator().manual_seed(2)
+    paths = truth.paths(60, 8, generator)
+    noise = 0.1 * torch.randn(8, 60, generator=generator).double()
+    run = play((truth, paths, noise), PricedQuery(looks=looks))
+    assert (run.look.sum(-1) == looks).all()
+
+
+def test_blind_rounds_may_play_the_mean(setting):
+    """What is looked at, and so what is believed, stays as it was."""
+    published = play(setting, ConfidenceQuery(0.8))
+    ours = play(setting, ConfidenceQuery(0.8), blind_play="mean")
+    assert torch.equal(ours.look, published.look)
+    assert torch.equal(ours.choice[ours.look], published.choice[ours.look])
+    assert torch.equal(ours.regret[ours.look], published.regret[ours.look])
+    assert torch.equal(ours.mean, published.mean)
+    blind = ~ours.look
+    assert (ours.choice[blind] != published.choice[blind]).any()
+    _, paths, _ = setting
+    value = paths.gather(-1, ours.choice.unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(ours.regret, paths.amax(-1) - value)
+    assert (ours.regret >= 0).all()
+    # The last round without a look plays the best of what was believed then.
+    last = blind[:, -1]
+    assert last.any()
+    assert torch.equal(ours.choice[last, -1], ours.mean[last].argmax(-1))
+
+
+def test_rules_with_a_reach_choose_their_plays_themselves(setting):
+    runs = [play(setting, PricedQuery(price=0.3), blind_play=b) for b in ("acquisition", "mean")]
+    assert torch.equal(runs[0].choice, runs[1].choice)
+
+
+def test_a_run_too_short_for_the_budget_is_named(setting):
+    with pytest.raises(InvalidBudgetError, match="looks: Expected at most 30 rounds; Received 31"):
+        play(setting, PricedQuery(looks=31))

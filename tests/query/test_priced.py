@@ -1,0 +1,230 @@
+"""The priced look against its one-trial twin: price, reach, units and words."""
+
+import math
+
+import pytest
+import torch
+
+from botorch_costly.query import Cause, MixedQuery, PricedQuery, Progress, Prospect
+from tests.oracles import knowledge_gradient as oracle
+from tests.strategies import contests, duel, each
+
+HALFWAY = Progress(50, 9, 100, forgetting=0.05, live=3.0, coverage=0.3, scale=1.0, income=0.2)
+SECONDS = {"price_seconds": 30.0, "round_seconds": 60.0}
+
+
+def weighed(mean=1.0, play=1.0, gain=0.0):
+    """A contest of the best play against a look, without a batch."""
+    number = torch.tensor([mean, gain], dtype=torch.float64)
+    return duel(play, 1.0, 0.0, 1.0)._replace(prospect=Prospect(*number))
+
+
+def worth(rule, progress=HALFWAY, **prospect):
+    return rule(weighed(**prospect), progress, None).worth
+
+
+def price(rule, progress):
+    return rule(weighed(), progress, None).price
+
+
+# -- the twin -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forgetting", [0.0, 0.01, 0.3, 1.0])
+@pytest.mark.parametrize("now", [1, 20, 99, 100])
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_the_reach_is_the_sum_over_the_rounds_left(forgetting, now, discount):
+    live = torch.tensor([0.0, 0.7, 12.5, 400.0], dtype=torch.float64)
+    progress = Progress(now, 3, 100, forgetting, live, coverage=0.3)
+    rule = PricedQuery(price=1.0, discount=discount, supersession=0.6)
+    expected = [
+        oracle.reach(100 - now, forgetting, one, 0.3, discount, 0.6) for one in live.tolist()
+    ]
+    assert rule.reach(progress).tolist() == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("amount", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("scale", [1.0, 0.02])
+def test_it_is_its_twin_with_looks_and_memory_of_each_trial(amount, scale, generator):
+    batch = contests((200,), 3, generator)
+    looks = torch.randint(3, (200,), generator=generator)
+    live = looks * torch.rand(200, generator=generator, dtype=torch.float64)
+    progress = HALFWAY._replace(looks=looks, live=live, scale=scale)
+    verdict = PricedQuery(price=amount * scale)(batch, progress, generator)
+    expected, columns = [], (batch.mean, *batch.prospect, live, looks)
+    for best, mean, gain, remembered, paid in zip(*(c.tolist() for c in columns), strict=True):
+        reach = oracle.reach(50, 0.05, remembered, 0.3)
+        rewards = (scale * value for value in (best, mean, gain))
+        expected.append(oracle.wants_look(*rewards, reach, amount * scale, paid))
+    assert verdict.look.tolist() == expected
+    assert 0 < sum(expected) < 200
+    assert torch.equal(verdict.cause == Cause.FIRST, looks == 0)
+    assert torch.equal(verdict.look, (verdict.worth > verdict.price) | (looks == 0))
+    assert verdict.confidence.isnan().all()
+
+
+@pytest.mark.parametrize("rule", [PricedQuery(price=0.4), PricedQuery(looks=30)])
+def test_a_batch_with_looks_of_its_own_is_a_loop(rule, generator):
+    many = contests((6,), 2, generator)
+    looks, live = torch.arange(6), torch.linspace(0, 9, 6).double()
+    together = rule(many, HALFWAY._replace(looks=looks, live=live), generator)
+    for i in range(6):
+        progress = HALFWAY._replace(looks=int(looks[i]), live=live[i])
+        one = rule(each(many, lambda x: x[i]), progress, generator)  # noqa: B023
+        assert one.look == together.look[i]
+        assert one.cause == together.cause[i]
+        torch.testing.assert_close(one.worth, together.worth[i])
+        torch.testing.assert_close(one.price, together.price[i])
+
+
+# -- price ----------------------------------------------------------------------------------------
+
+
+def test_a_free_look_is_taken_whenever_it_can_help():
+    rule = PricedQuery(price=0.0)
+    assert rule(weighed(gain=1e-12), HALFWAY, None).look
+    assert not rule(weighed(gain=0.0), HALFWAY, None).look
+    assert not rule(weighed(mean=0.5, gain=1e-12), HALFWAY, None).look  # playing it costs more
+    last = HALFWAY._replace(round=100)  # nobody is left to profit
+    assert not rule(weighed(gain=5.0), last, None).look
+
+
+def test_an_infinite_price_looks_once():
+    rule = PricedQuery(price=math.inf)
+    assert rule(weighed(), HALFWAY._replace(looks=0), None).cause == Cause.FIRST
+    verdict = rule(weighed(gain=1e9), HALFWAY, None)
+    assert not verdict.look
+    assert verdict.cause == Cause.DEAR
+    assert verdict.price == math.inf
+
+
+def test_the_price_is_what_a_look_must_earn():
+    earns = oracle.reach(50, 0.05, 3.0, 0.3) * 0.02 - 0.1
+    for gap in (-1e-9, 1e-9):
+        verdict = PricedQuery(price=earns + gap)(weighed(mean=0.9, gain=0.02), HALFWAY, None)
+        assert verdict.look == (gap < 0)
+        assert (verdict.worth - verdict.price).item() == pytest.approx(-gap, rel=1e-4)
+
+
+def test_a_price_in_seconds_is_what_training_would_earn_meanwhile():
+    rule = PricedQuery(**SECONDS)
+    assert price(rule, HALFWAY).item() == pytest.approx(30 / 60 * 0.2)
+    for income in (None, 0.0, -0.3):  # time is worth nothing where training earns nothing
+        assert price(rule, HALFWAY._replace(income=income)) == 0
+
+
+@pytest.mark.parametrize(
+    "income",
+    [0.2, None, 0.0, -0.3],
+)
+def test_infinitely_many_seconds_are_never_spent(income):
+    rule = PricedQuery(price_seconds=math.inf, round_seconds=60.0)
+    assert not rule(weighed(gain=1.0), HALFWAY._replace(income=income), None).look
+
+
+@pytest.mark.parametrize("unit", [1000.0, 1e-6])
+def test_the_unit_of_the_reward_does_not_matter(unit, generator):
+    batch = contests((100,), 2, generator)
+    far = HALFWAY._replace(scale=2.0 * unit, income=0.2 * unit)
+    near = HALFWAY._replace(scale=2.0)
+    for small, large in [
+        (PricedQuery(price=0.7), PricedQuery(price=0.7 * unit)),
+        (PricedQuery(**SECONDS), PricedQuery(**SECONDS)),
+        (PricedQuery(looks=30), PricedQuery(looks=30)),
+    ]:
+        ours, theirs = small(batch, near, generator), large(batch, far, generator)
+        assert torch.equal(ours.look, theirs.look)
+        torch.testing.assert_close(theirs.price, ours.price)
+        assert 0 < ours.look.sum() < 100
+
+
+# -- reach ----------------------------------------------------------------------------------------
+
+
+def reach(rule=None, **changes):
+    return float((rule or PricedQuery(price=1.0)).reach(HALFWAY._replace(**changes)))
+
+
+def test_where_nothing_fades_every_round_left_counts():
+    assert reach(forgetting=0.0) == 50
+    assert reach(forgetting=0.0, round=100) == 0
+    assert reach(forgetting=0.0, round=130) == 0  # a run may outlast its horizon
+    assert reach(forgetting=1.0) == 0
+    assert reach(forgetting=1e-13) == pytest.approx(50, rel=1e-3)
+
+
+def test_alone_and_for_ever_a_look_lasts_two_lifetimes():
+    for forgetting in (0.001, 0.01, 0.1):
+        lasting = reach(forgetting=forgetting, live=0.0, horizon=10**9)
+        assert lasting == pytest.approx(2 / forgetting, rel=forgetting)
+
+
+@pytest.mark.parametrize(
+    ("change", "values"),
+    [
+        ("forgetting", [0.0, 0.001, 0.01, 0.1, 0.5, 1.0]),
+        ("live", [0.0, 1.0, 5.0, 20.0]),
+        ("coverage", [0.0, 0.2, 0.6, 1.0]),
+        ("round", [1, 30, 80, 99, 100]),
+    ],
+)
+def test_the_reach_falls_with(change, values):
+    reaches = [reach(**{change: value}) for value in values]
+    assert reaches == sorted(reaches, reverse=True)
+    assert len(set(reaches)) == len(values)
+
+
+def test_the_reach_falls_with_supersession_and_discount():
+    for rules in (
+        [PricedQuery(price=1.0, supersession=s) for s in (0.0, 0.4, 2.0)],
+        [PricedQuery(price=1.0, discount=d) for d in (1.0, 0.99, 0.5)],
+    ):
+        reaches = [reach(rule) for rule in rules]
+        assert reaches == sorted(set(reaches), reverse=True)
+    assert reach(PricedQuery(price=1.0, supersession=1e6)) == 0  # a share is at most all
+
+
+def test_without_a_horizon_the_discount_ends_the_sum():
+    rule = PricedQuery(price=1.0, discount=0.9)
+    rule.check_run(None)
+    assert reach(rule, forgetting=0.0, horizon=None) == pytest.approx(0.9 / (1 - 0.9))
+    assert reach(rule, horizon=None) == pytest.approx(oracle.reach(2000, 0.05, 3.0, 0.3, 0.9))
+
+
+def test_a_horizon_of_its_own_comes_before_that_of_the_run():
+    rule = PricedQuery(price=1.0, horizon=60)
+    rule.check_run(None)
+    assert reach(rule, forgetting=0.0, horizon=None) == 10
+    assert reach(rule, forgetting=0.0, horizon=500) == 10
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+
+def test_it_says_what_the_look_is_worth_and_what_it_costs():
+    rule = PricedQuery(price=0.5)
+    words = [
+        rule.explain(rule(weighed(gain=gain), HALFWAY._replace(looks=looks, forgetting=0.0), None))
+        for gain, looks in [(0.02, 9), (0.005, 9), (0.02, 0)]
+    ]
+    assert words == [
+        "a look is worth its price (worth 1, price 0.5)",
+        "a look is not worth its price (worth 0.25, price 0.5)",
+        "nothing is known yet (worth 1, price 0.5)",
+    ]
+    dear = PricedQuery(price=math.inf)
+    assert dear.explain(dear(weighed(), HALFWAY, None)).endswith("price inf)")
+
+
+def test_inside_another_rule_it_keeps_its_reach_and_its_reasons():
+    rule = MixedQuery(0, 100, 100, PricedQuery(price=0.5))
+    assert rule.reads_rewards
+    assert not rule.needs_rivals
+    assert not MixedQuery(0, 10, 100, PricedQuery(looks=7)).reads_rewards
+    assert rule.reach(HALFWAY) == PricedQuery(price=0.5).reach(HALFWAY)
+    coins = torch.Generator().manual_seed(0)
+    verdict = rule(weighed(gain=0.02), HALFWAY, coins)
+    assert verdict.cause == Cause.DEAR
+    assert verdict.worth == worth(PricedQuery(price=0.5), gain=0.02)
+    assert rule(weighed(gain=0.2), HALFWAY, coins).cause == Cause.PAYS
+    assert MixedQuery(0, 10, 100).reach(HALFWAY) is None

@@ -1,0 +1,79 @@
+"""What the priced look cannot be asked for, named in the terms of whoever asked."""
+
+import math
+
+import pytest
+import torch
+
+from botorch_costly.errors import CostlyError, InvalidArgumentError, InvalidBudgetError
+from botorch_costly.query import MixedQuery, PricedQuery, Progress, Prospect
+from tests.strategies import duel
+
+SECONDS = {"price_seconds": 30.0, "round_seconds": 60.0}
+CONTEST = duel(0.0, 1.0, 0.0, 1.0)._replace(prospect=Prospect(*torch.zeros(2).double()))
+
+
+@pytest.mark.parametrize("name", ["price", "price_seconds"])
+@pytest.mark.parametrize("bad", [-1e-9, -math.inf, math.nan, "1", True, [1.0]])
+def test_a_price_that_is_none_is_named(name, bad):
+    seconds = {"round_seconds": 60.0} if name == "price_seconds" else {}
+    with pytest.raises(InvalidArgumentError, match=rf"{name}: Expected a finite number >= 0; Rec"):
+        PricedQuery(**{name: bad}, **seconds)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"price": 1.0, "looks": 3}, {"looks": 3, **SECONDS}, {"price": 1.0, **SECONDS}]
+)
+def test_exactly_one_of_three_prices_is_given(given):
+    with pytest.raises(InvalidArgumentError, match="price, price_seconds, looks: Expected exactly"):
+        PricedQuery(**given)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"price_seconds": 3.0}, "round_seconds: Expected what a round of training takes; Rec"),
+        ({**SECONDS, "round_seconds": 0.0}, "round_seconds: Expected a finite number > 0"),
+        ({**SECONDS, "round_seconds": math.nan}, "round_seconds: Expected a finite number > 0"),
+        ({"looks": 0}, "looks: Expected an integer >= 1; Received 0"),
+        ({"looks": 2.0}, "looks: Expected an integer >= 1"),
+        ({"looks": True}, "looks: Expected an integer >= 1"),
+        ({"looks": "3"}, "looks: Expected an integer >= 1"),
+        ({"price": 1.0, "horizon": 0}, "horizon: Expected an integer >= 1; Received 0"),
+        ({"price": 1.0, "horizon": 9.0}, "horizon: Expected an integer >= 1"),
+        ({"price": 1.0, "discount": 0.0}, r"discount: Expected a number in \(0, 1"),
+        ({"price": 1.0, "discount": 1.1}, r"discount: Expected a number in \(0, 1"),
+        ({"price": 1.0, "discount": math.nan}, r"discount: Expected a number in \(0, 1"),
+        pytest.param({"price": 1.0, "discount": True}, r"discount: Expected a number in \(0, 1"),
+        ({"price": 1.0, "discount": "0.9"}, r"discount: Expected a number in \(0, 1"),
+        ({"price": 1.0, "supersession": -0.1}, "supersession: Expected a finite number >= 0"),
+        ({"price": 1.0, "supersession": math.nan}, "supersession: Expected a finite number >= 0"),
+    ],
+)
+def test_other_bad_options_are_named(options, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        PricedQuery(**options)
+
+
+def test_runs_it_cannot_serve_are_named():
+    with pytest.raises(InvalidArgumentError, match=r"discount: Expected a number in \(0, 1\) with"):
+        PricedQuery(price=1.0).check_run(None)
+    with pytest.raises(InvalidBudgetError, match="looks: Expected at most 9 rounds; Received 10"):
+        PricedQuery(looks=10, horizon=9)
+    with pytest.raises(InvalidBudgetError, match="looks: Expected at most 9 rounds; Received 10"):
+        PricedQuery(looks=10).check_run(9)
+    with pytest.raises(InvalidBudgetError, match=r"looks: Expected .*; Received 10"):
+        PricedQuery(looks=10, discount=0.9).check_run(None)
+    with pytest.raises(InvalidBudgetError, match="at most 60 rounds; Received 61"):
+        MixedQuery(1, 20, 60, PricedQuery(looks=61)).check_run(None)
+
+
+def test_a_contest_without_a_prospect_is_named():
+    with pytest.raises(InvalidArgumentError, match="prospect: Expected what a look would find out"):
+        PricedQuery(price=1.0)(CONTEST._replace(prospect=None), Progress(50, 9, 100), None)
+
+
+@pytest.mark.parametrize("rule", [PricedQuery(price=1.0), PricedQuery(looks=9)])
+def test_a_horizon_that_nobody_knows_is_named_by_whom_it_stops(rule):
+    with pytest.raises(CostlyError, match="Expected"):
+        rule(CONTEST, Progress(50, 8), None)

@@ -1,0 +1,177 @@
+"""Priced looks in the tuner: what is played, and what the rule hears of the run."""
+
+import math
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly.acquisition import TimeVaryingKG
+from botorch_costly.tuners import strategy
+from tests.oracles import dense_gp
+from tests.oracles import knowledge_gradient as oracle
+from tests.tuners.playing import ARMS, FORGETTING, LATTICE, SPACES, play, priced, reward_of
+
+FINITE = {"lattice": (LATTICE, 0.5 * math.sqrt(2)), "arms": (ARMS, None)}
+
+
+@dataclass(frozen=True)
+class Watched(bc.PricedQuery):
+    """Keeps what it is told about the run, when it is told how much is remembered."""
+
+    heard: list = field(default_factory=list, compare=False)
+
+    def __call__(self, contest, progress, generator):
+        self.heard.append(progress)
+        return super().__call__(contest, progress, generator)
+
+
+def coverage(space, lengthscale):
+    """Mean squared correlation of two configurations of a finite space."""
+    if lengthscale is None:
+        return 1 / space.size
+    points = torch.stack([space.encode(c) for c in space.configurations()])
+    return dense_gp.matern(points, points, lengthscale).square().mean().item()
+
+
+# -- what is played -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_on_a_finite_space_every_decision_is_the_oracles(name):
+    (space, lengthscale), price = FINITE[name], 0.02
+    tuner, share = priced(space, price, initial_rounds=0), coverage(space, lengthscale)
+    configs = [dict(c) for c in space.configurations()]
+    points = torch.stack([space.encode(c) for c in configs])
+    looks = []
+    for now in range(40):
+        belief = tuner.belief.in_prior_units()
+        rows = torch.cat([points, torch.full((len(points), 1), float(now)).double()], -1)
+        mean, cov = (x.tolist() for x in belief.mean_and_covariance(rows))
+        live = oracle.live(looks, now, FORGETTING)
+        reach = oracle.reach(60 - now - 1, FORGETTING, live, share)
+        at, gain = oracle.best_look(mean, cov, belief.noise, reach)
+        scale, best = tuner.belief.scale, max(mean)
+        numbers = (scale * best, scale * mean[at], scale * gain)
+        decision = tuner.ask()
+        assert decision.query == oracle.wants_look(*numbers, reach, price, len(looks))
+        played = configs.index(dict(decision.config))
+        if decision.query:
+            worth = mean[played] + reach * oracle.knowledge_gradient(
+                mean, cov, played, belief.noise
+            )
+            assert worth == pytest.approx(mean[at] + reach * gain, abs=1e-9)
+            tuner.tell(decision, reward_of(decision.config, now))
+            looks.append(now)
+        else:
+            assert mean[played] == pytest.approx(best, abs=1e-12)
+        assert ("nothing is known yet" in decision.reason) == (now == 0)
+    assert 5 < len(looks) < 35
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cube", pytest.param("mixed")],
+)
+def test_on_a_cube_nothing_sampled_promises_more(name, monkeypatch):
+    space, worths = SPACES[name], []
+
+    class Remembered(TimeVaryingKG):
+        def __init__(self, *args):
+            super().__init__(*args)
+            worths.append(self)
+
+    monkeypatch.setattr(strategy, "TimeVaryingKG", Remembered)
+    tuner, queries = priced(space, 0.01, forgetting=0.2, initial_rounds=4), []
+    play(tuner, 4)
+    everywhere = space.round(space.sample(1000, torch.Generator().manual_seed(0)))
+    for now in range(4, 16):
+        belief = tuner.belief.in_prior_units()
+        decision = tuner.ask()
+        space.check(decision.config)
+        worth = worths[-1] if decision.query else strategy.TimeVaryingUCB(belief, 0.0, now)
+        with torch.no_grad():
+            values = worth(torch.cat([space.encode(decision.config)[None], everywhere])[:, None])
+        # A few steps from the best starts are not quite the maximum.
+        assert values[0] >= values.max() - 0.05 * values.std()
+        queries.append(decision.query)
+        if decision.query:
+            tuner.tell(decision, reward_of(decision.config, now))
+    assert len(worths) == 12
+    assert 2 <= sum(queries) <= 10
+
+
+def test_it_chooses_what_to_play_whatever_the_other_options_say():
+    runs = [play(priced(ARMS, blind_play=play_), 30) for play_ in ("acquisition", "mean")]
+    assert runs[0] == runs[1]
+
+
+def test_nothing_promises_a_higher_mean_than_the_best_play():
+    """Where a look costs next to nothing, a rounding error must not be what it earns."""
+    leads = []
+
+    class Comparing(bc.PricedQuery):
+        def __call__(self, contest, progress, generator):
+            leads.append(float(contest.prospect.mean - contest.mean))
+            return super().__call__(contest, progress, generator)
+
+    play(priced(ARMS, query=Comparing(price=0.0), initial_rounds=0), 40)
+    assert max(leads) <= 0
+
+
+def test_an_infinite_price_looks_once():
+    tuner = priced(LATTICE, math.inf, initial_rounds=0)
+    assert [d.query for d in play(tuner, 20)] == [True] + [False] * 19
+    assert len({d.config for d in tuner.decisions[1:]}) == 1  # the best by one reward
+
+
+def test_a_round_the_limit_forbids_to_look_at_plays_the_best():
+    start = {"arm": "middle"}
+    options = {"start": start, "initial_rounds": 1, "reward_scale": bc.RewardScale(0.0, 1.0)}
+    free, limited = (priced(ARMS, 0.0, max_looks=n, **options) for n in (None, 1))
+    explored = play(free, 2, lambda config, round: 1.0)[1]
+    blind = play(limited, 2, lambda config, round: 1.0)[1]
+    assert explored.query
+    assert explored.config != start
+    assert (blind.query, dict(blind.config)) == (False, start)
+    assert blind.reason == "the budget of 1 looks is spent"
+
+
+# -- what the rule hears --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("maximize", [True, False])
+def test_the_rule_hears_how_far_the_run_has_come(maximize):
+    query = Watched(price_seconds=3.0, round_seconds=60.0)
+    tuner = priced(LATTICE, query=query, initial_rounds=0, maximize=maximize)
+    play(tuner, 15)
+    seen, share = tuner.observations, coverage(*FINITE["lattice"])
+    for now, heard in enumerate(query.heard):
+        past = [o for o in seen if o.round < now]
+        weights = [(1 - FORGETTING) ** (now - o.round) for o in past]
+        assert (heard.round, heard.looks, heard.horizon) == (now + 1, len(past), 60)
+        assert heard.forgetting == FORGETTING
+        assert heard.live == pytest.approx(sum(weights))
+        assert heard.coverage == pytest.approx(share)
+        if past:
+            earned = sum(w * o.reward for w, o in zip(weights, past, strict=True)) / sum(weights)
+            assert heard.income == pytest.approx(earned if maximize else -earned)
+    assert query.heard[0].income is None
+    tuner.ask()
+    assert query.heard[-1].scale == tuner.belief.scale != 1
+
+
+def test_the_rule_hears_what_was_learnt():
+    query = Watched(price=0.0)
+    options = {"refit_every": 10, "refit_seconds": 60.0, "learn_forgetting": True}
+    tuner = priced(LATTICE, query=query, initial_rounds=0, **options)
+    play(tuner, 25, lambda config, round: reward_of(config, round) + round % 3)
+    heard = query.heard[-1]
+    assert heard.forgetting == tuner.belief.forgetting != FORGETTING
+    points = torch.stack([LATTICE.encode(c) for c in LATTICE.configurations()])
+    lengthscale = tuner.belief.kernel.lengthscale
+    assert lengthscale.shape == (2,)
+    share = dense_gp.matern(points, points, lengthscale).square().mean().item()
+    assert heard.coverage == pytest.approx(share)
+    assert heard.coverage != pytest.approx(query.heard[0].coverage)

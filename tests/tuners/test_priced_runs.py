@@ -1,0 +1,120 @@
+"""Runs by priced looks: budgets, units, states, failures, and what cannot be served."""
+
+import math
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly import errors
+from tests.tuners.playing import ARMS, SPACES, play, priced, reward_of, through_a_file
+
+# -- what is paid ---------------------------------------------------------------------------------
+
+
+def restless(space, noise=0.7):
+    """Rewards in which there is always something to find out."""
+    configs = [dict(c) for c in space.configurations()]
+    draws = torch.Generator().manual_seed(0)
+
+    def reward(config, round):
+        wave = math.sin(3 * configs.index(dict(config)) + round / 5)
+        return wave + noise * torch.randn((), generator=draws).item()
+
+    return reward
+
+
+@pytest.mark.parametrize(
+    ("name", "forgetting", "budget"),
+    [("arms", 0.01, 24), ("arms", 0.2, 90), ("lattice", 0.05, 60)],
+)
+def test_runs_keep_to_their_budget(name, forgetting, budget):
+    space, query = SPACES[name], bc.PricedQuery(looks=budget)
+    tuner = priced(space, query=query, forgetting=forgetting, horizon=120)
+    play(tuner, 120, restless(space))
+    assert tuner.looks == budget
+    looks = [d.round for d in tuner.decisions if d.query]
+    assert looks[budget // 2] < 90  # they are not hoarded
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_rewards_and_prices_may_come_in_any_unit_and_either_sign(name):
+    unit = 1024.0  # exact
+    small = priced(SPACES[name], 0.01, initial_rounds=3)
+    ours = play(small, 12)
+    large = priced(SPACES[name], 0.01 * unit, initial_rounds=3, maximize=False)
+    theirs = play(large, 12, lambda c, r: -unit * reward_of(c, r))
+    assert [(d.config, d.query) for d in ours] == [(d.config, d.query) for d in theirs]
+    assert {d.query for d in ours} == {True, False}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_a_restored_run_continues_identically(name):
+    whole = priced(SPACES[name], 0.01)
+    play(whole, 7)
+    state = through_a_file(whole.state_dict())
+    rest = play(whole, 6)
+    restored = priced(SPACES[name], 0.01, seed=99)
+    restored.load_state_dict(state)
+    assert play(restored, 6) == rest
+
+
+@pytest.mark.parametrize("query", [bc.PricedQuery(price=0.1), bc.PricedQuery(looks=30)])
+def test_failed_looks_are_paid_for_and_not_learnt(query):
+    for fails in (lambda r: True, lambda r: r % 2):
+        tuner = priced(ARMS, query=query, initial_rounds=0)
+        play(tuner, 30, lambda c, r: math.nan if fails(r) else reward_of(c, r))  # noqa: B023
+        assert tuner.failed_looks > 0
+        assert tuner.looks == sum(d.query for d in tuner.decisions) <= 30
+
+
+def test_looks_that_nobody_tells_of_are_paid_for():
+    tuner = priced(ARMS, query=bc.PricedQuery(looks=5), initial_rounds=0, horizon=20)
+    queries = [tuner.ask().query for _ in range(20)]
+    assert queries[0]
+    assert sum(queries) == 5 == tuner.looks
+
+
+# -- what it cannot serve -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        bc.PricedQuery(price=0.1),
+        bc.PricedQuery(price_seconds=1.0, round_seconds=2.0),
+        bc.MixedQuery(2, 20, 60, bc.PricedQuery(price=0.1)),
+    ],
+)
+def test_a_price_in_rewards_needs_their_size(query):
+    with pytest.raises(errors.InvalidArgumentError, match="reward_scale: Expected values, not ran"):
+        priced(ARMS, query=query, reward_scale=bc.RewardScale(ranks=True))
+
+
+def test_a_budget_needs_only_their_order():
+    query, ranks = bc.PricedQuery(looks=20), bc.RewardScale(ranks=True)
+    tuner = priced(ARMS, query=query, reward_scale=ranks, horizon=40)
+    play(tuner, 40, lambda c, r: math.exp(5 * reward_of(c, r)))
+    assert tuner.looks == 20
+
+
+def test_without_a_horizon_it_needs_a_discount():
+    with pytest.raises(errors.InvalidArgumentError, match="discount: Expected a number"):
+        priced(ARMS, horizon=None)
+    tuner = priced(ARMS, query=bc.PricedQuery(price=0.1, discount=0.95), horizon=None)
+    assert {d.query for d in play(tuner, 30)} == {True, False}
+    own = priced(ARMS, query=bc.PricedQuery(looks=9, horizon=30), horizon=None)
+    assert sum(d.query for d in play(own, 30)) == 9
+
+
+@pytest.mark.parametrize("query", [bc.PricedQuery(looks=9), bc.PricedQuery(price=0.1)])
+def test_inside_quotas_it_has_their_horizon(query):
+    tuner = priced(ARMS, query=bc.MixedQuery(0, 30, 30, query), horizon=None, forgetting=0.0)
+    assert sum(d.query for d in play(tuner, 30)) < 30
+
+
+def test_more_looks_than_rounds_are_named():
+    for query in (bc.PricedQuery(looks=61), bc.MixedQuery(2, 20, 60, bc.PricedQuery(looks=61))):
+        with pytest.raises(errors.InvalidBudgetError, match="looks: Expected at most 60 rounds; R"):
+            priced(ARMS, query=query)
+    priced(ARMS, query=bc.PricedQuery(looks=60))
