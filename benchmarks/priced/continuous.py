@@ -6,7 +6,7 @@ threshold that turns out best for that price, on the same functions, the same no
 
 Rewards are in units of the prior, whose variance is 1, and the tuner is told so. Of samples of a GP it
 knows lengthscale and forgetting, too. The Hartmann-like function is none; for it the lengthscale is the
-likeliest one on other paths (of 0.15 to 0.7 times the root of the dimension, the same in d = 4 and 8).
+likeliest one on other paths (of 0.3 to 0.6 times the root of the dimension, the same in d = 4 and 8).
 """
 
 import argparse
@@ -33,7 +33,7 @@ from botorch_costly import (
 from botorch_costly.problems import DriftingHartmann, DriftingPath, DriftingSample
 from botorch_costly.tuners.strategy import BlindPlay
 
-LENGTHSCALES = {"sample": 0.35, "hartmann": 0.4}  # by function, times sqrt(d)
+LENGTHSCALES = {"sample": 0.35, "hartmann": 0.45}  # by function, times sqrt(d)
 KAPPAS = (0.6, 0.7, 0.8, 0.9, 0.95)
 PRICES = (0.1, 0.3, 1.0, 2.0)
 FORGETTING = 0.01

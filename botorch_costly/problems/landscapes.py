@@ -29,7 +29,7 @@ _FIRST = 10  # times as many in the first round, which has no round before it
 _KEPT = 24  # optima of a round that the next one starts from, too
 _APART = 0.05  # optima closer than this, times sqrt(d), are one
 _STANDARD = 1024  # points over which a landscape is standardized
-_SHARPNESS = (6.0, 16.0)  # of a bump, over all coordinates together
+_SHARPNESS = (4.0, 10.0)  # of a bump, over all coordinates together
 
 
 class DriftingPath(ABC):

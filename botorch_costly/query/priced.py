@@ -195,6 +195,7 @@ class PricedQuery(QueryRule):
 
     def _price_of_budget(self, progress: Progress) -> Tensor:
         """Return what the looks that can be afforded have lately been worth."""
+        assert self.looks is not None
         need = (self._looks_left(progress) / (self._rounds_left(progress) + 1)).clamp(0, 1)
         price = torch.zeros_like(need)
         if progress.worths is not None:

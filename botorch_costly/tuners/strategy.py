@@ -25,6 +25,7 @@ from botorch_costly.tuners.domain import Domain
 AcquisitionName = Literal["ucb", "ei", "pi"]
 BlindPlay = Literal["acquisition", "mean"]
 RECENT = 30  # rounds whose worths of a look are kept
+_MOST_CANDIDATES = 50  # contenders, best first, at which a look is weighed
 _STARTS_FROM_SEEN = 10  # of the search for the maximizer of the mean
 
 
@@ -99,7 +100,7 @@ class Strategy:
         progress = progress._replace(live=live, coverage=coverage, worths=worths)
         reach = self._query.reach(progress)
         assert reach is not None
-        points = self._domain.contenders(acquisition, True, generator)
+        points = self._domain.contenders(acquisition, True, generator)[:_MOST_CANDIDATES]
         play = self._best_mean(belief, points, now) if belief.num_rows else points[0]
         candidates = torch.cat([play.unsqueeze(0), points])
         worth = TimeVaryingKG(belief, self._domain.anchors(candidates), now, reach, belief.noise)

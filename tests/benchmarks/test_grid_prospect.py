@@ -22,13 +22,16 @@ TRIALS, HORIZON, POINTS, FORGETTING = 3, 30, 17, 0.1
 
 @dataclass(frozen=True)
 class Watched(PricedQuery):
-    """Keeps what it is told about the run."""
+    """Keeps what it is told about the run, and what it says to that."""
 
     heard: list = field(default_factory=list, compare=False)
+    said: list = field(default_factory=list, compare=False)
 
     def __call__(self, contest, progress, generator):
-        self.heard.append(progress)
-        return super().__call__(contest, progress, generator)
+        worths = progress.worths.clone()  # which are kept in place
+        self.heard.append(progress._replace(worths=worths))
+        self.said.append(super().__call__(contest, progress, generator))
+        return self.said[-1]
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +92,17 @@ def test_the_rule_hears_how_far_each_trial_has_come(setting):
         assert torch.equal(heard.looks, run.look[:, :t].sum(-1))
         assert heard.coverage == pytest.approx(prior.square().mean().item())
     assert len(rule.heard) == HORIZON
+
+
+def test_the_rule_hears_what_looks_were_worth_lately(setting, monkeypatch):
+    monkeypatch.setattr(grid_simulation, "RECENT", 7)
+    rule = Watched(looks=12)
+    play(setting, rule)
+    for t, heard in enumerate(rule.heard):
+        lately = [verdict.worth for verdict in rule.said[:t][-7:]]
+        for i in range(TRIALS):
+            known = heard.worths[i][~heard.worths[i].isnan()]
+            assert sorted(known.tolist()) == sorted(float(worths[i]) for worths in lately)
 
 
 def test_the_rule_hears_what_is_still_remembered(setting):

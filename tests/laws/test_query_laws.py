@@ -9,7 +9,8 @@ from botorch_costly.query import Progress
 from tests.registry import QUERY_RULES
 from tests.strategies import contests, each, tensors
 
-PROGRESS = Progress(4, 2, 50, forgetting=0.1, live=1.7, coverage=0.4, scale=1.5, income=0.1)
+WORTHS = torch.linspace(-0.5, 2.5, 20)
+PROGRESS = Progress(4, 2, 50, 0.1, live=1.7, coverage=0.4, scale=1.5, income=0.1, worths=WORTHS)
 
 
 @pytest.fixture(params=QUERY_RULES)
@@ -58,7 +59,8 @@ def test_dtype_and_device_are_kept(case, dtype, generator, tkwargs):
     device = tkwargs["device"]
     contest = contests((5,), 2, generator, dtype=dtype, device=device)
     looks = torch.full((5,), 2, device=device)
-    progress = PROGRESS._replace(looks=looks, live=0.7 * looks)
+    worths = WORTHS.expand(5, -1).to(device)
+    progress = PROGRESS._replace(looks=looks, live=0.7 * looks, worths=worths)
     verdict = case.rule(contest, progress, seeded(device))
     assert [x.dtype for x in verdict[:3]] == [torch.bool, dtype, torch.long]
     assert {x.dtype for x in (verdict.worth, verdict.price) if x is not None} <= {dtype}

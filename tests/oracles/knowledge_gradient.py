@@ -53,6 +53,12 @@ def reach(left, forgetting, live=0.0, coverage=1.0, discount=1.0, supersession=0
     return total
 
 
+def price_of_budget(looks_left, rounds_left, worths):
+    """What the looks that can be afforded have lately been worth; looks are not paid for."""
+    dearer = math.floor(len(worths) * (1 - looks_left / rounds_left))
+    return max(sorted(worths)[dearer], 0.0)
+
+
 def wants_look(best, mean, gain, reach, price, looks):
     """Whether the best look beats the best play by more than its price, in rewards."""
     return looks == 0 or mean + reach * gain > best + price

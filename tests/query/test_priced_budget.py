@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from botorch_costly.query import Cause, Contest, PricedQuery, Progress, Prospect
+from tests.oracles import knowledge_gradient as oracle
 
 HORIZON = 200
-
-
 LATELY = torch.linspace(0.1, 3.0, 30).double().flip(0).roll(11)
 
 
@@ -55,6 +54,23 @@ def test_it_costs_what_the_looks_that_can_be_afforded_were_worth(share):
     assert (cost <= LATELY).double().mean().item() == pytest.approx(share, abs=0.04)
 
 
+@pytest.mark.parametrize("unknown", [0, 13])
+def test_it_is_a_quantile_of_what_is_known_of_worths(unknown):
+    worths = torch.cat([LATELY - 1, torch.full((unknown,), torch.nan).double()]).roll(5)
+    for left in (1, 2, 17, 80, 139, 150):
+        cost = price(looks=9 + left, round=HORIZON - 150 + 1, worths=worths)
+        assert cost == oracle.price_of_budget(left, 150, (LATELY - 1).tolist())
+
+
+def test_each_trial_pays_by_its_own_worths():
+    worths = torch.stack([LATELY, 2 * LATELY, torch.full_like(LATELY, torch.nan)])
+    spent = torch.tensor([9, 20, 9])
+    together = price(looks=60, spent=spent, worths=worths)
+    each = [price(looks=60, spent=int(s), worths=w) for s, w in zip(spent, worths, strict=True)]
+    assert together.tolist() == [float(one) for one in each]
+    assert len(set(together.tolist())) == 3
+
+
 def test_the_fewer_looks_are_left_the_dearer_they_are():
     spent = torch.arange(1, 40)
     prices = price(looks=40, spent=spent)
@@ -78,6 +94,9 @@ def test_while_little_is_known_of_worths_looks_are_free():
     assert price(looks=40, worths=None) == 0
     assert price(looks=40, worths=few) == 0
     assert price(looks=40, worths=torch.cat([few, LATELY[7:8]])) > 0
+    # A small budget is not spent on finding out.
+    assert price(looks=10, spent=1, worths=LATELY[:1]) == 0
+    assert price(looks=10, spent=1, worths=LATELY[:2]) > 0
 
 
 def test_nobody_is_paid_for_looking():

@@ -18,13 +18,15 @@ FINITE = {"lattice": (LATTICE, 0.5 * math.sqrt(2)), "arms": (ARMS, None)}
 
 @dataclass(frozen=True)
 class Watched(bc.PricedQuery):
-    """Keeps what it is told about the run, when it is told how much is remembered."""
+    """Keeps what it is told about the run, and what it says to that."""
 
     heard: list = field(default_factory=list, compare=False)
+    said: list = field(default_factory=list, compare=False)
 
     def __call__(self, contest, progress, generator):
         self.heard.append(progress)
-        return super().__call__(contest, progress, generator)
+        self.said.append(super().__call__(contest, progress, generator))
+        return self.said[-1]
 
 
 def coverage(space, lengthscale):
@@ -160,6 +162,17 @@ def test_the_rule_hears_how_far_the_run_has_come(maximize):
     assert query.heard[0].income is None
     tuner.ask()
     assert query.heard[-1].scale == tuner.belief.scale != 1
+
+
+def test_the_rule_hears_what_looks_were_worth_lately(monkeypatch):
+    monkeypatch.setattr(strategy, "RECENT", 12)
+    query = Watched(looks=30)
+    play(priced(ARMS, query=query, initial_rounds=3), 25)
+    worths = [float(verdict.worth) for verdict in query.said]
+    for asked, heard in enumerate(query.heard):
+        known = [w for w in heard.worths.tolist() if not math.isnan(w)]
+        assert sorted(known) == sorted(worths[:asked][-12:])
+    assert len(set(worths)) > 12
 
 
 def test_the_rule_hears_what_was_learnt():

@@ -50,13 +50,34 @@ def test_rewards_and_prices_may_come_in_any_unit_and_either_sign(name):
 
 @pytest.mark.parametrize("name", SPACES)
 def test_a_restored_run_continues_identically(name):
-    whole = priced(SPACES[name], 0.01)
-    play(whole, 7)
+    query = bc.PricedQuery(looks=15)
+    whole = priced(SPACES[name], query=query)
+    play(whole, 9)
     state = through_a_file(whole.state_dict())
     rest = play(whole, 6)
-    restored = priced(SPACES[name], 0.01, seed=99)
+    restored = priced(SPACES[name], query=query, seed=99)
     restored.load_state_dict(state)
     assert play(restored, 6) == rest
+    worths = whole.state_dict()["strategy"]["worths"]
+    assert worths == restored.state_dict()["strategy"]["worths"]
+    assert len(worths) == 15 - sum("initial" in d.reason for d in whole.decisions)
+
+
+def test_an_ask_that_was_interrupted_may_be_repeated(monkeypatch):
+    query = bc.PricedQuery(looks=15)
+    tuner, calm = (priced(ARMS, query=query, initial_rounds=2) for _ in range(2))
+    assert play(tuner, 12) == play(calm, 12)
+    before = tuner.state_dict()["strategy"]
+
+    def interrupt(self, decision):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bc.PricedQuery, "explain", interrupt)  # after the worth was entered
+        with pytest.raises(KeyboardInterrupt):
+            tuner.ask()
+    assert tuner.state_dict()["strategy"] == before
+    assert play(tuner, 10) == play(calm, 10)
 
 
 @pytest.mark.parametrize("query", [bc.PricedQuery(price=0.1), bc.PricedQuery(looks=30)])
