@@ -64,7 +64,7 @@ def test_it_is_the_scan_of_the_paper(name):
 
 NUMBERS = st.one_of(
     st.integers(-3, 3).map(float),
-    st.floats(-10, 10),
+    st.floats(-10, 10).map(lambda v: round(v, 9)),  # the twin's divisions may not overflow
     st.floats(-10, 10).map(lambda v: math.copysign(10.0 ** (abs(v) - 5), v)),
 )
 

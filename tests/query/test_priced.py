@@ -119,7 +119,9 @@ def test_a_price_in_seconds_is_what_training_would_earn_meanwhile():
 )
 def test_infinitely_many_seconds_are_never_spent(income):
     rule = PricedQuery(price_seconds=math.inf, round_seconds=60.0)
-    assert not rule(weighed(gain=1.0), HALFWAY._replace(income=income), None).look
+    verdict = rule(weighed(gain=1.0), HALFWAY._replace(income=income), None)
+    assert not verdict.look
+    assert verdict.price == math.inf
 
 
 @pytest.mark.parametrize("unit", [1000.0, 1e-6])

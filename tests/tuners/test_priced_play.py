@@ -11,7 +11,7 @@ from botorch_costly.acquisition import TimeVaryingKG
 from botorch_costly.tuners import strategy
 from tests.oracles import dense_gp
 from tests.oracles import knowledge_gradient as oracle
-from tests.tuners.playing import ARMS, FORGETTING, LATTICE, SPACES, play, priced, reward_of
+from tests.tuners.playing import ARMS, FORGETTING, LATTICE, SPACES, make, play, priced, reward_of
 
 FINITE = {"lattice": (LATTICE, 0.5 * math.sqrt(2)), "arms": (ARMS, None)}
 
@@ -126,6 +126,17 @@ def test_an_infinite_price_looks_once():
     tuner = priced(LATTICE, math.inf, initial_rounds=0)
     assert [d.query for d in play(tuner, 20)] == [True] + [False] * 19
     assert len({d.config for d in tuner.decisions[1:]}) == 1  # the best by one reward
+
+
+def test_a_blind_round_has_nothing_to_explore_for():
+    start = {"depth": 2, "width": 3}
+    options = {"start": start, "initial_rounds": 1, "reward_scale": bc.RewardScale(0.0, 1.0)}
+    cautious = priced(LATTICE, math.inf, beta=9.0, **options)
+    daring = make(LATTICE, query=bc.BernoulliQuery(0.0), beta=9.0, **options)
+    for tuner in (cautious, daring):
+        tuner.tell(tuner.ask(), 1.0)
+    assert [dict(cautious.ask().config) for _ in range(5)] == [start] * 5
+    assert dict(daring.ask().config) != start
 
 
 def test_a_round_the_limit_forbids_to_look_at_plays_the_best():
