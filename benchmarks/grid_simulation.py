@@ -14,6 +14,7 @@ from botorch_costly.acquisition import BetaSchedule
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
+from botorch_costly.numerics.stationary import mean_squared_correlation
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import Contest, Progress, Prospect, QueryRule
@@ -22,6 +23,7 @@ from botorch_costly.tuners.strategy import RECENT, BlindPlay
 Score = Callable[[Tensor, Tensor, float], Tensor]  # mean, std, beta -> score, all (m, n)
 
 _LEAST_STD = 1e-12  # keeps the standardized gains finite where nothing is left to learn
+_SEEN = -1  # no opening: a trial has looked already
 _CANDIDATES = 2  # local maxima that are weighed
 _AROUND = (-60, -20, 0, 20, 60)  # thousandths of the grid: where else a look may promise more
 _TOLERANCE = 1e-3  # of the knowledge gradient, in prior standard deviations
@@ -134,24 +136,15 @@ def simulate(
             began = t
         looks = look[:, :t].sum(-1)
         progress = Progress(t + 1, looks, horizon, forgetting, live, coverage, worths=worths)
-        score = policy.score(belief.mean, belief.variance.sqrt(), beta(t + 1))
-        reach = policy.rule.reach(progress)
-        if reach is None:
-            # Before the first look every point is as good as any, and the first one is in a corner.
-            seen = look[:, began:t].any(-1)
-            at = torch.where(seen, score.argmax(-1), opening)
-            contest = grid_contest(policy, belief, points, score, at, beta(t + 1), bandwidth)
-            blind = belief.mean.argmax(-1) if policy.blind_play == "mean" else at
-        else:
-            blind = belief.mean.argmax(-1)
-            at, prospect = grid_prospect(belief, score, blind, reach)
-            contest = grid_contest(policy, belief, points, score, blind, beta(t + 1), bandwidth)
-            contest = contest._replace(prospect=prospect)
-        verdict = policy.rule(contest, progress, generator)
+        # Before the first look every point is as good as any, and the first one is in a corner.
+        seen = look[:, began:t].any(-1)
+        first = torch.where(seen, _SEEN, opening)
+        move = grid_move(policy, belief, points, progress, beta(t + 1), bandwidth, first)
+        verdict = policy.rule(move.contest, progress, generator)
         look[:, t] = verdict.look
         if verdict.worth is not None:
             worths[:, t % RECENT] = verdict.worth
-        at = choice[:, t] = torch.where(look[:, t], at, blind)
+        at = choice[:, t] = torch.where(look[:, t], move.look_at, move.play_blind)
         live = (1 - forgetting) * (live + look[:, t])
         value = paths[:, t].gather(-1, at[:, None]).squeeze(-1)
         belief.observe(at, value + noise[:, t], look[:, t])
@@ -159,7 +152,40 @@ def simulate(
     return Run(regret, look, choice, belief.mean, belief.variance)
 
 
-def grid_contest(
+class GridMove(NamedTuple):
+    """What a round plays, by whether it is looked at, and what the rule is asked about."""
+
+    look_at: Tensor  # shape: (m,)
+    play_blind: Tensor  # shape: (m,)
+    contest: Contest
+
+
+def grid_move(
+    policy: GridPolicy,
+    belief: DriftingGrid,
+    points: Tensor,  # shape: (n, d)
+    progress: Progress,
+    beta: float,
+    bandwidth: float,
+    opening: Tensor | None = None,  # shape: (m,): where to begin, -1 where that is past
+) -> GridMove:
+    """Return what a round might play, before anybody decides whether to look."""
+    score = policy.score(belief.mean, belief.variance.sqrt(), beta)
+    reach = policy.rule.reach(progress)
+    if reach is not None:
+        best = belief.mean.argmax(-1)
+        at, prospect = grid_prospect(belief, score, best, reach)
+        contest = _grid_contest(policy, belief, points, score, best, beta, bandwidth)
+        return GridMove(at, best, contest._replace(prospect=prospect))
+    at = score.argmax(-1)
+    if opening is not None:
+        at = torch.where(opening == _SEEN, at, opening)
+    blind = belief.mean.argmax(-1) if policy.blind_play == "mean" else at
+    contest = _grid_contest(policy, belief, points, score, at, beta, bandwidth)
+    return GridMove(at, blind, contest)
+
+
+def _grid_contest(
     policy: GridPolicy,
     belief: DriftingGrid,
     points: Tensor,  # shape: (n, d)
@@ -217,12 +243,6 @@ def grid_prospect(
     pick = (level + reach[:, None] * gain).argmax(-1, keepdim=True)
     prospect = Prospect(level.gather(-1, pick)[:, 0], gain.gather(-1, pick)[:, 0])
     return at.gather(-1, pick)[:, 0], prospect
-
-
-def mean_squared_correlation(prior_cov: Tensor) -> float:
-    """Return the share of the domain that one look tells about."""
-    deviation = prior_cov.diagonal().sqrt()
-    return float((prior_cov / deviation / deviation[:, None]).square().mean())
 
 
 def _check_shapes(truth: DriftingFunction, paths: Tensor, noise: Tensor) -> tuple[int, int, int]:

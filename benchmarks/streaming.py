@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.grid_simulation import GridPolicy, grid_contest
+from benchmarks.grid_simulation import GridPolicy, grid_move
 from benchmarks.record import Row, add_results_argument, recording
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import NumericalError
@@ -145,11 +145,9 @@ def _round(
 ) -> bool:
     """Wait, choose, decide, and look if that is the decision; return whether it was."""
     belief.wait()
-    mean, variance = belief.mean, belief.variance
-    score = policy.score(mean, variance.sqrt(), beta)
-    at = score.argmax(-1)
-    contest = grid_contest(policy, belief, points, score, at, beta, bandwidth=0.2)
-    look = policy.rule(contest, Progress(t), generator).look
+    progress = Progress(t)
+    move = grid_move(policy, belief, points, progress, beta, bandwidth=0.2)
+    look, at = policy.rule(move.contest, progress, generator).look, move.look_at
     if not look.item():
         return False
     belief.observe(at, y[0, at])

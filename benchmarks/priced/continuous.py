@@ -279,9 +279,3 @@ def main(arguments: list[str]) -> None:
             write(row)
             done.append(row)
     print(text(done))
-
-
-if __name__ == "__main__":
-    import sys
-
-    main(sys.argv[1:])

@@ -4,8 +4,9 @@ The setting of Table A2. Of the confidence rule the best ``kappa`` is chosen in 
 forgetting rate and price anew; the priced rule is told the price and nothing else.
 """
 
+import argparse
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from statistics import median
@@ -188,18 +189,32 @@ def _by_forgetting(rows: Rows) -> Iterable[tuple[float, list[Mapping[str, Any]]]
     return [(f, list(group)) for f, group in groupby(sorted(rows, key=key), key)]
 
 
+def sweep(
+    parser: argparse.ArgumentParser,
+    arguments: list[str],
+    name: str,
+    play: Callable[[World], Iterable[Row]],
+    report: Callable[[Rows], str],
+) -> None:
+    """Play on the functions of every forgetting rate, store the rows and print the report."""
+    parser.add_argument("--forgetting", type=float, nargs="+", default=FORGETTING_RATES)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    rows: list[Row] = []
+    with recording(name, [options.seed], options.device, options.results) as write:
+        for forgetting in options.forgetting:
+            for row in play(draw_world(forgetting, options)):
+                write(row)
+                rows.append(row)
+    print("\n" + report(rows))
+
+
 def main(arguments: list[str]) -> None:
     """Play both rules on the same functions, store what they paid and compare."""
     parser = size_parser("priced", "regret and looks of the priced and the confidence rule")
     parser.set_defaults(seed=FRESH_SEED)
-    parser.add_argument("--forgetting", type=float, nargs="+", default=FORGETTING_RATES)
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(options.threads)
-    rows = []
-    with recording("priced", [options.seed], options.device, options.results) as write:
-        for forgetting in options.forgetting:
-            world = draw_world(forgetting, options)
-            for policy in policies():
-                rows.append(measure(world, *policy))
-                write(rows[-1])
-    print("\n" + report(rows))
+
+    def play(world: World) -> Iterator[Row]:
+        return (measure(world, *policy) for policy in policies())
+
+    sweep(parser, arguments, "priced", play, report)

@@ -294,9 +294,3 @@ def main(arguments: list[str]) -> None:
             done.append(row)
             print(f"{row['part']}, {row['scenario']}, {row['policy']}: {row['ms']} ms a round")
     print(text(done))
-
-
-if __name__ == "__main__":
-    import sys
-
-    main(sys.argv[1:])

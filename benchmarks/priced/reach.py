@@ -5,16 +5,16 @@ present one. Here it competes with plain guesses, ``c / forgetting`` rounds for 
 the total of regret and price, on the seed on which its one constant was chosen.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from benchmarks.grid_simulation import GridPolicy
-from benchmarks.paper import FORGETTING_RATES
-from benchmarks.priced.frontier import PRICES, Rows, measure, total
-from benchmarks.record import Row, recording
-from benchmarks.table_a2 import draw_world, size_parser
+from benchmarks.priced.frontier import PRICES, Rows, measure, sweep, total
+from benchmarks.record import Row
+from benchmarks.table_a2 import World, size_parser
 from botorch_costly.query import PricedQuery, Progress
 
 PLAIN = "c / forgetting"
@@ -55,20 +55,16 @@ def report(rows: Rows) -> str:
     return "\n".join(lines)
 
 
+def play(world: World) -> Iterator[Row]:
+    """Yield what every reach paid at every price."""
+    for family, parameter, rule in candidates():
+        for price in PRICES:
+            policy = GridPolicy(family, replace(rule, price=price))
+            yield {**measure(world, family, parameter, policy), "price": price}
+
+
 def main(arguments: list[str]) -> None:
     """Play every reach at every price, store what it paid, and print the totals."""
     parser = size_parser("priced-reach", "for how many rounds the gain of a look counts")
     parser.set_defaults(seed=CHOSEN_ON_SEED, points=250)
-    parser.add_argument("--forgetting", type=float, nargs="+", default=FORGETTING_RATES)
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(options.threads)
-    rows: list[Row] = []
-    with recording("priced-reach", [options.seed], options.device, options.results) as write:
-        for forgetting in options.forgetting:
-            world = draw_world(forgetting, options)
-            for family, parameter, rule in candidates():
-                for price in PRICES:
-                    policy = GridPolicy(family, replace(rule, price=price))
-                    rows.append({**measure(world, family, parameter, policy), "price": price})
-                    write(rows[-1])
-    print("\n" + report(rows))
+    sweep(parser, arguments, "priced-reach", play, report)

@@ -11,7 +11,7 @@ from statistics import median
 
 import torch
 
-from benchmarks.grid_simulation import GridPolicy, grid_contest, grid_prospect
+from benchmarks.grid_simulation import GridPolicy, grid_move
 from benchmarks.record import Row, add_results_argument, recording
 from benchmarks.table_a2 import World
 from botorch_costly import Real, SearchSpace
@@ -66,23 +66,16 @@ def grid_decisions(trials: int, points: int, rows: int, seed: int) -> dict[str, 
     beta = LogBeta()(rows)
     progress = Progress(rows + 1, torch.full((trials,), rows), HORIZON, FORGETTING, coverage=0.3)
 
-    def confident() -> object:
-        policy = GridPolicy("confidence", RULES["confidence"])
-        score = policy.score(belief.mean, belief.variance.sqrt(), beta)
-        at = score.argmax(-1)
-        contest = grid_contest(policy, belief, world.truth.points, score, at, beta, 0.2)
-        return policy.rule(contest, progress, generator)
+    def decision(name: str, rule: QueryRule) -> Callable[[], object]:
+        policy = GridPolicy(name, rule)
 
-    def priced() -> object:
-        policy = GridPolicy("priced", RULES["priced"])
-        score = policy.score(belief.mean, belief.variance.sqrt(), beta)
-        best, reach = belief.mean.argmax(-1), policy.rule.reach(progress)
-        assert reach is not None
-        _, prospect = grid_prospect(belief, score, best, reach)
-        contest = grid_contest(policy, belief, world.truth.points, score, best, beta, 0.2)
-        return policy.rule(contest._replace(prospect=prospect), progress, generator)
+        def decide() -> object:
+            move = grid_move(policy, belief, world.truth.points, progress, beta, bandwidth=0.2)
+            return rule(move.contest, progress, generator)
 
-    return {"confidence": confident, "priced": priced}
+        return decide
+
+    return {name: decision(name, rule) for name, rule in RULES.items()}
 
 
 def by_turns(decisions: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:

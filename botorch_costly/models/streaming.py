@@ -275,7 +275,7 @@ class StreamingGP(Model):
             mean = 0 * X[..., 0] + self.center  # differentiable, if flat
             return mean, (self.scale**2 * prior).expand_as(mean)
         rows = X.reshape(-1, X.shape[-1])
-        projected = self._covariance(rows, self._inputs) @ self._factor.inverse.mT
+        projected = self._project(rows)
         mean, variance = self._mean(projected), self._variance(projected)
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
@@ -301,7 +301,7 @@ class StreamingGP(Model):
         prior = self._covariance(X, X)
         if not self.num_rows:
             return torch.full_like(X[..., 0], self.center), self.scale**2 * prior
-        projected = self._covariance(X, self._inputs) @ self._factor.inverse.mT
+        projected = self._project(X)
         return self._mean(projected), self.scale**2 * (prior - projected @ projected.mT)
 
     def anchor(self, rows: Tensor) -> Anchors:
@@ -309,7 +309,7 @@ class StreamingGP(Model):
         self._check_questions(rows)
         if not self.num_rows:
             return Anchors(rows, rows.new_zeros(len(rows), 0))
-        return Anchors(rows, self._covariance(rows, self._inputs) @ self._factor.inverse.mT)
+        return Anchors(rows, self._project(rows))
 
     def beside(self, X: Tensor, anchors: Anchors) -> tuple[Tensor, Tensor, Tensor]:
         """Return what is believed at ``X`` and how it moves with the function at the anchors.
@@ -326,7 +326,7 @@ class StreamingGP(Model):
         cov = self._covariance(rows, anchors.rows)
         if not self.num_rows:
             return *self.mean_and_variance(X), (unit * cov).reshape(*shape, -1)
-        projected = self._covariance(rows, self._inputs) @ self._factor.inverse.mT
+        projected = self._project(rows)
         cov = unit * (cov - projected @ anchors.projected.mT)
         mean, variance = self._mean(projected), self._variance(projected)
         return mean.reshape(shape), variance.reshape(shape), cov.reshape(*shape, -1)
@@ -369,6 +369,10 @@ class StreamingGP(Model):
         lag = (x1[..., -1].unsqueeze(-1) - x2[..., -1].unsqueeze(-2)).abs()
         keep = retention(lag.new_tensor(self.forgetting), lag)
         return covariance(self.kernel, x1[..., :-1], x2[..., :-1]) * keep
+
+    def _project(self, rows: Tensor) -> Tensor:
+        """Return the covariance with the observations, whitened, ``(*batch, q, n)``."""
+        return self._covariance(rows, self._inputs) @ self._factor.inverse.mT
 
     def _mean(self, projected: Tensor) -> Tensor:
         return self.center + self.scale * (projected @ self._factor.whitened).squeeze(-1)

@@ -81,3 +81,9 @@ def covariance(kernel: Stationary, x1: Tensor, x2: Tensor) -> Tensor:
     r = torch.where(apart, squared, torch.ones_like(squared)).sqrt()
     r = torch.where(apart, r, torch.zeros_like(r))
     return kernel.outputscale * FAMILIES[kernel.family](r)
+
+
+def mean_squared_correlation(cov: Tensor) -> float:
+    """Return the share of a domain that one look tells about, from the covariance of its points."""
+    deviation = cov.diagonal().sqrt()
+    return float((cov / deviation / deviation[:, None]).square().mean())

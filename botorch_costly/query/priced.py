@@ -115,7 +115,7 @@ class PricedQuery(QueryRule):
             InvalidArgumentError: If the horizon is unknown and there is no discount.
             InvalidBudgetError: If there are more looks than rounds.
         """
-        horizon = horizon if self.horizon is None else self.horizon
+        horizon = self._horizon(horizon)
         finite = horizon is not None or self.discount < 1
         check(finite, "discount", "a number in (0, 1) without a horizon", self.discount)
         if self.looks is not None:
@@ -207,9 +207,10 @@ class PricedQuery(QueryRule):
             price = torch.where(known >= fewest, lately.clamp_min(0), price)
         return torch.where(need > 0, price, torch.inf)
 
-    def _horizon(self, progress: Progress) -> int | None:
-        return progress.horizon if self.horizon is None else self.horizon
+    def _horizon(self, of_run: int | None) -> int | None:
+        """Return the rule's own horizon, or else the run's."""
+        return of_run if self.horizon is None else self.horizon
 
     def _rounds_left(self, progress: Progress) -> float:
-        horizon = self._horizon(progress)
+        horizon = self._horizon(progress.horizon)
         return math.inf if horizon is None else max(horizon - progress.round, 0)

@@ -18,7 +18,7 @@ from botorch_costly.acquisition import (
     best_mean,
 )
 from botorch_costly.models import StreamingGP
-from botorch_costly.numerics.stationary import Stationary, covariance
+from botorch_costly.numerics.stationary import Stationary, covariance, mean_squared_correlation
 from botorch_costly.query import Contest, Progress, Prospect, QueryRule, Verdict
 from botorch_costly.tuners.domain import Domain
 
@@ -139,11 +139,10 @@ class Strategy:
         return self._domain.maximize(TimeVaryingUCB(belief, 0.0, now), starts)
 
     def _coverage_of(self, kernel: Stationary) -> float:
-        """Return the share of the domain that a look tells about: the mean squared correlation."""
+        """Return the share of the domain that a look tells about, computed once for a kernel."""
         if self._coverage is None or self._coverage[0] is not kernel:
             points = self._domain.spread()
-            correlation = covariance(kernel, points, points) / kernel.outputscale
-            self._coverage = kernel, float(correlation.square().mean())
+            self._coverage = kernel, mean_squared_correlation(covariance(kernel, points, points))
         return self._coverage[1]
 
 

@@ -28,40 +28,17 @@ from botorch_costly.acquisition import (
     best_mean,
 )
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
-from botorch_costly.models import StreamingGP, TimeVaryingGP
+from botorch_costly.models import TimeVaryingGP
+from tests.acquisition.beliefs import BOUNDS, NOW, data, dense
 from tests.oracles import acquisition as oracle
 
-NOW, BETA = 11.0, 1.7
+BETA = 1.7
 IMPROVEMENTS = {
     TimeVaryingEI: (ExpectedImprovement, oracle.ei),
     TimeVaryingLogEI: (LogExpectedImprovement, oracle.log_ei),
     TimeVaryingPI: (ProbabilityOfImprovement, oracle.pi),
 }
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
-
-
-def data(seed=0, batch=(), dtype=torch.float64):
-    """Ten looks in rounds 0 .. 9 at rewards around 50."""
-    generator = torch.Generator().manual_seed(seed)
-    X = torch.rand(*batch, 10, 2, generator=generator, dtype=torch.float64)
-    noise = 0.3 * torch.randn(*batch, 10, 1, generator=generator, dtype=torch.float64)
-    rounds = torch.arange(10.0, dtype=torch.float64).unsqueeze(-1).expand(*batch, 10, 1)
-    Y = 50 + torch.sin(6 * X[..., :1]) + X[..., 1:] + noise
-    return torch.cat([X, rounds], -1).to(dtype), Y.to(dtype)
-
-
-def dense(seed=0, kind=TimeVaryingGP, **kwargs):
-    model = kind(*data(seed, **kwargs), forgetting=0.05)
-    model.space_kernel.base_kernel.lengthscale = 0.4
-    model.likelihood.noise = torch.full_like(model.likelihood.noise, 0.1)
-    return model.eval()
-
-
-def streaming(seed=0):
-    belief = StreamingGP.from_model(dense(seed))
-    for x, y in zip(*data(seed), strict=True):
-        belief.observe(x, y.item())
-    return belief
 
 
 class Ensemble(TimeVaryingGP):
@@ -72,17 +49,6 @@ class Ensemble(TimeVaryingGP):
     def posterior(self, X, *args, **kwargs):
         posterior = super().posterior(X.unsqueeze(-3), *args, **kwargs)
         return GaussianMixturePosterior(distribution=posterior.distribution)
-
-
-@pytest.fixture(params=[dense, streaming])
-def model(request):
-    return request.param()
-
-
-@pytest.fixture
-def points():
-    generator = torch.Generator().manual_seed(9)
-    return torch.rand(7, 1, 2, generator=generator, dtype=torch.float64)
 
 
 def theirs(cls, *args, **kwargs):
@@ -215,8 +181,6 @@ def test_an_ensemble_is_averaged(points):
 
 
 # -- inside BoTorch -----------------------------------------------------------------------------
-
-BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 
 
 def test_optimize_acqf_takes_the_batched_path_from_given_starts(model, monkeypatch):

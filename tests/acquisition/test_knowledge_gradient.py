@@ -11,21 +11,10 @@ from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary
-from tests.acquisition.test_acquisition import BOUNDS, NOW, dense, streaming
+from tests.acquisition.beliefs import BOUNDS, NOW, dense, streaming
 from tests.oracles import knowledge_gradient as oracle
 
 EXACT = {"rtol": 1e-8, "atol": 1e-10}
-
-
-@pytest.fixture(params=[dense, streaming])
-def model(request):
-    return request.param()
-
-
-@pytest.fixture
-def points():
-    generator = torch.Generator().manual_seed(9)
-    return torch.rand(7, 1, 2, generator=generator, dtype=torch.float64)
 
 
 def anchors(n=6):
