@@ -10,7 +10,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "figure-1": ("benchmarks.figure_1", "regret against queries, with EI and PI"),
     "figure-a3": ("benchmarks.figure_a3", "belief, looks and skips in one run"),
     "priced": ("benchmarks.priced.frontier", "a look's worth against its price, and confidence"),
-    "priced-reach": ("benchmarks.priced.reach", "for how many rounds the gain of a look counts"),
+    "priced-reach": ("benchmarks.priced.reach", "how long the gain of a look counts"),
     "priced-budget": ("benchmarks.priced.budget", "looks spent of a budget, and regret"),
     "priced-continuous": ("benchmarks.priced.continuous", "both rules in 4 and 8 dimensions"),
     "priced-misspecified": ("benchmarks.priced.misspecified", "both rules on wrong beliefs"),

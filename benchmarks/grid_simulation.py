@@ -13,11 +13,13 @@ from torch import Tensor
 from botorch_costly.acquisition import BetaSchedule
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models import DriftingGrid
-from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
+from botorch_costly.numerics.drift import retention_float
+from botorch_costly.numerics.knowledge_gradient import knowledge_gradient, slopes
+from botorch_costly.numerics.next_look import option_of_next_look
 from botorch_costly.numerics.stationary import mean_squared_correlation
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
 from botorch_costly.problems import DriftingFunction
-from botorch_costly.query import Contest, Progress, Prospect, QueryRule
+from botorch_costly.query import Contest, Outlook, Progress, Prospect, QueryRule
 from botorch_costly.tuners.strategy import RECENT, BlindPlay
 
 Score = Callable[[Tensor, Tensor, float], Tensor]  # mean, std, beta -> score, all (m, n)
@@ -28,6 +30,7 @@ _CANDIDATES = 2  # local maxima that are weighed
 _AROUND = (-60, -20, 0, 20, 60)  # thousandths of the grid: where else a look may promise more
 _TOLERANCE = 1e-3  # of the knowledge gradient, in prior standard deviations
 _LINES = 100  # grid points that may turn out to be the best
+_NEXT_LINES = 34  # and those of them that the next look may be at
 _LEAST_GAIN = 0.01  # prior standard deviations by which PI asks to improve
 
 
@@ -64,7 +67,7 @@ class GridPolicy:
             Without it, the literal rule has nobody to compare it with and never looks again.
         joint: Whether the rule reads the covariances of the incumbent and its rivals.
         blind_play: What a round without a look plays: the maximizer of the ``"acquisition"`` or of the
-            ``"mean"``. Rules with a reach choose themselves.
+            ``"mean"``. Rules with an outlook choose themselves.
         ages: Whether the belief ages in rounds without a look. Algorithm 1 as printed (line 10)
             leaves it as it was, although the function has moved on; so the model's clock counts looks.
     """
@@ -171,10 +174,11 @@ def grid_move(
 ) -> GridMove:
     """Return what a round might play, before anybody decides whether to look."""
     score = policy.score(belief.mean, belief.variance.sqrt(), beta)
-    reach = policy.rule.reach(progress)
-    if reach is not None:
+    outlook = policy.rule.outlook(progress)
+    if outlook is not None:
         best = belief.mean.argmax(-1)
-        at, prospect = grid_prospect(belief, score, best, reach)
+        at, prospect = grid_prospect(belief, score, best, outlook)
+        at = at if opening is None else torch.where(opening == _SEEN, at, opening)
         contest = _grid_contest(policy, belief, points, score, best, beta, bandwidth)
         return GridMove(at, best, contest._replace(prospect=prospect))
     at = score.argmax(-1)
@@ -219,7 +223,7 @@ def grid_prospect(
     belief: DriftingGrid,
     score: Tensor,  # shape: (m, n)
     best: Tensor,  # shape: (m,)
-    reach: Tensor | float,
+    outlook: Outlook,
 ) -> tuple[Tensor, Prospect]:
     """Return where a look promises most, and what.
 
@@ -227,22 +231,60 @@ def grid_prospect(
     them. The knowledge gradient is taken over about ``_LINES`` points, which on grids much finer than
     the lengthscale is that over all points, and in single precision, far finer than its tolerance.
     """
-    n, device = score.shape[-1], score.device
-    mean, variance = belief.mean, belief.variance
-    peaks = score.masked_fill(~chain_local_maxima(score), -torch.inf).topk(_CANDIDATES, -1)
-    peak = torch.where(peaks.values.isfinite(), peaks.indices, best[:, None])
-    steps = torch.tensor(_AROUND, device=device) * n // 1000
-    around = (torch.cat([best[:, None], peak], -1)[..., None] + steps).clamp(0, n - 1)
-    at = around.flatten(-2)
-    lines = torch.arange(0, n, max(n // _LINES, 1), device=device)
-    level, spread = mean.gather(-1, at), variance.gather(-1, at)
+    at = _candidates(score, best)
+    mean, variance = belief.mean, belief.variance.gather(-1, at)
+    lines = _evenly(belief, _LINES)
     cov = belief.covariance_between(at, lines)
-    seen = (mean[:, lines].float(), cov.float(), spread.float())
-    gain = knowledge_gradient(*seen, belief.noise, _TOLERANCE).to(level)
-    reach = torch.as_tensor(reach).to(level).expand(len(level))
-    pick = (level + reach[:, None] * gain).argmax(-1, keepdim=True)
-    prospect = Prospect(level.gather(-1, pick)[:, 0], gain.gather(-1, pick)[:, 0])
+    seen = (mean[:, lines].float(), cov.float(), variance.float())
+    gain = knowledge_gradient(*seen, belief.noise, _TOLERANCE).to(mean)
+    reach, price = (torch.as_tensor(v).to(mean).expand(len(mean)) for v in outlook[:2])
+    level = mean.gather(-1, at)
+    worth = level + reach[:, None] * gain
+    option = torch.zeros_like(worth)
+    if outlook.foresight > 0:
+        # Of the candidates around one point the best stands for all.
+        groups = worth.unflatten(-1, (-1, len(_AROUND))).argmax(-1)
+        some = groups + len(_AROUND) * torch.arange(groups.shape[-1], device=at.device)
+        found = _option(belief, at.gather(-1, some), reach, price)
+        option = torch.full_like(worth, -torch.inf).scatter(-1, some, found.to(worth))
+    pick = (worth + outlook.foresight * option).argmax(-1, keepdim=True)
+    prospect = Prospect(*(part.gather(-1, pick)[:, 0] for part in (level, gain, option)))
     return at.gather(-1, pick)[:, 0], prospect
+
+
+def _candidates(score: Tensor, best: Tensor) -> Tensor:
+    """Return grid points at which a look is weighed, in groups of ``len(_AROUND)``, ``(m, k)``."""
+    n = score.shape[-1]
+    maxima = score.masked_fill(~chain_local_maxima(score), -torch.inf)
+    peaks = maxima.topk(min(_CANDIDATES, n), -1)
+    peak = torch.where(peaks.values.isfinite(), peaks.indices, best[:, None])
+    steps = (torch.tensor(_AROUND, device=score.device) * (n / 1000)).round().long()
+    around = torch.cat([best[:, None], peak], -1)[..., None] + steps
+    return around.clamp(0, n - 1).flatten(-2)
+
+
+def _option(belief: DriftingGrid, at: Tensor, reach: Tensor, price: Tensor) -> Tensor:
+    """Return what the next look would earn more after a look at each point, ``(m, k)``."""
+    points = _evenly(belief, _NEXT_LINES)
+    cov = belief.covariance_between(at, points).float()
+    variance = belief.variance.gather(-1, at).float()
+    everywhere = points.expand(len(at), -1)
+    return option_of_next_look(
+        belief.mean[:, points].float(),
+        belief.covariance_between(everywhere, points).float(),
+        belief.prior_cov[points][:, points].float(),
+        slopes(cov, variance, belief.noise),
+        belief.noise,
+        retention_float(belief.forgetting, 1),
+        reach.float(),
+        price.float(),
+    )
+
+
+def _evenly(belief: DriftingGrid, number: int) -> Tensor:
+    """Return about as many points, evenly spread over the grid."""
+    n = belief.num_points
+    return torch.arange(0, n, max(n // number, 1), device=belief.prior_cov.device)
 
 
 def _check_shapes(truth: DriftingFunction, paths: Tensor, noise: Tensor) -> tuple[int, int, int]:

@@ -10,7 +10,8 @@ def contests(
 ):
     """Draw contests from joint Gaussian beliefs; a rival is absent with probability ``absent``.
 
-    Their prospects are at most as good as the incumbent, and about as often worth a look as not.
+    Their prospects are at most as good as the incumbent, and about as often worth a look as not; for
+    what comes next a look is as often good as bad.
     """
 
     def draw(*size):
@@ -22,6 +23,8 @@ def contests(
     cov = root @ root.mT
     mean = spread * draw(*shape, size)
     present = draw(*shape, rivals) > torch.special.ndtri(torch.tensor(absent)).item()
+    beta = draw(*shape).square()
+    prospect = Prospect(mean[..., 0] - draw(*shape).abs(), 0.1 * draw(*shape).abs(), draw(*shape))
     return Contest(
         mean=mean[..., 0],
         variance=cov[..., 0, 0],
@@ -29,8 +32,8 @@ def contests(
         rival_variance=cov.diagonal(dim1=-2, dim2=-1)[..., 1:],
         rival_covariance=cov[..., 0, 1:] if joint else None,
         present=present,
-        beta=draw(*shape).square(),
-        prospect=Prospect(mean[..., 0] - draw(*shape).abs(), 0.1 * draw(*shape).abs()),
+        beta=beta,
+        prospect=prospect,
     )
 
 
@@ -42,7 +45,8 @@ def each(contest, change):
 
 def tensors(contest):
     """List every tensor of a contest or verdict."""
-    parts = ([x] if torch.is_tensor(x) else tensors(x) for x in contest if x is not None)
+    inside = (x for x in contest if isinstance(x, torch.Tensor | tuple))
+    parts = ([x] if torch.is_tensor(x) else tensors(x) for x in inside)
     return [x for part in parts for x in part]
 
 

@@ -1,8 +1,8 @@
-"""For how many rounds does the gain of a look count?
+"""For how many rounds does the gain of a look count, and how much does the look after it?
 
 The reach of the priced rule is derived: gains fade with the forgetting, and later looks supersede the
 present one. Here it competes with plain guesses, ``c / forgetting`` rounds for ``c`` from 0.1 to 3, by
-the total of regret and price, on the seed on which its one constant was chosen.
+the total of regret and price, on the seed on which the rule's two constants were chosen.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,11 @@ from benchmarks.record import Row
 from benchmarks.table_a2 import World, size_parser
 from botorch_costly.query import PricedQuery, Progress
 
-PLAIN = "c / forgetting"
+PLAIN, SUPERSEDED, FORESEEN = "c / forgetting, c", "derived, supersession", "derived, foresight"
 CHOSEN_ON_SEED = 905
-SHARES = (0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0)
-SUPERSESSIONS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
+SHARES = (0.1, 0.3, 0.6, 1.0, 3.0)
+SUPERSESSIONS = (0.0, 0.4, 0.8, 1.6)
+FORESIGHTS = (0.0, 0.25, 1.0)  # beside the one in use
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,9 @@ class PlainReach(PricedQuery):
 def candidates() -> list[tuple[str, float, PricedQuery]]:
     """Return family, parameter and rule, at no price yet."""
     guessed = [(PLAIN, c, PlainReach(price=0.0, share=c)) for c in SHARES]
-    derived = [("derived", s, PricedQuery(price=0.0, supersession=s)) for s in SUPERSESSIONS]
-    return [*guessed, *derived]
+    derived = [(SUPERSEDED, s, PricedQuery(price=0.0, supersession=s)) for s in SUPERSESSIONS]
+    foreseen = [(FORESEEN, w, PricedQuery(price=0.0, foresight=w)) for w in FORESIGHTS]
+    return [*guessed, *derived, *foreseen]
 
 
 def report(rows: Rows) -> str:
@@ -49,8 +51,7 @@ def report(rows: Rows) -> str:
     for family, parameter in dict.fromkeys((row["family"], row["parameter"]) for row in rows):
         mine = [r for r in rows if (r["family"], r["parameter"]) == (family, parameter)]
         sums = [sum(total(r, p) for r in mine if r["price"] == p) for p in PRICES]
-        said = "c" if family == PLAIN else "supersession"
-        name = f"  {family}, {said} = {parameter:g}"
+        name = f"  {family} = {parameter:g}"
         lines.append(f"{name:<52}" + "".join(f"{value:9.1f}" for value in sums))
     return "\n".join(lines)
 
@@ -65,6 +66,8 @@ def play(world: World) -> Iterator[Row]:
 
 def main(arguments: list[str]) -> None:
     """Play every reach at every price, store what it paid, and print the totals."""
-    parser = size_parser("priced-reach", "for how many rounds the gain of a look counts")
+    parser = size_parser(
+        "priced-reach", "for how many rounds the gain of a look counts, and the next look"
+    )
     parser.set_defaults(seed=CHOSEN_ON_SEED, points=250)
     sweep(parser, arguments, "priced-reach", play, report)

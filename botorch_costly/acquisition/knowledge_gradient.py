@@ -17,6 +17,7 @@ from torch import Tensor
 from botorch_costly.acquisition.present import as_numbers, as_round, at_round
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.models import StreamingGP
+from botorch_costly.models.streaming import Anchors
 from botorch_costly.numerics.knowledge_gradient import expected_rise, slopes
 
 
@@ -65,7 +66,9 @@ class TimeVaryingKG(AcquisitionFunction):
         check(some, "anchors", expected, shape, InvalidShapeError)
         self.register_buffer("now", as_round(now))
         self.register_buffer("anchors", at_round(anchors, self.now))
-        self._prepared = model.anchor(self.anchors) if isinstance(model, StreamingGP) else None
+        streaming = isinstance(model, StreamingGP)
+        projected = model.anchor(self.anchors).projected if streaming else None
+        self.register_buffer("_projected", projected)
         self.register_buffer("reach", _nonnegative("reach", reach))
         with torch.no_grad():
             mean, _, _ = self._beside(self.anchors)
@@ -93,8 +96,8 @@ class TimeVaryingKG(AcquisitionFunction):
 
     def _beside(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean and variance at rows and their covariances with the anchors, (*batch, m)."""
-        if self._prepared is not None:
-            return self.model.beside(rows, self._prepared)
+        if self._projected is not None:
+            return self.model.beside(rows, Anchors(self.anchors, self._projected))
         everyone = self.anchors.to(rows).expand(*rows.shape[:-1], *self.anchors.shape)
         posterior = self.model.posterior(torch.cat([rows.unsqueeze(-2), everyone], -2))
         mean = posterior.mean[..., 0, 0]

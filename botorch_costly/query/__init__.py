@@ -9,7 +9,15 @@ from botorch_costly.query.confidence import (
 )
 from botorch_costly.query.mixed import MixedQuery
 from botorch_costly.query.priced import PricedQuery
-from botorch_costly.query.rule import Cause, Contest, Progress, Prospect, QueryRule, Verdict
+from botorch_costly.query.rule import (
+    Cause,
+    Contest,
+    Outlook,
+    Progress,
+    Prospect,
+    QueryRule,
+    Verdict,
+)
 
 __all__ = [
     "AlwaysQuery",
@@ -19,6 +27,7 @@ __all__ = [
     "ConfidenceQuery",
     "Contest",
     "MixedQuery",
+    "Outlook",
     "PricedQuery",
     "Progress",
     "Prospect",

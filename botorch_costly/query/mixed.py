@@ -7,7 +7,16 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidBudgetError, check, check_count
 from botorch_costly.query.confidence import ConfidenceQuery
-from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdict, choose, toss
+from botorch_costly.query.rule import (
+    Cause,
+    Contest,
+    Outlook,
+    Progress,
+    QueryRule,
+    Verdict,
+    choose,
+    toss,
+)
 
 
 @dataclass(frozen=True)
@@ -60,9 +69,9 @@ class MixedQuery(QueryRule):
         """As the rule inside."""
         return self.rule.reads_rewards
 
-    def reach(self, progress: Progress) -> Tensor | float | None:
+    def outlook(self, progress: Progress) -> Outlook | None:
         """As the rule inside."""
-        return self.rule.reach(self._with_horizon(progress))
+        return self.rule.outlook(self._with_horizon(progress))
 
     def check_run(self, horizon: int | None) -> None:
         """As the rule inside, over the horizon of the quotas if the run's is unknown."""
@@ -80,6 +89,10 @@ class MixedQuery(QueryRule):
         if self.hard:
             look, cause = self._bind(look, cause, progress)
         return Verdict(look, inner.confidence, cause, inner.worth, inner.price)
+
+    def explain(self, verdict: Verdict) -> str:
+        """As the rule inside."""
+        return self.rule.explain(verdict)
 
     def _with_horizon(self, progress: Progress) -> Progress:
         """Let the rule inside know the horizon of the quotas if nobody knows the run's."""

@@ -4,7 +4,11 @@ Looking at ``x`` raises what can be expected of the best configuration by the kn
 ``KG(x)`` in each of the rounds for which the look still tells something, its reach ``H``; it costs the
 price and, for one round, what is lost by playing ``x`` instead of the best. So
 
-    look at  argmax mean(x) + H KG(x)   if that exceeds   max mean + price;   else play argmax mean.
+    look at  argmax mean(x) + H KG(x) + w option(x)   if that exceeds   max mean + price,
+
+else play argmax mean. The option is what the next look would earn more after this one, see
+``numerics/next_look.py``; without it the rule would never climb a hill of which one look shows only
+the foot. It counts in part (``w``, the foresight), for the next look has a next one, too.
 
 **The reach.** Nothing seen after it, a look would go on to help: means decay by ``a = sqrt(1 -
 forgetting)`` a round, and so does the advantage of one over another. So the look alone is worth
@@ -41,12 +45,22 @@ from botorch_costly.errors import (
     check_nonnegative,
     check_positive,
     check_probability,
+    check_rate,
 )
-from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdict, choose
+from botorch_costly.query.rule import (
+    Cause,
+    Contest,
+    Outlook,
+    Progress,
+    QueryRule,
+    Verdict,
+    choose,
+)
 
 # Chosen by the regret and price of simulated runs at five forgetting rates and four prices; see
 # benchmarks/README.md for the comparison and for the fresh seeds it was confirmed on.
-SUPERSESSION = 0.4
+SUPERSESSION = 0.8
+FORESIGHT = 0.5
 _FEWEST_WORTHS = 8  # below which nobody knows what looks are worth, and each is taken,
 _FIRST_SHARE = 0.2  # but no more than this share of a budget is spent on finding out
 
@@ -66,6 +80,8 @@ class PricedQuery(QueryRule):
         horizon: Rounds of the run; the run's own if omitted.
         discount: What a reward is worth a round later, in (0, 1]; needed if nobody knows the horizon.
         supersession: How quickly later looks make the present one old.
+        foresight: Share that counts of what the next look would earn more after this one, in [0, 1].
+            At 0 nobody works that out, and a decision takes less time.
 
     Raises:
         InvalidArgumentError: If not exactly one of the three is given, or one is outside its range.
@@ -88,6 +104,7 @@ class PricedQuery(QueryRule):
     horizon: int | None = None
     discount: float = 1.0
     supersession: float = SUPERSESSION
+    foresight: float = FORESIGHT
 
     def __post_init__(self) -> None:
         given = [v for v in (self.price, self.price_seconds, self.looks) if v is not None]
@@ -97,11 +114,16 @@ class PricedQuery(QueryRule):
             check_count("looks", self.looks, minimum=1)
         elif given[0] != math.inf:
             check_nonnegative("price" if self.price_seconds is None else "price_seconds", given[0])
-        if self.price_seconds is not None:
+        if self.price_seconds is None:
+            idle = self.round_seconds is None
+            check(idle, "round_seconds", "None without price_seconds", self.round_seconds)
+        else:
             timed = self.round_seconds is not None
             check(timed, "round_seconds", "what a round of training takes", None)
-            check_positive("round_seconds", self.round_seconds or 0.0)
+        if self.round_seconds is not None:
+            check_positive("round_seconds", self.round_seconds)
         check_nonnegative("supersession", self.supersession)
+        check_rate("foresight", self.foresight)
         if self.discount != 1 or isinstance(self.discount, bool):
             check_probability("discount", self.discount)
         if self.horizon is not None:
@@ -113,17 +135,29 @@ class PricedQuery(QueryRule):
 
         Raises:
             InvalidArgumentError: If the horizon is unknown and there is no discount.
-            InvalidBudgetError: If there are more looks than rounds.
+            InvalidBudgetError: If there are more looks than rounds, if nobody knows of how many rounds,
+                or if the run ends before those the budget is for.
         """
-        horizon = self._horizon(horizon)
-        finite = horizon is not None or self.discount < 1
+        rounds = self._horizon(horizon)
+        finite = rounds is not None or self.discount < 1
         check(finite, "discount", "a number in (0, 1) without a horizon", self.discount)
-        if self.looks is not None:
-            fits, expected = (
-                horizon is not None and self.looks <= horizon,
-                f"at most {horizon} rounds",
-            )
-            check(fits, "looks", expected, self.looks, InvalidBudgetError)
+        if self.looks is None:
+            return
+        if rounds is None:
+            raise InvalidBudgetError("horizon", "how many rounds the budget is for", None)
+        fits, expected = self.looks <= rounds, f"at most {rounds} rounds"
+        check(fits, "looks", expected, self.looks, InvalidBudgetError)
+        lasts = horizon is None or rounds <= horizon
+        expected = f"at most the {horizon} rounds of the run"
+        check(lasts, "horizon", expected, rounds, InvalidBudgetError)
+
+    def outlook(self, progress: Progress) -> Outlook:
+        """Return how the rule weighs looks.
+
+        Raises:
+            CostlyError: As ``check_run``.
+        """
+        return Outlook(self.reach(progress), self._price_of(progress), self.foresight)
 
     def reach(self, progress: Progress) -> Tensor:
         """Return for how many rounds the gain of a look counts, shape ``(*batch,)``.
@@ -147,8 +181,9 @@ class PricedQuery(QueryRule):
         if prospect is None:
             raise InvalidArgumentError("prospect", "what a look would find out", None)
         like = contest.mean
-        reach = self.reach(progress).to(like)
-        earns = prospect.mean + reach * prospect.gain - contest.mean
+        lasting = self.reach(progress).to(like) * prospect.gain
+        option = self.foresight * torch.as_tensor(prospect.option).to(like)
+        earns = prospect.mean + lasting + option - contest.mean
         price = self._price_of(progress).to(like).expand(like.shape)
         first = torch.as_tensor(progress.looks, device=like.device).expand(like.shape) == 0
         pays, due = earns > price, self._is_due(progress).to(like.device).expand(like.shape)
@@ -200,9 +235,11 @@ class PricedQuery(QueryRule):
         price = torch.zeros_like(need)
         if progress.worths is not None:
             worths = progress.worths.double().nan_to_num(torch.inf).sort(-1).values
+            batch = torch.broadcast_shapes(need.shape, worths.shape[:-1])
+            worths = worths.expand(*batch, -1)
             known = worths.isfinite().sum(-1)
             rank = ((1 - need) * known).long().clamp(max=worths.shape[-1] - 1)
-            lately = worths.gather(-1, rank.expand(known.shape).unsqueeze(-1)).squeeze(-1)
+            lately = worths.gather(-1, rank.unsqueeze(-1)).squeeze(-1)
             fewest = min(_FEWEST_WORTHS, _FIRST_SHARE * self.looks)
             price = torch.where(known >= fewest, lately.clamp_min(0), price)
         return torch.where(need > 0, price, torch.inf)

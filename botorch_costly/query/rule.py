@@ -20,6 +20,15 @@ class Prospect(NamedTuple):
 
     mean: Tensor  # of what would be played and looked at, shape: (*batch,)
     gain: Tensor  # its knowledge gradient: what the look adds to the largest mean, (*batch,)
+    option: Tensor | float = 0.0  # what the next look would earn more after this one, (*batch,)
+
+
+class Outlook(NamedTuple):
+    """How a rule weighs what a look at ``x`` would earn: ``mean + reach * gain + foresight * option``."""
+
+    reach: Tensor | float  # rounds for which the gain of a look counts, shape: (*batch,)
+    price: Tensor | float = 0.0  # of the next look, in units of the belief, shape: (*batch,)
+    foresight: float = 0.0  # share of the option that counts; nobody needs to work it out at 0
 
 
 class Contest(NamedTuple):
@@ -36,7 +45,7 @@ class Contest(NamedTuple):
     rival_covariance: Tensor | None  # with the incumbent, shape: (*batch, m)
     present: Tensor  # which rivals there are, bool, shape: (*batch, m)
     beta: Tensor  # of this round's confidence bounds, shape: (*batch,)
-    prospect: Prospect | None = None  # for rules with a reach
+    prospect: Prospect | None = None  # for rules with an outlook
 
 
 class Progress(NamedTuple):
@@ -85,16 +94,16 @@ class QueryRule(ABC):
 
     Subclasses say with ``needs_rivals`` whether the contest has to name rivals: finding them costs a
     multistart optimization in continuous domains. A rule that weighs what a look earns says with
-    ``reach`` for how long; it is then asked about a contest with a prospect.
+    ``outlook`` how; it is then asked about a contest with a prospect.
     """
 
     needs_rivals: bool = False
     reads_rewards: bool = False  # whether it compares beliefs with numbers in units of the reward
 
-    def reach(self, progress: Progress) -> Tensor | float | None:
-        """Return for how many rounds the gain of a look counts, or None if the rule does not ask.
+    def outlook(self, progress: Progress) -> Outlook | None:
+        """Return how the rule weighs what a look would earn, or None if it does not ask.
 
-        With a reach, a round with a look plays the maximizer of ``mean + reach * gain``, and one
+        With an outlook, a round with a look plays the configuration at which that is most, and one
         without the maximizer of the mean.
         """
         return None

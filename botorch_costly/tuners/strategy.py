@@ -18,14 +18,20 @@ from botorch_costly.acquisition import (
     best_mean,
 )
 from botorch_costly.models import StreamingGP
+from botorch_costly.numerics.drift import retention_float
+from botorch_costly.numerics.knowledge_gradient import slopes
+from botorch_costly.numerics.next_look import option_of_next_look
 from botorch_costly.numerics.stationary import Stationary, covariance, mean_squared_correlation
-from botorch_costly.query import Contest, Progress, Prospect, QueryRule, Verdict
+from botorch_costly.query import Contest, Outlook, Progress, Prospect, QueryRule, Verdict
 from botorch_costly.tuners.domain import Domain
 
 AcquisitionName = Literal["ucb", "ei", "pi"]
 BlindPlay = Literal["acquisition", "mean"]
 RECENT = 30  # rounds whose worths of a look are kept
 _MOST_CANDIDATES = 50  # contenders, best first, at which a look is weighed
+_MOST_LIKELY, _MILD = 16, 0.5  # best of the spread by mean + 0.5 std, also weighed
+_NEXT_POINTS = 32  # best of them and of the spread, at which the next look may be,
+_FORESEEN = 6  # and best of these, for which that is worked out
 _STARTS_FROM_SEEN = 10  # of the search for the maximizer of the mean
 
 
@@ -43,7 +49,7 @@ class Strategy:
     Args:
         domain: Where it may go.
         query: Whether to look.
-        acquisition: ``"ucb"``, ``"ei"`` or ``"pi"``: where a round goes under a rule without a reach.
+        acquisition: ``"ucb"``, ``"ei"`` or ``"pi"``: where a round goes under a rule without an outlook.
         beta: Exploration by round.
         blind_play: What a round without a look plays under such a rule.
     """
@@ -74,7 +80,7 @@ class Strategy:
         """
         now, beta = progress.round - 1, self._beta(progress.round)
         acquisition = self._acquisition_at(belief, now, beta)
-        if self._query.reach(progress) is not None:
+        if self._query.outlook(progress) is not None:
             return self._weigh(belief, progress, acquisition, beta, generator)
         points = self._domain.contenders(acquisition, self._query.needs_rivals, generator)
         contest = contest_of(belief, points, now, beta)
@@ -98,23 +104,52 @@ class Strategy:
         live, coverage = float(belief.remembered(now).sum()), self._coverage_of(belief.kernel)
         worths = torch.tensor([*self._worths, math.nan], dtype=torch.float64)
         progress = progress._replace(live=live, coverage=coverage, worths=worths)
-        reach = self._query.reach(progress)
-        assert reach is not None
+        outlook = self._query.outlook(progress)
+        assert outlook is not None
         points = self._domain.contenders(acquisition, True, generator)[:_MOST_CANDIDATES]
-        play = self._best_mean(belief, points, now) if belief.num_rows else points[0]
-        candidates = torch.cat([play.unsqueeze(0), points])
-        worth = TimeVaryingKG(belief, self._domain.anchors(candidates), now, reach, belief.noise)
-        look_at = self._domain.maximize(worth, torch.cat([candidates, self._domain.spread()]))
-        with torch.no_grad():
-            mean, gain = worth.mean_and_gain(torch.stack([play, look_at]))
-        if mean[1] > mean[0]:  # the search for the best look found a better play
-            play, mean = look_at, mean[1].expand(2)
-        contest = contest_of(belief, candidates, now, beta)
-        contest = contest._replace(mean=mean[0], prospect=Prospect(mean[1], gain[1]))
+        look_at, play, best, prospect = self._best_look(belief, points, now, outlook)
+        rivals = points[(points != play).any(-1)]
+        contest = contest_of(belief, torch.cat([play.unsqueeze(0), rivals]), now, beta)
+        # Look and play are compared as they were worked out together, to the last bit.
+        contest = contest._replace(mean=best, prospect=prospect)
         verdict = self._query(contest, progress, generator)
         if verdict.worth is not None:
             self._worths = [*self._worths, float(verdict.worth)][-RECENT:]
         return Move(look_at, play, verdict)
+
+    def _best_look(
+        self, belief: StreamingGP, points: Tensor, now: int, outlook: Outlook
+    ) -> tuple[Tensor, Tensor, Tensor, Prospect]:
+        """Return where a look promises most, the maximizer of the mean, its mean, and the prospect."""
+        play, known = points[:1], belief.num_rows > 0  # before that, every point is as good as any
+        if known:
+            play = self._best_mean(belief, points, now).unsqueeze(0)
+            points = torch.cat([play, points, self._likely(belief, now)])
+        anchors = self._domain.anchors(points)
+        worth = TimeVaryingKG(belief, anchors, now, outlook.reach, belief.noise)
+        considered = self._considered(worth, points) if known else play
+        with torch.no_grad():
+            mean, gain = worth.mean_and_gain(considered)
+        promises = mean + worth.reach * gain
+        option = torch.zeros_like(promises)
+        if outlook.foresight > 0:
+            some = promises.topk(min(_FORESEEN, len(promises))).indices
+            found = _option(belief, considered, some, now, outlook)
+            option = torch.full_like(option, -torch.inf).index_copy(0, some, found)
+        pick = (promises + outlook.foresight * option).argmax()
+        # The search for the best look may have found a better play.
+        best = mean.argmax()
+        prospect = Prospect(mean[pick], gain[pick], option[pick])
+        return considered[pick], considered[best], mean[best], prospect
+
+    def _considered(self, worth: TimeVaryingKG, points: Tensor) -> Tensor:
+        """Return the first of the points, the best found from them, and where a look promises most."""
+        everywhere = torch.cat([points, self._domain.spread()])
+        with torch.no_grad():
+            promises = worth(everywhere.unsqueeze(-2))
+        promising = everywhere[promises.topk(min(_NEXT_POINTS, len(promises))).indices]
+        found = self._domain.maximize(worth, promising).unsqueeze(0)
+        return torch.cat([points[:1], found, promising]).unique(dim=0)
 
     def state_dict(self) -> dict[str, list[float]]:
         """Return what looks were worth in recent rounds."""
@@ -138,12 +173,34 @@ class Strategy:
         starts = torch.cat([points, seen[best]])
         return self._domain.maximize(TimeVaryingUCB(belief, 0.0, now), starts)
 
+    def _likely(self, belief: StreamingGP, now: int) -> Tensor:
+        """Return points that may well be good, where the upper bound has no optimum but near which."""
+        points = self._domain.spread()
+        mean, variance = belief.mean_and_variance(at_round(points, points.new_tensor(float(now))))
+        number = min(_MOST_LIKELY, len(points))
+        return points[(mean + _MILD * variance.sqrt()).topk(number).indices]
+
     def _coverage_of(self, kernel: Stationary) -> float:
         """Return the share of the domain that a look tells about, computed once for a kernel."""
         if self._coverage is None or self._coverage[0] is not kernel:
             points = self._domain.spread()
             self._coverage = kernel, mean_squared_correlation(covariance(kernel, points, points))
         return self._coverage[1]
+
+
+def _option(
+    belief: StreamingGP, points: Tensor, some: Tensor, now: int, outlook: Outlook
+) -> Tensor:
+    """Return what a look at some of the points would add to what one at any of them earns next."""
+    with torch.no_grad():
+        mean, cov = belief.mean_and_covariance(at_round(points, points.new_tensor(float(now))))
+        slope = slopes(cov[some], cov.diagonal()[some], belief.noise)
+        terms = (torch.as_tensor(v).to(mean) for v in (outlook.reach, outlook.price))
+        prior, keep = (
+            covariance(belief.kernel, points, points),
+            retention_float(belief.forgetting, 1),
+        )
+        return option_of_next_look(mean, cov, prior, slope, belief.noise, keep, *terms)
 
 
 def contest_of(belief: StreamingGP, points: Tensor, now: int, beta: float) -> Contest:

@@ -1,5 +1,6 @@
 """Priced looks in the batched simulator, against a loop over rounds and points."""
 
+import math
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,10 +11,11 @@ from benchmarks.grid_simulation import GridPolicy, grid_prospect, simulate, uppe
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import InvalidBudgetError
 from botorch_costly.models import DriftingGrid
-from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
+from botorch_costly.numerics.knowledge_gradient import knowledge_gradient, slopes
+from botorch_costly.numerics.next_look import option_of_next_look
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.problems import DriftingFunction
-from botorch_costly.query import ConfidenceQuery, PricedQuery
+from botorch_costly.query import ConfidenceQuery, Outlook, PricedQuery
 from tests.oracles import ce_gp_ucb, dense_gp
 from tests.oracles import knowledge_gradient as oracle
 
@@ -49,7 +51,22 @@ def play(setting, rule, **options):
     return simulate(*setting, policy, LogBeta(), torch.Generator().manual_seed(1))
 
 
-def by_hand(setting, trial, price):
+def everywhere(t, mean, cov):
+    """Each point weighed for itself."""
+    return [[i] for i in range(POINTS)]
+
+
+def around_the_peaks(t, mean, cov):
+    """The maximizer of the mean and two local maxima of the score, each with points beside it."""
+    beta = LogBeta()(t + 1)
+    score = [m + math.sqrt(beta * max(cov[i][i], 0.0)) for i, m in enumerate(mean)]
+    best = max(range(POINTS), key=lambda i: mean[i])
+    peaks = sorted(ce_gp_ucb.local_maxima(score), key=lambda i: -score[i])[:2]
+    middles = [best, *peaks, *[best] * (2 - len(peaks))]
+    return [[min(max(i + step, 0), POINTS - 1) for step in (-2, 0, 2)] for i in middles]
+
+
+def by_hand(setting, trial, opening, price, foresight, groups):
     """Choices and looks of one trial; nothing of it is superseded."""
     truth, paths, noise = setting
     prior = dense_gp.matern(truth.points, truth.points, 0.2, nu=1.5)
@@ -58,9 +75,18 @@ def by_hand(setting, trial, price):
         belief = ce_gp_ucb.belief(prior, FORGETTING, truth.noise, looks, t)
         mean, cov = (part.tolist() for part in belief)
         reach = oracle.reach(HORIZON - t - 1, FORGETTING, supersession=0.0)
-        at, gain = oracle.best_look(mean, cov, truth.noise, reach)
         best = max(range(POINTS), key=lambda i: mean[i])
-        look = oracle.wants_look(mean[best], mean[at], gain, reach, price, len(looks))
+        at, look = opening, True
+        if looks:
+            promises = oracle.promises(mean, cov, truth.noise, reach)
+            # Of each group the best stands for all.
+            foreseen = {max(g, key=lambda i: promises[i]): 0.0 for g in groups(t, mean, cov)}
+            for i in foreseen if foresight else []:
+                ages = (truth.noise, math.sqrt(1 - FORGETTING), reach, price)
+                foreseen[i] = oracle.option(mean, cov, prior.tolist(), i, *ages)
+            at = max(foreseen, key=lambda i: promises[i] + foresight * foreseen[i])
+            earns = promises[at] + foresight * foreseen[at]
+            look = earns > mean[best] + price
         choice = at if look else best
         value = float(paths[trial, t, choice])
         if look:
@@ -69,13 +95,24 @@ def by_hand(setting, trial, price):
     return zip(*history, strict=True)
 
 
-def test_a_priced_simulation_is_the_loop_over_rounds(setting, monkeypatch):
-    """With candidates everywhere, and exactly."""
-    monkeypatch.setattr(grid_simulation, "_AROUND", tuple(range(-1000, 1001, 50)))
+@pytest.mark.parametrize(
+    ("foresight", "groups"),
+    [(0.0, everywhere), (0.5, everywhere), (1.0, around_the_peaks)],
+)
+def test_a_priced_simulation_is_the_loop_over_rounds(setting, monkeypatch, foresight, groups):
+    """With as many lines as points."""
     monkeypatch.setattr(grid_simulation, "_TOLERANCE", 0.0)
-    run = play(setting, PricedQuery(price=0.3, supersession=0.0))
+    if groups is everywhere:
+        monkeypatch.setattr(grid_simulation, "chain_local_maxima", lambda x: x.isfinite())
+        monkeypatch.setattr(grid_simulation, "_CANDIDATES", POINTS)
+        monkeypatch.setattr(grid_simulation, "_AROUND", (0,))
+    else:
+        monkeypatch.setattr(grid_simulation, "_CANDIDATES", 2)
+        monkeypatch.setattr(grid_simulation, "_AROUND", (-120, 0, 120))  # two points of 17
+    run = play(setting, PricedQuery(price=0.3, supersession=0.0, foresight=foresight))
+    opening = torch.randint(POINTS, (TRIALS,), generator=torch.Generator().manual_seed(1))
     for i in range(2):
-        choice, look, regret = by_hand(setting, i, price=0.3)
+        choice, look, regret = by_hand(setting, i, int(opening[i]), 0.3, foresight, groups)
         assert run.look[i].tolist() == list(look)
         assert run.choice[i].tolist() == list(choice)
         expected = torch.tensor(regret, dtype=torch.float64)
@@ -114,8 +151,9 @@ def test_the_rule_hears_what_is_still_remembered(setting):
         assert heard.live.tolist() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("reach", [1.0, 20.0])
-def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(reach):
+@pytest.fixture(scope="module")
+def fine_belief():
+    """Two trials on 200 points, after a dozen looks."""
     n, trials = 200, 2
     truth = DriftingFunction.on_unit_interval(n, forgetting=0.05)
     generator = torch.Generator().manual_seed(0)
@@ -125,13 +163,28 @@ def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(reac
         index = torch.randint(n, (trials,), generator=generator)
         belief.observe(index, paths[:, t].gather(-1, index[:, None])[:, 0])
         belief.wait()
+    return belief
+
+
+def prospect_of(belief, **outlook):
     mean, variance = belief.mean, belief.variance
     score = upper_confidence_bound(mean, variance.sqrt(), 1.0)
-    at, prospect = grid_prospect(belief, score, mean.argmax(-1), reach)
-    everyone = torch.arange(n)
-    cov = belief.covariance_between(everyone.expand(trials, n), everyone)
-    exact = knowledge_gradient(mean, cov, variance, truth.noise)
-    at = at.unsqueeze(-1)
+    return grid_prospect(belief, score, mean.argmax(-1), Outlook(**outlook))
+
+
+def exact_gain(belief):
+    """The knowledge gradient of all points over all points."""
+    everyone = torch.arange(belief.num_points)
+    cov = belief.covariance_between(everyone.expand(len(belief.mean), -1), everyone)
+    return knowledge_gradient(belief.mean, cov, belief.variance, belief.noise), cov
+
+
+@pytest.mark.parametrize("reach", [1.0, 20.0])
+def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(fine_belief, reach):
+    mean = fine_belief.mean
+    picked, prospect = prospect_of(fine_belief, reach=reach)
+    exact, _ = exact_gain(fine_belief)
+    at = picked.unsqueeze(-1)
     torch.testing.assert_close(prospect.mean, mean.gather(-1, at)[:, 0], rtol=0, atol=0)
     gain = exact.gather(-1, at)[:, 0]
     # Several tolerances, and what lies between two of the lines.
@@ -139,9 +192,29 @@ def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(reac
     worth = mean + reach * exact
     assert (worth.gather(-1, at)[:, 0] >= worth.amax(-1) - 0.01 * reach).all()
     assert (worth.amax(-1) > worth.mean(-1) + 0.1).all()
+    assert (prospect.option == 0).all()  # which nobody asked for
     # Each trial may have a reach of its own.
-    own, _ = grid_prospect(belief, score, mean.argmax(-1), torch.full((trials,), reach).double())
-    assert torch.equal(own, at[:, 0])
+    own, _ = prospect_of(fine_belief, reach=torch.full((len(mean),), reach).double())
+    assert torch.equal(own, picked)
+
+
+@pytest.mark.parametrize("price", [0.0, 1.0])
+def test_few_points_find_the_option_of_all_points(fine_belief, price):
+    mean, reach = fine_belief.mean, 20.0
+    picked, prospect = prospect_of(fine_belief, reach=reach, price=price, foresight=0.5)
+    gain, cov = exact_gain(fine_belief)
+    some = torch.cat([picked.unsqueeze(-1), torch.arange(5, 200, 10).expand(2, -1)], -1)
+    beside = cov.gather(-2, some.unsqueeze(-1).expand(-1, -1, 200))
+    slope = slopes(beside, fine_belief.variance.gather(-1, some), fine_belief.noise)
+    terms = (torch.full((2,), value).double() for value in (reach, price))
+    prior, keep = fine_belief.prior_cov, math.sqrt(0.95)
+    option = option_of_next_look(mean, cov, prior, slope, fine_belief.noise, keep, *terms)
+    # What lies between two of the points where the next look may be.
+    torch.testing.assert_close(prospect.option, option[:, 0], rtol=0, atol=0.01 * reach)
+    promise = (mean + reach * gain).gather(-1, some) + 0.5 * option
+    assert (promise[:, 0] >= promise.amax(-1) - 0.01 * reach).all()
+    assert (promise.amax(-1) > promise.mean(-1) + 0.5).all()
+    assert (option[:, 0].abs() > 0.2).all()
 
 
 @pytest.mark.parametrize("looks", [6, 15])
@@ -174,7 +247,7 @@ def test_blind_rounds_may_play_the_mean(setting):
     assert torch.equal(ours.choice[last, -1], ours.mean[last].argmax(-1))
 
 
-def test_rules_with_a_reach_choose_their_plays_themselves(setting):
+def test_rules_with_an_outlook_choose_their_plays_themselves(setting):
     runs = [play(setting, PricedQuery(price=0.3), blind_play=b) for b in ("acquisition", "mean")]
     assert torch.equal(runs[0].choice, runs[1].choice)
 

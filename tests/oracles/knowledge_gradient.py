@@ -1,6 +1,9 @@
 """The knowledge gradient line by line, and the priced look round by round, in plain numbers."""
 
 import math
+from functools import cache
+
+import numpy as np
 
 
 def _excess(u):
@@ -29,11 +32,69 @@ def expected_rise(intercepts, slopes):
     return math.fsum((b - before) * _excess(-abs(at)) for (_, before), (_, b), at in pairs)
 
 
+def _slopes(cov, at, noise):
+    """How far a look that turns out one deviation high raises each mean."""
+    spread = math.sqrt(max(cov[at][at], 0.0) + noise)
+    return [c / spread if spread > 0 else 0.0 for c in cov[at]]
+
+
 def knowledge_gradient(mean, cov, at, noise):
     """What a look at point ``at`` adds to the largest mean of a Gaussian belief (lists of numbers)."""
-    spread = math.sqrt(cov[at][at] + noise)
-    slopes = [c / spread if spread > 0 else 0.0 for c in cov[at]]
-    return expected_rise(mean, slopes)
+    return expected_rise(mean, _slopes(cov, at, noise))
+
+
+@cache
+def normal_rule(number):
+    """Points and weights of Gauss-Hermite quadrature against the standard normal density."""
+    points, weights = np.polynomial.hermite_e.hermegauss(number)
+    return [(float(z), float(w / weights.sum())) for z, w in zip(points, weights, strict=True)]
+
+
+def rough_knowledge_gradient(mean, cov, at, noise, outcomes):
+    """The knowledge gradient, its expectation by so many points of quadrature."""
+    slopes = _slopes(cov, at, noise)
+    highest = (
+        w * max(m + s * z for m, s in zip(mean, slopes, strict=True))
+        for z, w in normal_rule(outcomes)
+    )
+    return math.fsum(highest) - max(mean)
+
+
+def _next_earns(mean, cov, noise, reach, price, outcomes):
+    """[max_y worth(y) - price]^+; the knowledge gradients are exact if ``outcomes`` is None."""
+    worths = []
+    for y in range(len(mean)):
+        gain = (
+            knowledge_gradient(mean, cov, y, noise)
+            if outcomes is None
+            else rough_knowledge_gradient(mean, cov, y, noise, outcomes)
+        )
+        worths.append(mean[y] - max(mean) + reach * gain)
+    return max(max(worths) - price, 0.0)
+
+
+def _aged(mean, cov, prior_cov, keep):
+    """The belief a round later, if nobody looks."""
+    cells = [
+        [keep**2 * c + (1 - keep**2) * k for c, k in zip(row, prior, strict=True)]
+        for row, prior in zip(cov, prior_cov, strict=True)
+    ]
+    return [keep * m for m in mean], cells
+
+
+def option(mean, cov, prior_cov, at, noise, keep, reach, price, outcomes=5, next_outcomes=16):
+    """What the next look earns more after one at ``at``: the head of ``numerics/next_look.py``."""
+    terms = noise, reach, price, next_outcomes
+    slopes = _slopes(cov, at, noise)
+    told = [
+        [c - a * b for c, b in zip(row, slopes, strict=True)]
+        for row, a in zip(cov, slopes, strict=True)
+    ]
+    earned = []
+    for z, w in normal_rule(outcomes):
+        turned_out = [m + s * z for m, s in zip(mean, slopes, strict=True)]
+        earned.append(w * _next_earns(*_aged(turned_out, told, prior_cov, keep), *terms))
+    return math.fsum(earned) - _next_earns(*_aged(mean, cov, prior_cov, keep), *terms)
 
 
 def live(rounds, now, forgetting):
@@ -41,7 +102,7 @@ def live(rounds, now, forgetting):
     return sum((1 - forgetting) ** (now - t) for t in rounds)
 
 
-def reach(left, forgetting, live=0.0, coverage=1.0, discount=1.0, supersession=0.4):
+def reach(left, forgetting, live=0.0, coverage=1.0, discount=1.0, *, supersession):
     """``H = sum_s b^s`` over the rounds left, as the head of ``query/priced.py`` has it."""
     rate = forgetting * live
     replaced = min(supersession * coverage * rate, 1.0)
@@ -59,13 +120,12 @@ def price_of_budget(looks_left, rounds_left, worths):
     return max(sorted(worths)[dearer], 0.0)
 
 
-def wants_look(best, mean, gain, reach, price, looks):
+def wants_look(best, mean, gain, reach, price, looks, option=0.0, foresight=0.0):
     """Whether the best look beats the best play by more than its price, in rewards."""
-    return looks == 0 or mean + reach * gain > best + price
+    return looks == 0 or mean + reach * gain + foresight * option > best + price
 
 
-def best_look(mean, cov, noise, reach):
-    """The point of which ``mean + reach KG`` is largest, and its knowledge gradient."""
-    gains = [knowledge_gradient(mean, cov, i, noise) for i in range(len(mean))]
-    at = max(range(len(mean)), key=lambda i: mean[i] + reach * gains[i])
-    return at, gains[at]
+def promises(mean, cov, noise, reach):
+    """``mean + reach KG`` of a look at each point."""
+    gains = (knowledge_gradient(mean, cov, i, noise) for i in range(len(mean)))
+    return [m + reach * gain for m, gain in zip(mean, gains, strict=True)]

@@ -5,17 +5,29 @@ import math
 import pytest
 import torch
 
-from botorch_costly.query import Cause, MixedQuery, PricedQuery, Progress, Prospect
+from botorch_costly.errors import InvalidArgumentError
+from botorch_costly.query import (
+    AlwaysQuery,
+    BernoulliQuery,
+    Cause,
+    ConfidenceBoundQuery,
+    ConfidenceQuery,
+    MixedQuery,
+    PricedQuery,
+    Progress,
+    Prospect,
+)
 from tests.oracles import knowledge_gradient as oracle
 from tests.strategies import contests, duel, each
 
 HALFWAY = Progress(50, 9, 100, forgetting=0.05, live=3.0, coverage=0.3, scale=1.0, income=0.2)
 SECONDS = {"price_seconds": 30.0, "round_seconds": 60.0}
+NAMED = {"supersession": 0.4, "foresight": 0.5}  # whatever the defaults are
 
 
-def weighed(mean=1.0, play=1.0, gain=0.0):
+def weighed(mean=1.0, play=1.0, gain=0.0, option=0.0):
     """A contest of the best play against a look, without a batch."""
-    number = torch.tensor([mean, gain], dtype=torch.float64)
+    number = torch.tensor([mean, gain, option], dtype=torch.float64)
     return duel(play, 1.0, 0.0, 1.0)._replace(prospect=Prospect(*number))
 
 
@@ -38,24 +50,28 @@ def test_the_reach_is_the_sum_over_the_rounds_left(forgetting, now, discount):
     progress = Progress(now, 3, 100, forgetting, live, coverage=0.3)
     rule = PricedQuery(price=1.0, discount=discount, supersession=0.6)
     expected = [
-        oracle.reach(100 - now, forgetting, one, 0.3, discount, 0.6) for one in live.tolist()
+        oracle.reach(100 - now, forgetting, one, 0.3, discount, supersession=0.6)
+        for one in live.tolist()
     ]
     assert rule.reach(progress).tolist() == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("amount", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize("scale", [1.0, 0.02])
-def test_it_is_its_twin_with_looks_and_memory_of_each_trial(amount, scale, generator):
+@pytest.mark.parametrize("foresight", [0.0, 0.4, 1.0])
+def test_it_is_its_twin_with_looks_and_memory_of_each_trial(amount, scale, foresight, generator):
     batch = contests((200,), 3, generator)
     looks = torch.randint(3, (200,), generator=generator)
     live = looks * torch.rand(200, generator=generator, dtype=torch.float64)
     progress = HALFWAY._replace(looks=looks, live=live, scale=scale)
-    verdict = PricedQuery(price=amount * scale)(batch, progress, generator)
-    expected, columns = [], (batch.mean, *batch.prospect, live, looks)
-    for best, mean, gain, remembered, paid in zip(*(c.tolist() for c in columns), strict=True):
-        reach = oracle.reach(50, 0.05, remembered, 0.3)
-        rewards = (scale * value for value in (best, mean, gain))
-        expected.append(oracle.wants_look(*rewards, reach, amount * scale, paid))
+    rule = PricedQuery(price=amount * scale, supersession=0.4, foresight=foresight)
+    verdict = rule(batch, progress, generator)
+    expected, columns = [], (live, looks, batch.mean, *batch.prospect)
+    for remembered, paid, *numbers in zip(*(c.tolist() for c in columns), strict=True):
+        reach = oracle.reach(50, 0.05, remembered, 0.3, supersession=0.4)
+        best, mean, gain, option = (scale * number for number in numbers)
+        terms = (best, mean, gain, reach, amount * scale, paid)
+        expected.append(oracle.wants_look(*terms, option, foresight))
     assert verdict.look.tolist() == expected
     assert 0 < sum(expected) < 200
     assert torch.equal(verdict.cause == Cause.FIRST, looks == 0)
@@ -99,9 +115,10 @@ def test_an_infinite_price_looks_once():
 
 
 def test_the_price_is_what_a_look_must_earn():
-    earns = oracle.reach(50, 0.05, 3.0, 0.3) * 0.02 - 0.1
+    earns = oracle.reach(50, 0.05, 3.0, 0.3, supersession=0.4) * 0.02 + 0.5 * 0.3 - 0.1
     for gap in (-1e-9, 1e-9):
-        verdict = PricedQuery(price=earns + gap)(weighed(mean=0.9, gain=0.02), HALFWAY, None)
+        rule = PricedQuery(price=earns + gap, **NAMED)
+        verdict = rule(weighed(mean=0.9, gain=0.02, option=0.3), HALFWAY, None)
         assert verdict.look == (gap < 0)
         assert (verdict.worth - verdict.price).item() == pytest.approx(-gap, rel=1e-4)
 
@@ -144,7 +161,8 @@ def test_the_unit_of_the_reward_does_not_matter(unit, generator):
 
 
 def reach(rule=None, **changes):
-    return float((rule or PricedQuery(price=1.0)).reach(HALFWAY._replace(**changes)))
+    rule = rule or PricedQuery(price=1.0, supersession=0.4)
+    return float(rule.reach(HALFWAY._replace(**changes)))
 
 
 def test_where_nothing_fades_every_round_left_counts():
@@ -187,10 +205,11 @@ def test_the_reach_falls_with_supersession_and_discount():
 
 
 def test_without_a_horizon_the_discount_ends_the_sum():
-    rule = PricedQuery(price=1.0, discount=0.9)
+    rule = PricedQuery(price=1.0, discount=0.9, supersession=0.4)
     rule.check_run(None)
     assert reach(rule, forgetting=0.0, horizon=None) == pytest.approx(0.9 / (1 - 0.9))
-    assert reach(rule, horizon=None) == pytest.approx(oracle.reach(2000, 0.05, 3.0, 0.3, 0.9))
+    expected = oracle.reach(2000, 0.05, 3.0, 0.3, 0.9, supersession=0.4)
+    assert reach(rule, horizon=None) == pytest.approx(expected)
 
 
 def test_a_horizon_of_its_own_comes_before_that_of_the_run():
@@ -198,6 +217,78 @@ def test_a_horizon_of_its_own_comes_before_that_of_the_run():
     rule.check_run(None)
     assert reach(rule, forgetting=0.0, horizon=None) == 10
     assert reach(rule, forgetting=0.0, horizon=500) == 10
+
+
+# -- foresight ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("foresight", [0.0, 0.25, 1.0])
+def test_of_the_option_a_share_counts(foresight):
+    rule = PricedQuery(price=0.3, foresight=foresight)
+    plain = worth(rule, gain=0.01)
+    for option in (-0.4, 0.8):
+        with_option = worth(rule, gain=0.01, option=option)
+        assert (with_option - plain).item() == pytest.approx(foresight * option, abs=1e-15)
+
+
+def test_an_option_alone_may_be_worth_a_look():
+    rules = [PricedQuery(price=0.3, foresight=share) for share in (0.0, 0.5)]
+    assert [bool(rule(weighed(option=1.0), HALFWAY, None).look) for rule in rules] == [False, True]
+    # And one that would be missed may keep from it.
+    looks = [rule(weighed(mean=1.4, option=-1.0), HALFWAY, None).look for rule in rules]
+    assert [bool(look) for look in looks] == [True, False]
+
+
+def test_a_prospect_need_not_tell_of_an_option():
+    contest = weighed(gain=0.02)
+    silent = contest._replace(prospect=Prospect(*contest.prospect[:2]))
+    rule = PricedQuery(price=0.3, foresight=1.0)
+    assert rule(silent, HALFWAY, None).worth == rule(contest, HALFWAY, None).worth
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.0 + 1e-9, math.nan, math.inf, "0.5", True, None])
+def test_a_foresight_that_is_no_share_is_named(bad):
+    with pytest.raises(InvalidArgumentError, match="foresight: Expected a number in"):
+        PricedQuery(price=1.0, foresight=bad)
+
+
+def test_the_outlook_is_reach_price_and_foresight(generator):
+    live = torch.rand(6, generator=generator, dtype=torch.float64)
+    progress = HALFWAY._replace(live=live, scale=0.5)
+    for rule, amount in (
+        (PricedQuery(price=0.3, foresight=0.7), 0.3 / 0.5),
+        (PricedQuery(**SECONDS, foresight=0.7), 30 / 60 * 0.2 / 0.5),
+        (PricedQuery(price=math.inf, foresight=0.7), math.inf),
+    ):
+        outlook = rule.outlook(progress)
+        assert torch.equal(outlook.reach, rule.reach(progress))
+        assert float(outlook.price) == pytest.approx(amount)
+        assert outlook.foresight == 0.7
+    worths = torch.rand(6, 30, generator=generator, dtype=torch.float64)
+    progress = progress._replace(worths=worths, looks=torch.arange(4, 10))
+    budget = PricedQuery(looks=30)
+    verdict = budget(contests((6,), 0, generator), progress, generator)
+    assert torch.equal(budget.outlook(progress).price, verdict.price)
+    assert len(set(verdict.price.tolist())) == 6
+
+
+def test_an_outlook_stops_as_the_run_would():
+    with pytest.raises(InvalidArgumentError, match="discount: Expected a number"):
+        PricedQuery(price=1.0).outlook(HALFWAY._replace(horizon=None))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        AlwaysQuery(),
+        BernoulliQuery(0.5),
+        ConfidenceQuery(),
+        ConfidenceBoundQuery(),
+        MixedQuery(2, 7, 10),
+    ],
+)
+def test_other_rules_have_no_outlook(rule):
+    assert rule.outlook(HALFWAY) is None
 
 
 # -- words ----------------------------------------------------------------------------------------
@@ -218,15 +309,17 @@ def test_it_says_what_the_look_is_worth_and_what_it_costs():
     assert dear.explain(dear(weighed(), HALFWAY, None)).endswith("price inf)")
 
 
-def test_inside_another_rule_it_keeps_its_reach_and_its_reasons():
-    rule = MixedQuery(0, 100, 100, PricedQuery(price=0.5))
+def test_inside_another_rule_it_keeps_its_outlook_and_its_reasons():
+    alone = PricedQuery(price=0.5, **NAMED)
+    rule = MixedQuery(0, 100, 100, alone)
     assert rule.reads_rewards
     assert not rule.needs_rivals
     assert not MixedQuery(0, 10, 100, PricedQuery(looks=7)).reads_rewards
-    assert rule.reach(HALFWAY) == PricedQuery(price=0.5).reach(HALFWAY)
+    assert rule.outlook(HALFWAY) == alone.outlook(HALFWAY)
+    assert rule.outlook(HALFWAY._replace(horizon=None)) == alone.outlook(HALFWAY)
     coins = torch.Generator().manual_seed(0)
     verdict = rule(weighed(gain=0.02), HALFWAY, coins)
     assert verdict.cause == Cause.DEAR
-    assert verdict.worth == worth(PricedQuery(price=0.5), gain=0.02)
+    assert verdict.worth == worth(alone, gain=0.02)
     assert rule(weighed(gain=0.2), HALFWAY, coins).cause == Cause.PAYS
-    assert MixedQuery(0, 10, 100).reach(HALFWAY) is None
+    assert rule(weighed(gain=0.02, option=1.0), HALFWAY, coins).cause == Cause.PAYS

@@ -35,6 +35,10 @@ def test_exactly_one_of_three_prices_is_given(given):
         ({"price_seconds": 3.0}, "round_seconds: Expected what a round of training takes; Rec"),
         ({**SECONDS, "round_seconds": 0.0}, "round_seconds: Expected a finite number > 0"),
         ({**SECONDS, "round_seconds": math.nan}, "round_seconds: Expected a finite number > 0"),
+        (
+            {"price": 1.0, "round_seconds": 2.0},
+            "round_seconds: Expected None without price_seconds",
+        ),
         ({"looks": 0}, "looks: Expected an integer >= 1; Received 0"),
         ({"looks": 2.0}, "looks: Expected an integer >= 1"),
         ({"looks": True}, "looks: Expected an integer >= 1"),
@@ -62,8 +66,11 @@ def test_runs_it_cannot_serve_are_named():
         PricedQuery(looks=10, horizon=9)
     with pytest.raises(InvalidBudgetError, match="looks: Expected at most 9 rounds; Received 10"):
         PricedQuery(looks=10).check_run(9)
-    with pytest.raises(InvalidBudgetError, match=r"looks: Expected .*; Received 10"):
+    with pytest.raises(InvalidBudgetError, match="horizon: Expected how many rounds the budget"):
         PricedQuery(looks=10, discount=0.9).check_run(None)
+    with pytest.raises(InvalidBudgetError, match="horizon: Expected at most the 90 rounds of the"):
+        PricedQuery(looks=10, horizon=100).check_run(90)
+    PricedQuery(price=1.0, horizon=100).check_run(90)  # a price may look beyond the run
     with pytest.raises(InvalidBudgetError, match="at most 60 rounds; Received 61"):
         MixedQuery(1, 20, 60, PricedQuery(looks=61)).check_run(None)
 

@@ -13,7 +13,12 @@ from tests.oracles import dense_gp
 from tests.oracles import knowledge_gradient as oracle
 from tests.tuners.playing import ARMS, FORGETTING, LATTICE, SPACES, make, play, priced, reward_of
 
-FINITE = {"lattice": (LATTICE, 0.5 * math.sqrt(2)), "arms": (ARMS, None)}
+FEW = bc.SearchSpace({"depth": bc.Integer(1, 4), "width": bc.Integer(1, 3)})
+FINITE = {
+    "lattice": (LATTICE, 0.5 * math.sqrt(2)),
+    "arms": (ARMS, None),
+    "few": (FEW, 0.5 * math.sqrt(2)),
+}
 
 
 @dataclass(frozen=True)
@@ -29,45 +34,77 @@ class Watched(bc.PricedQuery):
         return self.said[-1]
 
 
+def prior_of(space, lengthscale):
+    """Covariance of the configurations of a finite space before anything is seen."""
+    points = torch.stack([space.encode(c) for c in space.configurations()])
+    if lengthscale is None:
+        return torch.eye(len(points)).to(points)
+    return dense_gp.matern(points, points, lengthscale)
+
+
 def coverage(space, lengthscale):
     """Mean squared correlation of two configurations of a finite space."""
-    if lengthscale is None:
-        return 1 / space.size
-    points = torch.stack([space.encode(c) for c in space.configurations()])
-    return dense_gp.matern(points, points, lengthscale).square().mean().item()
+    return prior_of(space, lengthscale).square().mean().item()
 
 
 # -- what is played -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FINITE)
-def test_on_a_finite_space_every_decision_is_the_oracles(name):
-    (space, lengthscale), price = FINITE[name], 0.02
-    tuner, share = priced(space, price, initial_rounds=0), coverage(space, lengthscale)
+def promises_of(belief, points, prior, now, reach, price, foresight):
+    """Means and what a look at each point promises; the option counts where it is worked out."""
+    rows = torch.cat([points, torch.full((len(points), 1), float(now)).double()], -1)
+    mean, cov = (x.tolist() for x in belief.mean_and_covariance(rows))
+    promises = oracle.promises(mean, cov, belief.noise, reach)
+    if not foresight or not belief.num_rows:
+        return mean, promises
+    most = sorted(promises)[-min(strategy._FORESEEN, len(promises))]
+    terms = (belief.noise, math.sqrt(1 - FORGETTING), reach, price)
+    return mean, [
+        promise + foresight * oracle.option(mean, cov, prior.tolist(), i, *terms)
+        if promise >= most
+        else -math.inf
+        for i, promise in enumerate(promises)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "price", "foresight"),
+    [
+        ("lattice", 0.005, 0.0),
+        ("arms", 0.005, 0.0),
+        ("arms", 0.005, 0.5),
+        ("arms", 0.02, 1.0),
+        ("few", 0.02, 0.3),
+        ("few", 0.005, 0.6),
+    ],
+)
+def test_on_a_finite_space_every_decision_is_the_oracles(name, price, foresight, monkeypatch):
+    monkeypatch.setattr(strategy, "_FORESEEN", 3)
+    space, lengthscale = FINITE[name]
+    query = Watched(price=price, supersession=0.4, foresight=foresight)
+    tuner, share = priced(space, query=query, initial_rounds=0), coverage(space, lengthscale)
     configs = [dict(c) for c in space.configurations()]
-    points = torch.stack([space.encode(c) for c in configs])
+    points, prior = torch.stack([space.encode(c) for c in configs]), prior_of(space, lengthscale)
     looks = []
     for now in range(40):
-        belief = tuner.belief.in_prior_units()
-        rows = torch.cat([points, torch.full((len(points), 1), float(now)).double()], -1)
-        mean, cov = (x.tolist() for x in belief.mean_and_covariance(rows))
+        belief, scale = tuner.belief.in_prior_units(), tuner.belief.scale
         live = oracle.live(looks, now, FORGETTING)
-        reach = oracle.reach(60 - now - 1, FORGETTING, live, share)
-        at, gain = oracle.best_look(mean, cov, belief.noise, reach)
-        scale, best = tuner.belief.scale, max(mean)
-        numbers = (scale * best, scale * mean[at], scale * gain)
+        reach = oracle.reach(60 - now - 1, FORGETTING, live, share, supersession=0.4)
+        terms = (reach, price / scale, foresight)
+        mean, promises = promises_of(belief, points, prior, now, *terms)
         decision = tuner.ask()
-        assert decision.query == oracle.wants_look(*numbers, reach, price, len(looks))
+        earns = max(promises) - max(mean)
+        assert decision.query == (not looks or earns > price / scale)
+        if looks:  # before that anything may be played
+            assert float(query.said[-1].worth) == pytest.approx(earns, abs=1e-9)
         played = configs.index(dict(decision.config))
         if decision.query:
-            worth = mean[played] + reach * oracle.knowledge_gradient(
-                mean, cov, played, belief.noise
-            )
-            assert worth == pytest.approx(mean[at] + reach * gain, abs=1e-9)
+            if looks:
+                assert promises[played] == pytest.approx(max(promises), abs=1e-9)
             tuner.tell(decision, reward_of(decision.config, now))
             looks.append(now)
         else:
-            assert mean[played] == pytest.approx(best, abs=1e-12)
+            assert mean[played] == pytest.approx(max(mean), abs=1e-12)
         assert ("nothing is known yet" in decision.reason) == (now == 0)
     assert 5 < len(looks) < 35
 
@@ -85,7 +122,8 @@ def test_on_a_cube_nothing_sampled_promises_more(name, monkeypatch):
             worths.append(self)
 
     monkeypatch.setattr(strategy, "TimeVaryingKG", Remembered)
-    tuner, queries = priced(space, 0.01, forgetting=0.2, initial_rounds=4), []
+    query = bc.PricedQuery(price=0.01, supersession=0.4, foresight=0.0)
+    tuner, queries = priced(space, query=query, forgetting=0.2, initial_rounds=4), []
     play(tuner, 4)
     everywhere = space.round(space.sample(1000, torch.Generator().manual_seed(0)))
     for now in range(4, 16):

@@ -25,24 +25,28 @@ def restless(space, noise=0.7):
 
 
 @pytest.mark.parametrize(
-    ("name", "forgetting", "budget"),
-    [("arms", 0.01, 24), ("arms", 0.2, 90), ("lattice", 0.05, 60)],
+    ("name", "forgetting", "budget", "seeds"),
+    [("arms", 0.01, 24, (3, 5, 7)), ("arms", 0.2, 90, (3,)), ("lattice", 0.05, 60, (3,))],
 )
-def test_runs_keep_to_their_budget(name, forgetting, budget):
-    space, query = SPACES[name], bc.PricedQuery(looks=budget)
-    tuner = priced(space, query=query, forgetting=forgetting, horizon=120)
-    play(tuner, 120, restless(space))
-    assert tuner.looks == budget
-    looks = [d.round for d in tuner.decisions if d.query]
-    assert looks[budget // 2] < 90  # they are not hoarded
+def test_runs_keep_to_their_budget(name, forgetting, budget, seeds):
+    space, query = SPACES[name], bc.PricedQuery(looks=budget, supersession=0.4, foresight=0.5)
+    halfway = []
+    for seed in seeds:  # each begins with another arm
+        tuner = priced(space, query=query, forgetting=forgetting, horizon=120, seed=seed)
+        play(tuner, 120, restless(space))
+        assert tuner.looks == budget
+        halfway.append([d.round for d in tuner.decisions if d.query][budget // 2])
+    assert sorted(halfway)[len(seeds) // 2] < 90  # they are not hoarded
 
 
 @pytest.mark.parametrize("name", SPACES)
 def test_rewards_and_prices_may_come_in_any_unit_and_either_sign(name):
     unit = 1024.0  # exact
-    small = priced(SPACES[name], 0.01, initial_rounds=3)
+    price = 0.2 if name == "lattice" else 0.01
+    queries = [bc.PricedQuery(p, supersession=0.4, foresight=0.5) for p in (price, price * unit)]
+    small = priced(SPACES[name], query=queries[0], initial_rounds=3)
     ours = play(small, 12)
-    large = priced(SPACES[name], 0.01 * unit, initial_rounds=3, maximize=False)
+    large = priced(SPACES[name], query=queries[1], initial_rounds=3, maximize=False)
     theirs = play(large, 12, lambda c, r: -unit * reward_of(c, r))
     assert [(d.config, d.query) for d in ours] == [(d.config, d.query) for d in theirs]
     assert {d.query for d in ours} == {True, False}

@@ -1,0 +1,90 @@
+r"""What a look does for the next one.
+
+Looks prepare each other: one that finds a promising region is worth more by the looks that will climb
+from there, and one that answers a question leaves less for the next. The knowledge gradient, which
+ends with the look, counts neither. Of a look at ``x`` and the price ``p`` of a look,
+
+    option(x) = E_z [max_y worth(y | look at x turned out z) - p]^+  -  [max_y worth(y | wait) - p]^+
+
+is what the best next look is expected to earn more if this one is taken, a round later, when the
+belief has aged by ``mean <- a mean, cov <- a^2 cov + (1 - a^2) prior_cov``, and where
+
+    worth(y) = mean(y) - max mean + reach KG(y).
+
+Both looks are at some of ``n`` points, and the best is among these. Expectations are by Gauss-Hermite
+quadrature: few outcomes of this look, more of the next one, whose gains lie in the tails.
+
+The idea is the one-step lookahead of a one-step policy, as in Ginsbourger & Le Riche, "Towards
+Gaussian process-based optimization with finite time horizon", mODa 9, 2010, and González, Osborne &
+Lawrence, "GLASSES", AISTATS 2016; here for looks that have a price and a world that drifts.
+"""
+
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics.knowledge_gradient import slopes
+
+OUTCOMES = 5  # of the look
+_NEXT_OUTCOMES = 16  # of the one after it
+
+
+def option_of_next_look(
+    mean: Tensor,  # shape: (*batch, n)
+    cov: Tensor,  # shape: (*batch, n, n)
+    prior_cov: Tensor,  # shape: (*batch, n, n) or (n, n)
+    slope: Tensor,  # shape: (*batch, c, n): how far a look at each of c points raises each mean
+    noise: float | Tensor,
+    keep: float,  # a, for one round
+    reach: Tensor,  # shape: (*batch,)
+    price: Tensor,  # shape: (*batch,)
+) -> Tensor:  # shape: (*batch, c)
+    """Return what the next look is expected to earn more after a look at each of ``c`` points.
+
+    Example:
+        >>> mean, cov = torch.zeros(2), torch.eye(2)
+        >>> slope = torch.eye(2)[:1]  # a look at the first point, without noise
+        >>> number = torch.tensor
+        >>> option = option_of_next_look(mean, cov, cov, slope, 0.0, 1.0, number(9.0), number(1.0))
+        >>> round(option.item(), 2)  # of the two questions one is answered, the other has changed
+        -1.25
+    """
+    fresh = (1 - keep**2) * prior_cov
+    outcomes, weights = (part.to(mean) for part in _normal_rule(OUTCOMES))
+    raised = mean[..., None, None, :] + slope.unsqueeze(-2) * outcomes.unsqueeze(-1)
+    told = cov.unsqueeze(-3) - slope.unsqueeze(-1) * slope.unsqueeze(-2)  # (*batch, c, n, n)
+    terms = noise, reach, price
+    after = _next_earns(keep * raised, keep**2 * told + fresh.unsqueeze(-3), *terms)
+    waiting = _next_earns(
+        keep * mean[..., None, None, :], (keep**2 * cov + fresh).unsqueeze(-3), *terms
+    )
+    return (after * weights).sum(-1) - waiting.squeeze(-1)
+
+
+def _next_earns(
+    mean: Tensor,  # shape: (*batch, c, z, n)
+    cov: Tensor,  # shape: (*batch, c, n, n)
+    noise: float | Tensor,
+    reach: Tensor,  # shape: (*batch,)
+    price: Tensor,  # shape: (*batch,)
+) -> Tensor:  # shape: (*batch, c, z)
+    """Return what the best look at one of the points earns above its price, 0 if none does."""
+    best = mean.amax(-1, keepdim=True)
+    slope = slopes(cov, cov.diagonal(dim1=-2, dim2=-1), noise).unsqueeze(-3)
+    gain = torch.zeros_like(mean)
+    for outcome, weight in zip(
+        *(part.tolist() for part in _normal_rule(_NEXT_OUTCOMES)), strict=True
+    ):
+        gain += weight * torch.add(mean.unsqueeze(-2), slope, alpha=outcome).amax(-1)
+    gain = (gain - best).clamp_min(0)
+    worth = (mean - best + reach[..., None, None, None] * gain).amax(-1)
+    return (worth - price[..., None, None]).clamp_min(0)
+
+
+@cache
+def _normal_rule(number: int) -> tuple[Tensor, Tensor]:
+    """Return points and weights that integrate against the standard normal density."""
+    points, weights = np.polynomial.hermite_e.hermegauss(number)
+    return torch.from_numpy(points), torch.from_numpy(weights / weights.sum())
