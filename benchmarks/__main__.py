@@ -12,6 +12,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "priced": ("benchmarks.priced.frontier", "a look's worth against its price, and confidence"),
     "priced-reach": ("benchmarks.priced.reach", "how long the gain of a look counts"),
     "priced-budget": ("benchmarks.priced.budget", "looks spent of a budget, and regret"),
+    "priced-arms": ("benchmarks.priced.arms", "both rules among three arms"),
     "priced-continuous": ("benchmarks.priced.continuous", "both rules in 4 and 8 dimensions"),
     "priced-misspecified": ("benchmarks.priced.misspecified", "both rules on wrong beliefs"),
     "priced-picture": (

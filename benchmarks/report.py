@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.demo_table import format_table
 from benchmarks.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
-from benchmarks.priced import budget, continuous, frontier, misspecified, reach, timing
+from benchmarks.priced import arms, budget, continuous, frontier, misspecified, reach, timing
 from benchmarks.record import RESULTS, ROOT, add_results_argument, read
 from benchmarks.streaming import describe
 from benchmarks.verdicts import Table, Verdict, judge, table_of
@@ -16,6 +16,7 @@ from benchmarks.verdicts import Table, Verdict, judge, table_of
 PRICED: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "priced": frontier.report,
     "priced-budget": budget.report,
+    "priced-arms": arms.report,
     "priced-continuous": continuous.text,
     "priced-misspecified": misspecified.text,
     "priced-reach": reach.report,

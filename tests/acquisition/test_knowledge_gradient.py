@@ -54,6 +54,15 @@ def test_the_streaming_path_is_that_of_any_model(points):
         torch.testing.assert_close(one, other, **EXACT)
 
 
+def test_what_is_prepared_moves_with_the_function(points):
+    """Buffers follow ``to``; of a dtype or a device left behind a product would complain."""
+    where = TimeVaryingKG(streaming(), anchors(), NOW, 25.0)
+    expected = where(points)
+    single = where.to(torch.float32)
+    assert {b.dtype for b in single.buffers() if b.is_floating_point()} == {torch.float32}
+    torch.testing.assert_close(single(points.float()), expected.float(), rtol=1e-3, atol=1e-3)
+
+
 def test_the_noise_of_a_look_may_be_given(model, points):
     usual = TimeVaryingKG(model, anchors(), NOW, 1.0)
     assert usual.noise.item() == pytest.approx(noise_of(model), rel=1e-6)

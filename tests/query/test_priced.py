@@ -16,6 +16,7 @@ from botorch_costly.query import (
     PricedQuery,
     Progress,
     Prospect,
+    Verdict,
 )
 from tests.oracles import knowledge_gradient as oracle
 from tests.strategies import contests, duel, each
@@ -272,6 +273,17 @@ def test_the_outlook_is_reach_price_and_foresight(generator):
     assert len(set(verdict.price.tolist())) == 6
 
 
+def test_trials_that_share_what_looks_were_worth_pay_for_their_own_need(generator):
+    """One trial has spent more of its budget than the other."""
+    worths = torch.arange(30, dtype=torch.float64)
+    progress = HALFWAY._replace(worths=worths, looks=torch.tensor([5, 25]))
+    thrifty, lavish = PricedQuery(looks=30).outlook(progress).price.tolist()
+    assert thrifty < lavish
+    for looks, price in ((5, thrifty), (25, lavish)):
+        alone = PricedQuery(looks=30).outlook(progress._replace(looks=looks)).price
+        assert float(alone) == price
+
+
 def test_an_outlook_stops_as_the_run_would():
     with pytest.raises(InvalidArgumentError, match="discount: Expected a number"):
         PricedQuery(price=1.0).outlook(HALFWAY._replace(horizon=None))
@@ -323,3 +335,10 @@ def test_inside_another_rule_it_keeps_its_outlook_and_its_reasons():
     assert verdict.worth == worth(alone, gain=0.02)
     assert rule(weighed(gain=0.2), HALFWAY, coins).cause == Cause.PAYS
     assert rule(weighed(gain=0.02, option=1.0), HALFWAY, coins).cause == Cause.PAYS
+
+
+def test_another_rule_repeats_what_a_look_is_worth():
+    alone = PricedQuery(price=1.0)
+    verdict = Verdict(*(torch.tensor(v) for v in (True, math.nan, int(Cause.PAYS), 3.0, 1.0)))
+    assert MixedQuery(0, 5, 10, alone).explain(verdict) == alone.explain(verdict)
+    assert "worth 3, price 1" in alone.explain(verdict)
