@@ -16,7 +16,7 @@ from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.knowledge_gradient import knowledge_gradient, slopes
 from botorch_costly.numerics.next_look import option_of_next_look
-from botorch_costly.numerics.stationary import mean_squared_correlation
+from botorch_costly.numerics.stationary import coverage
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import Contest, Outlook, Progress, Prospect, QueryRule
@@ -128,7 +128,7 @@ def simulate(
     regret = paths.amax(-1)
     look = torch.empty(trials, horizon, dtype=torch.bool, device=paths.device)
     choice = torch.empty_like(look, dtype=torch.long)
-    began, coverage = 0, mean_squared_correlation(prior_cov)
+    began, share = 0, coverage(prior_cov)
     live = torch.zeros_like(opening, dtype=paths.dtype)
     worths = paths.new_full((trials, RECENT), torch.nan)
     for t in range(horizon):  # beta and the rules count rounds from 1
@@ -138,7 +138,7 @@ def simulate(
             belief.restart()
             began = t
         looks = look[:, :t].sum(-1)
-        progress = Progress(t + 1, looks, horizon, forgetting, live, coverage, worths=worths)
+        progress = Progress(t + 1, looks, horizon, forgetting, live, share, worths=worths)
         # Before the first look every point is as good as any, and the first one is in a corner.
         seen = look[:, began:t].any(-1)
         first = torch.where(seen, _SEEN, opening)
@@ -237,7 +237,9 @@ def grid_prospect(
     cov = belief.covariance_between(at, lines)
     seen = (mean[:, lines].float(), cov.float(), variance.float())
     gain = knowledge_gradient(*seen, belief.noise, _TOLERANCE).to(mean)
-    reach, price = (torch.as_tensor(v).to(mean).expand(len(mean)) for v in outlook[:2])
+    reach, price = (
+        torch.as_tensor(v, dtype=torch.float64).to(mean).expand(len(mean)) for v in outlook[:2]
+    )
     level = mean.gather(-1, at)
     worth = level + reach[:, None] * gain
     option = torch.zeros_like(worth)

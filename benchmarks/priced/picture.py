@@ -12,7 +12,7 @@ from torch import Tensor
 from benchmarks.table_a2 import World, draw_world, size_parser
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
-from botorch_costly.numerics.stationary import mean_squared_correlation
+from botorch_costly.numerics.stationary import coverage
 from botorch_costly.plotting import Marks, plot_belief, plot_worth
 from botorch_costly.query import Contest, PricedQuery, Progress, Prospect
 
@@ -36,13 +36,13 @@ def play(world: World) -> list[Scene]:
     truth, path = world.truth, world.paths[0]
     rule = PricedQuery(price=PRICE, horizon=len(path))
     belief = DriftingGrid(truth.prior_cov, FORGETTING, truth.noise)
-    coverage = mean_squared_correlation(truth.prior_cov)
+    share = coverage(truth.prior_cov)
     live, looks, scenes = 0.0, 0, []
     everywhere = torch.arange(belief.num_points)
     for t in range(len(path)):
         if t:
             belief.wait()
-        progress = Progress(t + 1, looks, None, FORGETTING, live, coverage)
+        progress = Progress(t + 1, looks, None, FORGETTING, live, share)
         mean, variance = belief.mean, belief.variance
         cov = belief.covariance_between(everywhere, everywhere)
         gain = knowledge_gradient(mean, cov, variance, truth.noise)

@@ -83,7 +83,20 @@ def covariance(kernel: Stationary, x1: Tensor, x2: Tensor) -> Tensor:
     return kernel.outputscale * FAMILIES[kernel.family](r)
 
 
-def mean_squared_correlation(cov: Tensor) -> float:
-    """Return the share of a domain that one look tells about, from the covariance of its points."""
-    deviation = cov.diagonal().sqrt()
-    return float((cov / deviation / deviation[:, None]).square().mean())
+def coverage(cov: Tensor) -> float:
+    """Return the share that one look tells of what tells the points apart, from their covariance.
+
+    With ``l_i`` the eigenvalues of the covariance of the points less their common average, it is
+    ``sum l_i^2 / (sum l_i)^2``: one over the number of contrasts that such eigenvalues amount to. What
+    all points have in common is left out, for it says nothing about which of them is best; at
+    long lengthscales in many dimensions that is most of what a look tells.
+
+    Example:
+        >>> coverage(0.5 + 0.5 * torch.eye(5, dtype=torch.float64))  # four contrasts, whatever is common
+        0.25
+    """
+    centred = cov - cov.mean(-1, keepdim=True)
+    centred = centred - centred.mean(-2, keepdim=True)
+    total, least = float(centred.diagonal().sum()), 1e-9 * float(cov.diagonal().sum())
+    # Rounding is all that is left where everything is alike: one point, or points known to be equal.
+    return float(centred.square().sum()) / total**2 if total > least else 0.0

@@ -14,8 +14,9 @@ the foot. It counts in part (``w``, the foresight), for the next look has a next
 forgetting)`` a round, and so does the advantage of one over another. So the look alone is worth
 ``KG sum_s a^s``, about ``2 / forgetting`` rounds, and sums of such terms are exactly what a run earns by
 its looks. But later looks are not chosen yet, and what they find out anew the present one need not
-have told. A look tells about a share ``coverage`` of the domain, so looks at a rate ``r`` replace the
-share ``r coverage`` of what is known each round, and
+have told. Of what tells configurations apart a look tells the share ``coverage`` (see
+``numerics/stationary.py``), so looks at a rate ``r`` replace the share ``r coverage`` of what is known
+each round, and
 
     H = sum_{s = 1}^{T - t} b^s,    b = discount * a * (1 - supersession * coverage * r).
 
@@ -182,7 +183,9 @@ class PricedQuery(QueryRule):
             raise InvalidArgumentError("prospect", "what a look would find out", None)
         like = contest.mean
         lasting = self.reach(progress).to(like) * prospect.gain
-        option = self.foresight * torch.as_tensor(prospect.option).to(like)
+        option = torch.zeros_like(like)
+        if self.foresight > 0:
+            option = self.foresight * torch.as_tensor(prospect.option, dtype=torch.float64).to(like)
         earns = prospect.mean + lasting + option - contest.mean
         price = self._price_of(progress).to(like).expand(like.shape)
         first = torch.as_tensor(progress.looks, device=like.device).expand(like.shape) == 0

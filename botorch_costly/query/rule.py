@@ -56,7 +56,7 @@ class Progress(NamedTuple):
     horizon: int | None = None  # rounds of the run, if known
     forgetting: float = 0.0  # as believed now
     live: Tensor | float = 0.0  # looks, each by what is still remembered of it, shape: (*batch,)
-    coverage: float = 1.0  # share of the domain that one look tells about
+    coverage: float = 1.0  # share that a look tells of what tells configurations apart
     scale: float = 1.0  # rewards in a unit of the belief
     income: float | None = None  # reward that a round earned on average, if known
     worths: Tensor | None = None  # of looks in recent rounds, NaN if unknown, shape: (*batch, w)

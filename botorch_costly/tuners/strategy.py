@@ -21,7 +21,7 @@ from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.knowledge_gradient import slopes
 from botorch_costly.numerics.next_look import option_of_next_look
-from botorch_costly.numerics.stationary import Stationary, covariance, mean_squared_correlation
+from botorch_costly.numerics.stationary import Stationary, covariance, coverage
 from botorch_costly.query import Contest, Outlook, Progress, Prospect, QueryRule, Verdict
 from botorch_costly.tuners.domain import Domain
 
@@ -101,9 +101,9 @@ class Strategy:
     ) -> Move:
         """Decide by what a look would earn: the rule hears of the best look and of the best play."""
         now = progress.round - 1
-        live, coverage = float(belief.remembered(now).sum()), self._coverage_of(belief.kernel)
+        live, share = float(belief.remembered(now).sum()), self._coverage_of(belief.kernel)
         worths = torch.tensor([*self._worths, math.nan], dtype=torch.float64)
-        progress = progress._replace(live=live, coverage=coverage, worths=worths)
+        progress = progress._replace(live=live, coverage=share, worths=worths)
         outlook = self._query.outlook(progress)
         assert outlook is not None
         points = self._domain.contenders(acquisition, True, generator)[:_MOST_CANDIDATES]
@@ -181,10 +181,10 @@ class Strategy:
         return points[(mean + _MILD * variance.sqrt()).topk(number).indices]
 
     def _coverage_of(self, kernel: Stationary) -> float:
-        """Return the share of the domain that a look tells about, computed once for a kernel."""
+        """Return what a look tells of what tells configurations apart, computed once for a kernel."""
         if self._coverage is None or self._coverage[0] is not kernel:
             points = self._domain.spread()
-            self._coverage = kernel, mean_squared_correlation(covariance(kernel, points, points))
+            self._coverage = kernel, coverage(covariance(kernel, points, points))
         return self._coverage[1]
 
 
@@ -195,7 +195,7 @@ def _option(
     with torch.no_grad():
         mean, cov = belief.mean_and_covariance(at_round(points, points.new_tensor(float(now))))
         slope = slopes(cov[some], cov.diagonal()[some], belief.noise)
-        terms = (torch.as_tensor(v).to(mean) for v in (outlook.reach, outlook.price))
+        terms = (torch.as_tensor(v, dtype=torch.float64).to(mean) for v in outlook[:2])
         prior, keep = (
             covariance(belief.kernel, points, points),
             retention_float(belief.forgetting, 1),

@@ -123,11 +123,11 @@ def test_a_priced_simulation_is_the_loop_over_rounds(setting, monkeypatch, fores
 def test_the_rule_hears_how_far_each_trial_has_come(setting):
     rule = Watched(price=0.3)
     run = play(setting, rule)
-    prior = setting[0].prior_cov  # of variance one
+    share = oracle.coverage(setting[0].prior_cov.tolist())
     for t, heard in enumerate(rule.heard):
         assert (heard.round, heard.horizon, heard.forgetting) == (t + 1, HORIZON, FORGETTING)
         assert torch.equal(heard.looks, run.look[:, :t].sum(-1))
-        assert heard.coverage == pytest.approx(prior.square().mean().item())
+        assert heard.coverage == pytest.approx(share)
     assert len(rule.heard) == HORIZON
 
 

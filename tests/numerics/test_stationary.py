@@ -6,7 +6,14 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.kernels import ArmKernel
-from botorch_costly.numerics.stationary import FAMILIES, Stationary, check_family, covariance
+from botorch_costly.numerics.stationary import (
+    FAMILIES,
+    Stationary,
+    check_family,
+    covariance,
+    coverage,
+)
+from tests.oracles import knowledge_gradient as oracle
 
 NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 SMOOTH = [*NU, "rbf"]
@@ -95,3 +102,49 @@ def test_an_unknown_family_is_named():
     assert check_family("rbf") == "rbf"
     with pytest.raises(InvalidArgumentError, match=r"kernel: Expected one of .*Received 'matern'"):
         check_family("matern")
+
+
+# -- coverage -----------------------------------------------------------------------------------------
+
+
+def positive(n, seed=0):
+    root = torch.randn(n, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return root @ root.mT
+
+
+def test_coverage_is_its_twin_and_counts_contrasts_by_their_eigenvalues():
+    cov = positive(7)
+    assert coverage(cov) == pytest.approx(oracle.coverage(cov.tolist()), rel=1e-12)
+    centring = torch.eye(7, dtype=torch.float64) - 1 / 7
+    eigenvalues = torch.linalg.eigvalsh(centring @ cov @ centring)
+    expected = eigenvalues.square().sum() / eigenvalues.sum() ** 2
+    assert coverage(cov) == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_independent_arms_are_told_apart_by_one_contrast_less_than_there_are_arms(n):
+    assert coverage(torch.eye(n, dtype=torch.float64)) == pytest.approx(1 / (n - 1))
+
+
+def test_what_all_points_have_in_common_covers_nothing():
+    cov = positive(6)
+    for common in (0.0, 0.3, 1e3):
+        assert coverage(2.5 * (cov + common)) == pytest.approx(coverage(cov), rel=1e-9)
+
+
+@pytest.mark.parametrize("cov", [torch.ones(1, 1), torch.ones(9, 9).double() / 3])
+def test_where_nothing_tells_points_apart_nothing_is_covered(cov):
+    assert coverage(cov) == 0
+
+
+def test_more_dimensions_leave_more_to_be_told():
+    generator = torch.Generator().manual_seed(0)
+    shares = []
+    for dim in (1, 2, 4, 8):
+        points = torch.rand(200, dim, generator=generator, dtype=torch.float64)
+        one = torch.ones((), dtype=torch.float64)
+        shares.append(
+            coverage(covariance(Stationary("matern52", 0.35 * dim**0.5 * one, one), points, points))
+        )
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] < 0.2 * shares[0]

@@ -3,7 +3,8 @@
 import math
 from functools import cache
 
-import numpy as np
+FEW = (-2.0, -1.2, -0.6, 0.0, 0.6, 1.2, 2.0)
+MORE = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)
 
 
 def _excess(u):
@@ -44,18 +45,22 @@ def knowledge_gradient(mean, cov, at, noise):
 
 
 @cache
-def normal_rule(number):
-    """Points and weights of Gauss-Hermite quadrature against the standard normal density."""
-    points, weights = np.polynomial.hermite_e.hermegauss(number)
-    return [(float(z), float(w / weights.sum())) for z, w in zip(points, weights, strict=True)]
+def strata(between):
+    """Conditional mean and probability of a standard normal number between these bounds."""
+    below = [0.0, *(0.5 * math.erfc(-b / math.sqrt(2)) for b in between), 1.0]
+    density = [0.0, *(math.exp(-0.5 * b * b) / math.sqrt(2 * math.pi) for b in between), 0.0]
+    found = []
+    for i in range(len(between) + 1):
+        share = below[i + 1] - below[i]
+        found.append(((density[i] - density[i + 1]) / share, share))
+    return found
 
 
 def rough_knowledge_gradient(mean, cov, at, noise, outcomes):
-    """The knowledge gradient, its expectation by so many points of quadrature."""
+    """The knowledge gradient, its expectation over these strata."""
     slopes = _slopes(cov, at, noise)
     highest = (
-        w * max(m + s * z for m, s in zip(mean, slopes, strict=True))
-        for z, w in normal_rule(outcomes)
+        w * max(m + s * z for m, s in zip(mean, slopes, strict=True)) for z, w in strata(outcomes)
     )
     return math.fsum(highest) - max(mean)
 
@@ -82,7 +87,7 @@ def _aged(mean, cov, prior_cov, keep):
     return [keep * m for m in mean], cells
 
 
-def option(mean, cov, prior_cov, at, noise, keep, reach, price, outcomes=5, next_outcomes=16):
+def option(mean, cov, prior_cov, at, noise, keep, reach, price, outcomes=FEW, next_outcomes=MORE):
     """What the next look earns more after one at ``at``: the head of ``numerics/next_look.py``."""
     terms = noise, reach, price, next_outcomes
     slopes = _slopes(cov, at, noise)
@@ -91,7 +96,7 @@ def option(mean, cov, prior_cov, at, noise, keep, reach, price, outcomes=5, next
         for row, a in zip(cov, slopes, strict=True)
     ]
     earned = []
-    for z, w in normal_rule(outcomes):
+    for z, w in strata(outcomes):
         turned_out = [m + s * z for m, s in zip(mean, slopes, strict=True)]
         earned.append(w * _next_earns(*_aged(turned_out, told, prior_cov, keep), *terms))
     return math.fsum(earned) - _next_earns(*_aged(mean, cov, prior_cov, keep), *terms)
@@ -129,3 +134,16 @@ def promises(mean, cov, noise, reach):
     """``mean + reach KG`` of a look at each point."""
     gains = (knowledge_gradient(mean, cov, i, noise) for i in range(len(mean)))
     return [m + reach * gain for m, gain in zip(mean, gains, strict=True)]
+
+
+def coverage(cov):
+    """One over the number of contrasts: (sum l_i)^2 / sum l_i^2 of the pairwise differences.
+
+    In plain sums over pairs and points (lists of numbers), from c_ij - c_i. - c_.j + c_..
+    """
+    n = len(cov)
+    row = [math.fsum(line) / n for line in cov]
+    every = math.fsum(row) / n
+    centred = [[cov[i][j] - row[i] - row[j] + every for j in range(n)] for i in range(n)]
+    squares = math.fsum(c * c for line in centred for c in line)
+    return squares / math.fsum(centred[i][i] for i in range(n)) ** 2

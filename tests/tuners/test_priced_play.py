@@ -43,8 +43,8 @@ def prior_of(space, lengthscale):
 
 
 def coverage(space, lengthscale):
-    """Mean squared correlation of two configurations of a finite space."""
-    return prior_of(space, lengthscale).square().mean().item()
+    """Share that a look tells of what tells the configurations of a finite space apart."""
+    return oracle.coverage(prior_of(space, lengthscale).tolist())
 
 
 # -- what is played -------------------------------------------------------------------------------
@@ -234,6 +234,6 @@ def test_the_rule_hears_what_was_learnt():
     points = torch.stack([LATTICE.encode(c) for c in LATTICE.configurations()])
     lengthscale = tuner.belief.kernel.lengthscale
     assert lengthscale.shape == (2,)
-    share = dense_gp.matern(points, points, lengthscale).square().mean().item()
+    share = oracle.coverage(dense_gp.matern(points, points, lengthscale).tolist())
     assert heard.coverage == pytest.approx(share)
     assert heard.coverage != pytest.approx(query.heard[0].coverage)
