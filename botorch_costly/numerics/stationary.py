@@ -92,7 +92,7 @@ def coverage(cov: Tensor) -> float:
     long lengthscales in many dimensions that is most of what a look tells.
 
     Example:
-        >>> coverage(0.5 + 0.5 * torch.eye(5, dtype=torch.float64))  # four contrasts, whatever is common
+        >>> round(coverage(0.5 + 0.5 * torch.eye(5)), 4)  # four contrasts, whatever is common
         0.25
     """
     centred = cov - cov.mean(-1, keepdim=True)

@@ -19,6 +19,7 @@ LARGEST_LATTICE = 2000
 # search would start from all of them, and the one after from twice as many.
 _MOST_WARM_STARTS = 500
 _SPREAD = 256  # points that stand for the domain
+_STRETCHED = 1.6  # by which as many more are pulled out of a cube, and back onto its faces
 _CLIMBED, _CLIMBING_STEPS = 4, 6  # starts of a search from good points, and its length
 
 
@@ -77,8 +78,10 @@ class CubeDomain:
         self._round, self._num_restarts, self._bandwidth = round_points, num_restarts, bandwidth
         self._bounds = torch.stack([torch.zeros(dim, **tkwargs), torch.ones(dim, **tkwargs)])
         self._warm_starts = torch.zeros(0, dim, **tkwargs)
-        sobol = SobolEngine(dim, scramble=True, seed=0).draw(_SPREAD)
-        self._spread = round_points(sobol.to(self._bounds))
+        sobol = SobolEngine(dim, scramble=True, seed=0).draw(_SPREAD).to(self._bounds)
+        # Much is highest on a face of the cube, where no point of a sequence lies.
+        stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
+        self._spread = round_points(torch.cat([sobol, stretched]))
 
     def contenders(
         self, acquisition: AcquisitionFunction, rivals: bool, generator: torch.Generator
@@ -117,7 +120,7 @@ class CubeDomain:
         return candidates
 
     def spread(self) -> Tensor:
-        """Return a Sobol set."""
+        """Return a Sobol set, and the same stretched onto the faces."""
         return self._spread
 
     def _on_space(self, acquisition: AcquisitionFunction, points: Tensor) -> Tensor:

@@ -166,11 +166,11 @@ class Strategy:
         return improvement(belief, best_mean(belief, belief.inputs[:, :-1], now), now)
 
     def _best_mean(self, belief: StreamingGP, points: Tensor, now: int) -> Tensor:
-        """Return the maximizer of today's mean, searched from the contenders and the best seen."""
+        """Return the maximizer of today's mean, searched from contenders, best seen and spread."""
         seen = belief.inputs[:, :-1]
         mean, _ = belief.mean_and_variance(at_round(seen, seen.new_tensor(float(now))))
         best = mean.topk(min(_STARTS_FROM_SEEN, len(mean))).indices
-        starts = torch.cat([points, seen[best]])
+        starts = torch.cat([points, seen[best], self._domain.spread()])
         return self._domain.maximize(TimeVaryingUCB(belief, 0.0, now), starts)
 
     def _likely(self, belief: StreamingGP, now: int) -> Tensor:

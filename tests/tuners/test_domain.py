@@ -226,7 +226,7 @@ def test_flat_ground_does_not_pile_up_starts():
     assert len(cube._warm_starts) == domain._MOST_WARM_STARTS
 
 
-def test_a_cube_is_anchored_at_what_was_found_and_spread_over_evenly():
+def test_a_cube_is_anchored_at_what_was_found_and_spread_over_evenly_and_its_faces():
     state = torch.get_rng_state()
     space = SearchSpace({**dict(SQUARE.parameters), "n": bc.Integer(1, 3)})
     cube = CubeDomain(space.dim, space.round, 4, 0.2, DOUBLE)
@@ -234,8 +234,10 @@ def test_a_cube_is_anchored_at_what_was_found_and_spread_over_evenly():
     assert torch.equal(cube.anchors(points[:3]), points[:3])
     assert torch.equal(points, space.round(points))
     assert torch.equal(points, cube.spread())
-    quarters = (2 * points[:, :2]).floor() @ torch.tensor([2.0, 1.0]).double()
-    assert quarters.long().bincount().tolist() == [64] * 4
+    quarters = (points[:, :2] >= 0.5).double() @ torch.tensor([2.0, 1.0]).double()
+    assert quarters.long().bincount().tolist() == [128] * 4
+    on_a_face = ((points[:, :2] == 0) | (points[:, :2] == 1)).double().mean(0)
+    assert on_a_face.tolist() == pytest.approx([0.5 * (1 - 1 / 1.6)] * 2, abs=0.02)
     assert torch.equal(torch.get_rng_state(), state)
 
 
