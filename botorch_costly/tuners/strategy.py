@@ -30,8 +30,8 @@ BlindPlay = Literal["acquisition", "mean"]
 RECENT = 30  # rounds whose worths of a look are kept
 _MOST_CANDIDATES = 50  # contenders, best first, at which a look is weighed
 _MOST_LIKELY, _MILD = 16, 0.5  # best of the spread by mean + 0.5 std, also weighed
-_NEXT_POINTS = 32  # best of them and of the spread, at which the next look may be,
-_FORESEEN = 6  # and best of these, for which that is worked out
+_NEXT_POINTS = 64  # best of them and of the spread, at which the next look may be,
+_FORESEEN = 12  # and best of these, for which that is worked out
 _STARTS_FROM_SEEN = 10  # of the search for the maximizer of the mean
 
 
