@@ -36,6 +36,9 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks priced
 	$(BIN)/python -m benchmarks priced-reach
 	$(BIN)/python -m benchmarks priced-budget
+	$(BIN)/python -m benchmarks priced-arms
+	$(BIN)/python -m benchmarks priced-continuous
+	$(BIN)/python -m benchmarks priced-misspecified
 	$(BIN)/python -m benchmarks priced-time
 	$(BIN)/python -m benchmarks priced-picture
 	$(BIN)/python -m benchmarks demo --fresh --store demo

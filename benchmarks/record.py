@@ -77,11 +77,17 @@ def write_results(
     seeds: Sequence[int],
     device: str = "cpu",
     directory: Path = RESULTS,
-) -> None:
-    """Replace the results of a benchmark by rows already there; see :func:`recording`."""
+) -> list[Row]:
+    """Replace the results of a benchmark by these rows, each stored as it comes; return them.
+
+    See :func:`recording`.
+    """
+    done = []
     with recording(name, seeds, device, directory) as write:
         for row in rows:
             write(row)
+            done.append(row)
+    return done
 
 
 def add_results_argument(parser: argparse.ArgumentParser) -> None:

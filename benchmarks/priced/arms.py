@@ -20,7 +20,7 @@ from torch import Tensor
 
 from benchmarks.priced.continuous import compare, confident, outcomes, priced
 from benchmarks.priced.frontier import Rows
-from benchmarks.record import Row, add_results_argument, recording
+from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import Choice, OnlineTuner, QueryRule, RewardScale, SearchSpace
 from botorch_costly.acquisition import LogBeta
 
@@ -107,10 +107,5 @@ def main(arguments: list[str]) -> None:
     add_results_argument(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    done: list[Row] = []
     seeds = [options.seed + i for i in range(options.trials)]
-    with recording("priced-arms", seeds, directory=options.results) as write:
-        for row in rows(options):
-            write(row)
-            done.append(row)
-    print(report(done))
+    print(report(write_results("priced-arms", rows(options), seeds, directory=options.results)))

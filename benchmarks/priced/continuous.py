@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from benchmarks.record import Row, add_results_argument, recording
+from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import (
     ConfidenceQuery,
     OnlineTuner,
@@ -272,9 +272,4 @@ def main(arguments: list[str]) -> None:
     add_results_argument(parser)
     options = parser.parse_args(arguments)
     seeds = [options.seed + i for i in range(options.trials)]
-    done: list[Row] = []
-    with recording("priced-continuous", seeds, directory=options.results) as write:
-        for row in rows(options):
-            write(row)
-            done.append(row)
-    print(text(done))
+    print(text(write_results("priced-continuous", rows(options), seeds, directory=options.results)))

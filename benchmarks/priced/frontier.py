@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.grid_simulation import GridPolicy
 from benchmarks.paper import FORGETTING_RATES
-from benchmarks.record import Row, recording
+from benchmarks.record import Row, write_results
 from benchmarks.table_a2 import World, draw_world, size_parser
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, PricedQuery, QueryRule
 
@@ -200,13 +200,9 @@ def sweep(
     parser.add_argument("--forgetting", type=float, nargs="+", default=FORGETTING_RATES)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    rows: list[Row] = []
-    with recording(name, [options.seed], options.device, options.results) as write:
-        for forgetting in options.forgetting:
-            for row in play(draw_world(forgetting, options)):
-                write(row)
-                rows.append(row)
-    print("\n" + report(rows))
+    rows = (row for rate in options.forgetting for row in play(draw_world(rate, options)))
+    done = write_results(name, rows, [options.seed], options.device, options.results)
+    print("\n" + report(done))
 
 
 def main(arguments: list[str]) -> None:

@@ -31,7 +31,7 @@ from benchmarks.priced.continuous import (
     play,
     priced,
 )
-from benchmarks.record import Row, add_results_argument, recording
+from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import OnlineTuner, QueryRule, Real, SearchSpace
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.problems import DriftingFunction
@@ -287,10 +287,12 @@ def main(arguments: list[str]) -> None:
     add_results_argument(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    done: list[Row] = []
-    with recording("priced-misspecified", [options.seed], directory=options.results) as write:
-        for row in rows(options):
-            write(row)
-            done.append(row)
-            print(f"{row['part']}, {row['scenario']}, {row['policy']}: {row['ms']} ms a round")
+    told = map(_told, rows(options))
+    done = write_results("priced-misspecified", told, [options.seed], directory=options.results)
     print(text(done))
+
+
+def _told(row: Row) -> Row:
+    """Say that a row is done, and pass it on."""
+    print(f"{row['part']}, {row['scenario']}, {row['policy']}: {row['ms']} ms a round")
+    return row

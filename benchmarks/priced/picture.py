@@ -34,7 +34,8 @@ class Scene(NamedTuple):
 def play(world: World) -> list[Scene]:
     """Run the rule on the first trial, weighing a look at every point."""
     truth, path = world.truth, world.paths[0]
-    rule = PricedQuery(price=PRICE, horizon=len(path))
+    # One look deep: what is drawn is then all that the rule decides by.
+    rule = PricedQuery(price=PRICE, horizon=len(path), foresight=0.0)
     belief = DriftingGrid(truth.prior_cov, FORGETTING, truth.noise)
     share = coverage(truth.prior_cov)
     live, looks, scenes = 0.0, 0, []

@@ -12,7 +12,7 @@ from statistics import median
 import torch
 
 from benchmarks.grid_simulation import GridPolicy, grid_move
-from benchmarks.record import Row, add_results_argument, recording
+from benchmarks.record import Row, add_results_argument, write_results
 from benchmarks.table_a2 import World
 from botorch_costly import Real, SearchSpace
 from botorch_costly.acquisition import ConstantBeta, LogBeta
@@ -129,6 +129,5 @@ def main(arguments: list[str]) -> None:
     add_results_argument(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    with recording("priced-time", [options.seed], "cpu", options.results) as write:
-        for row in measure(options.repeats, options.seed):
-            write(row)
+    rows = measure(options.repeats, options.seed)
+    write_results("priced-time", rows, [options.seed], directory=options.results)

@@ -196,10 +196,8 @@ def _option(
         mean, cov = belief.mean_and_covariance(at_round(points, points.new_tensor(float(now))))
         slope = slopes(cov[some], cov.diagonal()[some], belief.noise)
         terms = (torch.as_tensor(v, dtype=torch.float64).to(mean) for v in outlook[:2])
-        prior, keep = (
-            covariance(belief.kernel, points, points),
-            retention_float(belief.forgetting, 1),
-        )
+        prior = covariance(belief.kernel, points, points)
+        keep = retention_float(belief.forgetting, 1)
         return option_of_next_look(mean, cov, prior, slope, belief.noise, keep, *terms)
 
 
