@@ -18,7 +18,7 @@ from botorch_costly.acquisition.present import as_numbers, as_round, at_round
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.streaming import Anchors
-from botorch_costly.numerics.knowledge_gradient import expected_rise, slopes
+from botorch_costly.numerics.knowledge_gradient import expected_rise, rough_rise, slopes
 
 
 class TimeVaryingKG(AcquisitionFunction):
@@ -36,6 +36,7 @@ class TimeVaryingKG(AcquisitionFunction):
         now: The round to decide for.
         reach: Rounds for which the gain of a look counts.
         noise: Noise variance of a look; the model's at the first anchor if omitted.
+        rough: Whether a lower bound of the gain will do, in a fraction of the time, as in a search.
 
     Raises:
         InvalidArgumentError: If ``reach`` or ``noise`` is negative or not finite, or ``now`` is not a
@@ -59,8 +60,10 @@ class TimeVaryingKG(AcquisitionFunction):
         now: float | Tensor,
         reach: float | Tensor,
         noise: float | Tensor | None = None,
+        rough: bool = False,
     ) -> None:
         super().__init__(model)
+        self._rise = rough_rise if rough else expected_rise
         some = anchors.dim() == 2 and len(anchors) > 0
         expected, shape = "at least one configuration, m x d", tuple(anchors.shape)
         check(some, "anchors", expected, shape, InvalidShapeError)
@@ -87,17 +90,26 @@ class TimeVaryingKG(AcquisitionFunction):
 
     def mean_and_gain(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and knowledge gradient of configurations ``(*batch, d)``, each ``(*batch,)``."""
-        mean, variance, cov = self._beside(at_round(x, self.now))
+        mean, _, gain = self.terms(at_round(x, self.now))
+        return mean, gain
+
+    def terms(self, rows: Tensor | Anchors) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean, variance and knowledge gradient of ``[x, now]`` rows, perhaps prepared ones.
+
+        Only a ``StreamingGP`` prepares any, by its ``anchor``.
+        """
+        mean, variance, cov = self._beside(rows)
         heights = self.anchor_mean.to(mean).expand(*mean.shape, -1)
         level = torch.cat([mean.unsqueeze(-1), heights], -1)
         cov = torch.cat([variance.unsqueeze(-1), cov], -1)
         slope = slopes(cov, variance, self.noise.to(mean))
-        return mean, expected_rise(level, slope)
+        return mean, variance, self._rise(level, slope)
 
-    def _beside(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _beside(self, rows: Tensor | Anchors) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean and variance at rows and their covariances with the anchors, (*batch, m)."""
         if self._projected is not None:
             return self.model.beside(rows, Anchors(self.anchors, self._projected))
+        assert isinstance(rows, Tensor)
         everyone = self.anchors.to(rows).expand(*rows.shape[:-1], *self.anchors.shape)
         posterior = self.model.posterior(torch.cat([rows.unsqueeze(-2), everyone], -2))
         mean = posterior.mean[..., 0, 0]
@@ -119,6 +131,8 @@ def construct_inputs_time_varying_kg(
     now: float,
     reach: float | Tensor,
     noise: float | Tensor | None = None,
+    rough: bool = False,
 ) -> dict[str, Any]:
     """Return the keyword arguments of ``TimeVaryingKG``."""
-    return {"model": model, "anchors": anchors, "now": now, "reach": reach, "noise": noise}
+    arguments = {"model": model, "anchors": anchors, "now": now, "reach": reach}
+    return {**arguments, "noise": noise, "rough": rough}

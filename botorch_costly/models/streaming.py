@@ -311,24 +311,29 @@ class StreamingGP(Model):
             return Anchors(rows, rows.new_zeros(len(rows), 0))
         return Anchors(rows, self._project(rows))
 
-    def beside(self, X: Tensor, anchors: Anchors) -> tuple[Tensor, Tensor, Tensor]:
+    def moments(self, prepared: Anchors) -> tuple[Tensor, Tensor]:
+        """Return mean and variance at rows from ``anchor`` since the last reward, each ``(m,)``."""
+        if not self.num_rows:
+            return self.mean_and_variance(prepared.rows)
+        return self._mean(prepared.projected), self._variance(prepared.projected)
+
+    def beside(self, X: Tensor | Anchors, anchors: Anchors) -> tuple[Tensor, Tensor, Tensor]:
         """Return what is believed at ``X`` and how it moves with the function at the anchors.
 
         Args:
-            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``.
+            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``, or such as are prepared.
             anchors: What ``anchor`` returned since the last reward.
 
         Returns:
             Mean and variance at ``X``, each ``(*batch,)``, and covariances, ``(*batch, m)``.
         """
+        if isinstance(X, Anchors):
+            cov = self._covariance(X.rows, anchors.rows) - X.projected @ anchors.projected.mT
+            return *self.moments(X), self.scale**2 * cov
         self._check_questions(X)
-        rows, unit, shape = X.reshape(-1, X.shape[-1]), self.scale**2, X.shape[:-1]
-        cov = self._covariance(rows, anchors.rows)
-        if not self.num_rows:
-            return *self.mean_and_variance(X), (unit * cov).reshape(*shape, -1)
-        projected = self._project(rows)
-        cov = unit * (cov - projected @ anchors.projected.mT)
-        mean, variance = self._mean(projected), self._variance(projected)
+        flat = self.anchor(X.reshape(-1, X.shape[-1]))
+        mean, variance, cov = self.beside(flat, anchors)
+        shape = X.shape[:-1]
         return mean.reshape(shape), variance.reshape(shape), cov.reshape(*shape, -1)
 
     def get_extra_state(self) -> dict[str, Any]:

@@ -11,6 +11,10 @@ their upper envelope count. With ``l_1, .. l_k`` the lines on it, by ascending s
     E_z max_j (mean_j + slope_j z) - max_j mean_j = sum_i (slope_{i+1} - slope_i) h(-|c_i|),
     h(u) = u Phi(u) + phi(u).
 
+A search may do with less: the sum over a few strata of the normal distribution, each by its conditional
+mean, takes a fraction of the time. Of maxima, which have kinks, such sums err a third as much as
+Gauss-Hermite quadrature of as many points does, and always below, as for every convex function.
+
 The envelope is found by asking, not by sorting: whoever is the maximum at a few ``z`` is on it, and
 where two neighbours meet either nobody is above them, which proves that nothing lies between them,
 or a new line is. The work is ``n`` times the lines found, in tensor operations over any batch.
@@ -24,6 +28,7 @@ References:
 """
 
 import math
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -33,6 +38,7 @@ _LEAST_SURPRISE = 1e-30
 _SMALL = 50_000  # numbers that are asked for at once
 _FIRST_QUESTIONS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
 _MOST_PASSES = 50  # a bound for the loop alone: lines are few and each pass finds new ones
+_OUTCOMES = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)  # of a rough look: between the strata
 
 
 def knowledge_gradient(
@@ -88,6 +94,33 @@ def expected_rise(
     return (opening * _excess(-crossing.abs())).sum(-1)
 
 
+def rough_rise(
+    intercept: Tensor,  # shape: (*batch, n)
+    slope: Tensor,  # shape: (*batch, n)
+) -> Tensor:  # shape: (*batch,)
+    """Return ``expected_rise`` by ten strata: never above it, and rarely a tenth below.
+
+    Example:
+        >>> flat_and_steep = torch.tensor([0.0, 0.0]), torch.tensor([0.0, 1.0])
+        >>> round(rough_rise(*flat_and_steep).item(), 4)  # E max(0, z) = 0.3989
+        0.3989
+    """
+    rise = -intercept.amax(-1)
+    for outcome, weight in zip(*(part.tolist() for part in strata(_OUTCOMES)), strict=True):
+        # One at a time: the lines at all of them would not fit into the cache.
+        rise = rise + weight * torch.add(intercept, slope, alpha=outcome).amax(-1)
+    return rise.clamp_min(0)
+
+
+@cache
+def strata(between: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+    """Return the conditional mean and the probability of each stratum of a standard normal number."""
+    bounds = torch.tensor([-torch.inf, *between, torch.inf], dtype=torch.float64)
+    probability = torch.special.ndtr(bounds).diff()
+    density = torch.exp(-0.5 * bounds.square()) / (2 * torch.pi) ** 0.5
+    return -density.diff() / probability, probability
+
+
 def upper_envelope(
     intercept: Tensor,  # shape: (*batch, n)
     slope: Tensor,  # shape: (*batch, n)
@@ -104,6 +137,9 @@ def upper_envelope(
     for _ in range(_MOST_PASSES):
         level, steepness = intercept.gather(-1, found), slope.gather(-1, found)
         crossing, opening = _crossings(level, steepness)
+        # Copies of one line that differ by rounding meet anywhere; to be asked there would put lines
+        # on the list that are on it already, elsewhere.
+        crossing = crossing.maximum(asked[..., :-1]).minimum(asked[..., 1:])
         between = _highest(intercept, slope, crossing)
         known = level[..., :-1] + steepness[..., :-1] * crossing
         height = intercept.gather(-1, between) + slope.gather(-1, between) * crossing - known

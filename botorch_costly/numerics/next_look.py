@@ -11,26 +11,19 @@ belief has aged by ``mean <- a mean, cov <- a^2 cov + (1 - a^2) prior_cov``, and
 
     worth(y) = mean(y) - max mean + reach KG(y).
 
-Both looks are at some of ``n`` points, and the best is among these. Expectations are sums over strata of
-the normal distribution, each by its conditional mean: few outcomes of this look, more of the next one,
-whose gains lie in the tails. Of maxima, which have kinks, such sums err a third as much as Gauss-Hermite
-quadrature of as many points does; and they never exceed the expectation of a convex function, so no
-knowledge gradient is overrated.
+Both looks are at some of ``n`` points, and the best is among these. Expectations are sums over strata:
+few outcomes of this look, more of the next one, whose gains lie in the tails.
 
 The idea is the one-step lookahead of a one-step policy, as in Ginsbourger & Le Riche, "Towards
 Gaussian process-based optimization with finite time horizon", mODa 9, 2010, and González, Osborne &
 Lawrence, "GLASSES", AISTATS 2016; here for looks that have a price and a world that drifts.
 """
 
-from functools import cache
-
-import torch
 from torch import Tensor
 
-from botorch_costly.numerics.knowledge_gradient import slopes
+from botorch_costly.numerics.knowledge_gradient import rough_rise, slopes, strata
 
 OUTCOMES = (-2.0, -1.2, -0.6, 0.0, 0.6, 1.2, 2.0)  # of the look: between the strata
-_NEXT_OUTCOMES = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)  # of the one after it
 
 
 def option_of_next_look(
@@ -54,7 +47,7 @@ def option_of_next_look(
         -2.04
     """
     fresh = (1 - keep**2) * prior_cov
-    outcomes, weights = (part.to(mean) for part in _strata(OUTCOMES))
+    outcomes, weights = (part.to(mean) for part in strata(OUTCOMES))
     raised = mean[..., None, None, :] + slope.unsqueeze(-2) * outcomes.unsqueeze(-1)
     told = cov.unsqueeze(-3) - slope.unsqueeze(-1) * slope.unsqueeze(-2)  # (*batch, c, n, n)
     terms = noise, reach, price
@@ -75,18 +68,6 @@ def _next_earns(
     """Return what the best look at one of the points earns above its price, 0 if none does."""
     best = mean.amax(-1, keepdim=True)
     slope = slopes(cov, cov.diagonal(dim1=-2, dim2=-1), noise).unsqueeze(-3)
-    gain = torch.zeros_like(mean)
-    for outcome, weight in zip(*(part.tolist() for part in _strata(_NEXT_OUTCOMES)), strict=True):
-        gain += weight * torch.add(mean.unsqueeze(-2), slope, alpha=outcome).amax(-1)
-    gain = (gain - best).clamp_min(0)
+    gain = rough_rise(mean.unsqueeze(-2), slope)
     worth = (mean - best + reach[..., None, None, None] * gain).amax(-1)
     return (worth - price[..., None, None]).clamp_min(0)
-
-
-@cache
-def _strata(between: tuple[float, ...]) -> tuple[Tensor, Tensor]:
-    """Return the conditional mean and the probability of each stratum of a standard normal number."""
-    bounds = torch.tensor([-torch.inf, *between, torch.inf], dtype=torch.float64)
-    probability = torch.special.ndtr(bounds).diff()
-    density = torch.exp(-0.5 * bounds.square()) / (2 * torch.pi) ** 0.5
-    return -density.diff() / probability, probability

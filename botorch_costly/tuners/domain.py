@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
+from botorch_costly.optim.lbfgs import from_callable, minimize_batch
 from botorch_costly.optim.local_optima import Ascent, ascend, distinct, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
@@ -20,7 +21,9 @@ LARGEST_LATTICE = 2000
 _MOST_WARM_STARTS = 500
 _SPREAD = 256  # points that stand for the domain
 _STRETCHED = 1.6  # by which as many more are pulled out of a cube, and back onto its faces
-_CLIMBED, _CLIMBING_STEPS = 4, 6  # starts of a search from good points, and its length
+_CLIMBING_STEPS = 4  # of a search from good points
+
+Score = Callable[[Tensor], Tensor]
 
 
 class Domain(Protocol):
@@ -40,8 +43,16 @@ class Domain(Protocol):
             generator: Source of random starts.
         """
 
-    def maximize(self, acquisition: AcquisitionFunction, starts: Tensor) -> Tensor:
-        """Return the best point, encoded, shape ``(d,)``; in a cube, the best reached from ``starts``."""
+    def climb(self, acquisition: Score, starts: Tensor) -> Tensor:
+        """Return the best points, encoded, ``(b, d)``; in a cube, the best reached from the starts.
+
+        Args:
+            acquisition: ``b x m x 1 x d -> b x m``, another one for each of the batch.
+            starts: Few and good, ``(b, n, d)``.
+        """
+
+    def field(self, seen: Tensor) -> Tensor:
+        """Return among what points a search looks for its starts: seen ones (``m x d``) and others."""
 
     def anchors(self, candidates: Tensor) -> Tensor:
         """Return where the best may turn out to be: all of few points, or else the candidates."""
@@ -78,6 +89,7 @@ class CubeDomain:
         self._round, self._num_restarts, self._bandwidth = round_points, num_restarts, bandwidth
         self._bounds = torch.stack([torch.zeros(dim, **tkwargs), torch.ones(dim, **tkwargs)])
         self._warm_starts = torch.zeros(0, dim, **tkwargs)
+        self._peaks = self._warm_starts
         sobol = SobolEngine(dim, scramble=True, seed=0).draw(_SPREAD).to(self._bounds)
         # Much is highest on a face of the cube, where no point of a sequence lies.
         stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
@@ -103,17 +115,17 @@ class CubeDomain:
             points = torch.cat([points, self._far_rival(acquisition, lone, ascent, generator)])
         return points
 
-    def maximize(self, acquisition: AcquisitionFunction, starts: Tensor) -> Tensor:
-        """Return the best point reached in a few steps from the best of the starts, shape ``(d,)``."""
-        with torch.no_grad():
-            values = acquisition(starts.unsqueeze(-2))
-        best = starts[values.topk(min(_CLIMBED, len(values))).indices]
-        ascent = ascend(acquisition, self._bounds, 0, warm_starts=best, max_iter=_CLIMBING_STEPS)
+    def climb(self, acquisition: Score, starts: Tensor) -> Tensor:
+        """Return the best points reached in a few steps from the starts, shape ``(b, d)``."""
+        loss = from_callable(lambda X: -acquisition(X.unsqueeze(-2)))
+        end = minimize_batch(loss, starts, self._bounds, max_iter=_CLIMBING_STEPS)
         # Rounding may undo what the steps gained.
-        points = torch.cat([self._round(ascent.points), best])
-        with torch.no_grad():
-            values = acquisition(points.unsqueeze(-2))
-        return points[values.nan_to_num(-torch.inf, posinf=-torch.inf).argmax()]
+        self._peaks = _best(acquisition, torch.cat([self._round(end.point), starts], -2))
+        return self._peaks
+
+    def field(self, seen: Tensor) -> Tensor:
+        """Return where the last climb ended, what has been seen, and the spread."""
+        return torch.cat([self._peaks, seen, self._spread])
 
     def anchors(self, candidates: Tensor) -> Tensor:
         """Return the candidates."""
@@ -153,12 +165,13 @@ class CubeDomain:
         return lone.points[:0] if far is None else self._round(far.point.unsqueeze(0))
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the warm starts."""
-        return {"warm_starts": self._warm_starts}
+        """Return where the last searches ended."""
+        return {"warm_starts": self._warm_starts, "peaks": self._peaks}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Continue from ``state_dict``."""
-        self._warm_starts = state["warm_starts"].to(self._bounds)
+        warm_starts, peaks = state["warm_starts"], state["peaks"]
+        self._warm_starts, self._peaks = warm_starts.to(self._bounds), peaks.to(self._bounds)
 
 
 class FiniteDomain:
@@ -187,10 +200,14 @@ class FiniteDomain:
         others = self._rivals(values, incumbent) if rivals else incumbent[:0]
         return self._points[torch.cat([incumbent, others])]
 
-    def maximize(self, acquisition: AcquisitionFunction, starts: Tensor) -> Tensor:
-        """Return the best point, encoded, shape ``(d,)``."""
-        with torch.no_grad():
-            return self._points[acquisition(self._points.unsqueeze(-2)).argmax()]
+    def climb(self, acquisition: Score, starts: Tensor) -> Tensor:
+        """Return the best points, shape ``(b, d)``."""
+        return _best(acquisition, self._points.expand(len(starts), -1, -1))
+
+    def field(self, seen: Tensor) -> Tensor:
+        """Return the spread, and what has been seen if that leaves points out."""
+        spread = self.spread()
+        return spread if len(spread) == len(self._points) else torch.cat([seen, spread])
 
     def anchors(self, candidates: Tensor) -> Tensor:
         """Return all points, or the candidates and as many evenly spread ones."""
@@ -217,6 +234,13 @@ class FiniteDomain:
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Continue from ``state_dict``."""
+
+
+def _best(acquisition: Score, points: Tensor) -> Tensor:
+    """Return the points (``b x m x d``) with the highest finite values, ``(b, d)``."""
+    with torch.no_grad():
+        values = acquisition(points.unsqueeze(-2)).nan_to_num(-torch.inf, posinf=-torch.inf)
+    return points[torch.arange(len(points), device=points.device), values.argmax(-1)]
 
 
 def domain_of(space: SearchSpace, num_restarts: int, bandwidth: float, tkwargs: dict) -> Domain:

@@ -7,7 +7,7 @@ import torch
 from botorch.acquisition.input_constructors import get_acqf_input_constructor
 from botorch.optim import optimize_acqf
 
-from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB
+from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB, at_round
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary
@@ -51,6 +51,25 @@ def test_the_streaming_path_is_that_of_any_model(points):
     for one, other in zip(
         fast.mean_and_gain(points[:, 0]), plain.mean_and_gain(points[:, 0]), strict=True
     ):
+        torch.testing.assert_close(one, other, **EXACT)
+
+
+def test_roughly_it_is_a_little_less(model, points):
+    exact = TimeVaryingKG(model, anchors(), NOW, 25.0)
+    rough = TimeVaryingKG(model, anchors(), NOW, 25.0, rough=True)
+    (mean, gain), (same, less) = (w.mean_and_gain(points[:, 0]) for w in (exact, rough))
+    torch.testing.assert_close(same, mean, **EXACT)
+    assert (less <= gain + 1e-12).all()
+    assert (less >= 0.9 * gain - 1e-3).all()
+    assert (less < gain).any()
+    torch.testing.assert_close(rough(points), mean + 25.0 * less, **EXACT)
+
+
+def test_prepared_rows_say_the_same(points):
+    belief = streaming()
+    where = TimeVaryingKG(belief, anchors(), NOW, 25.0)
+    rows = at_round(points[:, 0], torch.tensor(NOW))
+    for one, other in zip(where.terms(belief.anchor(rows)), where.terms(rows), strict=True):
         torch.testing.assert_close(one, other, **EXACT)
 
 

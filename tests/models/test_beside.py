@@ -47,6 +47,19 @@ def test_beside_is_the_joint_posterior(looks, unit, shape):
     torch.testing.assert_close(cov / scale, joint_cov[..., 0, 1:] / scale, **EXACT)
 
 
+@pytest.mark.parametrize("looks", [0, 1, 12])
+@pytest.mark.parametrize("unit", [None, 1e-3])
+def test_what_is_prepared_once_is_the_same(looks, unit):
+    model, asked, others = belief(looks, unit), rows(4), rows(6, seed=1)
+    anchors, prepared = model.anchor(others), model.anchor(asked)
+    for one, other in zip(
+        (*model.beside(prepared, anchors), *model.moments(prepared)),
+        (*model.beside(asked, anchors), *model.mean_and_variance(asked)),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-14, atol=0)
+
+
 def test_beside_is_the_belief_of_the_paper():
     model, asked, others = belief(12), rows(4), rows(6, seed=1)
     everyone = torch.cat([asked, others])[:, :2]

@@ -11,9 +11,12 @@ from botorch_costly.numerics import knowledge_gradient as module
 from botorch_costly.numerics.knowledge_gradient import (
     expected_rise,
     knowledge_gradient,
+    rough_rise,
+    strata,
     upper_envelope,
 )
 from tests.oracles import knowledge_gradient as oracle
+from tests.oracles.knowledge_gradient import MORE
 
 
 def normal(*shape, seed=0):
@@ -74,6 +77,17 @@ NUMBERS = st.one_of(
 def test_it_is_the_scan_of_the_paper_wherever_lines_lie(pairs):
     a, b = torch.tensor(pairs, dtype=torch.float64).unbind(-1)
     assert_is_the_oracle(a, b)
+
+
+def test_copies_that_differ_by_rounding_count_once():
+    """Two copies of a line meet anywhere; asked there, one of them would be found once more."""
+    a, b, worst = normal(40, 8), normal(40, 8, seed=1), 0.0
+    pick = torch.randint(8, (40, 24), generator=torch.Generator().manual_seed(2))
+    slip = 1 + 3e-16 * normal(2, 40, 24, seed=3)
+    a, b = a.gather(-1, pick) * slip[0], b.gather(-1, pick) * slip[1]
+    for ours, *line in zip(expected_rise(a, b).tolist(), a.tolist(), b.tolist(), strict=True):
+        worst = max(worst, abs(ours - oracle.expected_rise(*line)))
+    assert worst < 1e-14
 
 
 def test_it_is_the_mean_of_samples():
@@ -212,3 +226,37 @@ def test_the_envelope_holds_whoever_is_the_maximum_somewhere():
     z = torch.linspace(-6, 6, 2001).double().unsqueeze(-1)
     assert set((a + b * z).argmax(-1).tolist()) <= set(found.tolist())
     assert (b[found].diff() >= 0).all()  # by ascending slope
+
+
+# -- roughly --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_roughly_it_is_never_more_and_rarely_much_less(name):
+    a, b = LINES[name]
+    exact, rough = expected_rise(a, b).item(), rough_rise(a, b).item()
+    unit = (b.max() - b.min()).item()  # of what a look can move
+    assert 0 <= rough <= exact + 1e-12 * max(1.0, a.abs().max().item(), unit)
+    assert rough >= exact - 0.05 * unit
+
+
+def test_roughly_it_is_the_twin_of_the_same_strata():
+    a, b = normal(5, 9), normal(5, 9, seed=1)
+    for ours, *line in zip(rough_rise(a, b).tolist(), a.tolist(), b.tolist(), strict=True):
+        highest = [
+            w * max(m + s * z for m, s in zip(*line, strict=True)) for z, w in oracle.strata(MORE)
+        ]
+        assert ours == pytest.approx(math.fsum(highest) - max(line[0]), abs=1e-13)
+
+
+def test_strata_are_conditional_means_and_probabilities():
+    outcomes, weights = strata(MORE)
+    expected = oracle.strata(MORE)
+    assert outcomes.tolist() == pytest.approx([z for z, _ in expected], rel=1e-12)
+    assert weights.tolist() == pytest.approx([w for _, w in expected], rel=1e-12)
+    assert (weights * outcomes).sum().item() == pytest.approx(0.0, abs=1e-15)
+
+
+def test_rough_gradients_are_finite_differences():
+    a, b = normal(3, 6).requires_grad_(), normal(3, 6, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(rough_rise, (a, b))

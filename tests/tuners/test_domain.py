@@ -190,7 +190,7 @@ def test_the_incumbent_is_the_best_after_rounding():
     values = relaxed(points.unsqueeze(-2))
     assert values[0] == values.max()
     starts = space.round(torch.tensor([[0.45, 0.1], [0.7, 0.8]]).double())
-    best = domain_on(space).maximize(relaxed, starts)
+    best = domain_on(space).climb(relaxed, starts.unsqueeze(0)).squeeze(0)
     assert space.decode(best)["x"] == 2
     assert space.decode(points[0])["x"] == 2
 
@@ -214,6 +214,48 @@ def test_the_next_search_starts_from_the_last_optima():
     other.load_state_dict(cube.state_dict())
     points = other.contenders(two_peaks, False, generator())
     torch.testing.assert_close(points[0], torch.tensor([0.2, 0.2]).double(), atol=0.01, rtol=0)
+
+
+def test_climbs_go_side_by_side_and_the_next_search_begins_where_they_ended():
+    cube, tops = domain_on(SQUARE), torch.tensor([[0.2, 0.3], [0.9, 0.6]]).double()
+
+    def hills(X):  # one for each of the batch
+        return -(X.squeeze(-2) - tops.unsqueeze(-2)).square().sum(-1)
+
+    starts = torch.tensor([[0.4, 0.4], [0.5, 0.1]]).double().expand(2, 2, 2)
+    peaks = cube.climb(hills, starts)
+    torch.testing.assert_close(peaks, tops, atol=1e-3, rtol=0)
+    seen = torch.tensor([[0.1, 0.1]]).double()
+    assert torch.equal(cube.field(seen), torch.cat([peaks, seen, cube.spread()]))
+    other = domain_on(SQUARE)
+    assert torch.equal(other.field(seen), torch.cat([seen, cube.spread()]))
+    other.load_state_dict(cube.state_dict())
+    assert torch.equal(other.field(seen), cube.field(seen))
+
+
+def test_a_climb_never_ends_below_its_starts():
+    def cliff(X):  # the slope leads over it
+        x = X.squeeze(-2)[..., 0]
+        return torch.where(x > 0.5, x - 10, torch.where(x > 0.45, torch.nan, x))
+
+    starts = torch.tensor([[[0.3, 0.0], [0.44, 0.0]]]).double()
+    reached = domain_on(SQUARE).climb(cliff, starts)
+    assert 0.44 <= reached[0, 0] <= 0.45
+
+
+def test_among_few_points_the_field_is_all_of_them_and_a_climb_finds_the_best():
+    few = domain_on(GRID)
+    seen = few._points[:2]
+    assert torch.equal(few.field(seen), few._points)
+    tops = few._points[[3, 7]]
+    best = few.climb(
+        lambda X: -(X.squeeze(-2) - tops.unsqueeze(-2)).square().sum(-1),
+        few._points[:2].expand(2, 2, -1),
+    )
+    assert torch.equal(best, tops)
+    many = domain_on(SearchSpace({n: bc.Integer(1, 30) for n in "ab"}))
+    assert torch.equal(many.field(many._points[5:7])[:2], many._points[5:7])
+    assert len(many.field(many._points[5:7])) == 2 + len(many.spread())
 
 
 def test_flat_ground_does_not_pile_up_starts():
@@ -247,5 +289,5 @@ def test_points_have_the_dtype_of_the_domain(dtype):
         found = domain_of(space, 4, 0.2, {"dtype": dtype, "device": torch.device("cpu")})
         points = found.contenders(lambda X: X.sum((-1, -2)), True, generator())
         assert points.dtype == dtype
-        assert found.maximize(lambda X: X.sum((-1, -2)), points).dtype == dtype
-        assert found.spread().dtype == dtype
+        assert found.climb(lambda X: X.sum((-1, -2)), points.unsqueeze(0)).dtype == dtype
+        assert found.field(points).dtype == found.spread().dtype == dtype
