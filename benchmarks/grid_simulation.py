@@ -14,7 +14,7 @@ from botorch_costly.acquisition import BetaSchedule
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import retention_float
-from botorch_costly.numerics.knowledge_gradient import knowledge_gradient, slopes
+from botorch_costly.numerics.knowledge_gradient import expected_rise, rough_rise, slopes
 from botorch_costly.numerics.next_look import option_of_next_look
 from botorch_costly.numerics.stationary import coverage
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
@@ -26,8 +26,8 @@ Score = Callable[[Tensor, Tensor, float], Tensor]  # mean, std, beta -> score, a
 
 _LEAST_STD = 1e-12  # keeps the standardized gains finite where nothing is left to learn
 _SEEN = -1  # no opening: a trial has looked already
-_CANDIDATES = 2  # local maxima that are weighed
-_AROUND = (-60, -20, 0, 20, 60)  # thousandths of the grid: where else a look may promise more
+_FIELD = 200  # grid points at which a look is weighed roughly,
+_PEAKS = 4  # and local maxima of that at which it is weighed exactly
 _TOLERANCE = 1e-3  # of the knowledge gradient, in prior standard deviations
 _LINES = 100  # grid points that may turn out to be the best
 _NEXT_LINES = 34  # and those of them that the next look may be at
@@ -145,8 +145,9 @@ def simulate(
         move = grid_move(policy, belief, points, progress, beta(t + 1), bandwidth, first)
         verdict = policy.rule(move.contest, progress, generator)
         look[:, t] = verdict.look
-        if verdict.worth is not None:
-            worths[:, t % RECENT] = verdict.worth
+        outlook = policy.rule.outlook(progress)
+        if outlook is not None and verdict.worth is not None:
+            worths[:, t % RECENT] = verdict.worth / outlook.reach
         at = choice[:, t] = torch.where(look[:, t], move.look_at, move.play_blind)
         live = (1 - forgetting) * (live + look[:, t])
         value = paths[:, t].gather(-1, at[:, None]).squeeze(-1)
@@ -177,7 +178,7 @@ def grid_move(
     outlook = policy.rule.outlook(progress)
     if outlook is not None:
         best = belief.mean.argmax(-1)
-        at, prospect = grid_prospect(belief, score, best, outlook)
+        at, prospect = grid_prospect(belief, best, outlook)
         at = at if opening is None else torch.where(opening == _SEEN, at, opening)
         contest = _grid_contest(policy, belief, points, score, best, beta, bandwidth)
         return GridMove(at, best, contest._replace(prospect=prospect))
@@ -221,61 +222,59 @@ def _grid_contest(
 
 def grid_prospect(
     belief: DriftingGrid,
-    score: Tensor,  # shape: (m, n)
     best: Tensor,  # shape: (m,)
     outlook: Outlook,
 ) -> tuple[Tensor, Prospect]:
     """Return where a look promises most, and what.
 
-    Weighed are the maximizer of the mean, the highest local maxima of the score, and points around
-    them. The knowledge gradient is taken over about ``_LINES`` points, which on grids much finer than
-    the lengthscale is that over all points, and in single precision, far finer than its tolerance.
+    What a look promises is worked out roughly at many grid points, then exactly at the highest local
+    maxima of that and at the maximizer of the mean. The knowledge gradient is taken over about
+    ``_LINES`` points, which on grids much finer than the lengthscale is that over all points, and in
+    single precision, far finer than its tolerance.
     """
-    at = _candidates(score, best)
-    mean, variance = belief.mean, belief.variance.gather(-1, at)
-    lines = _evenly(belief, _LINES)
-    cov = belief.covariance_between(at, lines)
-    seen = (mean[:, lines].float(), cov.float(), variance.float())
-    gain = knowledge_gradient(*seen, belief.noise, _TOLERANCE).to(mean)
+    lines, field = _evenly(belief, _LINES), _evenly(belief, _FIELD)
+    terms = (outlook.reach, outlook.price)
     reach, price = (
-        torch.as_tensor(v, dtype=torch.float64).to(mean).expand(len(mean)) for v in outlook[:2]
+        torch.as_tensor(v, dtype=torch.float64).to(belief.mean).expand(len(best)) for v in terms
     )
-    level = mean.gather(-1, at)
-    worth = level + reach[:, None] * gain
-    option = torch.zeros_like(worth)
+    level = belief.mean[:, lines].float()
+    slope = _slopes(belief, field.expand(len(best), -1), lines)
+    promises = rough_rise(level.unsqueeze(1).expand_as(slope), slope).to(belief.mean)
+    promises = belief.mean[:, field] + reach[:, None] * promises
+    at = torch.cat([best[:, None], field[_peaks(promises)]], -1)
+    slope = _slopes(belief, at, lines)
+    gain = expected_rise(level.unsqueeze(1).expand_as(slope), slope, _TOLERANCE).to(belief.mean)
+    mean = belief.mean.gather(-1, at)
+    option = torch.zeros_like(mean)
     if outlook.foresight > 0:
-        # Of the candidates around one point the best stands for all.
-        groups = worth.unflatten(-1, (-1, len(_AROUND))).argmax(-1)
-        some = groups + len(_AROUND) * torch.arange(groups.shape[-1], device=at.device)
-        found = _option(belief, at.gather(-1, some), reach, price)
-        option = torch.full_like(worth, -torch.inf).scatter(-1, some, found.to(worth))
-    pick = (worth + outlook.foresight * option).argmax(-1, keepdim=True)
-    prospect = Prospect(*(part.gather(-1, pick)[:, 0] for part in (level, gain, option)))
+        option = _option(belief, at, reach, price).to(mean)
+    pick = (mean + reach[:, None] * gain + outlook.foresight * option).argmax(-1, keepdim=True)
+    prospect = Prospect(*(part.gather(-1, pick)[:, 0] for part in (mean, gain, option)))
     return at.gather(-1, pick)[:, 0], prospect
 
 
-def _candidates(score: Tensor, best: Tensor) -> Tensor:
-    """Return grid points at which a look is weighed, in groups of ``len(_AROUND)``, ``(m, k)``."""
-    n = score.shape[-1]
-    maxima = score.masked_fill(~chain_local_maxima(score), -torch.inf)
-    peaks = maxima.topk(min(_CANDIDATES, n), -1)
-    peak = torch.where(peaks.values.isfinite(), peaks.indices, best[:, None])
-    steps = (torch.tensor(_AROUND, device=score.device) * (n / 1000)).round().long()
-    around = torch.cat([best[:, None], peak], -1)[..., None] + steps
-    return around.clamp(0, n - 1).flatten(-2)
+def _slopes(belief: DriftingGrid, at: Tensor, lines: Tensor) -> Tensor:
+    """Return how far a look at each point (``m x k``) raises the mean of each line, ``(m, k, l)``."""
+    cov = belief.covariance_between(at, lines).float()
+    return slopes(cov, belief.variance.gather(-1, at).float(), belief.noise)
+
+
+def _peaks(promises: Tensor) -> Tensor:
+    """Return the highest local maxima, the best of them again where there are few, ``(m, k)``."""
+    heights = promises.masked_fill(~chain_local_maxima(promises), -torch.inf)
+    found = heights.topk(min(_PEAKS, promises.shape[-1]), -1)
+    return torch.where(found.values.isfinite(), found.indices, promises.argmax(-1, keepdim=True))
 
 
 def _option(belief: DriftingGrid, at: Tensor, reach: Tensor, price: Tensor) -> Tensor:
     """Return what the next look would earn more after a look at each point, ``(m, k)``."""
     points = _evenly(belief, _NEXT_LINES)
-    cov = belief.covariance_between(at, points).float()
-    variance = belief.variance.gather(-1, at).float()
     everywhere = points.expand(len(at), -1)
     return option_of_next_look(
         belief.mean[:, points].float(),
         belief.covariance_between(everywhere, points).float(),
         belief.prior_cov[points][:, points].float(),
-        slopes(cov, variance, belief.noise),
+        _slopes(belief, at, points),
         belief.noise,
         retention_float(belief.forgetting, 1),
         reach.float(),

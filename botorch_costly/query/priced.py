@@ -23,10 +23,12 @@ each round, and
 The rate is that of the run itself: ``r = forgetting * live``, where ``live = sum_i (1 -
 forgetting)^{age_i}`` over its looks; at a constant rate that is just ``r / forgetting``.
 
-**A budget** is a price nobody has to name: what the looks that can be afforded have lately been worth.
-With ``need = looks left / rounds left`` it is the ``1 - need`` quantile of the worths of recent rounds,
-so that looks worth that much come at the rate needed. A run that has fallen behind needs more, and pays
-less. What is left once every round may be looked at is spent, for it is paid for.
+**A budget** is a price nobody has to name: what the looks that can be afforded would now be worth. With
+``need = looks left / rounds left`` it is the reach times the ``1 - need`` quantile of what recent looks
+were worth in each round of theirs, so that looks worth that much come at the rate needed. (The reach
+falls as the end comes near: held against what longer ones were worth, no look would do, and the budget
+be hoarded.) A run that has fallen behind needs more, and pays less. What is left once every round may be
+looked at is spent, for it is paid for.
 
 Sources: the knowledge gradient is that of Frazier, Powell & Dayanik (2009); price, reach and budget
 are this package's own.
@@ -232,7 +234,7 @@ class PricedQuery(QueryRule):
         return torch.tensor(price / progress.scale, dtype=torch.float64)
 
     def _price_of_budget(self, progress: Progress) -> Tensor:
-        """Return what the looks that can be afforded have lately been worth."""
+        """Return what the looks that can be afforded would now be worth."""
         assert self.looks is not None
         need = (self._looks_left(progress) / (self._rounds_left(progress) + 1)).clamp(0, 1)
         price = torch.zeros_like(need)
@@ -244,7 +246,8 @@ class PricedQuery(QueryRule):
             rank = ((1 - need) * known).long().clamp(max=worths.shape[-1] - 1)
             lately = worths.gather(-1, rank.unsqueeze(-1)).squeeze(-1)
             fewest = min(_FEWEST_WORTHS, _FIRST_SHARE * self.looks)
-            price = torch.where(known >= fewest, lately.clamp_min(0), price)
+            now = self.reach(progress) * lately.clamp_min(0)
+            price = torch.where(known >= fewest, now, price)
         return torch.where(need > 0, price, torch.inf)
 
     def _horizon(self, of_run: int | None) -> int | None:

@@ -59,7 +59,7 @@ class Progress(NamedTuple):
     coverage: float = 1.0  # share that a look tells of what tells configurations apart
     scale: float = 1.0  # rewards in a unit of the belief
     income: float | None = None  # reward that a round earned on average, if known
-    worths: Tensor | None = None  # of looks in recent rounds, NaN if unknown, shape: (*batch, w)
+    worths: Tensor | None = None  # of recent looks over their reach, NaN if unknown: (*batch, w)
 
 
 class Cause(IntEnum):

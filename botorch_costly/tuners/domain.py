@@ -44,7 +44,7 @@ class Domain(Protocol):
         """
 
     def climb(self, acquisition: Score, starts: Tensor) -> Tensor:
-        """Return the best points, encoded, ``(b, d)``; in a cube, the best reached from the starts.
+        """Return the best points reached from starts in the field, encoded, ``(b, d)``.
 
         Args:
             acquisition: ``b x m x 1 x d -> b x m``, another one for each of the batch.
@@ -52,7 +52,7 @@ class Domain(Protocol):
         """
 
     def field(self, seen: Tensor) -> Tensor:
-        """Return among what points a search looks for its starts: seen ones (``m x d``) and others."""
+        """Return among what points a search looks for its starts: all, or seen (``m x d``) and others."""
 
     def anchors(self, candidates: Tensor) -> Tensor:
         """Return where the best may turn out to be: all of few points, or else the candidates."""
@@ -201,18 +201,16 @@ class FiniteDomain:
         return self._points[torch.cat([incumbent, others])]
 
     def climb(self, acquisition: Score, starts: Tensor) -> Tensor:
-        """Return the best points, shape ``(b, d)``."""
-        return _best(acquisition, self._points.expand(len(starts), -1, -1))
+        """Return the best of the starts, shape ``(b, d)``: the field was the whole domain."""
+        return _best(acquisition, starts)
 
     def field(self, seen: Tensor) -> Tensor:
-        """Return the spread, and what has been seen if that leaves points out."""
-        spread = self.spread()
-        return spread if len(spread) == len(self._points) else torch.cat([seen, spread])
+        """Return all points."""
+        return self._points
 
     def anchors(self, candidates: Tensor) -> Tensor:
-        """Return all points, or the candidates and as many evenly spread ones."""
-        few = len(self._points) <= _SPREAD
-        return self._points if few else torch.cat([candidates, self.spread()])
+        """Return all points if they are few, or else the candidates."""
+        return self._points if len(self._points) <= _SPREAD else candidates
 
     def spread(self) -> Tensor:
         """Return every point, or as many, evenly spread over their list."""

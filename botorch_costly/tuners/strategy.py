@@ -24,7 +24,7 @@ from botorch_costly.tuners.look import best_look, best_play, weigh
 
 AcquisitionName = Literal["ucb", "ei", "pi"]
 BlindPlay = Literal["acquisition", "mean"]
-RECENT = 30  # rounds whose worths of a look are kept
+RECENT = 12  # rounds whose worths of a look are kept
 
 
 class Move(NamedTuple):
@@ -110,7 +110,7 @@ class Strategy:
         contest = contest._replace(mean=best.mean, prospect=best.prospect)
         verdict = self._query(contest, progress, generator)
         if verdict.worth is not None:
-            self._worths = [*self._worths, float(verdict.worth)][-RECENT:]
+            self._worths = [*self._worths, float(verdict.worth / outlook.reach)][-RECENT:]
         return Move(best.look_at, best.play, verdict)
 
     def _informed(self, belief: StreamingGP, progress: Progress) -> Progress:
@@ -121,7 +121,7 @@ class Strategy:
         return progress._replace(live=live, coverage=share, worths=worths)
 
     def state_dict(self) -> dict[str, list[float]]:
-        """Return what looks were worth in recent rounds."""
+        """Return what looks were worth in recent rounds, over their reach."""
         return {"worths": list(self._worths)}
 
     def load_state_dict(self, state: Mapping[str, list[float]]) -> None:

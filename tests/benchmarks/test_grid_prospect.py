@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks import grid_simulation
-from benchmarks.grid_simulation import GridPolicy, grid_prospect, simulate, upper_confidence_bound
+from benchmarks.grid_simulation import GridPolicy, grid_prospect, simulate
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import InvalidBudgetError
 from botorch_costly.models import DriftingGrid
@@ -51,22 +51,22 @@ def play(setting, rule, **options):
     return simulate(*setting, policy, LogBeta(), torch.Generator().manual_seed(1))
 
 
-def everywhere(t, mean, cov):
-    """Each point weighed for itself."""
-    return [[i] for i in range(POINTS)]
+def everywhere(mean, cov, noise, reach):
+    """Each point is weighed."""
+    return range(POINTS)
 
 
-def around_the_peaks(t, mean, cov):
-    """The maximizer of the mean and two local maxima of the score, each with points beside it."""
-    beta = LogBeta()(t + 1)
-    score = [m + math.sqrt(beta * max(cov[i][i], 0.0)) for i, m in enumerate(mean)]
-    best = max(range(POINTS), key=lambda i: mean[i])
-    peaks = sorted(ce_gp_ucb.local_maxima(score), key=lambda i: -score[i])[:2]
-    middles = [best, *peaks, *[best] * (2 - len(peaks))]
-    return [[min(max(i + step, 0), POINTS - 1) for step in (-2, 0, 2)] for i in middles]
+def at_the_peaks(mean, cov, noise, reach):
+    """The maximizer of the mean and two local maxima of what a look promises roughly."""
+    gains = (
+        oracle.rough_knowledge_gradient(mean, cov, i, noise, oracle.MORE) for i in range(POINTS)
+    )
+    promises = [m + reach * gain for m, gain in zip(mean, gains, strict=True)]
+    peaks = sorted(ce_gp_ucb.local_maxima(promises), key=lambda i: -promises[i])[:2]
+    return [max(range(POINTS), key=lambda i: mean[i]), *peaks]
 
 
-def by_hand(setting, trial, opening, price, foresight, groups):
+def by_hand(setting, trial, opening, price, foresight, weighed):
     """Choices and looks of one trial; nothing of it is superseded."""
     truth, paths, noise = setting
     prior = dense_gp.matern(truth.points, truth.points, 0.2, nu=1.5)
@@ -79,8 +79,7 @@ def by_hand(setting, trial, opening, price, foresight, groups):
         at, look = opening, True
         if looks:
             promises = oracle.promises(mean, cov, truth.noise, reach)
-            # Of each group the best stands for all.
-            foreseen = {max(g, key=lambda i: promises[i]): 0.0 for g in groups(t, mean, cov)}
+            foreseen = dict.fromkeys(weighed(mean, cov, truth.noise, reach), 0.0)
             for i in foreseen if foresight else []:
                 ages = (truth.noise, math.sqrt(1 - FORGETTING), reach, price)
                 foreseen[i] = oracle.option(mean, cov, prior.tolist(), i, *ages)
@@ -96,23 +95,20 @@ def by_hand(setting, trial, opening, price, foresight, groups):
 
 
 @pytest.mark.parametrize(
-    ("foresight", "groups"),
-    [(0.0, everywhere), (0.5, everywhere), (1.0, around_the_peaks)],
+    ("foresight", "weighed"),
+    [(0.0, everywhere), (0.5, everywhere), (1.0, at_the_peaks)],
 )
-def test_a_priced_simulation_is_the_loop_over_rounds(setting, monkeypatch, foresight, groups):
+def test_a_priced_simulation_is_the_loop_over_rounds(setting, monkeypatch, foresight, weighed):
     """With as many lines as points."""
     monkeypatch.setattr(grid_simulation, "_TOLERANCE", 0.0)
-    if groups is everywhere:
-        monkeypatch.setattr(grid_simulation, "chain_local_maxima", lambda x: x.isfinite())
-        monkeypatch.setattr(grid_simulation, "_CANDIDATES", POINTS)
-        monkeypatch.setattr(grid_simulation, "_AROUND", (0,))
+    if weighed is everywhere:
+        monkeypatch.setattr(grid_simulation, "_peaks", lambda x: x.argsort(-1))
     else:
-        monkeypatch.setattr(grid_simulation, "_CANDIDATES", 2)
-        monkeypatch.setattr(grid_simulation, "_AROUND", (-120, 0, 120))  # two points of 17
+        monkeypatch.setattr(grid_simulation, "_PEAKS", 2)
     run = play(setting, PricedQuery(price=0.3, supersession=0.0, foresight=foresight))
     opening = torch.randint(POINTS, (TRIALS,), generator=torch.Generator().manual_seed(1))
     for i in range(2):
-        choice, look, regret = by_hand(setting, i, int(opening[i]), 0.3, foresight, groups)
+        choice, look, regret = by_hand(setting, i, int(opening[i]), 0.3, foresight, weighed)
         assert run.look[i].tolist() == list(look)
         assert run.choice[i].tolist() == list(choice)
         expected = torch.tensor(regret, dtype=torch.float64)
@@ -136,7 +132,8 @@ def test_the_rule_hears_what_looks_were_worth_lately(setting, monkeypatch):
     rule = Watched(looks=12)
     play(setting, rule)
     for t, heard in enumerate(rule.heard):
-        lately = [verdict.worth for verdict in rule.said[:t][-7:]]
+        past = list(zip(rule.said, rule.heard, strict=True))[:t][-7:]
+        lately = [verdict.worth / rule.reach(then) for verdict, then in past]
         for i in range(TRIALS):
             known = heard.worths[i][~heard.worths[i].isnan()]
             assert sorted(known.tolist()) == sorted(float(worths[i]) for worths in lately)
@@ -167,9 +164,7 @@ def fine_belief():
 
 
 def prospect_of(belief, **outlook):
-    mean, variance = belief.mean, belief.variance
-    score = upper_confidence_bound(mean, variance.sqrt(), 1.0)
-    return grid_prospect(belief, score, mean.argmax(-1), Outlook(**outlook))
+    return grid_prospect(belief, belief.mean.argmax(-1), Outlook(**outlook))
 
 
 def exact_gain(belief):

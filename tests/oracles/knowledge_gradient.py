@@ -119,10 +119,10 @@ def reach(left, forgetting, live=0.0, coverage=1.0, discount=1.0, *, supersessio
     return total
 
 
-def price_of_budget(looks_left, rounds_left, worths):
-    """What the looks that can be afforded have lately been worth; looks are not paid for."""
+def price_of_budget(looks_left, rounds_left, worths, reach):
+    """What looks that can be afforded would be worth, by what recent ones were in a round of reach."""
     dearer = math.floor(len(worths) * (1 - looks_left / rounds_left))
-    return max(sorted(worths)[dearer], 0.0)
+    return reach * max(sorted(worths)[dearer], 0.0)
 
 
 def wants_look(best, mean, gain, reach, price, looks, option=0.0, foresight=0.0):

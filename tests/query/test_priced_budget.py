@@ -26,6 +26,11 @@ def price(looks, **options):
     return useless(looks, **options).price
 
 
+def reach(left):
+    """Of a look with so many rounds left, this one included."""
+    return oracle.reach(left - 1, 0.05, supersession=0.8)
+
+
 def test_a_spent_budget_has_no_price():
     assert price(looks=9) == math.inf
     assert price(looks=9, spent=12) == math.inf  # some looks come on top
@@ -51,7 +56,7 @@ def test_what_is_paid_for_is_spent(spent):
 def test_it_costs_what_the_looks_that_can_be_afforded_were_worth(share):
     left = 100
     cost = price(looks=9 + round(share * left), round=HORIZON - left + 1)
-    assert (cost <= LATELY).double().mean().item() == pytest.approx(share, abs=0.04)
+    assert (cost <= reach(left) * LATELY).double().mean().item() == pytest.approx(share, abs=0.04)
 
 
 @pytest.mark.parametrize("unknown", [0, 13])
@@ -59,7 +64,8 @@ def test_it_is_a_quantile_of_what_is_known_of_worths(unknown):
     worths = torch.cat([LATELY - 1, torch.full((unknown,), torch.nan).double()]).roll(5)
     for left in (1, 2, 17, 80, 139, 150):
         cost = price(looks=9 + left, round=HORIZON - 150 + 1, worths=worths)
-        assert cost == oracle.price_of_budget(left, 150, (LATELY - 1).tolist())
+        expected = oracle.price_of_budget(left, 150, (LATELY - 1).tolist(), reach(150))
+        assert cost.item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_each_trial_pays_by_its_own_worths():
@@ -79,6 +85,14 @@ def test_the_fewer_looks_are_left_the_dearer_they_are():
     assert prices[-1] > prices[0]
     each = torch.stack([price(looks=40, spent=int(s)) for s in spent])
     torch.testing.assert_close(prices, each)
+
+
+def test_a_look_late_in_the_run_is_held_against_what_it_can_still_earn():
+    """A tenth of the rounds is to be looked at, early and late."""
+    prices = {left: price(looks=9 + left // 10, round=HORIZON - left + 1) for left in (150, 50, 10)}
+    for left, cost in prices.items():
+        tenth = LATELY.sort().values[27].item()
+        assert cost.item() == pytest.approx(tenth * reach(left), rel=1e-12)
 
 
 def test_a_look_is_cheaper_the_fewer_rounds_are_left_and_the_larger_the_budget():
@@ -122,7 +136,7 @@ def run(rule, forgetting, trials=20, size=0.2):
         contest = Contest(zero, zero, none, none, None, none.bool(), zero, prospect)
         progress = Progress(t, looks, HORIZON, forgetting, live, 0.3, worths=worths)
         verdict = rule(contest, progress, generator)
-        look, worths[:, t % 30] = verdict.look, verdict.worth
+        look, worths[:, t % 30] = verdict.look, verdict.worth / rule.reach(progress)
         looks = looks + look
         live, age = (1 - forgetting) * (live + look), torch.where(look, 1.0, age + 1)
         history.append(looks.double())

@@ -214,7 +214,10 @@ def test_the_rule_hears_what_looks_were_worth_lately(monkeypatch):
     monkeypatch.setattr(strategy, "RECENT", 12)
     query = Watched(looks=30)
     play(priced(ARMS, query=query, initial_rounds=3), 25)
-    worths = [float(verdict.worth) for verdict in query.said]
+    worths = [
+        float(verdict.worth / query.reach(then))
+        for verdict, then in zip(query.said, query.heard, strict=True)
+    ]
     for asked, heard in enumerate(query.heard):
         known = [w for w in heard.worths.tolist() if not math.isnan(w)]
         assert sorted(known) == sorted(worths[:asked][-12:])

@@ -7,6 +7,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
+from botorch_costly.tuners.strategy import RECENT
 from tests.tuners.playing import ARMS, SPACES, play, priced, reward_of, through_a_file
 
 # -- what is paid ---------------------------------------------------------------------------------
@@ -25,18 +26,17 @@ def restless(space, noise=0.7):
 
 
 @pytest.mark.parametrize(
-    ("name", "forgetting", "budget", "seeds"),
-    [("arms", 0.01, 24, (3, 5, 7)), ("arms", 0.2, 90, (3,)), ("lattice", 0.05, 60, (3,))],
+    ("name", "forgetting", "budget"), [("arms", 0.01, 24), ("arms", 0.2, 90), ("lattice", 0.05, 60)]
 )
-def test_runs_keep_to_their_budget(name, forgetting, budget, seeds):
+@pytest.mark.parametrize("seed", [3, 5, 7])  # each begins with another arm
+def test_runs_keep_to_their_budget(name, forgetting, budget, seed):
     space, query = SPACES[name], bc.PricedQuery(looks=budget, supersession=0.4, foresight=0.5)
-    halfway = []
-    for seed in seeds:  # each begins with another arm
-        tuner = priced(space, query=query, forgetting=forgetting, horizon=120, seed=seed)
-        play(tuner, 120, restless(space))
-        assert tuner.looks == budget
-        halfway.append([d.round for d in tuner.decisions if d.query][budget // 2])
-    assert sorted(halfway)[len(seeds) // 2] < 90  # they are not hoarded
+    tuner = priced(space, query=query, forgetting=forgetting, horizon=120, seed=seed)
+    play(tuner, 120, restless(space))
+    rounds = [d.round for d in tuner.decisions if d.query]
+    assert len(rounds) == tuner.looks == budget
+    assert rounds[budget // 2] < 75  # they are not hoarded,
+    assert rounds[budget // 2] > 30  # nor squandered
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -64,7 +64,7 @@ def test_a_restored_run_continues_identically(name):
     assert play(restored, 6) == rest
     worths = whole.state_dict()["strategy"]["worths"]
     assert worths == restored.state_dict()["strategy"]["worths"]
-    assert len(worths) == 15 - sum("initial" in d.reason for d in whole.decisions)
+    assert 6 < len(worths) <= RECENT
 
 
 def test_an_ask_that_was_interrupted_may_be_repeated(monkeypatch):
