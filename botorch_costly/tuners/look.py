@@ -16,7 +16,7 @@ from botorch_costly.query import Outlook, Prospect
 from botorch_costly.tuners.domain import Domain
 
 _CLIMBED = 8  # best of the field, from which a search climbs
-_MOST_LIKELY, _MILD = 16, 0.5  # best of the field by mean + 0.5 std: one of them may be the best
+_MOST_LIKELY, _MILD = 32, 0.5  # best of the field by mean + 0.5 std: one of them may be the best
 _NEXT_POINTS = 64  # where a look promises most, and where the next look may be,
 _FORESEEN = 12  # and best of these, for which that is worked out
 _LEAST_VARIANCE = 1e-12  # whose root still has a slope
@@ -67,7 +67,7 @@ def best_look(
     peaks = domain.climb(lambda X: heights(at_round(X.squeeze(-2), today)), starts)
     promising = field[promises[-1].topk(min(_NEXT_POINTS, len(field))).indices]
     considered = torch.cat([peaks, promising]).unique(dim=0)
-    return weigh(belief, considered, domain.anchors(torch.cat([peaks, likely])), now, outlook)
+    return weigh(belief, considered, domain.anchors(torch.cat([considered, likely])), now, outlook)
 
 
 def weigh(

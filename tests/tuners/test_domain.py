@@ -243,6 +243,19 @@ def test_a_climb_never_ends_below_its_starts():
     assert 0.44 <= reached[0, 0] <= 0.45
 
 
+def test_rounding_does_not_undo_what_a_climb_gained():
+    """The slope leads along a ridge to where another integer is, and the first has none of it."""
+    space = SearchSpace({"x": bc.Integer(1, 2), "y": bc.Real(0.0, 1.0)})
+
+    def ridge(X):
+        x, y = X.squeeze(-2).unbind(-1)
+        return 2 * x - 10 * (y - 0.1 - 4 * (x - 0.25)).square()
+
+    start = space.round(torch.tensor([[[0.25, 0.1]]]).double())
+    reached = domain_on(space).climb(ridge, start)
+    assert ridge(reached.unsqueeze(-2)) >= ridge(start.unsqueeze(-2))
+
+
 def test_among_finitely_many_points_the_field_is_all_of_them():
     for space in (GRID, SearchSpace({n: bc.Integer(1, 30) for n in "ab"})):
         found = domain_on(space)
