@@ -18,7 +18,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from benchmarks.priced.continuous import compare, confident, outcomes, priced
+from benchmarks.priced.comparison import compare
+from benchmarks.priced.continuous import confident, outcomes, priced
 from benchmarks.priced.frontier import Rows
 from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import Choice, OnlineTuner, QueryRule, RewardScale, SearchSpace

@@ -16,6 +16,7 @@ import torch
 
 from benchmarks.grid_simulation import GridPolicy
 from benchmarks.paper import FORGETTING_RATES
+from benchmarks.priced.comparison import Comparison, Outcome, compare
 from benchmarks.record import Row, write_results
 from benchmarks.table_a2 import World, draw_world, size_parser
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, PricedQuery, QueryRule
@@ -35,13 +36,8 @@ class Total(NamedTuple):
     forgetting: float
     price: float
     ours: float
-    theirs: float
-    kappa: float  # the best one in hindsight
-
-    @property
-    def ratio(self) -> float:
-        """Ours over theirs."""
-        return self.ours / self.theirs
+    theirs: float  # at the best kappa in hindsight
+    found: Comparison
 
 
 class EqualRegret(NamedTuple):
@@ -105,14 +101,19 @@ def totals(rows: Rows) -> list[Total]:
     """Return the totals of both rules for every forgetting rate and price."""
     found = []
     for forgetting, some in _by_forgetting(rows):
-        confident = [row for row in some if row["family"] == "confidence"]
-        priced = {row["parameter"]: row for row in some if row["family"] == "priced"}
-        for price in PRICES:
-            theirs = {row["parameter"]: total(row, price) for row in confident}
-            kappa = min(theirs, key=lambda k: theirs[k])
-            found.append(
-                Total(forgetting, price, total(priced[price], price), theirs[kappa], kappa)
+        paid = {
+            (row["family"], row["parameter"]): Outcome.of(
+                row["regret"], row["looks"], row["horizon"]
             )
+            for row in some
+        }
+        rivals = {f"{kappa:g}": paid[f, kappa] for f, kappa in paid if f == "confidence"}
+        for price in PRICES:
+            ours = paid["priced", price]
+            result = compare(ours, rivals, price)
+            best = rivals[result.best]
+            costs = float(ours.cost(price).mean()), float(best.cost(price).mean())
+            found.append(Total(forgetting, price, *costs, result))
     return found
 
 
@@ -160,8 +161,8 @@ def report(rows: Rows) -> str:
     sums, equal = totals(rows), equal_regrets(rows)
     lines = ["R_T + price C_T: priced / confidence with the best kappa in hindsight"]
     lines += [_text_total(cell) for cell in sums]
-    good = sum(cell.ratio <= 0.85 for cell in sums)
-    worst, middle = max(c.ratio for c in sums), median(c.ratio for c in sums)
+    good = sum(cell.found.ratio <= 0.85 for cell in sums)
+    worst, middle = max(c.found.ratio for c in sums), median(c.found.ratio for c in sums)
     lines.append(f"at most 0.85: {good} of {len(sums)}; median {middle:.3f}, worst {worst:.3f}")
     lines.append("\nlooks at equal regret: priced / confidence")
     lines += [_text_equal(cell) for cell in equal]
@@ -173,7 +174,7 @@ def report(rows: Rows) -> str:
 def _text_total(cell: Total) -> str:
     return (
         f"  forgetting {cell.forgetting:<6g} price {cell.price:<4g} {cell.ours:6.1f} /"
-        f" {cell.theirs:6.1f} = {cell.ratio:.3f}  (kappa {cell.kappa:g})"
+        f" {cell.theirs:6.1f} = {cell.found} of kappa {cell.found.best}"
     )
 
 

@@ -22,10 +22,9 @@ import torch
 from torch import Tensor
 
 from benchmarks.grid_simulation import GridPolicy, simulate
+from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import (
     PRIOR_UNITS,
-    Outcome,
-    compare,
     confident,
     in_processes,
     play,

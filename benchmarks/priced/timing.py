@@ -14,7 +14,7 @@ import torch
 from benchmarks.grid_simulation import GridPolicy, grid_move
 from benchmarks.record import Row, add_results_argument, write_results
 from benchmarks.table_a2 import World
-from botorch_costly import Real, SearchSpace
+from botorch_costly import Choice, Integer, Real, SearchSpace
 from botorch_costly.acquisition import ConstantBeta, LogBeta
 from botorch_costly.models import DriftingGrid, StreamingGP
 from botorch_costly.numerics.stationary import Stationary
@@ -30,19 +30,31 @@ DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 FORGETTING, NOISE, HORIZON = 0.01, 0.01, 500
 
 
-def tuner_decisions(dim: int, rows: int, seed: int) -> dict[str, Callable[[], object]]:
+def cube(dim: int) -> SearchSpace:
+    """Return a space of ``dim`` real numbers."""
+    return SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(dim)})
+
+
+SPACES = {
+    **{f"d = {dim}": cube(dim) for dim in (1, 2, 4, 8)},
+    "3 arms": SearchSpace({"arm": Choice(["a", "b", "c"])}),
+    "900 points": SearchSpace({name: Integer(1, 30) for name in "ab"}),
+}
+
+
+def tuner_decisions(space: SearchSpace, rows: int, seed: int) -> dict[str, Callable[[], object]]:
     """Return one decision of a tuner under each rule, on the same ``rows`` rewards."""
     generator = torch.Generator().manual_seed(seed)
-    like = torch.ones((), dtype=torch.float64)
-    kernel = Stationary("matern52", (0.5 * math.sqrt(dim) * like).reshape(1), like)
+    dim, like = space.dim, torch.ones((), dtype=torch.float64)
+    family = "arms" if space.is_arms else "matern52"
+    kernel = Stationary(family, (0.5 * math.sqrt(dim) * like).reshape(1), like)
     belief = StreamingGP(kernel, FORGETTING, NOISE)
     centre = torch.rand(dim, generator=generator, dtype=torch.float64)
     for now in range(rows):
-        x = torch.rand(dim, generator=generator, dtype=torch.float64)
+        x = space.round(torch.rand(dim, generator=generator, dtype=torch.float64))
         noise = NOISE**0.5 * torch.randn((), generator=generator, dtype=torch.float64)
         reward = float(1 - 2 * (x - centre).square().mean().sqrt() + noise)
         belief.observe(torch.cat([x, like.new_tensor([now])]), reward)
-    space = SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(dim)})
     progress = Progress(rows + 1, rows, HORIZON, FORGETTING)
 
     def decision(rule: QueryRule) -> Callable[[], object]:
@@ -94,8 +106,8 @@ def by_turns(decisions: dict[str, Callable[[], object]], repeats: int) -> dict[s
 def measure(repeats: int, seed: int) -> list[Row]:
     """Return milliseconds and their ratio in every setting."""
     settings: dict[str, dict[str, Callable[[], object]]] = {
-        f"tuner, d = {dim}, n = {rows}": tuner_decisions(dim, rows, seed)
-        for dim in (1, 2, 4, 8)
+        f"tuner, {name}, n = {rows}": tuner_decisions(space, rows, seed)
+        for name, space in SPACES.items()
         for rows in (20, 200)
     }
     settings["grid of 1000 points, 50 trials"] = grid_decisions(50, 1000, 100, seed)

@@ -8,7 +8,8 @@ import torch
 
 from benchmarks.grid_simulation import GridPolicy, simulate
 from benchmarks.priced import continuous, misspecified
-from benchmarks.priced.continuous import Outcome, Task, compare
+from benchmarks.priced.comparison import Outcome, compare
+from benchmarks.priced.continuous import Task
 from benchmarks.priced.misspecified import SCENARIOS, Line, Setting, Size
 from benchmarks.record import read
 from botorch_costly import BernoulliQuery, ConfidenceQuery, OnlineTuner, Real, SearchSpace
