@@ -20,7 +20,7 @@ from botorch_costly.numerics.stationary import coverage
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import Contest, Outlook, Progress, Prospect, QueryRule
-from botorch_costly.tuners.strategy import RECENT, BlindPlay
+from botorch_costly.tuners.strategy import RECENT, BlindPlay, worth_by_round
 
 Score = Callable[[Tensor, Tensor, float], Tensor]  # mean, std, beta -> score, all (m, n)
 
@@ -130,7 +130,7 @@ def simulate(
     choice = torch.empty_like(look, dtype=torch.long)
     began, share = 0, coverage(prior_cov)
     live = torch.zeros_like(opening, dtype=paths.dtype)
-    worths = paths.new_full((trials, RECENT), torch.nan)
+    worths = paths.new_full((trials, horizon), torch.nan)
     for t in range(horizon):  # beta and the rules count rounds from 1
         if t > 0:
             belief.wait(which=None if policy.ages else look[:, t - 1])
@@ -138,7 +138,8 @@ def simulate(
             belief.restart()
             began = t
         looks = look[:, :t].sum(-1)
-        progress = Progress(t + 1, looks, horizon, forgetting, live, share, worths=worths)
+        recent = worths[:, max(t - RECENT, 0) : max(t, 1)]
+        progress = Progress(t + 1, looks, horizon, forgetting, live, share, worths=recent)
         # Before the first look every point is as good as any, and the first one is in a corner.
         seen = look[:, began:t].any(-1)
         first = torch.where(seen, _SEEN, opening)
@@ -147,7 +148,7 @@ def simulate(
         look[:, t] = verdict.look
         outlook = policy.rule.outlook(progress)
         if outlook is not None and verdict.worth is not None:
-            worths[:, t % RECENT] = verdict.worth / outlook.reach
+            worths[:, t] = worth_by_round(verdict.worth, outlook.reach)
         at = choice[:, t] = torch.where(look[:, t], move.look_at, move.play_blind)
         live = (1 - forgetting) * (live + look[:, t])
         value = paths[:, t].gather(-1, at[:, None]).squeeze(-1)

@@ -18,7 +18,12 @@ from botorch_costly.acquisition.present import as_numbers, as_round, at_round
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.streaming import Anchors
-from botorch_costly.numerics.knowledge_gradient import expected_rise, rough_rise, slopes
+from botorch_costly.numerics.knowledge_gradient import (
+    FAR_OUTCOMES,
+    expected_rise,
+    rough_rise,
+    slopes,
+)
 
 
 class TimeVaryingKG(AcquisitionFunction):
@@ -63,7 +68,7 @@ class TimeVaryingKG(AcquisitionFunction):
         rough: bool = False,
     ) -> None:
         super().__init__(model)
-        self._rise = rough_rise if rough else expected_rise
+        self._rise = _rough_rise if rough else expected_rise
         some = anchors.dim() == 2 and len(anchors) > 0
         expected, shape = "at least one configuration, m x d", tuple(anchors.shape)
         check(some, "anchors", expected, shape, InvalidShapeError)
@@ -115,6 +120,10 @@ class TimeVaryingKG(AcquisitionFunction):
         mean = posterior.mean[..., 0, 0]
         cov = posterior.distribution.covariance_matrix[..., 0, :]
         return mean, cov[..., 0].clamp_min(0), cov[..., 1:]
+
+
+def _rough_rise(level: Tensor, slope: Tensor) -> Tensor:
+    return rough_rise(level, slope, FAR_OUTCOMES)
 
 
 def _nonnegative(name: str, value: float | Tensor) -> Tensor:

@@ -38,7 +38,14 @@ _LEAST_SURPRISE = 1e-30
 _SMALL = 50_000  # numbers that are asked for at once
 _FIRST_QUESTIONS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
 _MOST_PASSES = 50  # a bound for the loop alone: lines are few and each pass finds new ones
-_OUTCOMES = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)  # of a rough look: between the strata
+OUTCOMES = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)  # of a rough look: between the strata
+FAR_OUTCOMES = (
+    -3.8,
+    -3.0,
+    *OUTCOMES,
+    3.0,
+    3.8,
+)  # where much is known, little else changes the best
 
 
 def knowledge_gradient(
@@ -97,8 +104,11 @@ def expected_rise(
 def rough_rise(
     intercept: Tensor,  # shape: (*batch, n)
     slope: Tensor,  # shape: (*batch, n)
+    between: tuple[float, ...] = OUTCOMES,
 ) -> Tensor:  # shape: (*batch,)
-    """Return ``expected_rise`` by ten strata: never above it, and rarely a tenth below.
+    """Return ``expected_rise`` by a few strata: never above it, and rarely a tenth below.
+
+    It is zero where lines cross beyond the mean of the outermost stratum, 2.6 by default.
 
     Example:
         >>> flat_and_steep = torch.tensor([0.0, 0.0]), torch.tensor([0.0, 1.0])
@@ -106,7 +116,7 @@ def rough_rise(
         0.3989
     """
     rise = -intercept.amax(-1)
-    for outcome, weight in zip(*(part.tolist() for part in strata(_OUTCOMES)), strict=True):
+    for outcome, weight in zip(*(part.tolist() for part in strata(between)), strict=True):
         # One at a time: the lines at all of them would not fit into the cache.
         rise = rise + weight * torch.add(intercept, slope, alpha=outcome).amax(-1)
     return rise.clamp_min(0)

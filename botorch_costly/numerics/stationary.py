@@ -1,4 +1,4 @@
-r"""Stationary covariances as plain functions of two point sets, differentiable everywhere.
+r"""Stationary covariances as plain functions of two point sets, differentiable once, in reverse.
 
 ``k(x, x') = outputscale * phi(r)``, ``r = |(x - x') / lengthscale|``. GPyTorch's kernel modules are
 the public face; these are what the streaming core evaluates dozens of times a decision, without

@@ -24,10 +24,13 @@ The rate is that of the run itself: ``r = forgetting * live``, where ``live = su
 forgetting)^{age_i}`` over its looks; at a constant rate that is just ``r / forgetting``.
 
 **A budget** is a price nobody has to name: what the looks that can be afforded would now be worth. With
-``need = looks left / rounds left`` it is the reach times the ``1 - need`` quantile of what recent looks
-were worth in each round of theirs, so that looks worth that much come at the rate needed. (The reach
-falls as the end comes near: held against what longer ones were worth, no look would do, and the budget
-be hoarded.) A run that has fallen behind needs more, and pays less. What is left once every round may be
+``need = looks left / rounds left`` and ``even = looks / rounds`` of the whole run, it is the reach times
+the ``1 - need^2 / even`` quantile of what a look would have been worth in recent rounds, over its reach
+then. So looks worth that much come at the rate needed, and a run ahead of an even pace slows down. (The
+reach falls as the end comes near: held against what longer ones were worth, no look would do, and the
+budget be hoarded.) Recent are the rounds in which three looks are due, 12 to 30 of them: fewer know
+nothing of so rare a thing, more are slow to learn that the run has changed. Where less than one of them
+is due, their maximum is raised by the root of what is missing. What is left once every round may be
 looked at is spent, for it is paid for.
 
 Sources: the knowledge gradient is that of Frazier, Powell & Dayanik (2009); price, reach and budget
@@ -64,6 +67,8 @@ from botorch_costly.query.rule import (
 # benchmarks/README.md for the comparison and for the fresh seeds it was confirmed on.
 SUPERSESSION = 0.8
 FORESIGHT = 0.5
+_DUE, _RECENT = 3, (12, 30)  # looks due in the rounds that are recent, and how many these may be
+_RAREST = 1e-6  # looks that may be due in them
 _FEWEST_WORTHS = 8  # below which nobody knows what looks are worth, and each is taken,
 _FIRST_SHARE = 0.2  # but no more than this share of a budget is spent on finding out
 
@@ -239,14 +244,15 @@ class PricedQuery(QueryRule):
         need = (self._looks_left(progress) / (self._rounds_left(progress) + 1)).clamp(0, 1)
         price = torch.zeros_like(need)
         if progress.worths is not None:
-            worths = progress.worths.double().nan_to_num(torch.inf).sort(-1).values
-            batch = torch.broadcast_shapes(need.shape, worths.shape[:-1])
-            worths = worths.expand(*batch, -1)
-            known = worths.isfinite().sum(-1)
-            rank = ((1 - need) * known).long().clamp(max=worths.shape[-1] - 1)
-            lately = worths.gather(-1, rank.unsqueeze(-1)).squeeze(-1)
+            rounds = self._horizon(progress.horizon)
+            assert rounds is not None
+            share = (need.square() * rounds / self.looks).clamp(max=1)
+            worths, known = _lately(progress.worths, _DUE / need)
+            due = share * known
+            rank = (known - due).long().clamp_min(0).minimum((known - 1).clamp_min(0))
+            dearer = worths.gather(-1, rank.unsqueeze(-1)).squeeze(-1).clamp_min(0)
+            now = self.reach(progress) * dearer * due.clamp(_RAREST, 1).rsqrt()
             fewest = min(_FEWEST_WORTHS, _FIRST_SHARE * self.looks)
-            now = self.reach(progress) * lately.clamp_min(0)
             price = torch.where(known >= fewest, now, price)
         return torch.where(need > 0, price, torch.inf)
 
@@ -257,3 +263,11 @@ class PricedQuery(QueryRule):
     def _rounds_left(self, progress: Progress) -> float:
         horizon = self._horizon(progress.horizon)
         return math.inf if horizon is None else max(horizon - progress.round, 0)
+
+
+def _lately(worths: Tensor, rounds: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what is known of the last so many rounds (``*batch``), ascending, and of how many."""
+    ages = torch.arange(worths.shape[-1]).to(rounds).flip(0)
+    recent = (ages < rounds.clamp(*_RECENT).unsqueeze(-1)) & worths.isfinite()
+    ascending = torch.where(recent, worths.double(), torch.inf).sort(-1).values
+    return ascending, recent.sum(-1)

@@ -59,7 +59,8 @@ class Progress(NamedTuple):
     coverage: float = 1.0  # share that a look tells of what tells configurations apart
     scale: float = 1.0  # rewards in a unit of the belief
     income: float | None = None  # reward that a round earned on average, if known
-    worths: Tensor | None = None  # of recent looks over their reach, NaN if unknown: (*batch, w)
+    # What a look was worth in recent rounds over its reach, the last one last, NaN if unknown.
+    worths: Tensor | None = None  # shape: (*batch, w)
 
 
 class Cause(IntEnum):

@@ -125,7 +125,8 @@ class CubeDomain:
 
     def field(self, seen: Tensor) -> Tensor:
         """Return where the last climb ended, what has been seen, and the spread."""
-        return torch.cat([self._peaks, seen, self._spread])
+        # Often one place is looked at again and again; its copies would leave no room for others.
+        return torch.cat([self._peaks, seen.unique(dim=0), self._spread])
 
     def anchors(self, candidates: Tensor) -> Tensor:
         """Return the candidates."""

@@ -130,8 +130,8 @@ class OnlineTuner:
         check(scaled, "reward_scale", "a RewardScale", reward_scale)
         ranked = reward_scale is not None and reward_scale.ranks and query.reads_rewards
         check(not ranked, "reward_scale", "values, not ranks, for a price in rewards", reward_scale)
-        floating = isinstance(dtype, torch.dtype) and dtype.is_floating_point
-        check(floating, "dtype", "a floating-point torch.dtype", dtype)
+        known = dtype in (torch.float32, torch.float64)
+        check(known, "dtype", "torch.float32 or torch.float64", dtype)
         check(isinstance(maximize, bool), "maximize", "a bool", maximize)
         self.space, self.horizon = space, horizon
         self.query = query

@@ -24,7 +24,7 @@ from botorch_costly.tuners.look import best_look, best_play, weigh
 
 AcquisitionName = Literal["ucb", "ei", "pi"]
 BlindPlay = Literal["acquisition", "mean"]
-RECENT = 12  # rounds whose worths of a look are kept
+RECENT = 30  # rounds whose worths of a look are kept
 
 
 class Move(NamedTuple):
@@ -100,7 +100,8 @@ class Strategy:
             best = best_look(belief, self._domain, now, outlook, beta)
         else:  # every point is as good as any
             opening = self._domain.contenders(acquisition, False, generator)[:1]
-            best = weigh(belief, opening, opening, now, outlook)
+            anchors = self._domain.anchors(torch.cat([opening, self._domain.spread()]))
+            best = weigh(belief, opening, anchors, now, outlook)
         points = best.play.unsqueeze(0)
         if self._query.needs_rivals:
             found = self._domain.contenders(acquisition, True, generator)
@@ -110,7 +111,8 @@ class Strategy:
         contest = contest._replace(mean=best.mean, prospect=best.prospect)
         verdict = self._query(contest, progress, generator)
         if verdict.worth is not None:
-            self._worths = [*self._worths, float(verdict.worth / outlook.reach)][-RECENT:]
+            rate = worth_by_round(verdict.worth, outlook.reach)
+            self._worths = [*self._worths, float(rate)][-RECENT:]
         return Move(best.look_at, best.play, verdict)
 
     def _informed(self, belief: StreamingGP, progress: Progress) -> Progress:
@@ -121,7 +123,7 @@ class Strategy:
         return progress._replace(live=live, coverage=share, worths=worths)
 
     def state_dict(self) -> dict[str, list[float]]:
-        """Return what looks were worth in recent rounds, over their reach."""
+        """Return what a look was worth in each of recent rounds, over its reach."""
         return {"worths": list(self._worths)}
 
     def load_state_dict(self, state: Mapping[str, list[float]]) -> None:
@@ -159,6 +161,12 @@ def contest_of(belief: StreamingGP, points: Tensor, now: int, beta: float) -> Co
         present=torch.ones_like(variance[1:], dtype=torch.bool),
         beta=mean.new_tensor(beta),
     )
+
+
+def worth_by_round(worth: Tensor, reach: Tensor | float) -> Tensor:
+    """Return what a look is worth in each round of its reach, NaN if it has none."""
+    reach = torch.as_tensor(reach, dtype=torch.float64)
+    return torch.where(reach > 0, worth / reach, torch.nan)
 
 
 def _alike(one: Stationary, other: Stationary) -> bool:

@@ -119,10 +119,14 @@ def reach(left, forgetting, live=0.0, coverage=1.0, discount=1.0, *, supersessio
     return total
 
 
-def price_of_budget(looks_left, rounds_left, worths, reach):
-    """What looks that can be afforded would be worth, by what recent ones were in a round of reach."""
-    dearer = math.floor(len(worths) * (1 - looks_left / rounds_left))
-    return reach * max(sorted(worths)[dearer], 0.0)
+def price_of_budget(looks_left, rounds_left, worths, reach, even):
+    """What the looks that can be afforded would be worth, by what one was lately in a round of reach."""
+    need = looks_left / rounds_left
+    recent = worths[-min(max(12, math.ceil(3 / need)), 30) :]  # in which three looks are due
+    known = sorted(worth for worth in recent if not math.isnan(worth))
+    due = len(known) * min(need**2 / even, 1.0)
+    dearer = known[min(math.floor(len(known) - due), len(known) - 1)]
+    return reach * max(dearer, 0.0) / math.sqrt(min(due, 1.0))
 
 
 def wants_look(best, mean, gain, reach, price, looks, option=0.0, foresight=0.0):

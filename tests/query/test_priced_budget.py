@@ -54,17 +54,21 @@ def test_what_is_paid_for_is_spent(spent):
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_it_costs_what_the_looks_that_can_be_afforded_were_worth(share):
-    left = 100
-    cost = price(looks=9 + round(share * left), round=HORIZON - left + 1)
-    assert (cost <= reach(left) * LATELY).double().mean().item() == pytest.approx(share, abs=0.04)
+    left, spent = HORIZON // 2, round(share * HORIZON / 2)  # at an even pace
+    cost = price(looks=2 * spent, spent=spent, round=HORIZON - left + 1)
+    recent = LATELY[-max(12, round(3 / share)) :]
+    assert (cost <= reach(left) * recent).double().mean().item() == pytest.approx(share, abs=0.07)
 
 
 @pytest.mark.parametrize("unknown", [0, 13])
 def test_it_is_a_quantile_of_what_is_known_of_worths(unknown):
-    worths = torch.cat([LATELY - 1, torch.full((unknown,), torch.nan).double()]).roll(5)
+    rounds = torch.arange(30 + unknown)
+    worths = (0.1 * rounds - 1).double().roll(9)
+    worths[rounds[rounds % 3 == 1][:unknown]] = torch.nan
     for left in (1, 2, 17, 80, 139, 150):
         cost = price(looks=9 + left, round=HORIZON - 150 + 1, worths=worths)
-        expected = oracle.price_of_budget(left, 150, (LATELY - 1).tolist(), reach(150))
+        terms = left, 150, worths.tolist(), reach(150)
+        expected = oracle.price_of_budget(*terms, even=(9 + left) / HORIZON)
         assert cost.item() == pytest.approx(expected, rel=1e-12)
 
 
@@ -88,11 +92,27 @@ def test_the_fewer_looks_are_left_the_dearer_they_are():
 
 
 def test_a_look_late_in_the_run_is_held_against_what_it_can_still_earn():
-    """A tenth of the rounds is to be looked at, early and late."""
-    prices = {left: price(looks=9 + left // 10, round=HORIZON - left + 1) for left in (150, 50, 10)}
-    for left, cost in prices.items():
-        tenth = LATELY.sort().values[27].item()
-        assert cost.item() == pytest.approx(tenth * reach(left), rel=1e-12)
+    """Of the rounds left a tenth is to be looked at, early and late."""
+    costs = {
+        left: float(price(looks=29, spent=29 - left // 10, round=HORIZON - left + 1))
+        for left in (150, 50, 10)
+    }
+    for left, cost in costs.items():
+        assert cost / costs[150] == pytest.approx(reach(left) / reach(150), rel=1e-12)
+
+
+def test_who_is_ahead_of_an_even_pace_pays_more():
+    """The same is left, of larger and smaller budgets."""
+    costs = [float(price(looks=looks, spent=looks - 20, round=101)) for looks in (21, 40, 80, 160)]
+    assert costs == sorted(costs, reverse=False)
+    assert costs[0] < costs[-1]
+
+
+def test_what_is_rarer_than_is_remembered_costs_more_than_ever():
+    """Of 30 rounds the best was worth 3 in each; one look is due in 90."""
+    cost = price(looks=3, spent=2, round=HORIZON - 66)
+    expected = 3.0 * reach(67) / math.sqrt(30 * (1 / 67) ** 2 / (3 / HORIZON))
+    assert cost.item() == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_look_is_cheaper_the_fewer_rounds_are_left_and_the_larger_the_budget():
@@ -104,7 +124,7 @@ def test_a_look_is_cheaper_the_fewer_rounds_are_left_and_the_larger_the_budget()
 
 
 def test_while_little_is_known_of_worths_looks_are_free():
-    few = torch.cat([LATELY[:7], torch.full((20,), torch.nan)])
+    few = torch.cat([torch.full((20,), torch.nan), LATELY[:7]])
     assert price(looks=40, worths=None) == 0
     assert price(looks=40, worths=few) == 0
     assert price(looks=40, worths=torch.cat([few, LATELY[7:8]])) > 0
@@ -129,14 +149,14 @@ def run(rule, forgetting, trials=20, size=0.2):
 
     zero, looks = torch.zeros(trials).double(), torch.zeros(trials, dtype=torch.long)
     none, live, age, history = zero.new_zeros(trials, 0), zero, zero, []
-    worths = torch.full((trials, 30), torch.nan).double()
+    worths = torch.full((trials, HORIZON + 1), torch.nan).double()
     for t in range(1, HORIZON + 1):
         gain = size * (1 - (1 - forgetting) ** age).sqrt() * (2 * draw() - 1).exp()
         prospect = Prospect(-0.05 * draw(), gain)
         contest = Contest(zero, zero, none, none, None, none.bool(), zero, prospect)
-        progress = Progress(t, looks, HORIZON, forgetting, live, 0.3, worths=worths)
+        progress = Progress(t, looks, HORIZON, forgetting, live, 0.3, worths=worths[:, :t])
         verdict = rule(contest, progress, generator)
-        look, worths[:, t % 30] = verdict.look, verdict.worth / rule.reach(progress)
+        look, worths[:, t] = verdict.look, verdict.worth / rule.reach(progress)
         looks = looks + look
         live, age = (1 - forgetting) * (live + look), torch.where(look, 1.0, age + 1)
         history.append(looks.double())
@@ -144,7 +164,7 @@ def run(rule, forgetting, trials=20, size=0.2):
 
 
 @pytest.mark.parametrize("forgetting", [0.003, 0.01, 0.05, 0.2])
-@pytest.mark.parametrize("budget", [20, 50, 100, 160])
+@pytest.mark.parametrize("budget", [6, 10, 20, 50, 100, 160])
 def test_runs_keep_to_their_budget(forgetting, budget):
     looks = run(PricedQuery(looks=budget), forgetting)
     assert (looks[-1] == budget).all()

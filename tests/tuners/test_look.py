@@ -14,8 +14,9 @@ from botorch_costly.tuners.look import best_look, best_play, weigh
 
 DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 SQUARE = SearchSpace({"x": Real(0.0, 1.0), "y": Real(0.0, 1.0)})
-SIDE = torch.linspace(0, 1, 31).double()
-LATTICE = torch.cartesian_prod(SIDE, SIDE)
+LATTICE, FINE = (
+    torch.cartesian_prod(*[torch.linspace(0, 1, n, dtype=torch.float64)] * 2) for n in (12, 25)
+)
 NOW, PRICE = 20, 0.2
 
 
@@ -42,17 +43,17 @@ def test_no_point_of_a_fine_lattice_is_much_better(reach, looks):
     for seed in range(4):
         belief, domain = belief_after(looks, seed), domain_of(SQUARE, 4, 0.2, DOUBLE)
         found = best_look(belief, domain, NOW, outlook(reach), beta=1.0)
-        lattice = weigh(belief, LATTICE, LATTICE, NOW, outlook(reach))
+        lattice = weigh(belief, LATTICE, FINE, NOW, outlook(reach))
         assert found.mean >= lattice.mean - 1e-9  # and it lies between them
         play = best_play(belief, domain, NOW)
         mean, _ = belief.mean_and_variance(torch.cat([play, play.new_tensor([NOW])]))
         assert mean >= lattice.mean - 1e-9
         # With the same anchors.
         at = found.look_at.unsqueeze(0)
-        ours = weigh(belief, at, torch.cat([LATTICE, found.play.unsqueeze(0)]), NOW, outlook(reach))
+        ours = weigh(belief, at, torch.cat([FINE, found.play.unsqueeze(0)]), NOW, outlook(reach))
         best, earned = (p.mean + reach * p.gain for p in (lattice.prospect, ours.prospect))
         claimed = found.prospect.mean + reach * found.prospect.gain
-        assert claimed <= earned + 0.002 * reach  # what an anchor between those of the lattice adds
+        assert claimed <= earned + 0.002 * reach  # what anchors between those of the lattice add
         assert claimed >= earned - 0.1 * (earned - found.mean) - 0.002 * reach
         shortfalls.append(float((best - earned) / (best - lattice.mean)))
     assert max(shortfalls) < 0.1

@@ -7,7 +7,6 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
-from botorch_costly.tuners.strategy import RECENT
 from tests.tuners.playing import ARMS, SPACES, play, priced, reward_of, through_a_file
 
 # -- what is paid ---------------------------------------------------------------------------------
@@ -26,7 +25,8 @@ def restless(space, noise=0.7):
 
 
 @pytest.mark.parametrize(
-    ("name", "forgetting", "budget"), [("arms", 0.01, 24), ("arms", 0.2, 90), ("lattice", 0.05, 60)]
+    ("name", "forgetting", "budget"),
+    [("arms", 0.01, 6), ("arms", 0.01, 24), ("arms", 0.2, 90), ("lattice", 0.05, 60)],
 )
 @pytest.mark.parametrize("seed", [3, 5, 7])  # each begins with another arm
 def test_runs_keep_to_their_budget(name, forgetting, budget, seed):
@@ -64,7 +64,7 @@ def test_a_restored_run_continues_identically(name):
     assert play(restored, 6) == rest
     worths = whole.state_dict()["strategy"]["worths"]
     assert worths == restored.state_dict()["strategy"]["worths"]
-    assert 6 < len(worths) <= RECENT
+    assert len(worths) == 15 - sum("initial" in d.reason for d in whole.decisions)
 
 
 def test_an_ask_that_was_interrupted_may_be_repeated(monkeypatch):
@@ -91,6 +91,27 @@ def test_failed_looks_are_paid_for_and_not_learnt(query):
         play(tuner, 30, lambda c, r: math.nan if fails(r) else reward_of(c, r))  # noqa: B023
         assert tuner.failed_looks > 0
         assert tuner.looks == sum(d.query for d in tuner.decisions) <= 30
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("reward", [math.nan, None])
+def test_where_nothing_is_known_yet_looks_go_on(name, reward):
+    """The first one found out nothing, or nobody told."""
+    tuner = priced(SPACES[name], query=bc.PricedQuery(price=0.001), initial_rounds=0)
+    for _ in range(4):
+        decision = tuner.ask()
+        assert decision.query
+        if reward is not None:
+            tuner.tell(decision, reward)
+
+
+def test_worths_without_a_reach_are_not_known():
+    """The last round has none, nor have those that follow the rule's own horizon."""
+    tuner = priced(ARMS, query=bc.PricedQuery(looks=5, horizon=10), initial_rounds=0, horizon=14)
+    play(tuner, 14)
+    worths = tuner.state_dict()["strategy"]["worths"]
+    assert [math.isfinite(worth) for worth in worths] == [True] * 9 + [False] * 5
+    assert not any(map(math.isinf, worths))
 
 
 def test_looks_that_nobody_tells_of_are_paid_for():
