@@ -18,6 +18,7 @@ from botorch_costly.query import Contest, PricedQuery, Progress, Prospect
 
 FORGETTING, PRICE = 0.03, 0.5
 WINDOW = 60  # rounds of which the marks are shown
+FAR = 0.3  # of the domain, from the best known
 
 
 class Scene(NamedTuple):
@@ -46,7 +47,7 @@ def play(world: World) -> list[Scene]:
         progress = Progress(t + 1, looks, None, FORGETTING, live, share)
         mean, variance = belief.mean, belief.variance
         cov = belief.covariance_between(everywhere, everywhere)
-        gain = knowledge_gradient(mean, cov, variance, truth.noise)
+        gain = knowledge_gradient(mean, cov, variance, truth.noise, tolerance=1e-5)
         worth = mean + rule.reach(progress) * gain - mean.max()
         at, best = int(worth.argmax()), int(mean.argmax())
         look = bool(rule(_contest(mean, gain, at, best), progress, torch.Generator()).look)
@@ -65,11 +66,13 @@ def _contest(mean: Tensor, gain: Tensor, at: int, best: int) -> Contest:
 
 
 def pick(scenes: list[Scene]) -> list[Scene]:
-    """Return a round that looked far from the best known, and the one that wanted a look least."""
+    """Return the round in which a look far from the best known was worth most, and one worth least."""
     middle = [s for s in scenes if WINDOW <= s.round < 3 * len(scenes) // 4]
-    away = [abs(s.plays - int(s.mean.argmax())) * s.looks for s in middle]
-    looking = middle[away.index(max(away))]
-    return [looking, min(middle, key=lambda s: float(s.worth.max()))]
+    far = [s for s in middle if s.looks and abs(s.plays - int(s.mean.argmax())) > FAR * len(s.mean)]
+    return [
+        max(far, key=lambda s: float(s.worth.max())),
+        min(middle, key=lambda s: float(s.worth.max())),
+    ]
 
 
 def marks(scenes: list[Scene], now: Scene, path: Tensor, x: Tensor, looked: bool) -> Marks:
