@@ -15,7 +15,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_costly.acquisition.present import as_numbers, as_round, at_round
-from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_nonnegative
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.streaming import Anchors
 from botorch_costly.numerics.knowledge_gradient import (
@@ -42,6 +42,7 @@ class TimeVaryingKG(AcquisitionFunction):
         reach: Rounds for which the gain of a look counts.
         noise: Noise variance of a look; the model's at the first anchor if omitted.
         rough: Whether a lower bound of the gain will do, in a fraction of the time, as in a search.
+        tolerance: By a few of these an exact gain may be too small, in rewards, which saves time too.
 
     Raises:
         InvalidArgumentError: If ``reach`` or ``noise`` is negative or not finite, or ``now`` is not a
@@ -66,9 +67,11 @@ class TimeVaryingKG(AcquisitionFunction):
         reach: float | Tensor,
         noise: float | Tensor | None = None,
         rough: bool = False,
+        tolerance: float = 0.0,
     ) -> None:
         super().__init__(model)
-        self._rise = _rough_rise if rough else expected_rise
+        self._rough = rough
+        self._tolerance = check_nonnegative("tolerance", tolerance)
         some = anchors.dim() == 2 and len(anchors) > 0
         expected, shape = "at least one configuration, m x d", tuple(anchors.shape)
         check(some, "anchors", expected, shape, InvalidShapeError)
@@ -108,7 +111,9 @@ class TimeVaryingKG(AcquisitionFunction):
         level = torch.cat([mean.unsqueeze(-1), heights], -1)
         cov = torch.cat([variance.unsqueeze(-1), cov], -1)
         slope = slopes(cov, variance, self.noise.to(mean))
-        return mean, variance, self._rise(level, slope)
+        if self._rough:
+            return mean, variance, rough_rise(level, slope, FAR_OUTCOMES)
+        return mean, variance, expected_rise(level, slope, self._tolerance)
 
     def _beside(self, rows: Tensor | Anchors) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean and variance at rows and their covariances with the anchors, (*batch, m)."""
@@ -120,10 +125,6 @@ class TimeVaryingKG(AcquisitionFunction):
         mean = posterior.mean[..., 0, 0]
         cov = posterior.distribution.covariance_matrix[..., 0, :]
         return mean, cov[..., 0].clamp_min(0), cov[..., 1:]
-
-
-def _rough_rise(level: Tensor, slope: Tensor) -> Tensor:
-    return rough_rise(level, slope, FAR_OUTCOMES)
 
 
 def _nonnegative(name: str, value: float | Tensor) -> Tensor:
@@ -141,7 +142,8 @@ def construct_inputs_time_varying_kg(
     reach: float | Tensor,
     noise: float | Tensor | None = None,
     rough: bool = False,
+    tolerance: float = 0.0,
 ) -> dict[str, Any]:
     """Return the keyword arguments of ``TimeVaryingKG``."""
     arguments = {"model": model, "anchors": anchors, "now": now, "reach": reach}
-    return {**arguments, "noise": noise, "rough": rough}
+    return {**arguments, "noise": noise, "rough": rough, "tolerance": tolerance}

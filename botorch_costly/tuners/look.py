@@ -19,6 +19,7 @@ _CLIMBED = 8  # best of the field, from which a search climbs
 _MOST_LIKELY, _MILD = 32, 0.5  # best of the field by mean + 0.5 std: one of them may be the best
 _NEXT_POINTS = 64  # where a look promises most, and where the next look may be,
 _FORESEEN = 12  # and best of these, for which that is worked out
+_TOLERANCE = 1e-4  # of a gain, in prior standard deviations: far less than looks cost
 _LEAST_VARIANCE = 1e-12  # whose root still has a slope
 
 
@@ -82,7 +83,8 @@ def weigh(
         now: The round, from 0.
         outlook: How the rule weighs looks.
     """
-    worth = TimeVaryingKG(belief, anchors, now, outlook.reach, belief.noise)
+    terms = outlook.reach, belief.noise
+    worth = TimeVaryingKG(belief, anchors, now, *terms, tolerance=_TOLERANCE)
     with torch.no_grad():
         mean, gain = worth.mean_and_gain(considered)
     promises = mean + worth.reach.to(mean) * gain

@@ -80,6 +80,7 @@ def promises_of(belief, points, prior, now, reach, price, foresight):
 )
 def test_on_a_finite_space_every_decision_is_the_oracles(name, price, foresight, monkeypatch):
     monkeypatch.setattr(look, "_FORESEEN", 3)
+    monkeypatch.setattr(look, "_TOLERANCE", 0.0)
     space, lengthscale = FINITE[name]
     query = Watched(price=price, supersession=0.4, foresight=foresight)
     tuner, share = priced(space, query=query, initial_rounds=0), coverage(space, lengthscale)
