@@ -39,6 +39,7 @@ def option_of_next_look(
     """Return what the next look is expected to earn more after a look at each of ``c`` points.
 
     Example:
+        >>> import torch
         >>> mean, cov = torch.zeros(2), torch.eye(2)
         >>> slope = torch.eye(2)[:1]  # a look at the first point, without noise
         >>> number = torch.tensor
