@@ -14,13 +14,13 @@ from botorch_costly.acquisition import BetaSchedule
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import retention_float
-from botorch_costly.numerics.knowledge_gradient import expected_rise, rough_rise, slopes
+from botorch_costly.numerics.knowledge_gradient import knowledge_gradient, rough_rise, slopes
 from botorch_costly.numerics.next_look import option_of_next_look
 from botorch_costly.numerics.stationary import coverage
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid
 from botorch_costly.problems import DriftingFunction
-from botorch_costly.query import Contest, Outlook, Progress, Prospect, QueryRule
-from botorch_costly.tuners.strategy import RECENT, BlindPlay, worth_by_round
+from botorch_costly.query import RECENT, Contest, Outlook, Progress, Prospect, QueryRule
+from botorch_costly.tuners.strategy import BlindPlay
 
 Score = Callable[[Tensor, Tensor, float], Tensor]  # mean, std, beta -> score, all (m, n)
 
@@ -146,9 +146,8 @@ def simulate(
         move = grid_move(policy, belief, points, progress, beta(t + 1), bandwidth, first)
         verdict = policy.rule(move.contest, progress, generator)
         look[:, t] = verdict.look
-        outlook = policy.rule.outlook(progress)
-        if outlook is not None and verdict.worth is not None:
-            worths[:, t] = worth_by_round(verdict.worth, outlook.reach)
+        if verdict.rate is not None:
+            worths[:, t] = verdict.rate
         at = choice[:, t] = torch.where(look[:, t], move.look_at, move.play_blind)
         live = (1 - forgetting) * (live + look[:, t])
         value = paths[:, t].gather(-1, at[:, None]).squeeze(-1)
@@ -239,12 +238,13 @@ def grid_prospect(
         torch.as_tensor(v, dtype=torch.float64).to(belief.mean).expand(len(best)) for v in terms
     )
     level = belief.mean[:, lines].float()
-    slope = _slopes(belief, field.expand(len(best), -1), lines)
-    promises = rough_rise(level.unsqueeze(1).expand_as(slope), slope).to(belief.mean)
-    promises = belief.mean[:, field] + reach[:, None] * promises
-    at = torch.cat([best[:, None], field[_peaks(promises)]], -1)
-    slope = _slopes(belief, at, lines)
-    gain = expected_rise(level.unsqueeze(1).expand_as(slope), slope, _TOLERANCE).to(belief.mean)
+    slope = slopes(*_seen(belief, field.expand(len(best), -1), lines), belief.noise)
+    rough = rough_rise(level.unsqueeze(1), slope).to(belief.mean)
+    at = torch.cat(
+        [best[:, None], field[_peaks(belief.mean[:, field] + reach[:, None] * rough)]], -1
+    )
+    seen = _seen(belief, at, lines)
+    gain = knowledge_gradient(level, *seen, belief.noise, _TOLERANCE).to(belief.mean)
     mean = belief.mean.gather(-1, at)
     option = torch.zeros_like(mean)
     if outlook.foresight > 0:
@@ -254,10 +254,10 @@ def grid_prospect(
     return at.gather(-1, pick)[:, 0], prospect
 
 
-def _slopes(belief: DriftingGrid, at: Tensor, lines: Tensor) -> Tensor:
-    """Return how far a look at each point (``m x k``) raises the mean of each line, ``(m, k, l)``."""
-    cov = belief.covariance_between(at, lines).float()
-    return slopes(cov, belief.variance.gather(-1, at).float(), belief.noise)
+def _seen(belief: DriftingGrid, at: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the covariances of points (``m x k``) with the lines, ``(m, k, l)``, and variances."""
+    cov = belief.covariance_between(at, lines)
+    return cov.float(), belief.variance.gather(-1, at).float()
 
 
 def _peaks(promises: Tensor) -> Tensor:
@@ -275,7 +275,7 @@ def _option(belief: DriftingGrid, at: Tensor, reach: Tensor, price: Tensor) -> T
         belief.mean[:, points].float(),
         belief.covariance_between(everywhere, points).float(),
         belief.prior_cov[points][:, points].float(),
-        _slopes(belief, at, points),
+        slopes(*_seen(belief, at, points), belief.noise),
         belief.noise,
         retention_float(belief.forgetting, 1),
         reach.float(),

@@ -18,8 +18,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from benchmarks.priced.comparison import compare
-from benchmarks.priced.continuous import confident, outcomes, priced
+from benchmarks.priced.continuous import against_the_best, confident, outcomes, priced
 from benchmarks.priced.frontier import Rows
 from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import Choice, OnlineTuner, QueryRule, RewardScale, SearchSpace
@@ -88,11 +87,7 @@ def report(rows: Rows) -> str:
     for policy, outcome in paid.items():
         regret, looks = float(outcome.regret.mean()) / outcome.horizon, float(outcome.looks.mean())
         lines.append(f"  {policy:<18}{regret:>18.4f}{looks:>8.1f}")
-    rivals = {name: paid[name] for name in confident(KAPPAS)}
-    for price in PRICES:
-        found = compare(paid[f"priced {price:g}"], rivals, price)
-        lines.append(f"  price {price:g}: {found} of {found.best}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *against_the_best(paid, KAPPAS, PRICES)])
 
 
 def main(arguments: list[str]) -> None:

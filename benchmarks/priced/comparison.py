@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +22,11 @@ class Outcome(NamedTuple):
         """Return it from the regret of a round and the looks of a run, by trial."""
         whole = horizon * torch.tensor(regret, dtype=torch.float64)
         return cls(whole, torch.tensor(looks, dtype=torch.float64), horizon)
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> "Outcome":
+        """Return it from a stored row that holds all trials."""
+        return cls.of(row["regret"], row["looks"], row["horizon"])
 
     def cost(self, price: float) -> Tensor:
         """Return ``L_T``, shape ``(trials,)``."""

@@ -12,7 +12,7 @@ likeliest one on other paths (of 0.3 to 0.6 times the root of the dimension, the
 import argparse
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing import get_context
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -97,10 +97,15 @@ def draw(task: Task) -> tuple[DriftingPath, Tensor]:
     return path, NOISE**0.5 * torch.randn(task.horizon, generator=generator, dtype=torch.float64)
 
 
+def cube(dim: int) -> SearchSpace:
+    """Return a space of ``dim`` real numbers."""
+    return SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(dim)})
+
+
 def tuner_for(task: Task, rule: QueryRule) -> OnlineTuner:
     """Return a tuner that believes what is true of the function, or likely."""
     return OnlineTuner(
-        SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(task.dim)}),
+        cube(task.dim),
         horizon=task.horizon,
         query=rule,
         forgetting=FORGETTING,
@@ -201,12 +206,17 @@ def text(rows: Sequence[Row]) -> str:
             regret, looks = float(outcome.regret.mean()) / horizon, float(outcome.looks.mean())
             costs = "".join(f"{float(outcome.cost(price).mean()):>12.1f}" for price in PRICES)
             lines.append(f"  {name:<18}{regret:>8.3f}{looks:>8.1f}{ms:>7.1f}{costs}")
-        for price in PRICES:
-            rivals = {name: paid[name] for name in confident(KAPPAS)}
-            found = compare(paid[f"priced {price:g}"], rivals, price)
-            lines.append(f"  price {price:g}: {found} of {found.best}")
-        lines.append("")
+        lines += [*against_the_best(paid, KAPPAS, PRICES), ""]
     return "\n".join(lines)
+
+
+def against_the_best(
+    paid: Mapping[str, Outcome], kappas: Sequence[float], prices: Sequence[float]
+) -> list[str]:
+    """Say of each price how the priced look does against the threshold that is best for it."""
+    rivals = {name: paid[name] for name in confident(kappas)}
+    found = {price: compare(paid[f"priced {price:g}"], rivals, price) for price in prices}
+    return [f"  price {price:g}: {result} of {result.best}" for price, result in found.items()]
 
 
 def main(arguments: list[str]) -> None:

@@ -101,12 +101,7 @@ def totals(rows: Rows) -> list[Total]:
     """Return the totals of both rules for every forgetting rate and price."""
     found = []
     for forgetting, some in _by_forgetting(rows):
-        paid = {
-            (row["family"], row["parameter"]): Outcome.of(
-                row["regret"], row["looks"], row["horizon"]
-            )
-            for row in some
-        }
+        paid = {(row["family"], row["parameter"]): Outcome.of_row(row) for row in some}
         rivals = {f"{kappa:g}": paid[f, kappa] for f, kappa in paid if f == "confidence"}
         for price in PRICES:
             ours = paid["priced", price]
@@ -144,11 +139,6 @@ def looks_at(curve: Sequence[tuple[float, float]], regret: float) -> float | Non
             share = (r2 - regret) / (r2 - r1)
             reached.append(share * c1 + (1 - share) * c2)
     return min(reached) if reached else None
-
-
-def total(row: Mapping[str, Any], price: float) -> float:
-    """Return ``R_T + price C_T``, averaged over trials."""
-    return row["horizon"] * mean(row["regret"]) + price * mean(row["looks"])
 
 
 def mean(values: Sequence[float]) -> float:

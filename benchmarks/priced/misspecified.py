@@ -262,7 +262,7 @@ def _by_part(rows: Iterable[Row]) -> Parts:
     parts: Parts = {}
     for row in rows:
         cells = parts.setdefault(row["part"], {}).setdefault(row["scenario"], {})
-        cells[row["policy"]] = Outcome.of(row["regret"], row["looks"], row["horizon"])
+        cells[row["policy"]] = Outcome.of_row(row)
     return parts
 
 

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.grid_simulation import GridPolicy
-from benchmarks.priced.frontier import PRICES, Rows, measure, sweep, total
+from benchmarks.priced.comparison import Outcome
+from benchmarks.priced.frontier import PRICES, Rows, measure, sweep
 from benchmarks.record import Row
 from benchmarks.table_a2 import World, size_parser
 from botorch_costly.query import PricedQuery, Progress
@@ -50,7 +51,8 @@ def report(rows: Rows) -> str:
     lines = [f"R_T + price C_T summed over forgetting rates; price:{prices}"]
     for family, parameter in dict.fromkeys((row["family"], row["parameter"]) for row in rows):
         mine = [r for r in rows if (r["family"], r["parameter"]) == (family, parameter)]
-        sums = [sum(total(r, p) for r in mine if r["price"] == p) for p in PRICES]
+        costs = {p: [Outcome.of_row(r).cost(p) for r in mine if r["price"] == p] for p in PRICES}
+        sums = [sum(float(cost.mean()) for cost in costs[p]) for p in PRICES]
         name = f"  {family} = {parameter:g}"
         lines.append(f"{name:<52}" + "".join(f"{value:9.1f}" for value in sums))
     return "\n".join(lines)

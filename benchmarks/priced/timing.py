@@ -12,9 +12,10 @@ from statistics import median
 import torch
 
 from benchmarks.grid_simulation import GridPolicy, grid_move
+from benchmarks.priced.continuous import cube
 from benchmarks.record import Row, add_results_argument, write_results
 from benchmarks.table_a2 import World
-from botorch_costly import Choice, Integer, Real, SearchSpace
+from botorch_costly import Choice, Integer, SearchSpace
 from botorch_costly.acquisition import ConstantBeta, LogBeta
 from botorch_costly.models import DriftingGrid, StreamingGP
 from botorch_costly.numerics.stationary import Stationary
@@ -28,11 +29,6 @@ RULES: dict[str, QueryRule] = {
 }
 DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 FORGETTING, NOISE, HORIZON = 0.01, 0.01, 500
-
-
-def cube(dim: int) -> SearchSpace:
-    """Return a space of ``dim`` real numbers."""
-    return SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(dim)})
 
 
 SPACES = {

@@ -275,8 +275,7 @@ class StreamingGP(Model):
             mean = 0 * X[..., 0] + self.center  # differentiable, if flat
             return mean, (self.scale**2 * prior).expand_as(mean)
         rows = X.reshape(-1, X.shape[-1])
-        projected = self._project(rows)
-        mean, variance = self._mean(projected), self._variance(projected)
+        mean, variance = self.moments(Anchors(rows, self._project(rows)))
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
     def posterior(

@@ -10,6 +10,7 @@ from botorch_costly.query.confidence import (
 from botorch_costly.query.mixed import MixedQuery
 from botorch_costly.query.priced import PricedQuery
 from botorch_costly.query.rule import (
+    RECENT,
     Cause,
     Contest,
     Outlook,
@@ -20,6 +21,7 @@ from botorch_costly.query.rule import (
 )
 
 __all__ = [
+    "RECENT",
     "AlwaysQuery",
     "BernoulliQuery",
     "Cause",

@@ -88,7 +88,7 @@ class MixedQuery(QueryRule):
         look = coin | by_rule
         if self.hard:
             look, cause = self._bind(look, cause, progress)
-        return Verdict(look, inner.confidence, cause, inner.worth, inner.price)
+        return inner._replace(look=look, cause=cause)
 
     def explain(self, verdict: Verdict) -> str:
         """As the rule inside."""

@@ -54,6 +54,7 @@ from botorch_costly.errors import (
     check_rate,
 )
 from botorch_costly.query.rule import (
+    RECENT,
     Cause,
     Contest,
     Outlook,
@@ -67,8 +68,7 @@ from botorch_costly.query.rule import (
 # benchmarks/README.md for the comparison and for the fresh seeds it was confirmed on.
 SUPERSESSION = 0.8
 FORESIGHT = 0.5
-_DUE, _RECENT = 3, (12, 30)  # looks due in the rounds that are recent, and how many these may be
-_RAREST = 1e-6  # looks that may be due in them
+_DUE, _FEWEST_RECENT = 3, 12  # looks due in the rounds that are recent, and the fewest of these
 _FEWEST_WORTHS = 8  # below which nobody knows what looks are worth, and each is taken,
 _FIRST_SHARE = 0.2  # but no more than this share of a budget is spent on finding out
 
@@ -189,7 +189,8 @@ class PricedQuery(QueryRule):
         if prospect is None:
             raise InvalidArgumentError("prospect", "what a look would find out", None)
         like = contest.mean
-        lasting = self.reach(progress).to(like) * prospect.gain
+        reach = self.reach(progress)
+        lasting = reach.to(like) * prospect.gain
         option = torch.zeros_like(like)
         if self.foresight > 0:
             option = self.foresight * torch.as_tensor(prospect.option, dtype=torch.float64).to(like)
@@ -200,7 +201,8 @@ class PricedQuery(QueryRule):
         cause = choose(pays, Cause.PAYS, choose(due, Cause.DUE, Cause.DEAR))
         cause = choose(first, Cause.FIRST, cause)
         confidence = torch.full_like(like, torch.nan)
-        return Verdict(first | pays | due, confidence, cause, earns, price)
+        rate = torch.where(reach > 0, earns.double().to(reach.device) / reach, torch.nan)
+        return Verdict(first | pays | due, confidence, cause, earns, price, rate)
 
     @property
     def reads_rewards(self) -> bool:  # type: ignore[override]
@@ -251,7 +253,7 @@ class PricedQuery(QueryRule):
             due = share * known
             rank = (known - due).long().clamp_min(0).minimum((known - 1).clamp_min(0))
             dearer = worths.gather(-1, rank.unsqueeze(-1)).squeeze(-1).clamp_min(0)
-            now = self.reach(progress) * dearer * due.clamp(_RAREST, 1).rsqrt()
+            now = self.reach(progress) * dearer * due.clamp(max=1).rsqrt()
             fewest = min(_FEWEST_WORTHS, _FIRST_SHARE * self.looks)
             price = torch.where(known >= fewest, now, price)
         return torch.where(need > 0, price, torch.inf)
@@ -268,6 +270,6 @@ class PricedQuery(QueryRule):
 def _lately(worths: Tensor, rounds: Tensor) -> tuple[Tensor, Tensor]:
     """Return what is known of the last so many rounds (``*batch``), ascending, and of how many."""
     ages = torch.arange(worths.shape[-1]).to(rounds).flip(0)
-    recent = (ages < rounds.clamp(*_RECENT).unsqueeze(-1)) & worths.isfinite()
+    recent = (ages < rounds.clamp(_FEWEST_RECENT, RECENT).unsqueeze(-1)) & worths.isfinite()
     ascending = torch.where(recent, worths.double(), torch.inf).sort(-1).values
     return ascending, recent.sum(-1)

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from botorch_costly.errors import check
 
+RECENT = 30  # rounds of which rules may ask what a look was worth
+
 
 class Prospect(NamedTuple):
     """What a look would find out, at the configuration where it promises most."""
@@ -59,7 +61,7 @@ class Progress(NamedTuple):
     coverage: float = 1.0  # share that a look tells of what tells configurations apart
     scale: float = 1.0  # rewards in a unit of the belief
     income: float | None = None  # reward that a round earned on average, if known
-    # What a look was worth in recent rounds over its reach, the last one last, NaN if unknown.
+    # Rates of the last RECENT verdicts in order, NaN if unknown.
     worths: Tensor | None = None  # shape: (*batch, w)
 
 
@@ -88,6 +90,8 @@ class Verdict(NamedTuple):
     cause: Tensor  # Cause, shape: (*batch,)
     worth: Tensor | None = None  # what a look earns, in units of the belief, shape: (*batch,)
     price: Tensor | None = None  # what it costs, in units of the belief, shape: (*batch,)
+    # Its worth over its reach, NaN if it has none: rules with a budget hear of it again.
+    rate: Tensor | None = None  # shape: (*batch,)
 
 
 class QueryRule(ABC):

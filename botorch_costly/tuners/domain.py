@@ -10,7 +10,7 @@ from torch.quasirandom import SobolEngine
 
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
 from botorch_costly.optim.lbfgs import from_callable, minimize_batch
-from botorch_costly.optim.local_optima import Ascent, ascend, distinct, far_rival
+from botorch_costly.optim.local_optima import Acquisition, Ascent, ascend, distinct, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
@@ -22,8 +22,6 @@ _MOST_WARM_STARTS = 500
 _SPREAD = 256  # points that stand for the domain
 _STRETCHED = 1.6  # by which as many more are pulled out of a cube, and back onto its faces
 _CLIMBING_STEPS = 4  # of a search from good points
-
-Score = Callable[[Tensor], Tensor]
 
 
 class Domain(Protocol):
@@ -43,7 +41,7 @@ class Domain(Protocol):
             generator: Source of random starts.
         """
 
-    def climb(self, acquisition: Score, starts: Tensor) -> Tensor:
+    def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
         """Return the best points reached from starts in the field, encoded, ``(b, d)``.
 
         Args:
@@ -115,7 +113,7 @@ class CubeDomain:
             points = torch.cat([points, self._far_rival(acquisition, lone, ascent, generator)])
         return points
 
-    def climb(self, acquisition: Score, starts: Tensor) -> Tensor:
+    def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
         """Return the best points reached in a few steps from the starts, shape ``(b, d)``."""
         loss = from_callable(lambda X: -acquisition(X.unsqueeze(-2)))
         end = minimize_batch(loss, starts, self._bounds, max_iter=_CLIMBING_STEPS)
@@ -201,7 +199,7 @@ class FiniteDomain:
         others = self._rivals(values, incumbent) if rivals else incumbent[:0]
         return self._points[torch.cat([incumbent, others])]
 
-    def climb(self, acquisition: Score, starts: Tensor) -> Tensor:
+    def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
         """Return the best of the starts, shape ``(b, d)``: the field was the whole domain."""
         return _best(acquisition, starts)
 
@@ -235,7 +233,7 @@ class FiniteDomain:
         """Continue from ``state_dict``."""
 
 
-def _best(acquisition: Score, points: Tensor) -> Tensor:
+def _best(acquisition: Acquisition, points: Tensor) -> Tensor:
     """Return the points (``b x m x d``) with the highest finite values, ``(b, d)``."""
     with torch.no_grad():
         values = acquisition(points.unsqueeze(-2)).nan_to_num(-torch.inf, posinf=-torch.inf)

@@ -64,9 +64,9 @@ def best_look(
 
     with torch.no_grad():
         promises = heights(prepared)
-    starts = field[promises.topk(min(_CLIMBED, len(field)), -1).indices]
+    starts = field[promises.topk(_CLIMBED, -1).indices]
     peaks = domain.climb(lambda X: heights(at_round(X.squeeze(-2), today)), starts)
-    promising = field[promises[-1].topk(min(_NEXT_POINTS, len(field))).indices]
+    promising = field[promises[-1].topk(_NEXT_POINTS).indices]
     considered = torch.cat([peaks, promising]).unique(dim=0)
     return weigh(belief, considered, domain.anchors(torch.cat([considered, likely])), now, outlook)
 
@@ -109,7 +109,7 @@ def best_play(belief: StreamingGP, domain: Domain, now: int) -> Tensor:
 
 def _likely(mean: Tensor, variance: Tensor) -> Tensor:
     """Return which points may well be the best, and which of them is so by the mean, ``(k,)``."""
-    hopes = (mean + _MILD * variance.sqrt()).topk(min(_MOST_LIKELY, len(mean))).indices
+    hopes = (mean + _MILD * variance.sqrt()).topk(_MOST_LIKELY).indices
     return torch.cat([mean.argmax().reshape(1), hopes])
 
 

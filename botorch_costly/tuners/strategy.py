@@ -18,13 +18,12 @@ from botorch_costly.acquisition import (
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary, covariance, coverage
-from botorch_costly.query import Contest, Outlook, Progress, QueryRule, Verdict
+from botorch_costly.query import RECENT, Contest, Progress, QueryRule, Verdict
 from botorch_costly.tuners.domain import Domain
 from botorch_costly.tuners.look import best_look, best_play, weigh
 
 AcquisitionName = Literal["ucb", "ei", "pi"]
 BlindPlay = Literal["acquisition", "mean"]
-RECENT = 30  # rounds whose worths of a look are kept
 
 
 class Move(NamedTuple):
@@ -71,12 +70,9 @@ class Strategy:
             generator: Source of starts and coins.
         """
         now, beta = progress.round - 1, self._beta(progress.round)
-        acquisition = self._acquisition_at(belief, now, beta)
-        progress = self._informed(belief, progress)
-        outlook = self._query.outlook(progress)
-        if outlook is not None:
-            return self._weigh(belief, progress, outlook, acquisition, beta, generator)
-        points = self._domain.contenders(acquisition, self._query.needs_rivals, generator)
+        if self._query.outlook(progress) is not None:
+            return self._weigh(belief, self._informed(belief, progress), beta, generator)
+        points = self._contenders(belief, now, beta, self._query.needs_rivals, generator)
         contest = contest_of(belief, points, now, beta)
         verdict = self._query(contest, progress, generator)
         blind = not (bool(verdict.look) and may_look)
@@ -86,33 +82,27 @@ class Strategy:
         return Move(points[0], play_blind, verdict)
 
     def _weigh(
-        self,
-        belief: StreamingGP,
-        progress: Progress,
-        outlook: Outlook,
-        acquisition: AcquisitionFunction,
-        beta: float,
-        generator: torch.Generator,
+        self, belief: StreamingGP, progress: Progress, beta: float, generator: torch.Generator
     ) -> Move:
         """Decide by what a look would earn: the rule hears of the best look and of the best play."""
-        now = progress.round - 1
+        now, outlook = progress.round - 1, self._query.outlook(progress)
+        assert outlook is not None
         if belief.num_rows:
             best = best_look(belief, self._domain, now, outlook, beta)
         else:  # every point is as good as any
-            opening = self._domain.contenders(acquisition, False, generator)[:1]
+            opening = self._contenders(belief, now, beta, False, generator)[:1]
             anchors = self._domain.anchors(torch.cat([opening, self._domain.spread()]))
             best = weigh(belief, opening, anchors, now, outlook)
         points = best.play.unsqueeze(0)
         if self._query.needs_rivals:
-            found = self._domain.contenders(acquisition, True, generator)
+            found = self._contenders(belief, now, beta, True, generator)
             points = torch.cat([points, found[(found != best.play).any(-1)]])
         # Look and play are compared as they were worked out together, to the last bit.
         contest = contest_of(belief, points, now, beta)
         contest = contest._replace(mean=best.mean, prospect=best.prospect)
         verdict = self._query(contest, progress, generator)
-        if verdict.worth is not None:
-            rate = worth_by_round(verdict.worth, outlook.reach)
-            self._worths = [*self._worths, float(rate)][-RECENT:]
+        if verdict.rate is not None:
+            self._worths = [*self._worths, float(verdict.rate)][-RECENT:]
         return Move(best.look_at, best.play, verdict)
 
     def _informed(self, belief: StreamingGP, progress: Progress) -> Progress:
@@ -129,6 +119,18 @@ class Strategy:
     def load_state_dict(self, state: Mapping[str, list[float]]) -> None:
         """Continue from ``state_dict``."""
         self._worths = list(state["worths"])
+
+    def _contenders(
+        self,
+        belief: StreamingGP,
+        now: int,
+        beta: float,
+        rivals: bool,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """Return what the acquisition function would play, and rivals if anybody asks for them."""
+        acquisition = self._acquisition_at(belief, now, beta)
+        return self._domain.contenders(acquisition, rivals, generator)
 
     def _acquisition_at(self, belief: StreamingGP, now: int, beta: float) -> AcquisitionFunction:
         if self._acquisition == "ucb" or not belief.num_rows:
@@ -161,12 +163,6 @@ def contest_of(belief: StreamingGP, points: Tensor, now: int, beta: float) -> Co
         present=torch.ones_like(variance[1:], dtype=torch.bool),
         beta=mean.new_tensor(beta),
     )
-
-
-def worth_by_round(worth: Tensor, reach: Tensor | float) -> Tensor:
-    """Return what a look is worth in each round of its reach, NaN if it has none."""
-    reach = torch.as_tensor(reach, dtype=torch.float64)
-    return torch.where(reach > 0, worth / reach, torch.nan)
 
 
 def _alike(one: Stationary, other: Stationary) -> bool:

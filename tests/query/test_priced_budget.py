@@ -104,7 +104,7 @@ def test_a_look_late_in_the_run_is_held_against_what_it_can_still_earn():
 def test_who_is_ahead_of_an_even_pace_pays_more():
     """The same is left, of larger and smaller budgets."""
     costs = [float(price(looks=looks, spent=looks - 20, round=101)) for looks in (21, 40, 80, 160)]
-    assert costs == sorted(costs, reverse=False)
+    assert costs == sorted(costs)
     assert costs[0] < costs[-1]
 
 
