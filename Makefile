@@ -47,7 +47,7 @@ bench: $(VENV)/.installed
 
 tutorials: $(VENV)/.installed
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[tutorials]'
-	$(BIN)/jupyter nbconvert --to notebook --execute --inplace tutorials/*.ipynb
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False tutorials/*.ipynb
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

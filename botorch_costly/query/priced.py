@@ -38,7 +38,7 @@ are this package's own.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -73,7 +73,7 @@ _FEWEST_WORTHS = 8  # below which nobody knows what looks are worth, and each is
 _FIRST_SHARE = 0.2  # but no more than this share of a budget is spent on finding out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PricedQuery(QueryRule):
     """Look when that earns more than its price; play the best known otherwise.
 
@@ -137,6 +137,12 @@ class PricedQuery(QueryRule):
         if self.horizon is not None:
             check_count("horizon", self.horizon, minimum=1)
             self.check_run(self.horizon)
+
+    def __repr__(self) -> str:
+        """Return what was chosen, without what is as it always is."""
+        own = ((field, getattr(self, field.name)) for field in fields(self))
+        chosen = (f"{field.name}={value!r}" for field, value in own if value != field.default)
+        return f"{type(self).__name__}({', '.join(chosen)})"
 
     def check_run(self, horizon: int | None) -> None:
         """Raise unless the rule can serve a run of ``horizon`` rounds, None if nobody knows.

@@ -84,3 +84,11 @@ def test_a_contest_without_a_prospect_is_named():
 def test_a_horizon_that_nobody_knows_is_named_by_whom_it_stops(rule):
     with pytest.raises(CostlyError, match="Expected"):
         rule(CONTEST, Progress(50, 8), None)
+
+
+@pytest.mark.parametrize(
+    "text", ["PricedQuery(price=0.3)", "PricedQuery(looks=30, horizon=100, foresight=0.0)"]
+)
+def test_a_rule_shows_what_was_chosen(text):
+    rule = eval(text)
+    assert repr(rule) == text
