@@ -87,17 +87,26 @@ def replace_section(text: str, name: str, content: str) -> str:
 
 
 def origin(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Return in a line where and on what stored results were measured."""
-    line = lines[0]
+    """Return where and on what stored results were measured; what was added later is named, too."""
+    return "; ".join(dict.fromkeys(map(_origin, lines)))
+
+
+def _origin(line: Mapping[str, Any]) -> str:
     hardware, versions = line["hardware"], line["versions"]
     device = hardware["gpu"] or f"{hardware['cpu']}, {hardware['threads']} thread(s)"
     commit, plus, _ = line["commit"].partition("+")
     commit = commit[:12] + (" with uncommitted changes" if plus else "")
-    seeds = ", ".join(map(str, line["seeds"]))
     return (
         f"{line['time'][:10]}, commit {commit}, {device},"
-        f" torch {versions['torch']}, seed {seeds}, `{line['command']}`"
+        f" torch {versions['torch']}, seed {_seeds(line['seeds'])}, `{line['command']}`"
     )
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """Return seeds that follow each other as a range."""
+    run = list(range(seeds[0], seeds[0] + len(seeds))) if seeds else []
+    many = len(seeds) > 2 and list(seeds) == run
+    return f"{seeds[0]} to {seeds[-1]}" if many else ", ".join(map(str, seeds))
 
 
 def size(rows: Iterable[Mapping[str, Any]]) -> str:

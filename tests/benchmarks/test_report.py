@@ -165,3 +165,19 @@ def test_the_readme_has_every_section():
     text = report.README.read_text(encoding="utf-8")
     for name in ("table-a2", "figure-1", "streaming", "demo", "demo-heldout"):
         assert report.replace_section(text, name, "x") != text
+
+
+def test_every_measurement_that_a_table_was_made_of_is_named():
+    line = {
+        "time": "2026-11-21T23:59:59+00:00",
+        "commit": "a" * 40,
+        "command": "python -m benchmarks x",
+        "seeds": [200, 201, 202],
+        "versions": {"torch": "2.13.0"},
+        "hardware": {"cpu": "EPYC", "cores": 2, "threads": 1, "gpu": None},
+    }
+    later = {**line, "commit": "b" * 40, "seeds": [3, 5]}
+    said = report.origin([line, line, later])
+    assert said.count("python -m benchmarks x") == 2
+    assert "seed 200 to 202" in said
+    assert "seed 3, 5" in said
