@@ -77,14 +77,18 @@ _FIRST_SHARE = 0.2  # but no more than this share of a budget is spent on findin
 class PricedQuery(QueryRule):
     """Look when that earns more than its price; play the best known otherwise.
 
-    Exactly one of ``price``, ``price_seconds`` and ``looks`` says what a look costs.
+    Exactly one of ``price``, ``price_seconds`` and ``looks`` says what a look costs. Rounds of an initial
+    design, such as that of ``OnlineTuner``, are looked at whatever that costs, and count.
 
     Args:
-        price: Of a look, in units of the reward of one round; infinite never looks after the first.
-        price_seconds: Of a look, in seconds in which training would go on: the price is what a second
-            of training has earned so far, on average, so rewards must be gains of a round.
-        round_seconds: What a round of training takes, for a price in seconds.
-        looks: A budget instead of a price: so many looks over the horizon, where they earn most.
+        price: Of a look, in units of the reward of one round: with ``GainReward("loss")`` a price of 0.02
+            is what a round earns that lowers the loss by 2 %. Infinite never looks after the first.
+        price_seconds: What a look takes, in seconds. Its price is what training earned on average in as
+            many seconds of the rounds that are still remembered, so rewards must be gains of a
+            round: of rewards that are negative on average a second is worth nothing.
+        round_seconds: What a round of training takes without a look, for a price in seconds.
+        looks: A budget instead of a price: so many looks over the horizon, where they earn most. The
+            only one of the three that goes with ``RewardScale(ranks=True)``.
         horizon: Rounds of the run; the run's own if omitted.
         discount: What a reward is worth a round later, in (0, 1]; needed if nobody knows the horizon.
         supersession: How quickly later looks make the present one old.
@@ -208,7 +212,13 @@ class PricedQuery(QueryRule):
         cause = choose(first, Cause.FIRST, cause)
         confidence = torch.full_like(like, torch.nan)
         rate = torch.where(reach > 0, earns.double().to(reach.device) / reach, torch.nan)
-        return Verdict(first | pays | due, confidence, cause, earns, price, rate)
+        worth, price = (progress.scale * amount for amount in (earns, price))
+        return Verdict(first | pays | due, confidence, cause, worth, price, rate)
+
+    @property
+    def budget(self) -> int | None:  # type: ignore[override]
+        """Looks it has for a run."""
+        return self.looks
 
     @property
     def reads_rewards(self) -> bool:  # type: ignore[override]
@@ -216,7 +226,7 @@ class PricedQuery(QueryRule):
         return self.looks is None
 
     def explain(self, verdict: Verdict) -> str:
-        """Say in words why a verdict without a batch fell as it did, in units of the belief."""
+        """Say in words why a verdict without a batch fell as it did, in units of the reward."""
         words = super().explain(verdict)
         if verdict.worth is None or verdict.price is None:
             return words

@@ -88,9 +88,10 @@ class Verdict(NamedTuple):
     look: Tensor  # bool, shape: (*batch,)
     confidence: Tensor  # least P(incumbent beats rival); 1 without rivals; nan where not asked
     cause: Tensor  # Cause, shape: (*batch,)
-    worth: Tensor | None = None  # what a look earns, in units of the belief, shape: (*batch,)
-    price: Tensor | None = None  # what it costs, in units of the belief, shape: (*batch,)
-    # Its worth over its reach, NaN if it has none: rules with a budget hear of it again.
+    worth: Tensor | None = None  # what a look earns, in units of the reward, shape: (*batch,)
+    price: Tensor | None = None  # what it costs, in units of the reward, shape: (*batch,)
+    # What it earns over its reach, in units of the belief, NaN if it has none: rules with a budget
+    # hear of it again.
     rate: Tensor | None = None  # shape: (*batch,)
 
 
@@ -104,6 +105,7 @@ class QueryRule(ABC):
 
     needs_rivals: bool = False
     reads_rewards: bool = False  # whether it compares beliefs with numbers in units of the reward
+    budget: int | None = None  # looks it has for a run, those of an initial design among them
 
     def outlook(self, progress: Progress) -> Outlook | None:
         """Return how the rule weighs what a look would earn, or None if it does not ask.

@@ -62,7 +62,8 @@ class OnlineTuner:
         noise: Noise variance of a reward, as a fraction of the variance of rewards.
         reward_scale: How rewards become values of the model; estimated by default.
         initial_rounds: Random configurations looked at first; twice the dimension (but at most a
-            tenth of the horizon, and ``max_looks``) if omitted, none for a space of choices.
+            tenth of the horizon, ``max_looks``, and a fifth of the rule's budget) if omitted, none for
+            a space of choices.
         start: The configuration of the first round, such as your present default; that round is
             looked at, whatever ``initial_rounds``.
         maximize: Whether larger rewards are better.
@@ -394,10 +395,15 @@ class OnlineTuner:
     def _resolve_initial_rounds(self, wanted: int | None) -> int:
         if wanted is None:
             wanted = 0 if self.space.is_arms else 2 * self.space.dim
-            wanted = wanted if self.horizon is None else min(wanted, self.horizon // 10)
-            return wanted if self.max_looks is None else min(wanted, self.max_looks)
+            shares = ((self.horizon, 10), (self.max_looks, 1), (self.query.budget, 5))
+            return min([wanted, *(whole // parts for whole, parts in shares if whole is not None)])
         check_count("initial_rounds", wanted)
-        for name, limit in (("horizon", self.horizon), ("max_looks", self.max_looks)):
+        limits = {
+            "horizon": self.horizon,
+            "max_looks": self.max_looks,
+            "looks of the rule": self.query.budget,
+        }
+        for name, limit in limits.items():
             fits, expected = limit is None or wanted <= limit, f"at most the {name}, {limit}"
             check(fits, "initial_rounds", expected, wanted, InvalidBudgetError)
         return wanted

@@ -154,7 +154,9 @@ def test_the_unit_of_the_reward_does_not_matter(unit, generator):
     ]:
         ours, theirs = small(batch, near, generator), large(batch, far, generator)
         assert torch.equal(ours.look, theirs.look)
-        torch.testing.assert_close(theirs.price, ours.price)
+        torch.testing.assert_close(theirs.price, unit * ours.price)
+        torch.testing.assert_close(theirs.worth, unit * ours.worth)
+        torch.testing.assert_close(theirs.rate, ours.rate)
         assert 0 < ours.look.sum() < 100
 
 
@@ -269,7 +271,7 @@ def test_the_outlook_is_reach_price_and_foresight(generator):
     progress = progress._replace(worths=worths, looks=torch.arange(4, 10))
     budget = PricedQuery(looks=30)
     verdict = budget(contests((6,), 0, generator), progress, generator)
-    assert torch.equal(budget.outlook(progress).price, verdict.price)
+    assert torch.equal(0.5 * budget.outlook(progress).price, verdict.price)
     assert len(set(verdict.price.tolist())) == 6
 
 

@@ -8,6 +8,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB
+from botorch_costly.errors import InvalidBudgetError
 from botorch_costly.tuners import look, strategy
 from tests.oracles import dense_gp
 from tests.oracles import knowledge_gradient as oracle
@@ -97,7 +98,8 @@ def test_on_a_finite_space_every_decision_is_the_oracles(name, price, foresight,
         earns = max(promises) - max(mean)
         assert decision.query == (not looks or earns > price / scale)
         if looks:  # before that anything may be played
-            assert float(query.said[-1].worth) == pytest.approx(earns, abs=1e-9)
+            assert float(query.said[-1].worth) == pytest.approx(scale * earns, abs=1e-9)
+            assert float(query.said[-1].price) == pytest.approx(price)
         played = configs.index(dict(decision.config))
         if decision.query:
             if looks:
@@ -216,12 +218,12 @@ def test_the_rule_hears_what_looks_were_worth_lately(monkeypatch):
     query = Watched(looks=30)
     play(priced(ARMS, query=query, initial_rounds=3), 25)
     worths = [
-        float(verdict.worth / query.reach(then))
+        float(verdict.worth / then.scale / query.reach(then))
         for verdict, then in zip(query.said, query.heard, strict=True)
     ]
     for asked, heard in enumerate(query.heard):
         known = [w for w in heard.worths.tolist() if not math.isnan(w)]
-        assert sorted(known) == sorted(worths[:asked][-12:])
+        assert sorted(known) == pytest.approx(sorted(worths[:asked][-12:]))
     assert len(set(worths)) > 12
 
 
@@ -238,3 +240,17 @@ def test_the_rule_hears_what_was_learnt():
     share = oracle.coverage(dense_gp.matern(points, points, lengthscale).tolist())
     assert heard.coverage == pytest.approx(share)
     assert heard.coverage != pytest.approx(query.heard[0].coverage)
+
+
+@pytest.mark.parametrize(("looks", "design"), [(6, 1), (4, 0), (60, 4)])
+def test_an_initial_design_leaves_most_of_a_budget(looks, design):
+    tuner = bc.OnlineTuner(LATTICE, horizon=200, query=bc.PricedQuery(looks=looks))
+    play(tuner, 200)
+    reasons = [d.reason for d in tuner.decisions]
+    assert sum("initial design" in reason for reason in reasons) == design
+    assert tuner.looks == looks
+
+
+def test_an_initial_design_beyond_the_budget_is_refused():
+    with pytest.raises(InvalidBudgetError, match="initial_rounds: Expected at most the looks of"):
+        bc.OnlineTuner(ARMS, horizon=200, query=bc.PricedQuery(looks=6), initial_rounds=7)
