@@ -12,7 +12,13 @@ from botorch_costly.query import (
 )
 from botorch_costly.records import Decision, Observation
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners import GainReward, OnlineTuner, RewardScale, Schedule
+from botorch_costly.tuners import (
+    GainReward,
+    GuardedReward,
+    OnlineTuner,
+    RewardScale,
+    Schedule,
+)
 
 __version__ = "0.1.0"
 
@@ -24,6 +30,7 @@ __all__ = [
     "ConfidenceQuery",
     "Decision",
     "GainReward",
+    "GuardedReward",
     "Integer",
     "MixedQuery",
     "Observation",

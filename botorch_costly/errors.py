@@ -54,6 +54,10 @@ class StateMismatchError(CostlyError, ValueError):
     """A saved state belongs to another space, version or kind of tuner."""
 
 
+class RestoreError(CostlyError, RuntimeError):
+    """A function of the caller that was to restore an earlier state raised."""
+
+
 class HorizonExceededError(CostlyError, RuntimeError):
     """The tuner was asked for more rounds than its horizon."""
 

@@ -1,7 +1,8 @@
 """When: ask/tell tuners, their state and their rewards."""
 
+from botorch_costly.tuners.guard import GuardedReward
 from botorch_costly.tuners.online import OnlineTuner
 from botorch_costly.tuners.rewards import GainReward, RewardScale
 from botorch_costly.tuners.schedule import Schedule
 
-__all__ = ["GainReward", "OnlineTuner", "RewardScale", "Schedule"]
+__all__ = ["GainReward", "GuardedReward", "OnlineTuner", "RewardScale", "Schedule"]

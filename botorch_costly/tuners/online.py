@@ -221,9 +221,9 @@ class OnlineTuner:
         if kept is not None:
             x = self._encode(decision.config)
             self._learner.observe(x, decision.round, kept if self.maximize else -kept)
-        elif failed:
-            _logger.warning("The look in round %d failed: reward %s.", decision.round, reward)
         self._ledger.see(observation)
+        if failed:
+            self._warn(decision, reward)
         return observation
 
     @property
@@ -337,6 +337,13 @@ class OnlineTuner:
         self._domain.load_state_dict(state["domain"])
         self._strategy.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
+
+    def _warn(self, decision: Decision, reward: float | None) -> None:
+        """Report a failed look: of a dead network, where all fail, the 1st, 2nd, 4th, 8th, ..."""
+        count = self.failed_looks
+        if count & (count - 1) == 0:
+            said = "The look in round %d failed: reward %s (failed looks so far: %d)."
+            _logger.warning(said, decision.round, reward, count)
 
     def _initial(self, now: int) -> Decision:
         config: Mapping[str, Plain]

@@ -188,10 +188,33 @@ class GainReward:
                 check(0 <= metric <= 1, "metric", "an accuracy as a fraction in [0, 1]", metric)
         return metric
 
+    def level(self, metric: float) -> float:
+        """Return what gains are differences of: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
+
+        Of a metric that is not finite it is NaN.
+
+        Raises:
+            InvalidArgumentError: If the metric is impossible for its kind.
+        """
+        metric = self._check_metric(metric)
+        if not math.isfinite(metric):
+            return math.nan
+        return self.scale * (-math.log(metric) if self.kind == "loss" else metric)
+
+    def rebase(self, metric: float, round: int) -> None:
+        """Count the next gain from this metric and round, as after a return to an earlier state.
+
+        Raises:
+            InvalidArgumentError: If the metric is impossible for its kind or not finite, or the
+                reference is ``"before_after"``.
+        """
+        self._check_reference("last_look")
+        metric = self._check_metric(metric)
+        check(math.isfinite(metric), "metric", "a finite metric", metric)
+        self._look = _Look(metric, check_count("round", round))
+
     def _gain(self, reference: float, metric: float, rounds: int) -> float:
-        if self.kind == "loss":  # gain where the metric falls, relative to its size
-            reference, metric = -math.log(reference), -math.log(metric)
-        gain = self.scale * (metric - reference) / rounds
+        gain = (self.level(metric) - self.level(reference)) / rounds
         return min(max(gain, -self.clip), self.clip)
 
     def state_dict(self) -> dict[str, Any]:

@@ -263,6 +263,14 @@ def test_a_reward_that_is_not_finite_is_a_failed_look(bad, caplog):
     play(tuner, 3)
 
 
+def test_a_dead_network_does_not_fill_the_log(caplog):
+    tuner = make(query=bc.AlwaysQuery())
+    for _ in range(9):
+        tuner.tell(tuner.ask(), math.nan)
+    assert [record.args[-1] for record in caplog.records] == [1, 2, 4, 8]
+    assert tuner.failed_looks == 9
+
+
 def test_a_look_without_a_reward_yet_is_recorded_and_not_learnt():
     tuner = make()
     tuner.tell(tuner.ask(), None)

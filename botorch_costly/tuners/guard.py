@@ -1,0 +1,161 @@
+"""A way back: one run has one network, and nothing undoes a ruinous round unless somebody kept a copy."""
+
+import copy
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from botorch_costly.errors import RestoreError, StateMismatchError, check, check_positive
+from botorch_costly.tuners.rewards import GainReward
+
+_DEFAULT_MARGIN = {"loss": 0.3, "accuracy": 0.1}  # nats, share
+_SHARE_OF_THE_NEW = 0.3  # of the latest level in the smoothed one: single looks are noisy
+_WORTH_KEEPING = 2 / 3  # of the margin: how far below the best a state may lie and still be kept
+
+
+class Stateful(Protocol):
+    """Whatever can be saved and restored, such as a network or an optimizer."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state."""
+
+    def load_state_dict(self, state: Any) -> Any:
+        """Continue from it."""
+
+
+@dataclass
+class _Kept:
+    """The last good state, what was measured of it, and how good the run has been."""
+
+    state: Any
+    metric: float
+    smooth: float  # level
+    best: float  # level
+    restores: int = 0
+
+
+class GuardedReward:
+    r"""A gain that takes the network back when a look finds it ruined.
+
+    After each look the level of the metric, :math:`-s \log m` of a loss or :math:`s m` of an accuracy, is
+    compared with the best smoothed level so far. A network that lies further below than the margin is
+    restored to the last good state. The tuner still hears how bad the round was, and the next gain
+    counts from the state restored, so no configuration is paid for repairing what another one broke.
+
+    A metric that is not finite is the worst gain there is, ``-clip``: a failed look would teach the
+    tuner nothing, and it would play the same again.
+
+    Args:
+        reward: Gains since the last look.
+        save: Returns everything that training changes, such as weights and the optimizer's state; it is
+            copied. ``GuardedReward.of(reward, network, optimizer)`` needs no functions.
+        restore: Continues from what ``save`` returned.
+        margin: How far the level may fall, in units of the reward; 0.3 nats of a loss and 10 points of an
+            accuracy if omitted.
+
+    Raises:
+        InvalidArgumentError: If the margin is not positive, ``save`` or ``restore`` cannot be called,
+            or the gains are not those since the last look.
+
+    Example:
+        >>> weights = {"w": 1.0}
+        >>> reward = GuardedReward(GainReward("loss"), lambda: weights, weights.update)
+        >>> reward(0.5, round=0)
+        >>> weights["w"] = 99.0
+        >>> reward(1.5, round=1), weights  # three times the loss: taken back
+        (-1.0, {'w': 1.0})
+    """
+
+    def __init__(
+        self,
+        reward: GainReward,
+        save: Callable[[], Any],
+        restore: Callable[[Any], Any],
+        margin: float | None = None,
+    ) -> None:
+        since = isinstance(reward, GainReward) and reward.reference == "last_look"
+        check(since, "reward", "a GainReward with reference='last_look'", reward)
+        for name, function in (("save", save), ("restore", restore)):
+            check(callable(function), name, "a function", function)
+        self.reward = reward
+        given = _DEFAULT_MARGIN[reward.kind] * reward.scale if margin is None else margin
+        self.margin = check_positive("margin", given)
+        self._save, self._restore = save, restore
+        self._kept: _Kept | None = None
+
+    @classmethod
+    def of(
+        cls, reward: GainReward, *parts: Stateful, margin: float | None = None
+    ) -> "GuardedReward":
+        """Guard networks, optimizers and whatever else has a ``state_dict``."""
+
+        def restore(states: list[Any]) -> None:
+            for part, state in zip(parts, states, strict=True):
+                part.load_state_dict(state)
+
+        check(len(parts) > 0, "parts", "at least one network", parts)
+        return cls(reward, lambda: [part.state_dict() for part in parts], restore, margin)
+
+    @property
+    def restores(self) -> int:
+        """How often the network was taken back."""
+        return 0 if self._kept is None else self._kept.restores
+
+    def __call__(self, metric: float, round: int) -> float | None:
+        """Return the gain since the last look, and take the network back if it is ruined.
+
+        Args:
+            metric: The metric after the round.
+            round: The round, later than that of the last look.
+
+        Raises:
+            InvalidArgumentError: As ``GainReward``.
+            RestoreError: If ``restore`` raised. The guard is as it was before.
+        """
+        before = self.reward.state_dict()
+        gain = self.reward(metric, round)
+        level = self.reward.level(metric)
+        kept = self._kept
+        if kept is None:
+            if math.isfinite(level):
+                self._kept = _Kept(copy.deepcopy(self._save()), float(metric), level, level)
+            return gain
+        if not level >= kept.best - self.margin:
+            self._take_back(kept, round, before)
+            return -self.reward.clip if gain is None or math.isnan(gain) else gain
+        kept.smooth += _SHARE_OF_THE_NEW * (level - kept.smooth)
+        kept.best = max(kept.best, kept.smooth)
+        if level >= kept.best - _WORTH_KEEPING * self.margin:
+            kept.state, kept.metric = copy.deepcopy(self._save()), float(metric)
+        return gain
+
+    def _take_back(self, kept: _Kept, round: int, before: dict[str, Any]) -> None:
+        try:
+            self._restore(copy.deepcopy(kept.state))
+        except Exception as error:
+            self.reward.load_state_dict(before)
+            raise RestoreError("restore", "to continue from the last good state", error) from error
+        self.reward.rebase(kept.metric, round)
+        kept.restores += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the last good state and all that decides when it is returned to."""
+        kept = None if self._kept is None else {**vars(self._kept)}
+        return {"reward": self.reward.state_dict(), "margin": self.margin, "kept": kept}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If the state was saved with other options, or is none of ours; the
+                guard is unchanged.
+        """
+        try:
+            kept = None if state["kept"] is None else _Kept(**state["kept"])
+            reward, margin = state["reward"], state["margin"]
+        except (KeyError, TypeError) as error:
+            raise StateMismatchError("state", "a state_dict of GuardedReward", state) from error
+        check(margin == self.margin, "margin", str(self.margin), margin, StateMismatchError)
+        self.reward.load_state_dict(reward)
+        self._kept = copy.deepcopy(kept)

@@ -1,0 +1,225 @@
+"""A ruined network is taken back; the tuner hears how bad it was, and nobody is paid for the repair."""
+
+import io
+import math
+
+import pytest
+import torch
+
+from botorch_costly import GainReward, GuardedReward
+from botorch_costly.errors import InvalidArgumentError, RestoreError, StateMismatchError
+
+
+class Weights:
+    """A network of one number, whose state is alive as that of a module is."""
+
+    def __init__(self, value=1.0):
+        self.tensor = torch.tensor([value])
+
+    def state_dict(self):
+        return {"w": self.tensor}
+
+    def load_state_dict(self, state):
+        self.tensor.copy_(state["w"])
+
+
+def guarded(weights, margin=None, **options):
+    return GuardedReward.of(GainReward(**options), weights, margin=margin)
+
+
+def test_a_ruined_network_is_taken_back_to_a_copy():
+    weights = Weights(1.0)
+    reward = guarded(weights)
+    assert reward(0.5, 0) is None
+    weights.tensor.fill_(99.0)  # in place, as an optimizer does
+    assert reward(0.9, 1) == pytest.approx(-math.log(0.9 / 0.5))
+    assert weights.tensor.item() == 1.0
+    assert reward.restores == 1
+    weights.tensor.fill_(98.0)  # what was restored is no alias of what is kept
+    reward(0.9, 2)
+    assert weights.tensor.item() == 1.0
+    assert reward.restores == 2
+
+
+def test_the_next_gain_counts_from_the_state_restored():
+    reward = guarded(Weights())
+    reward(0.5, 0)
+    reward(5.0, 3)
+    assert reward(0.4, 5) == pytest.approx(math.log(0.5 / 0.4) / 2)  # not 5.0 / 0.4
+
+
+def test_within_the_margin_nothing_is_taken_back():
+    weights = Weights()
+    reward = guarded(weights, margin=0.3)
+    reward(0.5, 0)
+    weights.tensor.fill_(2.0)
+    reward(0.5 * math.exp(0.29), 1)
+    assert weights.tensor.item() == 2.0
+    assert reward.restores == 0
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_metric_that_is_not_finite_is_the_worst_gain_and_no_failed_look(bad):
+    weights = Weights(1.0)
+    reward = guarded(weights, clip=2.0)
+    reward(0.5, 0)
+    weights.tensor.fill_(math.nan)
+    assert reward(bad, 1) == -2.0
+    assert weights.tensor.item() == 1.0
+
+
+def test_a_network_broken_before_the_first_good_look_stays_as_it_is():
+    weights = Weights(7.0)
+    reward = guarded(weights)
+    assert math.isnan(reward(math.nan, 0))
+    assert weights.tensor.item() == 7.0
+    assert reward(0.5, 1) is None
+    weights.tensor.fill_(9.0)
+    reward(5.0, 2)
+    assert weights.tensor.item() == 7.0
+
+
+def test_what_is_kept_follows_what_is_nearly_best():
+    weights = Weights()
+    reward = guarded(weights, margin=0.3)
+    for round, (loss, value) in enumerate([(0.5, 1.0), (0.4, 2.0), (0.45, 3.0), (0.58, 4.0)]):
+        weights.tensor.fill_(value)
+        reward(loss, round)
+    assert reward.restores == 0
+    weights.tensor.fill_(5.0)
+    reward(2.0, 4)
+    assert weights.tensor.item() == 3.0  # the fourth was further below the best than two thirds
+
+
+def test_one_lucky_look_does_not_make_the_usual_level_a_ruin():
+    reward = guarded(Weights(), margin=0.3)
+    levels = [0.0, 0.0, 0.8, 0.0, 0.0, 0.0]  # nats above the usual
+    for round, level in enumerate(levels):
+        reward(math.exp(-level), round)
+    assert reward.restores == 0
+
+
+def test_a_slow_decline_is_caught_as_well():
+    """Each step is small; together they are a ruin."""
+    weights = Weights()
+    reward = guarded(weights, margin=0.3)
+    for round in range(7):  # down to 0.5 exp(0.3), on the brink
+        weights.tensor.fill_(float(round))
+        reward(0.5 * math.exp(0.0499 * round), round)
+    assert reward.restores == 0
+    reward(0.5 * math.exp(0.35), 7)
+    assert weights.tensor.item() == 4.0  # the last within two thirds of the margin
+
+
+def test_accuracies_fall_by_points():
+    weights = Weights()
+    reward = guarded(weights, kind="accuracy")
+    reward(0.80, 0)
+    weights.tensor.fill_(3.0)
+    reward(0.71, 1)
+    assert weights.tensor.item() == 3.0
+    reward(0.69, 2)
+    assert reward.restores == 1
+
+
+def test_networks_and_optimizers_come_back_together():
+    torch.manual_seed(0)
+    network = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.Adam(network.parameters())
+    reward = GuardedReward.of(GainReward("loss"), network, optimizer)
+
+    def step():
+        network(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+
+    step()
+    reward(0.5, 0)
+    weight, count = network.weight.clone(), optimizer.state[network.weight]["step"].clone()
+    step()
+    assert not torch.equal(network.weight, weight)
+    reward(3.0, 1)
+    assert torch.equal(network.weight, weight)
+    assert optimizer.state[network.weight]["step"] == count
+    step()  # the optimizer still holds the network
+    assert not torch.equal(network.weight, weight)
+
+
+def test_a_restore_that_raises_is_named_and_can_be_tried_again():
+    weights, broken = Weights(1.0), [True]
+
+    def restore(state):
+        if broken:
+            raise OSError("the disk is gone")
+        weights.load_state_dict(state)
+
+    reward = GuardedReward(GainReward("loss"), weights.state_dict, restore)
+    reward(0.5, 0)
+    weights.tensor.fill_(9.0)
+    before = reward.state_dict()["reward"]
+    with pytest.raises(RestoreError, match=r"restore: Expected .* Received OSError\('the disk"):
+        reward(5.0, 1)
+    assert reward.state_dict()["reward"] == before
+    assert reward.restores == 0
+    broken.clear()
+    assert reward(5.0, 1) == -1.0
+    assert weights.tensor.item() == 1.0
+
+
+def test_a_guard_resumes_from_its_state():
+    one, two = Weights(), Weights()
+    first, second = guarded(one), guarded(two)
+    first(0.5, 0)
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    two.tensor.fill_(9.0)
+    assert second(4.0, 1) == first(4.0, 1) == -1.0
+    assert two.tensor.item() == 1.0
+    assert second.restores == 1
+
+
+def test_a_state_of_other_options_is_refused_and_nothing_changes():
+    reward = guarded(Weights(), margin=0.5)
+    reward(0.5, 0)
+    before = reward.state_dict()
+    for state in (guarded(Weights()).state_dict(), {}, {"kept": {}}):
+        with pytest.raises(StateMismatchError):
+            reward.load_state_dict(state)
+    other = GuardedReward.of(GainReward("loss", scale=2.0), Weights(), margin=0.5)
+    with pytest.raises(StateMismatchError):
+        reward.load_state_dict(other.state_dict())
+    assert reward.state_dict() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ((GainReward("loss", "before_after"), dict, print), "reward"),
+        (("loss", dict, print), "reward"),
+        ((GainReward(), 3, print), "save"),
+        ((GainReward(), dict, None), "restore"),
+        ((GainReward(), dict, print, 0.0), "margin"),
+        ((GainReward(), dict, print, math.nan), "margin"),
+    ],
+)
+def test_bad_options_are_named(arguments, name):
+    with pytest.raises(InvalidArgumentError, match=f"{name}: Expected"):
+        GuardedReward(*arguments)
+
+
+def test_something_must_be_guarded():
+    with pytest.raises(InvalidArgumentError, match="parts: Expected at least one"):
+        GuardedReward.of(GainReward())
+
+
+@pytest.mark.parametrize("bad", [-1.0, 0.0, "0.5", None])
+def test_a_metric_that_is_none_is_refused_and_nothing_is_taken_back(bad):
+    weights = Weights()
+    reward = guarded(weights)
+    reward(0.5, 0)
+    weights.tensor.fill_(2.0)
+    with pytest.raises(InvalidArgumentError, match="metric"):
+        reward(bad, 1)
+    assert weights.tensor.item() == 2.0
+    assert reward(0.4, 1) == pytest.approx(math.log(0.5 / 0.4))
