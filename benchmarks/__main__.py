@@ -20,6 +20,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "what a look is worth at each point, in one picture",
     ),
     "priced-time": ("benchmarks.priced.timing", "milliseconds of a decision under either rule"),
+    "online-suite": (
+        "benchmarks.online_suite.benchmark",
+        "how far tuning gets on small real problems",
+    ),
     "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
     "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),
 }

@@ -16,14 +16,8 @@ from typing import Any
 import torch
 
 from benchmarks.demo_table import format_table
-from benchmarks.online_suite.digits_augmentation import DigitsAugmentation
-from benchmarks.online_suite.policies import (
-    FixedPolicy,
-    Policy,
-    RandomPolicy,
-    TunedPolicy,
-    space_of,
-)
+from benchmarks.online_suite.policies import FixedPolicy, Policy, RandomPolicy, TunedPolicy
+from benchmarks.online_suite.problems import digits_augmentation
 from benchmarks.online_suite.runner import Record, run_online
 from benchmarks.record import write_results
 from botorch_costly import (
@@ -37,7 +31,7 @@ from botorch_costly import (
 )
 from botorch_costly.plotting import BLUE, VERMILION, plot_looks, plot_schedule_map
 
-PROBLEM = DigitsAugmentation()
+PROBLEM = digits_augmentation()
 # Chosen on seeds 100 to 107 (with them ranks, which ruinous rounds cannot distort); the demo runs on
 # seeds 0 to 4.
 CONFIDENCE, MOST_LOOKS = ConfidenceQuery(kappa=0.95), 116
@@ -48,7 +42,7 @@ def _tuned(query: QueryRule, max_looks: int | None = None) -> Callable[[int], Po
     def make(seed: int) -> Policy:
         return TunedPolicy(
             OnlineTuner(
-                space_of(PROBLEM),
+                PROBLEM.space,
                 horizon=PROBLEM.horizon,
                 query=query,
                 max_looks=max_looks,
@@ -71,7 +65,7 @@ METHODS: dict[str, Callable[[int], Policy]] = {
     "fixed 0.5": lambda seed: FixedPolicy(PROBLEM.default),
     "all off": lambda seed: FixedPolicy(dict.fromkeys(PROBLEM.default, 0.0)),
     "good fixed": lambda seed: FixedPolicy({n: 0.5 * (n in _HARMLESS) for n in PROBLEM.default}),
-    "random schedule": lambda seed: RandomPolicy(space_of(PROBLEM), seed),
+    "random schedule": lambda seed: RandomPolicy(PROBLEM.space, seed),
     "full feedback": _tuned(AlwaysQuery()),
     "Bernoulli": _tuned(BernoulliQuery(BERNOULLI_RATE)),
     "CE-GP-UCB": _tuned(CONFIDENCE, MOST_LOOKS),

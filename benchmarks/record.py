@@ -32,6 +32,7 @@ def recording(
     seeds: Sequence[int],
     device: str = "cpu",
     directory: Path = RESULTS,
+    keep: Callable[[Row], bool] = lambda row: False,
 ) -> Iterator[Callable[[Row], None]]:
     """Replace the results of a benchmark by those written inside the block.
 
@@ -43,6 +44,7 @@ def recording(
         seeds: What the benchmark was seeded with.
         device: Where the work was done.
         directory: Made if it is not there.
+        keep: Which of the rows stored before stay, with all they say of where they came from.
 
     Yields:
         A function that writes one row of plain values; numbers must be finite.
@@ -54,9 +56,11 @@ def recording(
     """
     directory.mkdir(parents=True, exist_ok=True)
     origin = provenance(name, seeds, device)
+    kept = [line for line in read(name, directory) if keep(line["row"])]
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".jsonl", dir=directory)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(line, allow_nan=False) + "\n" for line in kept)
 
             def write(row: Row) -> None:
                 line = {**origin, "time": _now(), "row": dict(row)}
@@ -77,13 +81,14 @@ def write_results(
     seeds: Sequence[int],
     device: str = "cpu",
     directory: Path = RESULTS,
+    keep: Callable[[Row], bool] = lambda row: False,
 ) -> list[Row]:
     """Replace the results of a benchmark by these rows, each stored as it comes; return them.
 
     See :func:`recording`.
     """
     done = []
-    with recording(name, seeds, device, directory) as write:
+    with recording(name, seeds, device, directory, keep) as write:
         for row in rows:
             write(row)
             done.append(row)

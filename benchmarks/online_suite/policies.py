@@ -1,16 +1,20 @@
 """Who sets the hyperparameters of a run: a constant, chance, or a tuner that pays for its looks."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
 
-from benchmarks.online_suite.protocol import Metrics, OnlineProblem
-from botorch_costly import Decision, GainReward, OnlineTuner, Real, SearchSpace
+from benchmarks.online_suite.protocol import Metrics, OnlineProblem, TrainingRun
+from botorch_costly import Decision, GainReward, GuardedReward, OnlineTuner, SearchSpace
 
 
 class Policy(Protocol):
     """Decides before every round, and may have looked after it."""
+
+    def start(self, run: TrainingRun) -> None:
+        """Meet the run, before its first round."""
 
     def decide(self) -> Decision:
         """Return the configuration of the next round, and whether to validate after it."""
@@ -25,24 +29,21 @@ class Policy(Protocol):
         """Continue from ``state_dict``."""
 
 
-def space_of(problem: OnlineProblem) -> SearchSpace:
-    """Return the search space of a problem."""
-    return SearchSpace({name: Real(*limits) for name, limits in problem.ranges.items()})
+class _Blind:
+    """A policy that needs no look."""
 
+    def __init__(self) -> None:
+        self._round = 0
 
-class FixedPolicy:
-    """The same configuration in every round, and never a look."""
-
-    def __init__(self, config: Mapping[str, float]) -> None:
-        self._config, self._round = dict(config), 0
-
-    def decide(self) -> Decision:
-        """Return the configuration of the next round."""
-        self._round += 1
-        return Decision(self._round - 1, self._config, False, "fixed")
+    def start(self, run: TrainingRun) -> None:
+        """Nothing about the run matters."""
 
     def look(self, decision: Decision, metrics: Metrics) -> None:
         """Nobody looks."""
+
+    def _play(self, config: Mapping[str, Any], reason: str) -> Decision:
+        self._round += 1
+        return Decision(self._round - 1, config, False, reason)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the round."""
@@ -53,37 +54,80 @@ class FixedPolicy:
         self._round = state["round"]
 
 
-class RandomPolicy:
-    """A fresh uniform configuration in every round, and never a look."""
+class FixedPolicy(_Blind):
+    """The same configuration in every round."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._config = dict(config)
+
+    def decide(self) -> Decision:
+        """Return the configuration of the next round."""
+        return self._play(self._config, "fixed")
+
+
+class AnnealedPolicy(_Blind):
+    """The default, whose learning rate follows a schedule of the share of the run."""
+
+    def __init__(self, problem: OnlineProblem, schedule: Callable[[float], float]) -> None:
+        super().__init__()
+        self._config, self._schedule = dict(problem.default), schedule
+        lowest = problem.space.decode(torch.zeros(problem.space.dim, dtype=torch.float64))
+        self._horizon, self._least = problem.horizon, lowest["learning_rate"]
+
+    def decide(self) -> Decision:
+        """Return the configuration of the next round."""
+        rate = self._config["learning_rate"] * self._schedule(self._round / self._horizon)
+        config = {**self._config, "learning_rate": max(rate, self._least)}
+        return self._play(config, "annealed")
+
+
+def cosine(share: float) -> float:
+    """Return the share of the learning rate: from 1 down to 0.01 by half a cosine."""
+    return 0.01 + 0.99 * (1 + math.cos(math.pi * share)) / 2
+
+
+def one_cycle(share: float) -> float:
+    """Return the share of the learning rate: from 0.04 up to 1 in 0.3 of the run, then down."""
+    if share < 0.3:
+        return 0.04 + 0.96 * (1 - math.cos(math.pi * share / 0.3)) / 2
+    return cosine((share - 0.3) / 0.7)
+
+
+class RandomPolicy(_Blind):
+    """A fresh uniform configuration in every round."""
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
-        self._space, self._round = space, 0
+        super().__init__()
+        self._space = space
         self._generator = torch.Generator().manual_seed(seed)
 
     def decide(self) -> Decision:
         """Return the configuration of the next round."""
         config = self._space.decode(self._space.sample(1, self._generator)[0])
-        self._round += 1
-        return Decision(self._round - 1, config, False, "random")
-
-    def look(self, decision: Decision, metrics: Metrics) -> None:
-        """Nobody looks."""
+        return self._play(config, "random")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the round and the generator."""
-        return {"round": self._round, "generator": self._generator.get_state()}
+        return {**super().state_dict(), "generator": self._generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        self._round = state["round"]
+        super().load_state_dict(state)
         self._generator.set_state(state["generator"])
 
 
 class TunedPolicy:
     """An online tuner, rewarded by the relative decrease of the validation loss."""
 
-    def __init__(self, tuner: OnlineTuner) -> None:
-        self.tuner, self._gain = tuner, GainReward("loss")
+    def __init__(self, tuner: OnlineTuner, guarded: bool = False) -> None:
+        self.tuner, self._guarded = tuner, guarded
+        self.reward: GainReward | GuardedReward = GainReward("loss")
+
+    def start(self, run: TrainingRun) -> None:
+        """Keep copies of the run, if it is to be guarded."""
+        if self._guarded:
+            self.reward = GuardedReward(GainReward("loss"), run.save, run.restore)
 
     def decide(self) -> Decision:
         """Return the configuration of the next round, and whether to validate after it."""
@@ -91,13 +135,13 @@ class TunedPolicy:
 
     def look(self, decision: Decision, metrics: Metrics) -> None:
         """Turn the loss into a gain and tell the tuner."""
-        self.tuner.tell(decision, self._gain(metrics.loss, decision.round))
+        self.tuner.tell(decision, self.reward(metrics.loss, decision.round))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the tuner and of its reward."""
-        return {"tuner": self.tuner.state_dict(), "gain": self._gain.state_dict()}
+        return {"tuner": self.tuner.state_dict(), "gain": self.reward.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
         self.tuner.load_state_dict(state["tuner"])
-        self._gain.load_state_dict(state["gain"])
+        self.reward.load_state_dict(state["gain"])

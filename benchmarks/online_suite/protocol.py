@@ -1,6 +1,6 @@
 """What every problem of the online suite looks like to a tuner.
 
-A *problem* is a recipe: names and ranges of what may be changed, the setting a user would start
+A *problem* is a recipe: what may be changed within which bounds, the setting a user would start
 from, how many rounds there are. ``setup(seed)`` starts a *training run* of it. One round of a run
 trains under one configuration; ``validate`` is the costly look, ``test`` is for the final report
 alone.
@@ -11,12 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from botorch_costly.errors import (
-    InvalidConfigError,
-    check,
-    check_nonnegative,
-    check_rate,
-)
+from botorch_costly import SearchSpace
+from botorch_costly.errors import check_nonnegative, check_rate
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class TrainingRun(Protocol):
     def round(self) -> int:
         """Rounds trained so far."""
 
-    def train_round(self, config: Mapping[str, float]) -> None:
+    def train_round(self, config: Mapping[str, Any]) -> None:
         """Train one round under ``config``, which names every parameter of the problem."""
 
     def validate(self) -> Metrics:
@@ -61,6 +57,12 @@ class TrainingRun(Protocol):
 
     def test(self) -> Metrics:
         """Measure the network on the test pictures: for reports, never for tuning."""
+
+    def save(self) -> dict[str, Any]:
+        """Return what training changes but the round and its random numbers, alive, not a copy."""
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go back to what ``save`` returned, of this run or of another one of the problem."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything a resumed run needs, as tensors and plain values."""
@@ -82,33 +84,12 @@ class OnlineProblem(Protocol):
         """Rounds of one run."""
 
     @property
-    def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """Lowest and highest value of every parameter, in the order of the search space."""
+    def space(self) -> SearchSpace:
+        """What may be changed from round to round."""
 
     @property
-    def default(self) -> Mapping[str, float]:
+    def default(self) -> Mapping[str, Any]:
         """The setting a user would start from."""
 
     def setup(self, seed: int) -> TrainingRun:
         """Start a run: split the data, initialize the network, all from ``seed``."""
-
-
-def check_config(
-    config: Mapping[str, float], ranges: Mapping[str, tuple[float, float]]
-) -> dict[str, float]:
-    """Return ``config`` in the order of ``ranges``.
-
-    Raises:
-        InvalidConfigError: If a parameter is missing, unknown or out of its range.
-
-    Example:
-        >>> check_config({"b": 1.0, "a": 0.0}, {"a": (0.0, 1.0), "b": (0.0, 2.0)})
-        {'a': 0.0, 'b': 1.0}
-    """
-    names = f"exactly the parameters {', '.join(ranges)}"
-    check(set(config) == set(ranges), "config", names, sorted(config), InvalidConfigError)
-    for name, (low, high) in ranges.items():
-        inside = low <= config[name] <= high
-        expected = f"a number in [{low:g}, {high:g}]"
-        check(inside, name, expected, config[name], InvalidConfigError)
-    return {name: float(config[name]) for name in ranges}

@@ -47,6 +47,7 @@ def run_online(
     checkpoint: Path | None = None,
     after_round: Callable[[Record], None] = lambda record: None,
     rounds: int | None = None,
+    report_every: int = REPORT_EVERY,
 ) -> Record:
     """Train through the horizon, or as many ``rounds``.
 
@@ -54,11 +55,12 @@ def run_online(
     """
     rounds = problem.horizon if rounds is None else rounds
     run, record = problem.setup(seed), Record()
+    policy.start(run)
     if checkpoint is not None and checkpoint.exists():
         record = _load(checkpoint, run, policy)
     while run.round < rounds:
         _one_round(run, policy, record)
-        if run.round % REPORT_EVERY == 0 or run.round == rounds:
+        if run.round % report_every == 0 or run.round == rounds:
             record.test_accuracy.append((run.round, run.test().accuracy))
         if checkpoint is not None:
             _save(checkpoint, run, policy, record)
@@ -69,7 +71,7 @@ def run_online(
 def _one_round(run: TrainingRun, policy: Policy, record: Record) -> None:
     began = time.perf_counter()
     decision = policy.decide()
-    run.train_round(decision.config)  # type: ignore[arg-type]
+    run.train_round(decision.config)
     if decision.query:
         policy.look(decision, run.validate())
         record.looks += 1

@@ -10,12 +10,12 @@ import torch
 
 from benchmarks import demo
 from benchmarks.demo_table import format_table
-from benchmarks.online_suite.digits_augmentation import DigitsAugmentation
-from benchmarks.online_suite.policies import FixedPolicy, RandomPolicy, TunedPolicy, space_of
+from benchmarks.online_suite.policies import FixedPolicy, RandomPolicy, TunedPolicy
+from benchmarks.online_suite.problems import digits_augmentation
 from benchmarks.online_suite.runner import Record, run_online
 from botorch_costly import ConfidenceQuery, OnlineTuner
 
-PROBLEM = DigitsAugmentation()
+PROBLEM = digits_augmentation()
 COMMAND = [sys.executable, "-m", "benchmarks", "demo", "--one-run", "--rounds", "40", "--out"]
 
 
@@ -46,7 +46,7 @@ def test_the_demo_killed_at_a_random_round_makes_the_same_decisions(tmp_path):
 
 
 def test_looks_are_counted_and_only_looks_are_told():
-    space = space_of(PROBLEM)
+    space = PROBLEM.space
     tuner = OnlineTuner(space, 30, ConfidenceQuery(0.6), initial_rounds=4, num_restarts=4)
     record = run_online(PROBLEM, TunedPolicy(tuner), seed=0, rounds=30)
     assert record.looks == sum(d.query for d in record.decisions) == tuner.looks
@@ -58,7 +58,7 @@ def test_looks_are_counted_and_only_looks_are_told():
 @pytest.mark.parametrize("kind", ["fixed", "random"])
 def test_policies_without_looks_resume_too(kind, tmp_path):
     def policy():
-        space = space_of(PROBLEM)
+        space = PROBLEM.space
         return FixedPolicy(PROBLEM.default) if kind == "fixed" else RandomPolicy(space, 3)
 
     whole = run_online(PROBLEM, policy(), seed=1, rounds=8)

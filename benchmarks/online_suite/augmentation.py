@@ -1,0 +1,134 @@
+"""Eight ways to alter pictures at random; some help a network, others destroy what a picture shows.
+
+All pictures of a round are altered in one batch: geometry is a single affine map of the pixel grid
+per picture, so a round costs one ``grid_sample``. Pictures stay near [0, 1]; they are normalized when
+a network reads them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional as F  # noqa: N812  (PyTorch's own name for it)
+
+from botorch_costly.errors import check_nonnegative
+
+AUGMENTATIONS = (
+    "rotation",
+    "shift",
+    "horizontal_flip",
+    "vertical_flip",
+    "transpose",
+    "inversion",
+    "noise",
+    "cutout",
+)
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """How strong each augmentation is where it hits.
+
+    Args:
+        rotation: Largest angle either way, in degrees.
+        shift: Largest displacement along each axis, in pixels.
+        noise: Standard deviation of the noise, in units of the pixel range.
+        cutout: Side of the square set to background, in pixels.
+    """
+
+    rotation: float = 30.0
+    shift: float = 1.5
+    noise: float = 0.3
+    cutout: float = 3.0
+
+    def __post_init__(self) -> None:
+        for name in ("rotation", "shift", "noise", "cutout"):
+            check_nonnegative(name, getattr(self, name))
+
+
+@dataclass(frozen=True)
+class Chances:
+    """Settings are the probabilities of hitting a picture, 0 for those that are not named."""
+
+    strengths: Strengths = Strengths()
+
+    def __call__(
+        self, pictures: Tensor, settings: Mapping[str, Any], generator: Generator
+    ) -> Tensor:
+        """Alter each picture, ``n x channels x side x side``, at random."""
+        chances = torch.tensor([float(settings.get(name, 0.0)) for name in AUGMENTATIONS])
+        return augment(pictures, chances, self.strengths, generator)
+
+
+@dataclass(frozen=True)
+class Doses:
+    """Settings are the strengths of what hits every picture, 0 for those that are not named."""
+
+    def __call__(
+        self, pictures: Tensor, settings: Mapping[str, Any], generator: Generator
+    ) -> Tensor:
+        """Alter each picture, ``n x channels x side x side``, at random."""
+        doses = {name: float(settings.get(name, 0.0)) for name in vars(Strengths())}
+        chances = torch.tensor([float(name in doses) for name in AUGMENTATIONS])
+        return augment(pictures, chances, replace(Strengths(), **doses), generator)
+
+
+def augment(
+    pictures: Tensor,  # shape: (n, channels, side, side)
+    probabilities: Tensor,  # shape: (8,)
+    strengths: Strengths,
+    generator: Generator,
+) -> Tensor:  # shape: (n, channels, side, side)
+    """Augment each picture at random, in the order warp, noise, inversion, cutout.
+
+    Args:
+        pictures: Pixels in [0, 1], shape ``n x channels x side x side``; 0 is background.
+        probabilities: Of hitting a picture, one for each of ``AUGMENTATIONS``.
+        strengths: How strong each is.
+        generator: Source of all randomness.
+    """
+    n, side = len(pictures), pictures.shape[-1]
+    hit = torch.rand(n, len(AUGMENTATIONS), generator=generator) < probabilities
+    hits = dict(zip(AUGMENTATIONS, hit.unbind(-1), strict=True))
+    angle, *place = (2 * torch.rand(n, 5, generator=generator) - 1).unbind(-1)
+    grain = torch.randn(pictures.shape, generator=generator)
+
+    affine = _affine(hits, angle, torch.stack(place[:2], -1), strengths, side)
+    grid = F.affine_grid(affine, list(pictures.shape), align_corners=False)
+    pictures = F.grid_sample(pictures, grid, align_corners=False)
+    pictures = pictures + strengths.noise * _per_picture(hits["noise"]) * grain
+    pictures = torch.where(_per_picture(hits["inversion"]), 1 - pictures, pictures)
+    hole = _hole(torch.stack(place[2:], -1), strengths.cutout, side)
+    return pictures.masked_fill(hole & _per_picture(hits["cutout"]), 0.0)
+
+
+def _per_picture(values: Tensor) -> Tensor:
+    return values[:, None, None, None]
+
+
+def _affine(
+    hits: dict[str, Tensor],  # shape: (n,) each
+    angle: Tensor,  # shape: (n,), in [-1, 1]
+    shift: Tensor,  # shape: (n, 2), in [-1, 1]
+    strengths: Strengths,
+    side: int,
+) -> Tensor:  # shape: (n, 2, 3)
+    """Map the pixel grid of the output to the places in the input it is read from."""
+    radians = hits["rotation"] * angle * (strengths.rotation * torch.pi / 180)
+    cos, sin = radians.cos(), radians.sin()
+    rotation = torch.stack([cos, -sin, sin, cos], -1).view(-1, 2, 2)
+    flips = torch.stack([hits["horizontal_flip"], hits["vertical_flip"]], -1)
+    linear = (1.0 - 2.0 * flips)[..., None] * rotation
+    linear = torch.where(hits["transpose"][:, None, None], linear.flip(-2), linear)
+    pixel = 2 / side  # the grid spans [-1, 1]
+    offset = hits["shift"][:, None] * shift * (strengths.shift * pixel)
+    return torch.cat([linear, offset[..., None]], -1)
+
+
+def _hole(centre: Tensor, width: float, side: int) -> Tensor:  # shape: (n, 1, side, side)
+    """Mark the pixels of a square with its centre at ``centre`` in [-1, 1]^2."""
+    pixels = (torch.arange(side) + 0.5) * (2 / side) - 1
+    near = (pixels - centre[..., None]).abs() < width / side  # (n, 2, side)
+    return (near[:, 0, None, :] & near[:, 1, :, None])[:, None]

@@ -1,0 +1,114 @@
+"""Rivals that train several networks with the compute of one run: their rounds share its horizon."""
+
+import copy
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from benchmarks.online_suite.protocol import OnlineProblem, TrainingRun
+from botorch_costly.space import SearchSpace
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a method ended: test accuracy of what it would hand over, and what it paid."""
+
+    test_accuracy: float
+    looks: int
+    rounds: int
+    seconds: float
+
+
+class PopulationTraining:
+    """Population based training: the worst copies the best, and changes its settings a little.
+
+    References:
+        M. Jaderberg et al. Population based training of neural networks. 2017: truncation selection,
+        settings perturbed or drawn anew.
+
+    Args:
+        members: Networks, which share the rounds of a run.
+        ready: Rounds of a member between two comparisons.
+        step: How far a setting moves in the unit cube when it is perturbed.
+        anew: Chance that it is drawn anew instead.
+    """
+
+    def __init__(
+        self, members: int = 4, ready: int = 5, step: float = 0.2, anew: float = 0.25
+    ) -> None:
+        self.members, self.ready, self.step, self.anew = members, ready, step, anew
+
+    def __call__(self, problem: OnlineProblem, seed: int) -> Outcome:
+        """Train the population; the best by validation is handed over."""
+        generator, began, looks = Generator().manual_seed(seed), time.perf_counter(), 0
+        runs = [problem.setup(seed) for _ in range(self.members)]
+        others = problem.space.sample(self.members - 1, generator)
+        settings = [problem.space.encode(problem.default), *others]
+        rounds = problem.horizon // self.members
+        for done in range(1, rounds + 1):
+            for run, setting in zip(runs, settings, strict=True):
+                run.train_round(problem.space.decode(setting))
+            if done % self.ready == 0 or done == rounds:
+                losses = [run.validate().loss for run in runs]
+                looks += self.members
+                best, worst = _extremes(losses)
+                if done < rounds and best != worst:
+                    runs[worst].restore(copy.deepcopy(runs[best].save()))
+                    settings[worst] = self._explored(problem.space, settings[best], generator)
+        seconds = time.perf_counter() - began
+        accuracy = runs[best].test().accuracy
+        return Outcome(accuracy, looks, rounds * self.members, seconds)
+
+    def _explored(self, space: SearchSpace, setting: Tensor, generator: Generator) -> Tensor:
+        coins = torch.rand(2, len(setting), generator=generator, dtype=setting.dtype)
+        moved = setting + self.step * torch.where(coins[0] < 0.5, -1.0, 1.0)
+        fresh = space.sample(1, generator)[0]
+        return space.round(torch.where(coins[1] < self.anew, fresh, moved.clamp(0, 1)))
+
+
+class SuccessiveHalving:
+    """Fixed configurations, the worse half of which is given up again and again.
+
+    References:
+        K. Jamieson, A. Talwalkar. Non-stochastic best arm identification and hyperparameter
+        optimization. AISTATS 2016.
+
+    Args:
+        configurations: How many begin, the default among them; each rung gets as many rounds.
+    """
+
+    def __init__(self, configurations: int = 8) -> None:
+        self.configurations = configurations
+
+    def __call__(self, problem: OnlineProblem, seed: int) -> Outcome:
+        """Train the rungs; the last configuration standing is handed over."""
+        generator, began, looks, rounds = Generator().manual_seed(seed), time.perf_counter(), 0, 0
+        others = problem.space.sample(self.configurations - 1, generator)
+        configs = [problem.default, *(problem.space.decode(x) for x in others)]
+        alive: list[tuple[Mapping[str, Any], TrainingRun]] = [
+            (config, problem.setup(seed)) for config in configs
+        ]
+        rungs = self.configurations.bit_length()
+        while True:
+            for config, run in alive:
+                for _ in range(max(problem.horizon // rungs // len(alive), 1)):
+                    run.train_round(config)
+                    rounds += 1
+            if len(alive) == 1:
+                break
+            losses = [run.validate().loss for _, run in alive]
+            looks += len(alive)
+            order = sorted(range(len(alive)), key=losses.__getitem__)
+            alive = [alive[i] for i in order[: len(alive) // 2]]
+        seconds = time.perf_counter() - began
+        return Outcome(alive[0][1].test().accuracy, looks, rounds, seconds)
+
+
+def _extremes(losses: list[float]) -> tuple[int, int]:
+    """Return which loss is the least and which the largest."""
+    order = sorted(range(len(losses)), key=losses.__getitem__)
+    return order[0], order[-1]

@@ -1,0 +1,206 @@
+"""Methods of the online suite, on a run whose loss is known: it falls by what is played."""
+
+import math
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+
+from benchmarks.online_suite.benchmark import CEILING, closed_gap, table, tasks
+from benchmarks.online_suite.methods import METHODS, methods_of, middle, one_run, tuned
+from benchmarks.online_suite.offline import best_fixed
+from benchmarks.online_suite.policies import AnnealedPolicy, cosine, one_cycle
+from benchmarks.online_suite.population import PopulationTraining, SuccessiveHalving
+from benchmarks.online_suite.problems import PROBLEMS
+from benchmarks.online_suite.protocol import Metrics, OnlineProblem, TrainingRun
+from benchmarks.record import read, recording
+from botorch_costly import BernoulliQuery, Real, SearchSpace
+
+
+@dataclass
+class Slope:
+    """A run whose log loss falls by ``x`` a round, and jumps up beyond 0.9."""
+
+    level: float = 0.0
+    round: int = 0
+
+    def train_round(self, config):
+        x = config["x"]
+        self.level += x / 100 if x <= 0.9 else -3.0
+        self.round += 1
+
+    def validate(self):
+        return Metrics(math.exp(-self.level), 0.5)
+
+    def test(self):
+        return Metrics(math.exp(-self.level), 1 / (1 + math.exp(-self.level)))
+
+    def save(self):
+        return {"level": self.level}
+
+    def restore(self, saved):
+        self.level = saved["level"]
+
+    def state_dict(self):
+        return {**self.save(), "round": self.round}
+
+    def load_state_dict(self, state):
+        self.restore(state)
+        self.round = state["round"]
+
+
+@dataclass
+class Slopes:
+    name: str = "slopes"
+    horizon: int = 40
+    space: SearchSpace = field(default_factory=lambda: SearchSpace({"x": Real(0.0, 1.0)}))
+    default: dict = field(default_factory=lambda: {"x": 0.1})
+    made: list = field(default_factory=list)
+
+    def setup(self, seed):
+        self.made.append(Slope())
+        return self.made[-1]
+
+
+@pytest.fixture
+def slopes():
+    return Slopes()
+
+
+def test_the_toy_is_a_problem(slopes):
+    assert isinstance(slopes, OnlineProblem)
+    assert isinstance(slopes.setup(0), TrainingRun)
+
+
+@pytest.mark.parametrize("method", [PopulationTraining(), SuccessiveHalving()])
+def test_rivals_pay_no_more_rounds_than_one_run(slopes, method):
+    outcome = method(slopes, seed=0)
+    assert outcome.rounds == sum(run.round for run in slopes.made) <= slopes.horizon
+    assert outcome.rounds > 0.8 * slopes.horizon
+    assert outcome.looks > 0
+
+
+def test_in_a_population_the_worst_copies_the_best(slopes):
+    population = PopulationTraining(members=4, ready=1, step=0.0, anew=0.0)
+    population(slopes, seed=0)
+    levels = sorted(run.level for run in slopes.made)
+    # Settings are copied as they are, so that after three exchanges all play the best one's.
+    assert levels[-1] - levels[0] < 0.05
+    assert levels[0] > 0
+
+
+def test_halving_keeps_the_best_configuration(slopes):
+    SuccessiveHalving(configurations=8)(slopes, seed=1)
+    ends = sorted((run.round, run.level) for run in slopes.made)
+    finished = ends[-1]
+    assert [rounds for rounds, _ in ends] == [1] * 4 + [3] * 2 + [8] + [18]
+    assert finished[1] / finished[0] == max(level / rounds for rounds, level in ends)
+
+
+def test_the_ceiling_is_the_best_of_fifty(slopes):
+    best = best_fixed(slopes)["x"]
+    assert 0.8 < best <= 0.9
+    assert len(slopes.made) == 50 + 5 * 2
+
+
+def test_a_guarded_tuner_undoes_ruinous_rounds(slopes):
+    free = tuned(initial_rounds=20)(slopes, 0)
+    guarded = tuned(guarded=True, initial_rounds=20)(Slopes(), 0)
+    assert free.test_accuracy < 0.5 < guarded.test_accuracy
+    assert guarded.looks == guarded.rounds == 40
+
+
+def test_looks_are_those_of_the_query_rule(slopes):
+    assert tuned(query=BernoulliQuery(0.3), initial_rounds=3)(slopes, 0).looks < 30
+    assert METHODS["random schedule"](slopes, 0).looks == 0
+
+
+def test_learning_rates_follow_their_schedules():
+    problem = PROBLEMS["digits_optimization"]()
+    assert (cosine(0.0), cosine(1.0)) == (1.0, pytest.approx(0.01))
+    assert one_cycle(0.0) == pytest.approx(0.04)
+    assert one_cycle(0.3) == pytest.approx(1.0)
+    policy = AnnealedPolicy(problem, cosine)
+    rates = [policy.decide().config["learning_rate"] for _ in range(problem.horizon)]
+    assert rates[0] == problem.default["learning_rate"]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] == 1e-3  # where the space ends
+    assert rates[100] == pytest.approx(0.01 * cosine(0.5))
+
+
+def test_annealing_needs_a_learning_rate():
+    with_rate, without = PROBLEMS["digits_optimization"](), PROBLEMS["digits_augmentation"]()
+    assert set(methods_of(with_rate)) - set(methods_of(without)) == {"cosine", "one cycle"}
+
+
+def test_the_middle_is_that_of_the_space():
+    assert middle(PROBLEMS["digits_optimization"]())["momentum"] == pytest.approx(0.49)
+    assert middle(PROBLEMS["digits_arms"]())["policy"] in ("none", "geometry", "grain", "flips")
+
+
+def test_an_outcome_is_that_of_the_last_round(slopes):
+    class Rising:
+        def __init__(self):
+            self.round = 0
+
+        def start(self, run):
+            pass
+
+        def decide(self):
+            from botorch_costly import Decision
+
+            self.round += 1
+            return Decision(self.round - 1, {"x": self.round / 100}, False, "rising")
+
+    outcome = one_run(lambda problem, seed: Rising())(slopes, 0)
+    level = sum(i / 100 for i in range(1, 41)) / 100
+    assert outcome.test_accuracy == pytest.approx(1 / (1 + math.exp(-level)))
+    assert (outcome.looks, outcome.rounds) == (0, 40)
+
+
+def test_the_gap_is_counted_from_the_default_to_the_best_fixed():
+    ends = {"default": [60.0, 62.0], CEILING: [90.0, 92.0], "tuned": [84.0, 82.0]}
+    assert closed_gap(ends, "tuned") == "73%"
+    assert closed_gap({**ends, CEILING: [62.0, 62.0]}, "tuned") == "(<2)"
+    assert closed_gap({"tuned": [1.0]}, "tuned") == ""
+
+
+def test_the_table_has_the_worst_seed():
+    rows = [
+        {"problem": "pima", "method": "default", "seed": s, "test_accuracy": a, "looks": 3}
+        | {"rounds": 9, "seconds": 1.0}
+        for s, a in enumerate([0.7, 0.2, 0.9])
+    ]
+    text = table(rows)
+    assert "pima (confirmation)" in text
+    assert "60.0    70.0   20.0" in text
+
+
+def test_tasks_leave_out_what_makes_no_sense():
+    work = tasks(["digits_arms"], ["default", "cosine", CEILING], range(2), {"digits_arms": {}})
+    assert [(task.method, task.seed) for task in work] == [
+        ("default", 0),
+        ("default", 1),
+        (CEILING, 0),
+        (CEILING, 1),
+    ]
+
+
+def test_rows_that_are_not_replaced_stay_as_they_were(tmp_path):
+    with recording("r", [0], directory=tmp_path) as write:
+        write({"a": 1})
+        write({"a": 2})
+    before = read("r", tmp_path)
+    with recording("r", [7], directory=tmp_path, keep=lambda row: row["a"] == 1) as write:
+        write({"a": 3})
+    after = read("r", tmp_path)
+    assert [line["row"]["a"] for line in after] == [1, 3]
+    assert after[0] == before[0]
+    assert after[1]["seeds"] == [7]
+
+
+def test_the_global_generator_is_left_alone(slopes):
+    before = torch.get_rng_state()
+    PopulationTraining()(slopes, 0)
+    SuccessiveHalving()(slopes, 0)
+    assert torch.equal(torch.get_rng_state(), before)
