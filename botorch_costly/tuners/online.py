@@ -22,9 +22,10 @@ from botorch_costly.errors import (
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import ConfidenceQuery, Progress, QueryRule
-from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
+from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
+from botorch_costly.tuners.design import design_of
 from botorch_costly.tuners.domain import LARGEST_LATTICE, domain_of
 from botorch_costly.tuners.learner import Learner, Prior, Refits
 from botorch_costly.tuners.ledger import Ledger
@@ -66,6 +67,8 @@ class OnlineTuner:
             a space of choices.
         start: The configuration of the first round, such as your present default; that round is
             looked at, whatever ``initial_rounds``.
+        start_rounds: How many rounds play ``start``, all looked at, before the random ones. A
+            network that has not begun to learn cannot be told from a ruined one.
         maximize: Whether larger rewards are better.
         max_looks: The most looks this run may pay for, whatever the rule says.
         refit_every: Refit lengthscales, variance and noise after so many looks; never by default.
@@ -110,6 +113,7 @@ class OnlineTuner:
         reward_scale: RewardScale | None = None,
         initial_rounds: int | None = None,
         start: Mapping[str, Plain] | None = None,
+        start_rounds: int = 1,
         maximize: bool = True,
         max_looks: int | None = None,
         refit_every: int | None = None,
@@ -142,12 +146,8 @@ class OnlineTuner:
         schedule = beta if callable(beta) else ConstantBeta(beta)
         self._check_budget()
         query.check_run(horizon)
-        self._initial_rounds = self._resolve_initial_rounds(initial_rounds)
-        self._start = None
-        if start is not None:
-            space.check(start)
-            self._start = FrozenConfig(start)
-            self._initial_rounds = max(self._initial_rounds, 1)
+        limits = {"horizon": horizon, "max_looks": max_looks, "looks of the rule": query.budget}
+        self._design = design_of(space, limits, initial_rounds, start, start_rounds)
         self._tkwargs: dict[str, Any] = {"dtype": dtype, "device": torch.device(device)}
         arms = space.is_arms and (space.size or 0) <= LARGEST_LATTICE
         prior = Prior(
@@ -181,7 +181,8 @@ class OnlineTuner:
         domain, generator = self._domain.state_dict(), self._generator.get_state()
         strategy = self._strategy.state_dict()
         try:
-            decision = self._initial(now) if now < self._initial_rounds else self._decide(now)
+            first = now < self._design.rounds
+            decision = self._design.decide(now, self._generator) if first else self._decide(now)
         except BaseException:
             self._domain.load_state_dict(domain)
             self._strategy.load_state_dict(strategy)
@@ -345,15 +346,6 @@ class OnlineTuner:
             said = "The look in round %d failed: reward %s (failed looks so far: %d)."
             _logger.warning(said, decision.round, reward, count)
 
-    def _initial(self, now: int) -> Decision:
-        config: Mapping[str, Plain]
-        if now == 0 and self._start is not None:
-            config = self._start
-        else:
-            config = self.space.decode(self.space.sample(1, self._generator)[0])
-        reason = f"initial design (round {now + 1} of {self._initial_rounds})"
-        return Decision(now, config, True, reason)
-
     def _decide(self, now: int) -> Decision:
         may_look = not self._spent
         belief = self._learner.belief
@@ -398,19 +390,3 @@ class OnlineTuner:
             fits = self.horizon is None or self.max_looks <= self.horizon
             expected = f"at most the horizon, {self.horizon}"
             check(fits, "max_looks", expected, self.max_looks, InvalidBudgetError)
-
-    def _resolve_initial_rounds(self, wanted: int | None) -> int:
-        if wanted is None:
-            wanted = 0 if self.space.is_arms else 2 * self.space.dim
-            shares = ((self.horizon, 10), (self.max_looks, 1), (self.query.budget, 5))
-            return min([wanted, *(whole // parts for whole, parts in shares if whole is not None)])
-        check_count("initial_rounds", wanted)
-        limits = {
-            "horizon": self.horizon,
-            "max_looks": self.max_looks,
-            "looks of the rule": self.query.budget,
-        }
-        for name, limit in limits.items():
-            fits, expected = limit is None or wanted <= limit, f"at most the {name}, {limit}"
-            check(fits, "initial_rounds", expected, wanted, InvalidBudgetError)
-        return wanted

@@ -445,3 +445,34 @@ def test_a_decision_of_another_run_is_refused_where_it_differs():
             ours.tell(stranger, 1.0)
     assert ours.looks == 1
     assert ours.observations == ()
+
+
+def test_the_start_may_be_played_for_some_rounds_before_random_ones():
+    start = {"lr": 1e-3, "dropout": 0.5}
+    tuner = make(start=start, start_rounds=4, initial_rounds=3, query=bc.BernoulliQuery(0.0))
+    play(tuner, 8)
+    starts = [dict(d.config) == start for d in tuner.decisions]
+    assert starts[:6] == [True] * 4 + [False] * 2
+    assert [d.query for d in tuner.decisions] == [True] * 6 + [False] * 2
+    assert tuner.decisions[5].reason == "initial design (round 6 of 6)"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        (
+            {"start_rounds": 0},
+            errors.InvalidArgumentError,
+            "start_rounds: Expected an integer >= 1",
+        ),
+        ({"start_rounds": 3}, errors.InvalidArgumentError, "start_rounds: Expected 1 without a st"),
+        (
+            {"start": {"lr": 1e-3, "dropout": 0.5}, "start_rounds": 7, "max_looks": 6},
+            errors.InvalidBudgetError,
+            "start_rounds: Expected at most the max_looks, 6",
+        ),
+    ],
+)
+def test_rounds_of_the_start_that_cannot_be_are_named(options, error, match):
+    with pytest.raises(error, match=match):
+        make(**options)
