@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.demo_table import format_table
+from benchmarks.online_suite import benchmark as online_suite
 from benchmarks.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
 from benchmarks.priced import arms, budget, continuous, frontier, misspecified, reach, timing
 from benchmarks.record import RESULTS, ROOT, add_results_argument, read
@@ -136,6 +137,9 @@ def sections(directory: Path = RESULTS) -> dict[str, str]:
     if lines := read("streaming", directory):
         items = "\n".join(f"- {describe(line['row'])}" for line in lines)
         found["streaming"] = f"Measured {origin(lines)}.\n\n{items}"
+    if lines := read("online-suite", directory):
+        text = online_suite.table([line["row"] for line in lines])
+        found["online-suite"] = f"Measured {origin(lines)}.\n\n```\n{text}```"
     for name in ("demo", "demo-heldout"):
         if lines := read(name, directory):
             table = format_table([line["row"] for line in lines])

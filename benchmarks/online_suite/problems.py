@@ -132,7 +132,7 @@ def mnist_augmentation() -> NetworkProblem:
         data=data.mnist,
         network=partial(picture_network, channels=1, side=28, width=8, blocks=2),
         train=200,
-        validation=100,
+        validation=50,
         alter=Chances(Strengths(rotation=30.0, shift=4.0, noise=0.3, cutout=10.0)),
     )
 
@@ -143,10 +143,11 @@ def cifar_augmentation() -> NetworkProblem:
         name="cifar_augmentation",
         **_chances(AUGMENTATIONS),
         data=data.cifar10,
-        network=partial(picture_network, channels=3, side=32, width=12, blocks=3),
+        network=partial(picture_network, channels=3, side=32, width=8, blocks=3),
         train=400,
-        validation=100,
+        validation=50,
         alter=Chances(Strengths(rotation=20.0, shift=4.0, noise=0.1, cutout=10.0)),
+        steps=4,
         batch=64,
     )
 
