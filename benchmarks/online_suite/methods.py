@@ -15,7 +15,7 @@ from benchmarks.online_suite.policies import (
 from benchmarks.online_suite.population import Outcome, PopulationTraining, SuccessiveHalving
 from benchmarks.online_suite.protocol import OnlineProblem
 from benchmarks.online_suite.runner import run_online
-from botorch_costly import AlwaysQuery, OnlineTuner
+from botorch_costly import AlwaysQuery, OnlineTuner, PricedQuery, QueryRule, RewardScale
 
 Method = Callable[[OnlineProblem, int], Outcome]
 
@@ -31,15 +31,23 @@ def one_run(make: Callable[[OnlineProblem, int], Policy]) -> Method:
     return method
 
 
-def tuned(guarded: bool = False, **options: Any) -> Method:
-    """Return the method of training once under a tuner, started from the default."""
+def tuned(
+    guarded: bool = False, rule: Callable[[int], QueryRule] | None = None, **options: Any
+) -> Method:
+    """Return the method of training once under a tuner, started from the default.
+
+    Args:
+        guarded: Whether ruined networks are taken back.
+        rule: From the horizon to the query rule; every round is looked at if omitted.
+        options: Of ``OnlineTuner``.
+    """
 
     def make(problem: OnlineProblem, seed: int) -> Policy:
         tuner = OnlineTuner(
             problem.space,
             **{
                 "horizon": problem.horizon,
-                "query": AlwaysQuery(),
+                "query": AlwaysQuery() if rule is None else rule(problem.horizon),
                 "start": problem.default,
                 "seed": seed,
                 **options,
@@ -56,6 +64,7 @@ def middle(problem: OnlineProblem) -> dict[str, Any]:
     return problem.space.decode(problem.space.round(centre))
 
 
+GUARDED: dict[str, Any] = {"guarded": True, "start_rounds": 10}
 METHODS: dict[str, Method] = {
     "default": one_run(lambda problem, seed: FixedPolicy(problem.default)),
     "middle": one_run(lambda problem, seed: FixedPolicy(middle(problem))),
@@ -63,7 +72,9 @@ METHODS: dict[str, Method] = {
     "cosine": one_run(lambda p, seed: AnnealedPolicy(p, cosine)),
     "one cycle": one_run(lambda p, seed: AnnealedPolicy(p, one_cycle)),
     "full feedback": tuned(),
-    "guarded": tuned(guarded=True),
+    "guarded": tuned(**GUARDED),
+    "guarded, ranks": tuned(**GUARDED, reward_scale=RewardScale(ranks=True)),
+    "guarded, priced": tuned(**GUARDED, rule=lambda horizon: PricedQuery(looks=2 * horizon // 5)),
     "population": PopulationTraining(),
     "halving": SuccessiveHalving(),
 }

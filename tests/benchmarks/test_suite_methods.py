@@ -111,7 +111,8 @@ def test_a_guarded_tuner_undoes_ruinous_rounds(slopes):
 
 
 def test_looks_are_those_of_the_query_rule(slopes):
-    assert tuned(query=BernoulliQuery(0.3), initial_rounds=3)(slopes, 0).looks < 30
+    assert tuned(rule=lambda horizon: BernoulliQuery(0.3), initial_rounds=3)(slopes, 0).looks < 30
+    assert METHODS["guarded, priced"](slopes, 0).looks == 16
     assert METHODS["random schedule"](slopes, 0).looks == 0
 
 
