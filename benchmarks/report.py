@@ -162,7 +162,8 @@ def main(arguments: list[str]) -> None:
         README.write_text(text, encoding="utf-8")
         print(f"Wrote {README}")
         return
-    for name in ("table-a2", "figure-1", "figure-a3", *PRICED, "streaming", "demo", "demo-heldout"):
+    others = ("streaming", "online-suite", "demo", "demo-heldout")
+    for name in ("table-a2", "figure-1", "figure-a3", *PRICED, *others):
         print(f"== {name} ==\n{text_section(name, options.results)}\n")
 
 
@@ -178,6 +179,8 @@ def text_section(name: str, directory: Path = RESULTS) -> str:
         return "\n\n".join(parts)
     if name in PRICED:
         return f"{origin(lines)}\n\n{PRICED[name](rows)}"
+    if name == online_suite.NAME:
+        return f"{origin(lines)}\n\n{online_suite.table(rows)}"
     if name.startswith("demo"):
         return f"{origin(lines)}\n\n{format_table(rows)}"
     say = describe if name == "streaming" else _text_point

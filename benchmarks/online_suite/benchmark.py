@@ -1,27 +1,30 @@
 """Small real problems, and how far each method gets in one run's compute.
 
-Every method trains with the same seeds: the same parts of the data and the same first weights. Rows
-are stored one by one; methods or problems that are not asked for keep what was stored of them.
+Every method trains with the same seeds: the same parts of the data and the same first weights. Results
+are stored problem by problem; what is not asked for stays as it was stored before. Problems whose
+data are not here are left out (``BOTORCH_COSTLY_DATA`` names a folder with ``mnist.npz``,
+``cifar10_jpeg93.npz`` and ``pima-indians-diabetes.csv``).
 """
 
 import argparse
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
+from functools import partial
 from multiprocessing import get_context
-from statistics import mean, median
+from statistics import mean, median, stdev
 from typing import Any, NamedTuple
 
 import torch
 
+from benchmarks.online_suite.data import MissingDataError
 from benchmarks.online_suite.methods import METHODS, Method, methods_of, one_run
-from benchmarks.online_suite.offline import best_fixed
+from benchmarks.online_suite.offline import best_fixed, last_loss
 from benchmarks.online_suite.policies import FixedPolicy
 from benchmarks.online_suite.problems import CONFIRMATION, PROBLEMS
-from benchmarks.record import Row, add_results_argument, write_results
+from benchmarks.record import Row, add_results_argument, read, write_results
 
 NAME, CEILING = "online-suite", "best fixed"
+RIVALS = ("default", "random schedule", "full feedback", "population", "halving")
 
 
 class Task(NamedTuple):
@@ -53,26 +56,43 @@ def _key(task: Task) -> dict[str, Any]:
     return {"problem": task.problem, "method": task.method, "seed": task.seed}
 
 
-@cache
-def _ceiling(problem: str) -> dict[str, Any]:
+def ceiling(problem: str, processes: int) -> dict[str, Any]:
+    """Return the best fixed configuration of a problem."""
+    with get_context("spawn").Pool(processes) as pool:
+        return best_fixed(
+            PROBLEMS[problem](),
+            lambda pairs: pool.starmap(_last_loss, [(problem, *pair) for pair in pairs], 1),
+        )
+
+
+def _last_loss(problem: str, config: Mapping[str, Any], seed: int) -> float:
     torch.set_num_threads(1)
-    return best_fixed(PROBLEMS[problem]())
+    return last_loss(PROBLEMS[problem](), config, seed)
+
+
+def available(problems: Sequence[str]) -> list[str]:
+    """Return the problems whose data are here, and name the others."""
+    found = []
+    for problem in problems:
+        try:
+            PROBLEMS[problem]().data()
+            found.append(problem)
+        except MissingDataError as missing:
+            print(f"{problem} is left out. {missing}")
+    return found
 
 
 def tasks(
-    problems: Sequence[str],
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    ceilings: Mapping[str, Mapping[str, Any]],
+    problem: str, methods: Sequence[str], seeds: Sequence[int], fixed: Mapping[str, Any] | None
 ) -> list[Task]:
-    """Return all runs, problem by problem."""
-    found = []
-    for problem in problems:
-        sensible = [*methods_of(PROBLEMS[problem]()), CEILING]
-        for method in (m for m in methods if m in sensible):
-            fixed = ceilings[problem] if method == CEILING else None
-            found += [Task(problem, method, seed, fixed) for seed in seeds]
-    return found
+    """Return all runs of a problem by the methods that make sense for it."""
+    sensible = [*methods_of(PROBLEMS[problem]()), CEILING]
+    return [
+        Task(problem, method, seed, fixed if method == CEILING else None)
+        for method in methods
+        if method in sensible
+        for seed in seeds
+    ]
 
 
 def measure(work: Sequence[Task], processes: int) -> Iterator[Row]:
@@ -88,33 +108,56 @@ def table(rows: Sequence[Row]) -> str:
         mine = [row for row in rows if row["problem"] == problem]
         ends = {m: _ends(mine, m) for m in dict.fromkeys(row["method"] for row in mine)}
         half = "confirmation" if problem in {make.__name__ for make in CONFIRMATION} else "choice"
-        lines.append(f"{problem} ({half})")
-        lines.append(
-            f"  {'':<18}{'mean':>7}{'median':>8}{'worst':>7}{'gap':>7}{'looks':>7}{'s':>7}"
-        )
+        title = f"{problem} ({half})"
+        lines.append(f"{title:<36}seeds   mean median  worst    gap  looks      s")
         for method, end in ends.items():
             paid = [row for row in mine if row["method"] == method]
             looks, seconds = mean(r["looks"] for r in paid), mean(r["seconds"] for r in paid)
+            values = list(end.values())
             lines.append(
-                f"  {method:<18}{mean(end):>7.1f}{median(end):>8.1f}{min(end):>7.1f}"
-                f"{closed_gap(ends, method):>7}{looks:>7.0f}{seconds:>7.1f}"
+                f"  {method:<34}{len(values):>5}{mean(values):>7.1f}{median(values):>7.1f}"
+                f"{min(values):>7.1f}{closed_gap(ends, method):>7}{looks:>7.0f}{seconds:>7.1f}"
             )
-        lines.append("")
+        lines += [*_comparisons(ends), ""]
     return "\n".join(lines)
 
 
-def closed_gap(ends: Mapping[str, Sequence[float]], method: str) -> str:
-    """Return which share of the way from the default to the best fixed setting a method went."""
+def closed_gap(ends: Mapping[str, Mapping[int, float]], method: str) -> str:
+    """Return which share of the way from the default to the best fixed setting a method went.
+
+    It is of the seeds that all three were run on, and ``(<2)`` where the way is less than 2 points.
+    """
     if not {"default", CEILING} <= set(ends):
         return ""
-    low, high = mean(ends["default"]), mean(ends[CEILING])
-    if math.isclose(low, high):
+    seeds = set(ends[method]) & set(ends["default"]) & set(ends[CEILING])
+    if not seeds:
         return ""
-    return f"{(mean(ends[method]) - low) / (high - low):.0%}" if high - low >= 2 else "(<2)"
+    low, end, high = (mean(ends[m][s] for s in seeds) for m in ("default", method, CEILING))
+    return f"{(end - low) / (high - low):.0%}" if high - low >= 2 else "(<2)"
 
 
-def _ends(rows: Sequence[Row], method: str) -> list[float]:
-    return [100 * row["test_accuracy"] for row in rows if row["method"] == method]
+def _comparisons(ends: Mapping[str, Mapping[int, float]]) -> Iterator[str]:
+    """Compare guarded tuners with those that a user might have instead, paired over seeds."""
+    for ours in (m for m in ends if m.startswith("guarded")):
+        for rival in (m for m in RIVALS if m in ends):
+            seeds = sorted(set(ends[ours]) & set(ends[rival]))
+            if len(seeds) > 1:
+                differences = [ends[ours][s] - ends[rival][s] for s in seeds]
+                yield f"  {ours} less {rival}: {_mean_and_interval(differences)}"
+
+
+def _mean_and_interval(differences: Sequence[float]) -> str:
+    from scipy.stats import t
+
+    error = stdev(differences) / len(differences) ** 0.5
+    reach = t.ppf(0.975, len(differences) - 1) * error
+    middle = mean(differences)
+    said = "better" if middle > reach else "WORSE" if middle < -reach else "even"
+    return f"{middle:+.1f} (95 % {middle - reach:+.1f} to {middle + reach:+.1f}, {said})"
+
+
+def _ends(rows: Sequence[Row], method: str) -> dict[int, float]:
+    return {r["seed"]: 100 * r["test_accuracy"] for r in rows if r["method"] == method}
 
 
 def main(arguments: list[str]) -> None:
@@ -133,16 +176,18 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    ceilings = {}
-    if CEILING in options.methods:
-        with get_context("spawn").Pool(options.processes) as pool:
-            found = pool.map(_ceiling, options.problems, chunksize=1)
-        ceilings = dict(zip(options.problems, found, strict=True))
-    work = tasks(options.problems, options.methods, seeds, ceilings)
-    replaced = {tuple(_key(task).values()) for task in work}
+    for problem in available(options.problems):
+        searched = CEILING in options.methods
+        fixed = ceiling(problem, options.processes) if searched else None
+        work = tasks(problem, options.methods, seeds, fixed)
+        again = {(task.problem, task.method) for task in work}
+        keep = partial(_stays, again)
+        rows = measure(work, options.processes)
+        write_results(NAME, rows, list(seeds), directory=options.results, keep=keep)
+        stored = (line["row"] for line in read(NAME, options.results))
+        print(table([row for row in stored if row["problem"] == problem]), flush=True)
 
-    def stays(row: Row) -> bool:
-        return (row["problem"], row["method"], row["seed"]) not in replaced
 
-    rows = measure(work, options.processes)
-    print(table(write_results(NAME, rows, list(seeds), directory=options.results, keep=stays)))
+def _stays(again: set[tuple[str, str]], row: Row) -> bool:
+    """Return whether a stored row is of a method that is not run again."""
+    return (row["problem"], row["method"]) not in again

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from benchmarks.online_suite.policies import (
     AnnealedPolicy,
     FixedPolicy,
@@ -60,7 +62,7 @@ def tuned(
 
 def middle(problem: OnlineProblem) -> dict[str, Any]:
     """Return the middle of the space, where nobody thought about it."""
-    centre = 0.5 + 0 * problem.space.encode(problem.default)
+    centre = torch.full((problem.space.dim,), 0.5, dtype=torch.float64)
     return problem.space.decode(problem.space.round(centre))
 
 
@@ -78,10 +80,11 @@ METHODS: dict[str, Method] = {
     "population": PopulationTraining(),
     "halving": SuccessiveHalving(),
 }
-ANNEALED = ("cosine", "one cycle")
 
 
 def methods_of(problem: OnlineProblem) -> dict[str, Method]:
     """Return the methods that make sense for a problem."""
-    rated = "learning_rate" in problem.space.names
-    return {name: method for name, method in METHODS.items() if rated or name not in ANNEALED}
+    idle = {"middle"} if problem.space.is_arms else set()
+    if "learning_rate" not in problem.space.names:
+        idle |= {"cosine", "one cycle"}
+    return {name: method for name, method in METHODS.items() if name not in idle}

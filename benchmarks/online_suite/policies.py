@@ -122,12 +122,13 @@ class TunedPolicy:
 
     def __init__(self, tuner: OnlineTuner, guarded: bool = False) -> None:
         self.tuner, self._guarded = tuner, guarded
-        self.reward: GainReward | GuardedReward = GainReward("loss")
+        self._gain = GainReward("loss")
+        self.reward: GainReward | GuardedReward = self._gain
 
     def start(self, run: TrainingRun) -> None:
         """Keep copies of the run, if it is to be guarded."""
         if self._guarded:
-            self.reward = GuardedReward(GainReward("loss"), run.save, run.restore)
+            self.reward = GuardedReward(self._gain, run.save, run.restore)
 
     def decide(self) -> Decision:
         """Return the configuration of the next round, and whether to validate after it."""

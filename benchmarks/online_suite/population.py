@@ -1,6 +1,5 @@
 """Rivals that train several networks with the compute of one run: their rounds share its horizon."""
 
-import copy
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from benchmarks.online_suite.protocol import OnlineProblem, TrainingRun
+from botorch_costly.errors import check_count
 from botorch_costly.space import SearchSpace
 
 
@@ -44,11 +44,13 @@ class PopulationTraining:
 
     def __call__(self, problem: OnlineProblem, seed: int) -> Outcome:
         """Train the population; the best by validation is handed over."""
-        generator, began, looks = Generator().manual_seed(seed), time.perf_counter(), 0
+        check_count("horizon", problem.horizon, minimum=self.members)
+        generator, looks = Generator().manual_seed(seed), 0
         runs = [problem.setup(seed) for _ in range(self.members)]
         others = problem.space.sample(self.members - 1, generator)
         settings = [problem.space.encode(problem.default), *others]
         rounds = problem.horizon // self.members
+        began = time.perf_counter()
         for done in range(1, rounds + 1):
             for run, setting in zip(runs, settings, strict=True):
                 run.train_round(problem.space.decode(setting))
@@ -57,7 +59,7 @@ class PopulationTraining:
                 looks += self.members
                 best, worst = _extremes(losses)
                 if done < rounds and best != worst:
-                    runs[worst].restore(copy.deepcopy(runs[best].save()))
+                    runs[worst].restore(runs[best].save())
                     settings[worst] = self._explored(problem.space, settings[best], generator)
         seconds = time.perf_counter() - began
         accuracy = runs[best].test().accuracy
@@ -67,7 +69,8 @@ class PopulationTraining:
         coins = torch.rand(2, len(setting), generator=generator, dtype=setting.dtype)
         moved = setting + self.step * torch.where(coins[0] < 0.5, -1.0, 1.0)
         fresh = space.sample(1, generator)[0]
-        return space.round(torch.where(coins[1] < self.anew, fresh, moved.clamp(0, 1)))
+        anew = 1.0 if space.is_arms else self.anew  # a step never leads from one choice to another
+        return space.round(torch.where(coins[1] < anew, fresh, moved.clamp(0, 1)))
 
 
 class SuccessiveHalving:
@@ -86,16 +89,18 @@ class SuccessiveHalving:
 
     def __call__(self, problem: OnlineProblem, seed: int) -> Outcome:
         """Train the rungs; the last configuration standing is handed over."""
-        generator, began, looks, rounds = Generator().manual_seed(seed), time.perf_counter(), 0, 0
+        rungs = self.configurations.bit_length()
+        check_count("horizon", problem.horizon, minimum=rungs * self.configurations)
+        generator, looks, rounds = Generator().manual_seed(seed), 0, 0
         others = problem.space.sample(self.configurations - 1, generator)
         configs = [problem.default, *(problem.space.decode(x) for x in others)]
         alive: list[tuple[Mapping[str, Any], TrainingRun]] = [
             (config, problem.setup(seed)) for config in configs
         ]
-        rungs = self.configurations.bit_length()
+        began = time.perf_counter()
         while True:
             for config, run in alive:
-                for _ in range(max(problem.horizon // rungs // len(alive), 1)):
+                for _ in range(problem.horizon // rungs // len(alive)):
                     run.train_round(config)
                     rounds += 1
             if len(alive) == 1:

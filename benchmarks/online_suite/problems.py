@@ -1,6 +1,7 @@
 """The problems of the suite: small enough for a minute, real enough to be missed.
 
-On the first half of them the defaults of ``OnlineTuner`` were chosen; the second half confirms.
+Defaults are chosen on one half of them, ``CHOICE``, and confirmed on the other. Problems that share a
+data set draw the same parts of it for the same seed, so choose and confirm on different seeds.
 """
 
 from collections.abc import Callable

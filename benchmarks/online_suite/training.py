@@ -1,5 +1,6 @@
 """One network in training whose settings may change between two rounds, and the recipe for it."""
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +21,6 @@ Parameters = list[dict[str, Any]]
 OPTIMIZERS: dict[str, Callable[[Parameters], torch.optim.Optimizer]] = {
     "adam": lambda groups: torch.optim.AdamW(groups, weight_decay=0.0, fused=True),
     "sgd": lambda groups: torch.optim.SGD(groups, lr=0.0),
-    "rmsprop": lambda groups: torch.optim.RMSprop(groups),
 }
 # What a round needs to know and a problem neither tunes nor sets.
 SETTINGS: dict[str, Any] = {
@@ -143,7 +143,8 @@ class NetworkRun:
         head["lr"] = settings["learning_rate"]
         for group in (body, head):
             group["weight_decay"] = settings["weight_decay"]
-            group["momentum"] = settings["momentum"]
+            if "momentum" in group:
+                group["momentum"] = settings["momentum"]
         return optimizer
 
     def _optimizer(self, name: str) -> torch.optim.Optimizer:
@@ -186,7 +187,8 @@ class NetworkRun:
         self._network.load_state_dict(saved["network"])
         self._optimizers = {}
         for name, optimizer in saved["optimizers"].items():
-            self._optimizer(name).load_state_dict(optimizer)
+            # The optimizer would keep the caller's tensors, and train them.
+            self._optimizer(name).load_state_dict(copy.deepcopy(optimizer))
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimizers, generator and round; loads with ``weights_only=True``.

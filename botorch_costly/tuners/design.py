@@ -1,7 +1,8 @@
 """The first rounds of a run, before there is a belief to decide by."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -9,12 +10,18 @@ from botorch_costly.errors import InvalidBudgetError, check, check_count
 from botorch_costly.records import Decision, FrozenConfig, Plain
 from botorch_costly.space import SearchSpace
 
-_SHARES = {"horizon": 10, "max_looks": 1, "looks of the rule": 5}  # of each, at most one part
+
+class Limit(NamedTuple):
+    """Rounds or looks that a run has, and the part of them that a design takes unasked."""
+
+    name: str
+    amount: int
+    parts: int = 1
 
 
 @dataclass(frozen=True)
 class InitialDesign:
-    """Rounds that are looked at whatever that costs: first the start, then random configurations.
+    """Rounds that are looked at whatever the rule says: first the start, then random configurations.
 
     Args:
         space: Of the configurations.
@@ -40,7 +47,7 @@ class InitialDesign:
 
 def design_of(
     space: SearchSpace,
-    limits: Mapping[str, int | None],
+    limits: Sequence[Limit],
     wanted: int | None,
     start: Mapping[str, Plain] | None,
     start_rounds: int,
@@ -49,9 +56,9 @@ def design_of(
 
     Args:
         space: Of the configurations.
-        limits: Rounds and looks that the run has, by name, None if there is no limit.
-        wanted: Rounds of the design if the start is played once; twice the dimension within a part of
-            each limit if None, and none for a space of choices.
+        limits: Of the run.
+        wanted: Rounds of the design if the start is played once; if None, twice the dimension within a
+            part of each limit, and none for a space of choices.
         start: The first configuration, if any; it is played however few rounds are wanted.
         start_rounds: How many rounds play it.
 
@@ -66,21 +73,22 @@ def design_of(
     if start is not None:
         space.check(start)
         frozen = FrozenConfig(start)
-    known = {name: limit for name, limit in limits.items() if limit is not None}
+    more = start_rounds - 1
+    if more:
+        _check_room("start_rounds", start_rounds, limits)
     if wanted is None:
         usual = 0 if space.is_arms else 2 * space.dim
-        rounds = min([usual, *(limit // _SHARES[name] for name, limit in known.items())])
+        room = [max(limit.amount - more, 0) // limit.parts for limit in limits]
+        rounds = min([usual, *room])
     else:
         rounds = check_count("initial_rounds", wanted)
-        _check_room("initial_rounds", rounds, known)
+        _check_room("initial_rounds", rounds, limits)
+        _check_room("initial_rounds and start_rounds together", rounds + more, limits)
     if frozen is None:
         return InitialDesign(space, None, 0, rounds)
-    rounds = max(rounds, 1) + start_rounds - 1
-    if start_rounds > 1:
-        _check_room("start_rounds", rounds, known)
-    return InitialDesign(space, frozen, start_rounds, rounds)
+    return InitialDesign(space, frozen, start_rounds, max(rounds, 1) + more)
 
 
-def _check_room(name: str, rounds: int, limits: Mapping[str, int]) -> None:
-    for what, limit in limits.items():
-        check(rounds <= limit, name, f"at most the {what}, {limit}", rounds, InvalidBudgetError)
+def _check_room(name: str, rounds: int, limits: Sequence[Limit]) -> None:
+    for what, amount, _ in limits:
+        check(rounds <= amount, name, f"at most the {what}, {amount}", rounds, InvalidBudgetError)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from botorch_costly.errors import RestoreError, StateMismatchError, check, check_positive
-from botorch_costly.tuners.rewards import GainReward
+from botorch_costly.tuners.rewards import GainReward, as_number
 
 _DEFAULT_MARGIN = {"loss": 0.3, "accuracy": 0.1}  # nats, share
 _SHARE_OF_THE_NEW = 0.3  # of the latest level in the smoothed one: single looks are noisy
@@ -30,6 +30,8 @@ class _Kept:
 
     state: Any
     metric: float
+    round: int  # of the last look
+    last: float  # level of the last good look
     smooth: float  # level
     best: float  # level
     restores: int = 0
@@ -39,12 +41,16 @@ class GuardedReward:
     r"""A gain that takes the network back when a look finds it ruined.
 
     After each look the level of the metric, :math:`-s \log m` of a loss or :math:`s m` of an accuracy, is
-    compared with the best smoothed level so far. A network that lies further below than the margin is
-    restored to the last good state. The tuner still hears how bad the round was, and the next gain
-    counts from the state restored, so no configuration is paid for repairing what another one broke.
+    compared with the best level so far, smoothed, since single looks are noisy. A network more than
+    the margin below it is restored to the last good state. The tuner still hears how bad the gain was,
+    and the next one counts from the state restored, so no configuration is paid for repairing what
+    another one broke.
 
     A metric that is not finite is the worst gain there is, ``-clip``: a failed look would teach the
-    tuner nothing, and it would play the same again.
+    tuner nothing, and it would play the same again. Before the first finite metric there is nothing to
+    go back to, and such a look fails. What no look finds is not mended: look after the last round. The
+    schedule of a guarded run holds the rounds that were taken back, too, and wants a guard when it is
+    replayed.
 
     Args:
         reward: Gains since the last look.
@@ -56,7 +62,7 @@ class GuardedReward:
 
     Raises:
         InvalidArgumentError: If the margin is not positive, ``save`` or ``restore`` cannot be called,
-            or the gains are not those since the last look.
+            or the gains are not those since the last look or not clipped.
 
     Example:
         >>> weights = {"w": 1.0}
@@ -76,6 +82,7 @@ class GuardedReward:
     ) -> None:
         since = isinstance(reward, GainReward) and reward.reference == "last_look"
         check(since, "reward", "a GainReward with reference='last_look'", reward)
+        check(reward.clip < math.inf, "reward", "a GainReward with a finite clip", reward)
         for name, function in (("save", save), ("restore", restore)):
             check(callable(function), name, "a function", function)
         self.reward = reward
@@ -94,7 +101,11 @@ class GuardedReward:
             for part, state in zip(parts, states, strict=True):
                 part.load_state_dict(state)
 
-        check(len(parts) > 0, "parts", "at least one network", parts)
+        stateful = [
+            hasattr(part, "state_dict") and hasattr(part, "load_state_dict") for part in parts
+        ]
+        good = len(parts) > 0 and all(stateful)
+        check(good, "parts", "at least one network, each part with a state_dict", parts)
         return cls(reward, lambda: [part.state_dict() for part in parts], restore, margin)
 
     @property
@@ -105,39 +116,53 @@ class GuardedReward:
     def __call__(self, metric: float, round: int) -> float | None:
         """Return the gain since the last look, and take the network back if it is ruined.
 
+        Whatever is raised meanwhile leaves the guard as it was, and the look can be tried again.
+
         Args:
             metric: The metric after the round.
             round: The round, later than that of the last look.
 
         Raises:
             InvalidArgumentError: As ``GainReward``.
-            RestoreError: If ``restore`` raised. The guard is as it was before.
+            RestoreError: If ``restore`` raised.
         """
         before = self.reward.state_dict()
-        gain = self.reward(metric, round)
-        level = self.reward.level(metric)
+        try:
+            return self._guard(as_number("metric", metric), round)
+        except BaseException:
+            self.reward.load_state_dict(before)
+            raise
+
+    def _guard(self, metric: float, round: int) -> float | None:
+        gain, level = self.reward(metric, round), self.reward.level(metric)
         kept = self._kept
         if kept is None:
             if math.isfinite(level):
-                self._kept = _Kept(copy.deepcopy(self._save()), float(metric), level, level)
+                state = copy.deepcopy(self._save())
+                self._kept = _Kept(state, metric, round, level, level, level)
             return gain
         if not level >= kept.best - self.margin:
-            self._take_back(kept, round, before)
+            self._take_back(kept, round)
             return -self.reward.clip if gain is None or math.isnan(gain) else gain
-        kept.smooth += _SHARE_OF_THE_NEW * (level - kept.smooth)
-        kept.best = max(kept.best, kept.smooth)
-        if level >= kept.best - _WORTH_KEEPING * self.margin:
-            kept.state, kept.metric = copy.deepcopy(self._save()), float(metric)
+        share = 1 - (1 - _SHARE_OF_THE_NEW) ** (round - kept.round)
+        smooth = kept.smooth + share * (level - kept.smooth)
+        # Two good looks in a row are no luck: where a run improves quickly, the smoothed level lags.
+        best = max(kept.best, smooth, min(kept.last, level) - self.margin / 2)
+        state, good = kept.state, max(best, self.reward.level(kept.metric))
+        if level >= good - _WORTH_KEEPING * self.margin:
+            state = copy.deepcopy(self._save())
+            kept.metric = metric
+        kept.state, kept.round, kept.last = state, round, level
+        kept.smooth, kept.best = smooth, best
         return gain
 
-    def _take_back(self, kept: _Kept, round: int, before: dict[str, Any]) -> None:
+    def _take_back(self, kept: _Kept, round: int) -> None:
         try:
             self._restore(copy.deepcopy(kept.state))
         except Exception as error:
-            self.reward.load_state_dict(before)
             raise RestoreError("restore", "to continue from the last good state", error) from error
         self.reward.rebase(kept.metric, round)
-        kept.restores += 1
+        kept.round, kept.restores = round, kept.restores + 1
 
     def state_dict(self) -> dict[str, Any]:
         """Return the last good state and all that decides when it is returned to."""

@@ -25,7 +25,7 @@ from botorch_costly.query import ConfidenceQuery, Progress, QueryRule
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
-from botorch_costly.tuners.design import design_of
+from botorch_costly.tuners.design import Limit, design_of
 from botorch_costly.tuners.domain import LARGEST_LATTICE, domain_of
 from botorch_costly.tuners.learner import Learner, Prior, Refits
 from botorch_costly.tuners.ledger import Ledger
@@ -62,9 +62,9 @@ class OnlineTuner:
         lengthscale: In the unit cube; ``0.5 sqrt(d)`` if omitted.
         noise: Noise variance of a reward, as a fraction of the variance of rewards.
         reward_scale: How rewards become values of the model; estimated by default.
-        initial_rounds: Random configurations looked at first; twice the dimension (but at most a
-            tenth of the horizon, ``max_looks``, and a fifth of the rule's budget) if omitted, none for
-            a space of choices.
+        initial_rounds: Configurations looked at first, random but for ``start``. If omitted, twice the
+            dimension, but at most a tenth of the horizon, ``max_looks`` and a fifth of the rule's
+            budget, and none for a space of choices.
         start: The configuration of the first round, such as your present default; that round is
             looked at, whatever ``initial_rounds``.
         start_rounds: How many rounds play ``start``, all looked at, before the random ones. A
@@ -82,7 +82,8 @@ class OnlineTuner:
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
-        InvalidBudgetError: If ``max_looks`` or ``initial_rounds`` exceed what the run has.
+        InvalidBudgetError: If ``max_looks``, ``initial_rounds`` or ``start_rounds`` exceed what the run
+            has.
         InvalidConfigError: If ``start`` does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
 
@@ -146,7 +147,8 @@ class OnlineTuner:
         schedule = beta if callable(beta) else ConstantBeta(beta)
         self._check_budget()
         query.check_run(horizon)
-        limits = {"horizon": horizon, "max_looks": max_looks, "looks of the rule": query.budget}
+        budgets = ("horizon", horizon, 10), ("max_looks", max_looks, 1), ("budget", query.budget, 5)
+        limits = [Limit(name, n, parts) for name, n, parts in budgets if n is not None]
         self._design = design_of(space, limits, initial_rounds, start, start_rounds)
         self._tkwargs: dict[str, Any] = {"dtype": dtype, "device": torch.device(device)}
         arms = space.is_arms and (space.size or 0) <= LARGEST_LATTICE
@@ -340,7 +342,7 @@ class OnlineTuner:
         self._generator.set_state(state["generator"].cpu())
 
     def _warn(self, decision: Decision, reward: float | None) -> None:
-        """Report a failed look: of a dead network, where all fail, the 1st, 2nd, 4th, 8th, ..."""
+        """Report the 1st, 2nd, 4th, 8th, ... failed look: in a dead network all of them fail."""
         count = self.failed_looks
         if count & (count - 1) == 0:
             said = "The look in round %d failed: reward %s (failed looks so far: %d)."

@@ -91,6 +91,47 @@ def test_what_is_kept_follows_what_is_nearly_best():
     assert weights.tensor.item() == 3.0  # the fourth was further below the best than two thirds
 
 
+def same(one, other, but_for):
+    """Compare two states of guards but for what they keep."""
+    drop = [{k: v for k, v in state["kept"].items() if k != but_for} for state in (one, other)]
+    return drop[0] == drop[1] and one["reward"] == other["reward"]
+
+
+def test_a_ruin_after_a_quick_improvement_is_noticed_and_not_kept():
+    weights = Weights()
+    reward = guarded(weights, margin=0.3)
+    for round, loss in enumerate([2.3, 0.5, 0.12, 0.1]):
+        weights.tensor.fill_(float(round))
+        reward(loss, round)
+    weights.tensor.fill_(9.0)
+    reward(0.2, 4)
+    assert reward.restores == 1
+    assert weights.tensor.item() == 3.0
+
+
+def test_one_look_far_below_what_is_kept_does_not_replace_it():
+    weights = Weights()
+    reward = guarded(weights, margin=0.3)
+    reward(1.0, 0)
+    weights.tensor.fill_(1.0)
+    reward(0.1, 1)
+    weights.tensor.fill_(2.0)
+    reward(0.6, 2)  # lucky before or ruined now: nobody can tell, and the better copy stays
+    assert reward.restores == 0
+    weights.tensor.fill_(3.0)
+    reward(5.0, 3)
+    assert weights.tensor.item() == 1.0
+
+
+def test_rare_looks_are_smoothed_by_the_rounds_between():
+    often, seldom = guarded(Weights()), guarded(Weights())
+    for round in range(41):
+        often(0.5 if round == 0 else 0.4, round)
+    seldom(0.5, 0)
+    seldom(0.4, 40)
+    assert seldom._kept.smooth == pytest.approx(often._kept.smooth, abs=1e-6)
+
+
 def test_one_lucky_look_does_not_make_the_usual_level_a_ruin():
     reward = guarded(Weights(), margin=0.3)
     levels = [0.0, 0.0, 0.8, 0.0, 0.0, 0.0]  # nats above the usual
@@ -165,6 +206,50 @@ def test_a_restore_that_raises_is_named_and_can_be_tried_again():
     assert weights.tensor.item() == 1.0
 
 
+@pytest.mark.parametrize("when", ["first", "later"])
+def test_a_copy_that_cannot_be_made_loses_nothing(when):
+    weights, full = Weights(), [True]
+
+    def save():
+        if full and (when == "first" or weights.tensor.item() == 2.0):
+            raise MemoryError
+        return weights.state_dict()
+
+    reward = GuardedReward(GainReward("loss"), save, weights.load_state_dict)
+    if when == "later":
+        reward(0.5, 0)
+        weights.tensor.fill_(2.0)
+    before = reward.state_dict()
+    with pytest.raises(MemoryError):
+        reward(0.4, 1)
+    assert reward.state_dict() == before
+    full.clear()
+    expected = None if when == "first" else pytest.approx(math.log(0.5 / 0.4))
+    assert reward(0.4, 1) == expected
+
+
+def test_an_interrupted_restore_can_be_tried_again():
+    weights, interrupted = Weights(), [True]
+
+    def restore(state):
+        if interrupted:
+            raise KeyboardInterrupt
+        weights.load_state_dict(state)
+
+    reward = GuardedReward(GainReward("loss"), weights.state_dict, restore)
+    reward(0.5, 0)
+    with pytest.raises(KeyboardInterrupt):
+        reward(5.0, 1)
+    interrupted.clear()
+    assert reward(5.0, 1) == -1.0
+
+
+def test_a_metric_may_be_a_tensor_with_a_gradient():
+    reward = guarded(Weights())
+    reward(torch.tensor(0.5, requires_grad=True), 0)
+    assert reward(torch.tensor(0.4, requires_grad=True), 1) == pytest.approx(math.log(0.5 / 0.4))
+
+
 def test_a_guard_resumes_from_its_state():
     one, two = Weights(), Weights()
     first, second = guarded(one), guarded(two)
@@ -174,9 +259,25 @@ def test_a_guard_resumes_from_its_state():
     file.seek(0)
     second.load_state_dict(torch.load(file, weights_only=True))
     two.tensor.fill_(9.0)
-    assert second(4.0, 1) == first(4.0, 1) == -1.0
+    gain = pytest.approx(-math.log(0.8 / 0.5))
+    assert second(0.8, 1) == gain
+    assert first(0.8, 1) == gain
     assert two.tensor.item() == 1.0
     assert second.restores == 1
+    two.tensor.fill_(5.0)
+    assert second(0.45, 2) == first(0.45, 2)
+    assert same(first.state_dict(), {**second.state_dict()}, but_for="state")
+
+
+def test_training_on_leaves_a_loaded_state_as_it_was():
+    weights = Weights()
+    reward, other = guarded(weights), guarded(Weights())
+    reward(0.5, 0)
+    state = reward.state_dict()
+    other.load_state_dict(state)
+    state["kept"]["state"][0]["w"].fill_(77.0)
+    other(5.0, 1)
+    assert other._kept.state[0]["w"].item() == 1.0
 
 
 def test_a_state_of_other_options_is_refused_and_nothing_changes():
@@ -197,6 +298,7 @@ def test_a_state_of_other_options_is_refused_and_nothing_changes():
     [
         ((GainReward("loss", "before_after"), dict, print), "reward"),
         (("loss", dict, print), "reward"),
+        ((GainReward(clip=math.inf), dict, print), "reward"),
         ((GainReward(), 3, print), "save"),
         ((GainReward(), dict, None), "restore"),
         ((GainReward(), dict, print, 0.0), "margin"),
@@ -211,6 +313,8 @@ def test_bad_options_are_named(arguments, name):
 def test_something_must_be_guarded():
     with pytest.raises(InvalidArgumentError, match="parts: Expected at least one"):
         GuardedReward.of(GainReward())
+    with pytest.raises(InvalidArgumentError, match="parts: Expected at least one network, each"):
+        GuardedReward.of(GainReward(), Weights(), 3)
 
 
 @pytest.mark.parametrize("bad", [-1.0, 0.0, "0.5", None])

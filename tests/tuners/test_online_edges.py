@@ -447,6 +447,19 @@ def test_a_decision_of_another_run_is_refused_where_it_differs():
     assert ours.observations == ()
 
 
+@pytest.mark.parametrize(
+    "limit", [{"max_looks": 10}, {"query": bc.PricedQuery(looks=12)}, {"horizon": 39}]
+)
+def test_a_design_shrinks_to_what_many_rounds_of_the_start_leave(limit):
+    start = {"lr": 1e-3, "dropout": 0.5}
+    most = limit.get("max_looks") or limit.get("horizon") or 12
+    tuner = make(**{"horizon": 60, **limit}, start=start, start_rounds=most)
+    decisions = play(tuner, most)
+    assert all(dict(d.config) == start and d.query for d in decisions)
+    with pytest.raises(errors.InvalidBudgetError, match="together: Expected at most the"):
+        make(**{"horizon": 60, **limit}, start=start, start_rounds=most, initial_rounds=2)
+
+
 def test_the_start_may_be_played_for_some_rounds_before_random_ones():
     start = {"lr": 1e-3, "dropout": 0.5}
     tuner = make(start=start, start_rounds=4, initial_rounds=3, query=bc.BernoulliQuery(0.0))

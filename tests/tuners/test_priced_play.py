@@ -252,5 +252,5 @@ def test_an_initial_design_leaves_most_of_a_budget(looks, design):
 
 
 def test_an_initial_design_beyond_the_budget_is_refused():
-    with pytest.raises(InvalidBudgetError, match="initial_rounds: Expected at most the looks of"):
+    with pytest.raises(InvalidBudgetError, match="initial_rounds: Expected at most the budget, 6"):
         bc.OnlineTuner(ARMS, horizon=200, query=bc.PricedQuery(looks=6), initial_rounds=7)
