@@ -27,6 +27,7 @@ BUILT_IN = {
     errors.UnknownDecisionError: KeyError,
     errors.AlreadyToldError: ValueError,
     errors.StateMismatchError: ValueError,
+    errors.RestoreError: RuntimeError,
     errors.HorizonExceededError: RuntimeError,
     errors.NumericalError: ArithmeticError,
 }
