@@ -6,7 +6,6 @@ probabilities, five seeds each, on two processes. Last a picture of the first ru
 """
 
 import argparse
-import multiprocessing
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from benchmarks.demo_table import format_table
 from benchmarks.online_suite.policies import FixedPolicy, Policy, RandomPolicy, TunedPolicy
 from benchmarks.online_suite.problems import digits_augmentation
 from benchmarks.online_suite.runner import Record, run_online
+from benchmarks.processes import in_processes
 from benchmarks.record import write_results
 from botorch_costly import (
     AlwaysQuery,
@@ -142,15 +142,12 @@ def _table_rows(seeds: range, processes: int, shown: Record) -> list[dict[str, A
 
     jobs = [(m, s) for s in seeds for m in METHODS if (m, s) != (SHOWN, 0)]
     rows = [_row(SHOWN, 0, shown)] if 0 in seeds else []
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(processes) as pool:
-        done = pool.imap_unordered(_one_job, jobs)
-        rows += tqdm(done, total=len(jobs), unit="run", desc="the table", **_pace())
+    done = in_processes(_one_job, jobs, processes)
+    rows += tqdm(done, total=len(jobs), unit="run", desc="the table", **_pace())
     return sorted(rows, key=lambda row: (list(METHODS).index(row["method"]), row["seed"]))
 
 
 def _one_job(job: tuple[str, int]) -> dict[str, Any]:
-    torch.set_num_threads(1)
     method, seed = job
     return _row(method, seed, run_online(PROBLEM, METHODS[method](seed), seed))
 

@@ -1,8 +1,11 @@
 """The table of the demo: every seed, the median, the worst, and a paired comparison."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from benchmarks.paired import paired
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -31,8 +34,6 @@ def _by_method(rows: Rows) -> dict[str, Rows]:
 
 def _comparison(rows: Rows) -> list[str]:
     """Compare with full feedback, paired over seeds."""
-    from scipy.stats import ttest_rel
-
     table = _by_method(rows)
     full = [100 * row["test_accuracy"] for row in table["full feedback"]]
     lines = []
@@ -45,10 +46,9 @@ def _comparison(rows: Rows) -> list[str]:
             r["looks"] for r in table["full feedback"]
         )
         line = f"{method} less full feedback: {statistics.mean(differences):+.1f} points on average"
-        if len(differences) > 1 and statistics.stdev(differences) > 1e-9:
-            test = ttest_rel(ours, full)
-            low, high = test.confidence_interval(0.95)
-            line += f" (95 % interval {low:+.1f} to {high:+.1f}"
-            line += f", paired t-test over {len(differences)} seeds: p = {test.pvalue:.2f})"
+        test = paired(ours, full)
+        if test and not math.isnan(test.p):
+            line += f" (95 % interval {test.low:+.1f} to {test.high:+.1f}"
+            line += f", paired t-test over {len(differences)} seeds: p = {test.p:.2f})"
         lines.append(f"{line}, at {looks:.0%} of its looks")
     return lines

@@ -6,7 +6,7 @@ a network reads them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -44,8 +44,8 @@ class Strengths:
     cutout: float = 3.0
 
     def __post_init__(self) -> None:
-        for name in ("rotation", "shift", "noise", "cutout"):
-            check_nonnegative(name, getattr(self, name))
+        for part in fields(self):
+            check_nonnegative(part.name, getattr(self, part.name))
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class Doses:
         self, pictures: Tensor, settings: Mapping[str, Any], generator: Generator
     ) -> Tensor:
         """Alter each picture, ``n x channels x side x side``, at random."""
-        doses = {name: float(settings.get(name, 0.0)) for name in vars(Strengths())}
+        doses = {part.name: float(settings.get(part.name, 0.0)) for part in fields(Strengths)}
         chances = torch.tensor([float(name in doses) for name in AUGMENTATIONS])
-        return augment(pictures, chances, replace(Strengths(), **doses), generator)
+        return augment(pictures, chances, Strengths(**doses), generator)
 
 
 def augment(

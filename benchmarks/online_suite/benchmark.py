@@ -9,18 +9,16 @@ data are not here are left out (``BOTORCH_COSTLY_DATA`` names a folder with ``mn
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
-from multiprocessing import get_context
-from statistics import mean, median, stdev
+from statistics import mean, median
 from typing import Any, NamedTuple
-
-import torch
 
 from benchmarks.online_suite.data import MissingDataError
 from benchmarks.online_suite.methods import METHODS, Method, methods_of, one_run
 from benchmarks.online_suite.offline import best_fixed, last_loss
 from benchmarks.online_suite.policies import FixedPolicy
 from benchmarks.online_suite.problems import CONFIRMATION, PROBLEMS
+from benchmarks.paired import paired
+from benchmarks.processes import in_processes
 from benchmarks.record import Row, add_results_argument, read, write_results
 
 NAME, CEILING = "online-suite", "best fixed"
@@ -38,11 +36,11 @@ class Task(NamedTuple):
 
 def play(task: Task) -> Row:
     """Return how a run ended."""
-    torch.set_num_threads(1)
     problem = PROBLEMS[task.problem]()
     outcome = _method(task)(problem, task.seed)
     fixed = {} if task.fixed is None else {"config": dict(task.fixed)}
-    return {**_key(task), **asdict(outcome), **fixed}
+    run = {"problem": task.problem, "method": task.method, "seed": task.seed}
+    return {**run, **asdict(outcome), **fixed}
 
 
 def _method(task: Task) -> Method:
@@ -52,21 +50,17 @@ def _method(task: Task) -> Method:
     return one_run(lambda problem, seed: FixedPolicy(config))
 
 
-def _key(task: Task) -> dict[str, Any]:
-    return {"problem": task.problem, "method": task.method, "seed": task.seed}
-
-
 def ceiling(problem: str, processes: int) -> dict[str, Any]:
     """Return the best fixed configuration of a problem."""
-    with get_context("spawn").Pool(processes) as pool:
-        return best_fixed(
-            PROBLEMS[problem](),
-            lambda pairs: pool.starmap(_last_loss, [(problem, *pair) for pair in pairs], 1),
-        )
+
+    def losses(pairs: Sequence[tuple[dict[str, Any], int]]) -> list[float]:
+        return list(in_processes(_last_loss, [(problem, *pair) for pair in pairs], processes))
+
+    return best_fixed(PROBLEMS[problem](), losses)
 
 
-def _last_loss(problem: str, config: Mapping[str, Any], seed: int) -> float:
-    torch.set_num_threads(1)
+def _last_loss(run: tuple[str, dict[str, Any], int]) -> float:
+    problem, config, seed = run
     return last_loss(PROBLEMS[problem](), config, seed)
 
 
@@ -93,12 +87,6 @@ def tasks(
         if method in sensible
         for seed in seeds
     ]
-
-
-def measure(work: Sequence[Task], processes: int) -> Iterator[Row]:
-    """Run the tasks side by side; rows come in the order of the tasks."""
-    with get_context("spawn").Pool(processes) as pool:
-        yield from pool.imap(play, work)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -141,19 +129,11 @@ def _comparisons(ends: Mapping[str, Mapping[int, float]]) -> Iterator[str]:
     for ours in (m for m in ends if m.startswith("guarded")):
         for rival in (m for m in RIVALS if m in ends):
             seeds = sorted(set(ends[ours]) & set(ends[rival]))
-            if len(seeds) > 1:
-                differences = [ends[ours][s] - ends[rival][s] for s in seeds]
-                yield f"  {ours} less {rival}: {_mean_and_interval(differences)}"
-
-
-def _mean_and_interval(differences: Sequence[float]) -> str:
-    from scipy.stats import t
-
-    error = stdev(differences) / len(differences) ** 0.5
-    reach = t.ppf(0.975, len(differences) - 1) * error
-    middle = mean(differences)
-    said = "better" if middle > reach else "WORSE" if middle < -reach else "even"
-    return f"{middle:+.1f} (95 % {middle - reach:+.1f} to {middle + reach:+.1f}, {said})"
+            test = paired([ends[ours][s] for s in seeds], [ends[rival][s] for s in seeds])
+            if test:
+                said = "better" if test.low > 0 else "WORSE" if test.high < 0 else "even"
+                found = f"{test.mean:+.1f} (95 % {test.low:+.1f} to {test.high:+.1f}, {said})"
+                yield f"  {ours} less {rival}: {found}"
 
 
 def _ends(rows: Sequence[Row], method: str) -> dict[int, float]:
@@ -174,20 +154,22 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--processes", type=int, default=2, help="runs side by side")
     add_results_argument(parser)
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
     for problem in available(options.problems):
-        searched = CEILING in options.methods
-        fixed = ceiling(problem, options.processes) if searched else None
-        work = tasks(problem, options.methods, seeds, fixed)
-        again = {(task.problem, task.method) for task in work}
-        keep = partial(_stays, again)
-        rows = measure(work, options.processes)
-        write_results(NAME, rows, list(seeds), directory=options.results, keep=keep)
-        stored = (line["row"] for line in read(NAME, options.results))
-        print(table([row for row in stored if row["problem"] == problem]), flush=True)
+        print(table(measured(problem, options)), flush=True)
 
 
-def _stays(again: set[tuple[str, str]], row: Row) -> bool:
-    """Return whether a stored row is of a method that is not run again."""
-    return (row["problem"], row["method"]) not in again
+def measured(problem: str, options: argparse.Namespace) -> list[Row]:
+    """Measure and store what is asked for of a problem; return all that is stored of it."""
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    searched = CEILING in options.methods
+    fixed = ceiling(problem, options.processes) if searched else None
+    work = tasks(problem, options.methods, seeds, fixed)
+    again = {task.method for task in work}
+
+    def stays(row: Row) -> bool:
+        return row["problem"] != problem or row["method"] not in again
+
+    rows = in_processes(play, work, options.processes)
+    write_results(NAME, rows, list(seeds), directory=options.results, keep=stays)
+    stored = (line["row"] for line in read(NAME, options.results))
+    return [row for row in stored if row["problem"] == problem]

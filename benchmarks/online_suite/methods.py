@@ -14,8 +14,8 @@ from benchmarks.online_suite.policies import (
     cosine,
     one_cycle,
 )
-from benchmarks.online_suite.population import Outcome, PopulationTraining, SuccessiveHalving
-from benchmarks.online_suite.protocol import OnlineProblem
+from benchmarks.online_suite.population import PopulationTraining, SuccessiveHalving
+from benchmarks.online_suite.protocol import OnlineProblem, Outcome
 from benchmarks.online_suite.runner import run_online
 from botorch_costly import AlwaysQuery, OnlineTuner, PricedQuery, QueryRule, RewardScale
 
@@ -45,16 +45,9 @@ def tuned(
     """
 
     def make(problem: OnlineProblem, seed: int) -> Policy:
-        tuner = OnlineTuner(
-            problem.space,
-            **{
-                "horizon": problem.horizon,
-                "query": AlwaysQuery() if rule is None else rule(problem.horizon),
-                "start": problem.default,
-                "seed": seed,
-                **options,
-            },
-        )
+        query = AlwaysQuery() if rule is None else rule(problem.horizon)
+        usual: dict[str, Any] = {"horizon": problem.horizon, "start": problem.default}
+        tuner = OnlineTuner(problem.space, query=query, seed=seed, **usual, **options)
         return TunedPolicy(tuner, guarded)
 
     return one_run(make)

@@ -2,25 +2,14 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from benchmarks.online_suite.protocol import OnlineProblem, TrainingRun
+from benchmarks.online_suite.protocol import OnlineProblem, Outcome, TrainingRun
 from botorch_costly.errors import check_count
 from botorch_costly.space import SearchSpace
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a method ended: test accuracy of what it would hand over, and what it paid."""
-
-    test_accuracy: float
-    looks: int
-    rounds: int
-    seconds: float
 
 
 class PopulationTraining:

@@ -19,34 +19,12 @@ from benchmarks.online_suite.training import NetworkProblem
 from botorch_costly import Choice, Real, SearchSpace
 
 _small = partial(picture_network, channels=1, side=8, width=16, blocks=2)
-_OPTIMIZATION = SearchSpace(
-    {
-        "learning_rate": Real(1e-3, 3.0, log=True),
-        "momentum": Real(0.0, 0.98),
-        "weight_decay": Real(1e-6, 1e-1, log=True),
-        "dropout": Real(0.0, 0.8),
-    }
-)
-_TABLE_SPACE = SearchSpace(
-    {
-        "learning_rate": Real(1e-4, 0.3, log=True),
-        "weight_decay": Real(1e-5, 10.0, log=True),
-        "dropout": Real(0.0, 0.8),
-        "label_smoothing": Real(0.0, 0.5),
-    }
-)
-_TABLE_DEFAULT = {
-    "learning_rate": 1e-3,
-    "weight_decay": 1e-2,
-    "dropout": 0.5,
-    "label_smoothing": 0.0,
+_of_digits = partial(NetworkProblem, data=data.digits, network=_small, train=20, validation=40)
+# Each augmentation hits half of the pictures at first.
+_augmented: dict[str, Any] = {
+    "space": SearchSpace({name: Real(0.0, 1.0) for name in AUGMENTATIONS}),
+    "default": dict.fromkeys(AUGMENTATIONS, 0.5),
 }
-
-
-def _chances(names: tuple[str, ...]) -> dict[str, Any]:
-    """Return space and default of augmentations that each hit half of the pictures at first."""
-    space = SearchSpace({name: Real(0.0, 1.0) for name in names})
-    return {"space": space, "default": dict.fromkeys(names, 0.5)}
 
 
 def digits_augmentation() -> NetworkProblem:
@@ -56,13 +34,9 @@ def digits_augmentation() -> NetworkProblem:
     test accuracy in per cent, five seeds (100 to 104): all at 0.5 61, uniformly random every round
     57, all off 95, rotation, shift and noise at 0.5 with the others off 97.
     """
-    return NetworkProblem(
+    return _of_digits(
         name="digits_augmentation",
-        **_chances(AUGMENTATIONS),
-        data=data.digits,
-        network=_small,
-        train=20,
-        validation=40,
+        **_augmented,
         alter=Chances(),
     )
 
@@ -71,42 +45,37 @@ def digits_strengths() -> NetworkProblem:
     """Four strengths around a decent default, which is hard to beat."""
     ranges = {"rotation": 60.0, "shift": 3.0, "noise": 0.8}
     space = {name: Real(0.0, high) for name, high in ranges.items()}
-    return NetworkProblem(
+    return _of_digits(
         name="digits_strengths",
         space=SearchSpace({**space, "dropout": Real(0.0, 0.8)}),
         default={"rotation": 15.0, "shift": 0.75, "noise": 0.2, "dropout": 0.2},
-        data=data.digits,
-        network=_small,
-        train=20,
-        validation=40,
         alter=Doses(),
     )
 
 
 def digits_optimization() -> NetworkProblem:
     """Learning rate, momentum, weight decay and dropout, over ranges that can ruin the run."""
-    return NetworkProblem(
+    return _of_digits(
         name="digits_optimization",
-        space=_OPTIMIZATION,
+        space=SearchSpace(
+            {
+                "learning_rate": Real(1e-3, 3.0, log=True),
+                "momentum": Real(0.0, 0.98),
+                "weight_decay": Real(1e-6, 1e-1, log=True),
+                "dropout": Real(0.0, 0.8),
+            }
+        ),
         default={"learning_rate": 0.01, "momentum": 0.5, "weight_decay": 1e-4, "dropout": 0.5},
-        data=data.digits,
-        network=_small,
-        train=20,
-        validation=40,
         settings={"optimizer": "sgd"},
     )
 
 
 def digits_arms() -> NetworkProblem:
     """Six augmentation policies, of which each round plays one."""
-    return NetworkProblem(
+    return _of_digits(
         name="digits_arms",
         space=SearchSpace({"policy": Choice(list(POLICIES))}),
         default={"policy": "flips"},
-        data=data.digits,
-        network=_small,
-        train=20,
-        validation=40,
         alter=_alter_by_policy,
     )
 
@@ -129,7 +98,7 @@ def mnist_augmentation() -> NetworkProblem:
     """Eight probabilities on 2,000 pictures of MNIST."""
     return NetworkProblem(
         name="mnist_augmentation",
-        **_chances(AUGMENTATIONS),
+        **_augmented,
         data=data.mnist,
         network=partial(picture_network, channels=1, side=28, width=8, blocks=2),
         train=200,
@@ -142,7 +111,7 @@ def cifar_augmentation() -> NetworkProblem:
     """Eight probabilities on 4,000 pictures of CIFAR-10."""
     return NetworkProblem(
         name="cifar_augmentation",
-        **_chances(AUGMENTATIONS),
+        **_augmented,
         data=data.cifar10,
         network=partial(picture_network, channels=3, side=32, width=8, blocks=3),
         train=400,
@@ -164,10 +133,17 @@ def pima() -> NetworkProblem:
 
 
 def _table(name: str, rows: Callable[[], data.Part], columns: int) -> NetworkProblem:
+    space = {
+        "learning_rate": Real(1e-4, 0.3, log=True),
+        "weight_decay": Real(1e-5, 10.0, log=True),
+        "dropout": Real(0.0, 0.8),
+        "label_smoothing": Real(0.0, 0.5),
+    }
+    default = {"learning_rate": 1e-3, "weight_decay": 1e-2, "dropout": 0.5, "label_smoothing": 0.0}
     return NetworkProblem(
         name=name,
-        space=_TABLE_SPACE,
-        default=_TABLE_DEFAULT,
+        space=SearchSpace(space),
+        default=default,
         data=rows,
         network=partial(table_network, columns=columns),
         train=0.3,

@@ -41,6 +41,16 @@ class Metrics:
         check_rate("accuracy", self.accuracy)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How a method ended: test accuracy of what it would hand over, and what it paid."""
+
+    test_accuracy: float
+    looks: int
+    rounds: int
+    seconds: float
+
+
 @runtime_checkable
 class TrainingRun(Protocol):
     """One network in training, stopped between two rounds."""

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -74,10 +74,6 @@ class NetworkProblem:
     def setup(self, seed: int) -> "NetworkRun":
         """Split the data and initialize the network, all from ``seed``."""
         return NetworkRun(self, check_count("seed", seed))
-
-    def with_(self, **changes: Any) -> "NetworkProblem":
-        """Return the same recipe but for some of its arguments."""
-        return replace(self, **changes)
 
 
 class NetworkRun:

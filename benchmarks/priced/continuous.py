@@ -13,13 +13,13 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from multiprocessing import get_context
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from benchmarks.priced.comparison import Outcome, compare
+from benchmarks.processes import in_processes
 from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import (
     ConfidenceQuery,
@@ -40,9 +40,6 @@ FORGETTING = 0.01
 NOISE = 0.01  # variance, as a share of that of the function
 # Prior mean 0 and prior variance 1, and nothing is impossible.
 PRIOR_UNITS = RewardScale(center=0.0, scale=1.0, clip=math.inf)
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class Truth(Protocol):
@@ -162,18 +159,6 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     ]
     for played in in_processes(trial, tasks, options.processes):
         yield from played
-
-
-def in_processes(
-    work: Callable[[Item], Result], items: Iterable[Item], processes: int
-) -> Iterator[Result]:
-    """Yield what work makes of the items, in their order, with one thread of torch in each process."""
-    torch.set_num_threads(1)
-    if processes == 1:
-        yield from map(work, items)
-        return
-    with get_context("spawn").Pool(processes, torch.set_num_threads, (1,)) as pool:
-        yield from pool.imap(work, items)
 
 
 def outcomes(rows: Iterable[Row]) -> dict[str, Outcome]:

@@ -26,10 +26,10 @@ from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import (
     PRIOR_UNITS,
     confident,
-    in_processes,
     play,
     priced,
 )
+from benchmarks.processes import in_processes
 from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import OnlineTuner, QueryRule, Real, SearchSpace
 from botorch_costly.acquisition import LogBeta

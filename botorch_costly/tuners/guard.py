@@ -3,11 +3,12 @@
 import copy
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from botorch_costly.errors import RestoreError, StateMismatchError, check, check_positive
-from botorch_costly.tuners.rewards import GainReward, as_number
+from botorch_costly.tuners.gain import GainReward
+from botorch_costly.tuners.rewards import as_number
 
 _DEFAULT_MARGIN = {"loss": 0.3, "accuracy": 0.1}  # nats, share
 _SHARE_OF_THE_NEW = 0.3  # of the latest level in the smoothed one: single looks are noisy
@@ -24,7 +25,7 @@ class Stateful(Protocol):
         """Continue from it."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Kept:
     """The last good state, what was measured of it, and how good the run has been."""
 
@@ -143,17 +144,16 @@ class GuardedReward:
             return gain
         if not level >= kept.best - self.margin:
             self._take_back(kept, round)
-            return -self.reward.clip if gain is None or math.isnan(gain) else gain
+            return -self.reward.clip if math.isnan(level) else gain
         share = 1 - (1 - _SHARE_OF_THE_NEW) ** (round - kept.round)
         smooth = kept.smooth + share * (level - kept.smooth)
         # Two good looks in a row are no luck: where a run improves quickly, the smoothed level lags.
         best = max(kept.best, smooth, min(kept.last, level) - self.margin / 2)
-        state, good = kept.state, max(best, self.reward.level(kept.metric))
+        kept = replace(kept, round=round, last=level, smooth=smooth, best=best)
+        good = max(best, self.reward.level(kept.metric))
         if level >= good - _WORTH_KEEPING * self.margin:
-            state = copy.deepcopy(self._save())
-            kept.metric = metric
-        kept.state, kept.round, kept.last = state, round, level
-        kept.smooth, kept.best = smooth, best
+            kept = replace(kept, state=copy.deepcopy(self._save()), metric=metric)
+        self._kept = kept
         return gain
 
     def _take_back(self, kept: _Kept, round: int) -> None:
@@ -162,11 +162,11 @@ class GuardedReward:
         except Exception as error:
             raise RestoreError("restore", "to continue from the last good state", error) from error
         self.reward.rebase(kept.metric, round)
-        kept.round, kept.restores = round, kept.restores + 1
+        self._kept = replace(kept, round=round, restores=kept.restores + 1)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the last good state and all that decides when it is returned to."""
-        kept = None if self._kept is None else {**vars(self._kept)}
+        kept = None if self._kept is None else dict(vars(self._kept))
         return {"reward": self.reward.state_dict(), "margin": self.margin, "kept": kept}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import copy
 import io
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -44,7 +45,7 @@ def problem(request):
     except data.MissingDataError as missing:
         assert request.param in NEEDS_FILES
         pytest.skip(str(missing))
-    return made.with_(steps=2)
+    return replace(made, steps=2)
 
 
 class TestEveryProblem:
@@ -153,7 +154,7 @@ class TestRun:
         assert run.validate().loss == math.inf
 
     def test_a_round_longer_than_the_data_goes_through_it_again(self):
-        run = digits_augmentation().with_(steps=20).setup(0)
+        run = replace(digits_augmentation(), steps=20).setup(0)
         order = run._order(200)
         assert len(order) == 640
         assert (order.bincount() >= 3).all()
@@ -161,7 +162,8 @@ class TestRun:
 
     @pytest.mark.parametrize("name", OPTIMIZERS)
     def test_optimizers_can_be_arms(self, name):
-        problem = digits_augmentation().with_(
+        problem = replace(
+            digits_augmentation(),
             space=SearchSpace({"optimizer": Choice(list(OPTIMIZERS))}),
             default={"optimizer": name},
             settings={"learning_rate": 1e-3},
@@ -233,7 +235,7 @@ class TestErrors:
     @pytest.mark.parametrize("name", ["horizon", "steps", "batch"])
     def test_a_bad_problem_is_refused(self, name):
         with pytest.raises(InvalidArgumentError, match=name):
-            digits_augmentation().with_(**{name: 0})
+            replace(digits_augmentation(), **{name: 0})
 
     def test_a_bad_network_is_refused(self):
         with pytest.raises(InvalidArgumentError, match="width"):
@@ -241,7 +243,7 @@ class TestErrors:
 
     def test_a_default_outside_the_space_is_refused(self):
         with pytest.raises(InvalidConfigError):
-            digits_augmentation().with_(default=only(noise=2.0))
+            replace(digits_augmentation(), default=only(noise=2.0))
 
     def test_missing_data_are_named(self, monkeypatch, tmp_path):
         data.pima.cache_clear()

@@ -11,6 +11,7 @@ from benchmarks.priced import continuous, misspecified
 from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import Task
 from benchmarks.priced.misspecified import SCENARIOS, Line, Setting, Size
+from benchmarks.processes import in_processes
 from benchmarks.record import read
 from botorch_costly import BernoulliQuery, ConfidenceQuery, OnlineTuner, Real, SearchSpace
 from botorch_costly.acquisition import LogBeta
@@ -131,8 +132,8 @@ def test_of_a_single_trial_nothing_is_concluded():
 
 
 def test_work_keeps_its_order_in_processes():
-    assert list(continuous.in_processes(abs, [-3, 1, -2], 2)) == [3, 1, 2]
-    assert list(continuous.in_processes(abs, [-3, 1, -2], 1)) == [3, 1, 2]
+    assert list(in_processes(abs, [-3, 1, -2], 2)) == [3, 1, 2]
+    assert list(in_processes(abs, [-3, 1, -2], 1)) == [3, 1, 2]
 
 
 def test_continuous_stores_every_policy_of_every_trial(tmp_path, monkeypatch, capsys):

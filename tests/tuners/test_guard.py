@@ -41,6 +41,28 @@ def test_a_ruined_network_is_taken_back_to_a_copy():
     assert reward.restores == 2
 
 
+def test_a_restore_that_takes_what_it_is_given_does_not_get_the_only_copy():
+    held = {"w": torch.ones(1)}
+
+    def restore(state):
+        held["w"] = state["w"]  # trained on in place from here
+
+    reward = GuardedReward(GainReward("loss"), lambda: held, restore)
+    reward(0.5, 0)
+    for round in (1, 2):
+        held["w"].fill_(99.0)
+        reward(0.9, round)
+        assert held["w"].item() == 1.0
+
+
+def test_the_rounds_of_a_ruin_are_not_those_of_what_follows():
+    reward = guarded(Weights())
+    reward(0.5, 0)
+    reward(5.0, 40)
+    reward(0.45, 41)  # one round after the return, not 41
+    assert reward._kept.smooth == pytest.approx(-math.log(0.5) + 0.3 * math.log(0.5 / 0.45))
+
+
 def test_the_next_gain_counts_from_the_state_restored():
     reward = guarded(Weights())
     reward(0.5, 0)

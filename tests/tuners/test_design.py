@@ -1,0 +1,76 @@
+"""The first rounds: the present setting, then random ones, within what the run may pay for."""
+
+import numpy as np
+import pytest
+
+import botorch_costly as bc
+from botorch_costly import errors
+from tests.tuners.playing import SPACES, make, play
+
+
+@pytest.mark.parametrize("name", ["cube", "arms"])
+@pytest.mark.parametrize("options", [{"initial_rounds": 0}, {"horizon": 5}, {"max_looks": 0}, {}])
+def test_the_start_is_played_however_few_the_initial_rounds(name, options):
+    start = {"cube": {"lr": 1e-3, "dropout": 0.5}, "arms": {"arm": "middle"}}[name]
+    first = make(SPACES[name], start=start, **options).ask()
+    assert dict(first.config) == start
+    assert first.query == (options.get("max_looks") != 0)
+
+
+@pytest.mark.parametrize("value", [np.float64(1e-3), np.float32(1e-3), "0.1"])
+def test_a_start_that_is_not_plain_is_refused_at_once(value):
+    with pytest.raises(errors.InvalidConfigError, match="lr: Expected"):
+        make(start={"lr": value, "dropout": 0.5})
+
+
+def test_no_budget_is_spent_on_a_design_that_nobody_may_look_at():
+    assert all(d.query for d in play(make(max_looks=2), 2))
+    third = make(max_looks=2)
+    play(third, 2)
+    assert "initial" not in third.ask().reason
+    with pytest.raises(errors.InvalidBudgetError, match="at most the max_looks, 2; Received 3"):
+        make(max_looks=2, initial_rounds=3)
+
+
+@pytest.mark.parametrize(
+    "limit", [{"max_looks": 10}, {"query": bc.PricedQuery(looks=12)}, {"horizon": 39}]
+)
+def test_a_design_shrinks_to_what_many_rounds_of_the_start_leave(limit):
+    start = {"lr": 1e-3, "dropout": 0.5}
+    most = limit.get("max_looks") or limit.get("horizon") or 12
+    tuner = make(**{"horizon": 60, **limit}, start=start, start_rounds=most)
+    decisions = play(tuner, most)
+    assert all(dict(d.config) == start and d.query for d in decisions)
+    with pytest.raises(errors.InvalidBudgetError, match="together: Expected at most the"):
+        make(**{"horizon": 60, **limit}, start=start, start_rounds=most, initial_rounds=2)
+
+
+def test_the_start_may_be_played_for_some_rounds_before_random_ones():
+    start = {"lr": 1e-3, "dropout": 0.5}
+    tuner = make(start=start, start_rounds=4, initial_rounds=3, query=bc.BernoulliQuery(0.0))
+    play(tuner, 8)
+    starts = [dict(d.config) == start for d in tuner.decisions]
+    assert starts[:6] == [True] * 4 + [False] * 2
+    assert [d.query for d in tuner.decisions] == [True] * 6 + [False] * 2
+    assert tuner.decisions[5].reason == "initial design (round 6 of 6)"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        (
+            {"start_rounds": 0},
+            errors.InvalidArgumentError,
+            "start_rounds: Expected an integer >= 1",
+        ),
+        ({"start_rounds": 3}, errors.InvalidArgumentError, "start_rounds: Expected 1 without a st"),
+        (
+            {"start": {"lr": 1e-3, "dropout": 0.5}, "start_rounds": 7, "max_looks": 6},
+            errors.InvalidBudgetError,
+            "start_rounds: Expected at most the max_looks, 6",
+        ),
+    ],
+)
+def test_rounds_of_the_start_that_cannot_be_are_named(options, error, match):
+    with pytest.raises(error, match=match):
+        make(**options)
