@@ -41,13 +41,11 @@ BERNOULLI_RATE = 0.5
 def _tuned(query: QueryRule, max_looks: int | None = None) -> Callable[[int], Policy]:
     def make(seed: int) -> Policy:
         return TunedPolicy(
-            OnlineTuner(
+            OnlineTuner.as_published(
                 PROBLEM.space,
                 horizon=PROBLEM.horizon,
                 query=query,
                 max_looks=max_looks,
-                forgetting=0.01,
-                beta=1.0,
                 lengthscale=1.5,
                 noise=0.5,
                 initial_rounds=20,

@@ -104,6 +104,8 @@ class Decision:
         reason: Why, in a word or a short sentence.
         confidence: Least probability with which the configuration beats one of its rivals, if the rule
             knows: it may be best with less.
+        move: How many configurations were chosen before this one: one that is held for some rounds is
+            one move. The round, if omitted.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -120,9 +122,13 @@ class Decision:
     query: bool
     reason: str
     confidence: float | None = None
+    move: int | None = None
 
     def __post_init__(self) -> None:
         check_count("round", self.round)
+        move = self.round if self.move is None else check_count("move", self.move)
+        check(move <= self.round, "move", f"at most the round, {self.round}", move)
+        object.__setattr__(self, "move", move)
         object.__setattr__(self, "config", FrozenConfig(self.config))
         _check_flag("query", self.query)
         check(isinstance(self.reason, str), "reason", "a string", self.reason)

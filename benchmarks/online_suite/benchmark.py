@@ -22,7 +22,9 @@ from benchmarks.processes import in_processes
 from benchmarks.record import Row, add_results_argument, read, write_results
 
 NAME, CEILING = "online-suite", "best fixed"
-RIVALS = ("default", "random schedule", "full feedback", "population", "halving")
+OURS = ("tuned", "tuned, priced")
+EVERY_ROUND = "tuned, every round"
+RIVALS = ("default", "random schedule", "full feedback", EVERY_ROUND, "population", "halving")
 
 
 class Task(NamedTuple):
@@ -125,8 +127,8 @@ def closed_gap(ends: Mapping[str, Mapping[int, float]], method: str) -> str:
 
 
 def _comparisons(ends: Mapping[str, Mapping[int, float]]) -> Iterator[str]:
-    """Compare guarded tuners with those that a user might have instead, paired over seeds."""
-    for ours in (m for m in ends if m.startswith("guarded")):
+    """Compare the tuner with those that a user might have instead, paired over seeds."""
+    for ours in (m for m in OURS if m in ends):
         for rival in (m for m in RIVALS if m in ends):
             seeds = sorted(set(ends[ours]) & set(ends[rival]))
             test = paired([ends[ours][s] for s in seeds], [ends[rival][s] for s in seeds])

@@ -34,21 +34,25 @@ def one_run(make: Callable[[OnlineProblem, int], Policy]) -> Method:
 
 
 def tuned(
-    guarded: bool = False, rule: Callable[[int], QueryRule] | None = None, **options: Any
+    kind: Callable[..., OnlineTuner] = OnlineTuner,
+    guarded: bool = True,
+    rule: Callable[[int], QueryRule] | None = None,
+    **options: Any,
 ) -> Method:
     """Return the method of training once under a tuner, started from the default.
 
     Args:
+        kind: ``OnlineTuner`` or one of its constructors.
         guarded: Whether ruined networks are taken back.
-        rule: From the horizon to the query rule; every round is looked at if omitted.
-        options: Of ``OnlineTuner``.
+        rule: From the horizon to the query rule; that of the tuner if omitted.
+        options: Of the tuner.
     """
 
     def make(problem: OnlineProblem, seed: int) -> Policy:
-        query = AlwaysQuery() if rule is None else rule(problem.horizon)
-        usual: dict[str, Any] = {"horizon": problem.horizon, "start": problem.default}
-        tuner = OnlineTuner(problem.space, query=query, seed=seed, **usual, **options)
-        return TunedPolicy(tuner, guarded)
+        chosen: dict[str, Any] = {"horizon": problem.horizon, "start": problem.default, **options}
+        if rule is not None:
+            chosen["query"] = rule(problem.horizon)
+        return TunedPolicy(kind(problem.space, seed=seed, **chosen), guarded)
 
     return one_run(make)
 
@@ -59,17 +63,29 @@ def middle(problem: OnlineProblem) -> dict[str, Any]:
     return problem.space.decode(problem.space.round(centre))
 
 
-GUARDED: dict[str, Any] = {"guarded": True, "start_rounds": 10}
+def _quarter(horizon: int) -> QueryRule:
+    return PricedQuery(looks=horizon // 4)
+
+
+PUBLISHED: dict[str, Any] = {
+    "kind": OnlineTuner.as_published,
+    "rule": lambda horizon: AlwaysQuery(),
+}
 METHODS: dict[str, Method] = {
     "default": one_run(lambda problem, seed: FixedPolicy(problem.default)),
     "middle": one_run(lambda problem, seed: FixedPolicy(middle(problem))),
     "random schedule": one_run(lambda problem, seed: RandomPolicy(problem.space, seed)),
     "cosine": one_run(lambda p, seed: AnnealedPolicy(p, cosine)),
     "one cycle": one_run(lambda p, seed: AnnealedPolicy(p, one_cycle)),
-    "full feedback": tuned(),
-    "guarded": tuned(**GUARDED),
-    "guarded, ranks": tuned(**GUARDED, reward_scale=RewardScale(ranks=True)),
-    "guarded, priced": tuned(**GUARDED, rule=lambda horizon: PricedQuery(looks=2 * horizon // 5)),
+    "full feedback": tuned(**PUBLISHED, guarded=False),
+    "tuned": tuned(),
+    # The default without one of its parts, or with a budget on top.
+    "tuned, every round": tuned(hold=0.0),
+    "tuned, unguarded": tuned(guarded=False),
+    "tuned, random design": tuned(initial_design="random"),
+    "tuned, one start round": tuned(start_rounds=1),
+    "tuned, no ranks": tuned(reward_scale=RewardScale()),
+    "tuned, priced": tuned(rule=_quarter),
     "population": PopulationTraining(),
     "halving": SuccessiveHalving(),
 }

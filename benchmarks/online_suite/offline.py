@@ -1,13 +1,16 @@
 """The ceiling of fixed settings: the best of fifty, each judged by a whole run."""
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from torch import Generator
 
 from benchmarks.online_suite.protocol import OnlineProblem
 
-CANDIDATES, FINALISTS, FINAL_RUNS = 50, 5, 3
+CANDIDATES = 50
+# How many go on, and on how many runs each of them has then been judged.
+STAGES = ((CANDIDATES, 1), (10, 3), (3, 7))
 FIRST_SEED = 10_000  # of the search: no seed that anything is reported on
 
 
@@ -17,20 +20,22 @@ Losses = Callable[[Sequence[tuple[dict[str, Any], int]]], Sequence[float]]
 def best_fixed(problem: OnlineProblem, losses: Losses) -> dict[str, Any]:
     """Return the best of fifty fixed configurations, the default among them, or of all if fewer.
 
-    Each trains once and is judged by its last validation loss; the best five train twice more and the
-    best of these on average is returned.
+    Each trains once and is judged by its last validation loss; the best ten train twice more, and the
+    best three of these four times more. The least loss on average is the best: one that diverges
+    now and then is not.
 
     Args:
         problem: What is trained.
         losses: Returns the ``last_loss`` of each pair of a configuration and a seed.
     """
-    configs = _candidates(problem)
-    first = losses([(config, FIRST_SEED) for config in configs])
-    finalists = sorted(range(len(configs)), key=first.__getitem__)[:FINALISTS]
-    again = range(FIRST_SEED + 1, FIRST_SEED + FINAL_RUNS)
-    later = iter(losses([(configs[i], seed) for i in finalists for seed in again]))
-    total = {i: first[i] + sum(next(later) for _ in again) for i in finalists}
-    return configs[min(finalists, key=total.__getitem__)]
+    found: list[tuple[dict[str, Any], list[float]]] = [(c, []) for c in _candidates(problem)]
+    for many, runs in STAGES:
+        found = found[:many]
+        seeds = range(FIRST_SEED + len(found[0][1]), FIRST_SEED + runs)
+        ends = iter(losses([(config, seed) for config, _ in found for seed in seeds]))
+        found = [(config, [*seen, *(next(ends) for _ in seeds)]) for config, seen in found]
+        found.sort(key=lambda pair: fmean(pair[1]))
+    return found[0][0]
 
 
 def last_loss(problem: OnlineProblem, config: Mapping[str, Any], seed: int) -> float:

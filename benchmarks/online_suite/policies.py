@@ -136,7 +136,7 @@ class TunedPolicy:
 
     def look(self, decision: Decision, metrics: Metrics) -> None:
         """Turn the loss into a gain and tell the tuner."""
-        self.tuner.tell(decision, self.reward(metrics.loss, decision.round))
+        self.tuner.tell(decision, self.reward(metrics.loss, decision))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the tuner and of its reward."""

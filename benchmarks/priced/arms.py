@@ -56,6 +56,7 @@ def play(rule: QueryRule, horizon: int, seed: int) -> Row:
         noise=NOISE / SPREAD**2,
         reward_scale=RewardScale(center=LEVEL, scale=SPREAD, clip=math.inf),
         initial_rounds=0,
+        hold=0.0,
         seed=seed,
     )
     regret = 0.0

@@ -110,6 +110,7 @@ def tuner_for(task: Task, rule: QueryRule) -> OnlineTuner:
         noise=NOISE,
         reward_scale=PRIOR_UNITS,
         initial_rounds=0,
+        hold=0.0,
         blind_play=task.blind_play,
         seed=task.seed,
     )

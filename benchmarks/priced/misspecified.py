@@ -180,6 +180,7 @@ def tuner_for(task: Task, rule: QueryRule) -> OnlineTuner:
         noise=belief.noise,
         reward_scale=PRIOR_UNITS,
         initial_rounds=0,
+        hold=0.0,
         refit_every=_REFIT_EVERY if learns else None,
         refit_seconds=_REFIT_SECONDS,
         learn_forgetting=learns,

@@ -1,14 +1,21 @@
 """The first rounds of a run, before there is a belief to decide by."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import torch
+from torch import Tensor
 
 from botorch_costly.errors import InvalidBudgetError, check, check_count
+from botorch_costly.numerics.screening import two_level
+from botorch_costly.parameters import Choice
 from botorch_costly.records import Decision, FrozenConfig, Plain
 from botorch_costly.space import SearchSpace
+
+DesignName = Literal["screening", "random"]
+_START_ROUNDS = 10
+_LOW, _HIGH = 0.1, 0.9  # in the unit cube: what lies on its faces may be ruinous
 
 
 class Limit(NamedTuple):
@@ -21,28 +28,58 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class InitialDesign:
-    """Rounds that are looked at whatever the rule says: first the start, then random configurations.
+    """Moves that are looked at whatever the rule says: first the start, then a design.
 
     Args:
         space: Of the configurations.
-        start: The first of them; random if None.
-        start_rounds: How many rounds play it.
-        rounds: How many rounds there are in all.
+        start: The first of them; none if None.
+        start_rounds: How many moves play it.
+        rounds: How many moves there are in all.
+        others: Encoded configurations that follow the start, or None where they are drawn one by one.
     """
 
     space: SearchSpace
     start: FrozenConfig | None
     start_rounds: int
     rounds: int
+    others: Tensor | None = None
 
     def decide(self, now: int, generator: torch.Generator) -> Decision:
-        """Return the decision of a round of the design, from 0."""
+        """Return the decision of a move of the design, from 0."""
         config: Mapping[str, Plain]
         if self.start is not None and now < self.start_rounds:
             config = self.start
+        elif self.others is not None:
+            config = self.space.decode(self.others[now - self.start_rounds])
         else:
             config = self.space.decode(self.space.sample(1, generator)[0])
         return Decision(now, config, True, f"initial design (round {now + 1} of {self.rounds})")
+
+    def screened(self, seed: int) -> "InitialDesign":
+        """Return the design whose random configurations are replaced by a two-level one."""
+        generator = torch.Generator().manual_seed(seed)
+        others = screening(self.space, self.rounds - self.start_rounds, generator)
+        return replace(self, others=others)
+
+
+def screening(space: SearchSpace, runs: int, generator: torch.Generator) -> Tensor:
+    """Return configurations near the corners: of each number what is low, or high; choices random.
+
+    Returns:
+        Their encodings, float64 of shape ``(runs, dim)``.
+    """
+    points = space.sample(runs, generator)
+    columns = [space.columns[n].start for n, p in space.parameters if not isinstance(p, Choice)]
+    points[:, columns] = _LOW + (_HIGH - _LOW) * two_level(runs, len(columns), generator)
+    return space.round(points)
+
+
+def usual_start_rounds(start: Mapping[str, Plain] | None, limits: Sequence[Limit]) -> int:
+    """Return how many rounds play the start unasked: ten, but at most half of what a design takes."""
+    if start is None:
+        return 1
+    room = [limit.amount // (2 * limit.parts) for limit in limits]
+    return max(1, min([_START_ROUNDS, *room]))
 
 
 def design_of(

@@ -5,8 +5,9 @@ training progresses, whatever is played at the moment gets the credit. A tuner n
 its *configuration* did, so it is paid by the gain over a reference metric. Rounds without a look
 have no metric, and two references remain:
 
-    last_look      the metric at the last look, the gain divided by the rounds elapsed since: one
-                   validation pass a look, blurred over the rounds between (the default)
+    last_look      the metric at the last look, the gain divided by the rounds elapsed since (or the
+                   moves, where configurations are held for some rounds): one validation pass a
+                   look, blurred over the rounds between (the default)
     before_after   the metric just before the round: exact, but two passes a look, unless the round
                    before was measured as well and its metric is passed on
 
@@ -18,7 +19,7 @@ every example contributes at every round.
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from botorch_costly.errors import (
     InvalidArgumentError,
@@ -27,12 +28,23 @@ from botorch_costly.errors import (
     check_count,
     check_positive,
 )
+from botorch_costly.records import Decision
 from botorch_costly.tuners.rewards import as_number
 
 Kind = Literal["loss", "accuracy"]
 Reference = Literal["last_look", "before_after"]
 _DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}
 _DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
+
+
+def moves_until(round: int | Decision) -> int:
+    """Return the move of a decision, or the round as it is.
+
+    Raises:
+        InvalidArgumentError: If it is neither.
+    """
+    known = round.move if isinstance(round, Decision) else round
+    return check_count("round", cast(int, known))
 
 
 @dataclass
@@ -97,12 +109,13 @@ class GainReward:
         options = f"{self.kind!r}, {self.reference!r}, clip={self.clip}, scale={self.scale}"
         return f"GainReward({options})"
 
-    def __call__(self, metric: float, round: int) -> float | None:
-        """Gain per round since the last look.
+    def __call__(self, metric: float, round: int | Decision) -> float | None:
+        """Gain per round, or per move, since the last look.
 
         Args:
             metric: The metric after the round.
-            round: The round, later than that of the last finite metric.
+            round: The decision, whose moves are counted, or the round; later than that of the last
+                finite metric.
 
         Returns:
             The reward; NaN for a metric that is not finite; None at the first look, which has no
@@ -113,8 +126,7 @@ class GainReward:
                 or the reference is ``"before_after"``.
         """
         self._check_reference("last_look")
-        metric, last = self._check_metric(metric), self._look
-        check_count("round", round)
+        metric, last, round = self._check_metric(metric), self._look, moves_until(round)
         if last.round is not None:
             check(round > last.round, "round", f"a round after {last.round}", round)
         if not math.isfinite(metric):
@@ -157,7 +169,9 @@ class GainReward:
         return self._gain(reference, metric, rounds=1) if math.isfinite(reference) else math.nan
 
     def _check_reference(self, needed: Reference) -> None:
-        call = "before and after" if self.reference == "before_after" else "reward(metric, round)"
+        call = (
+            "before and after" if self.reference == "before_after" else "reward(metric, decision)"
+        )
         expected = f"calls of {call} with reference={self.reference!r}"
         check(self.reference == needed, "GainReward", expected, f"a call for {needed!r}")
 
@@ -183,7 +197,7 @@ class GainReward:
             return math.nan
         return self.scale * (-math.log(metric) if self.kind == "loss" else metric)
 
-    def rebase(self, metric: float, round: int) -> None:
+    def rebase(self, metric: float, round: int | Decision) -> None:
         """Count the next gain from this metric and round, as after a return to an earlier state.
 
         Raises:
@@ -193,7 +207,7 @@ class GainReward:
         self._check_reference("last_look")
         metric = self._check_metric(metric)
         check(math.isfinite(metric), "metric", "a finite metric", metric)
-        self._look = _Look(metric, check_count("round", round))
+        self._look = _Look(metric, moves_until(round))
 
     def _gain(self, reference: float, metric: float, rounds: int) -> float:
         gain = (self.level(metric) - self.level(reference)) / rounds

@@ -1,17 +1,21 @@
 """A way back: one run has one network, and nothing undoes a ruinous round unless somebody kept a copy."""
 
 import copy
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from botorch_costly.errors import RestoreError, StateMismatchError, check, check_positive
-from botorch_costly.tuners.gain import GainReward
+from botorch_costly.records import Decision
+from botorch_costly.tuners.gain import GainReward, moves_until
 from botorch_costly.tuners.rewards import as_number
 
-_DEFAULT_MARGIN = {"loss": 0.3, "accuracy": 0.1}  # nats, share
+_logger = logging.getLogger(__name__)
+_DEFAULT_MARGIN = {"loss": 0.1, "accuracy": 0.1}  # nats, share
 _SHARE_OF_THE_NEW = 0.3  # of the latest level in the smoothed one: single looks are noisy
+_SUSPICIOUS = 8  # restores in a row, and all powers of two from there
 _WORTH_KEEPING = 2 / 3  # of the margin: how far below the best a state may lie and still be kept
 
 
@@ -36,6 +40,7 @@ class _Kept:
     smooth: float  # level
     best: float  # level
     restores: int = 0
+    in_a_row: int = 0  # of the restores, since the last good look
 
 
 class GuardedReward:
@@ -49,16 +54,18 @@ class GuardedReward:
 
     A metric that is not finite is the worst gain there is, ``-clip``: a failed look would teach the
     tuner nothing, and it would play the same again. Before the first finite metric there is nothing to
-    go back to, and such a look fails. What no look finds is not mended: look after the last round. The
-    schedule of a guarded run holds the rounds that were taken back, too, and wants a guard when it is
-    replayed.
+    go back to, and such a look fails. A metric that is reversed, or on another scale after a break,
+    looks like a ruin at every look: after 8 restores in a row a warning says so.
+
+    What no look finds is not mended: look after the last round. The schedule of a guarded run holds the
+    rounds that were taken back, too, and wants a guard when it is replayed.
 
     Args:
         reward: Gains since the last look.
         save: Returns everything that training changes, such as weights and the optimizer's state; it is
             copied. ``GuardedReward.of(reward, network, optimizer)`` needs no functions.
         restore: Continues from what ``save`` returned.
-        margin: How far the level may fall, in units of the reward; 0.3 nats of a loss and 10 points of an
+        margin: How far the level may fall, in units of the reward; 0.1 nats of a loss and 10 points of an
             accuracy if omitted.
 
     Raises:
@@ -114,14 +121,14 @@ class GuardedReward:
         """How often the network was taken back."""
         return 0 if self._kept is None else self._kept.restores
 
-    def __call__(self, metric: float, round: int) -> float | None:
+    def __call__(self, metric: float, round: int | Decision) -> float | None:
         """Return the gain since the last look, and take the network back if it is ruined.
 
         Whatever is raised meanwhile leaves the guard as it was, and the look can be tried again.
 
         Args:
             metric: The metric after the round.
-            round: The round, later than that of the last look.
+            round: The decision, whose moves are counted, or the round; later than that of the last look.
 
         Raises:
             InvalidArgumentError: As ``GainReward``.
@@ -129,7 +136,7 @@ class GuardedReward:
         """
         before = self.reward.state_dict()
         try:
-            return self._guard(as_number("metric", metric), round)
+            return self._guard(as_number("metric", metric), moves_until(round))
         except BaseException:
             self.reward.load_state_dict(before)
             raise
@@ -149,7 +156,7 @@ class GuardedReward:
         smooth = kept.smooth + share * (level - kept.smooth)
         # Two good looks in a row are no luck: where a run improves quickly, the smoothed level lags.
         best = max(kept.best, smooth, min(kept.last, level) - self.margin / 2)
-        kept = replace(kept, round=round, last=level, smooth=smooth, best=best)
+        kept = replace(kept, round=round, last=level, smooth=smooth, best=best, in_a_row=0)
         good = max(best, self.reward.level(kept.metric))
         if level >= good - _WORTH_KEEPING * self.margin:
             kept = replace(kept, state=copy.deepcopy(self._save()), metric=metric)
@@ -162,7 +169,12 @@ class GuardedReward:
         except Exception as error:
             raise RestoreError("restore", "to continue from the last good state", error) from error
         self.reward.rebase(kept.metric, round)
-        self._kept = replace(kept, round=round, restores=kept.restores + 1)
+        again = kept.in_a_row + 1
+        self._kept = replace(kept, round=round, restores=kept.restores + 1, in_a_row=again)
+        if again >= _SUSPICIOUS and again & (again - 1) == 0:
+            said = "The network was taken back %d times in a row: every configuration ruins it, or the "
+            said += "metric is reversed, or on another scale than at %g, the last good one."
+            _logger.warning(said, again, kept.metric)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the last good state and all that decides when it is returned to."""

@@ -4,7 +4,8 @@ import logging
 import math
 import os
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -21,17 +22,21 @@ from botorch_costly.errors import (
     check_positive,
 )
 from botorch_costly.models import StreamingGP
-from botorch_costly.query import ConfidenceQuery, Progress, QueryRule
+from botorch_costly.query import AlwaysQuery, ConfidenceQuery, Progress, QueryRule
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
-from botorch_costly.tuners.design import Limit, design_of
+from botorch_costly.tuners.design import DesignName, Limit, design_of, usual_start_rounds
+from botorch_costly.tuners.diagnosis import Diagnosis, advantage, decompose
 from botorch_costly.tuners.domain import LARGEST_LATTICE, domain_of
+from botorch_costly.tuners.holding import Moves, Place
 from botorch_costly.tuners.learner import Learner, Prior, Refits
 from botorch_costly.tuners.ledger import Ledger
 from botorch_costly.tuners.rewards import RewardScale, as_number
 from botorch_costly.tuners.schedule import Schedule
 from botorch_costly.tuners.strategy import AcquisitionName, BlindPlay, Strategy
+
+DEFAULT_HOLD = 0.05  # chosen on half of the problems of the online suite, see benchmarks/README.md
 
 _logger = logging.getLogger(__name__)
 
@@ -50,7 +55,7 @@ class OnlineTuner:
     Args:
         space: What may be tuned. A space of choices alone is a bandit over its combinations.
         horizon: Rounds of the run; ``None`` if unknown.
-        query: Whether to look.
+        query: Whether to look at the end of a move; at every one by default.
         forgetting: How much of the reward function is replaced each round, in [0, 1].
         beta: Exploration, a number or a schedule; the paper uses 1 when training networks.
         acquisition: ``"ucb"``, ``"ei"`` or ``"pi"``.
@@ -61,14 +66,22 @@ class OnlineTuner:
             ``"arms"`` (the default for a space of choices alone).
         lengthscale: In the unit cube; ``0.5 sqrt(d)`` if omitted.
         noise: Noise variance of a reward, as a fraction of the variance of rewards.
-        reward_scale: How rewards become values of the model; estimated by default.
-        initial_rounds: Configurations looked at first, random but for ``start``. If omitted, twice the
-            dimension, but at most a tenth of the horizon, ``max_looks`` and a fifth of the rule's
-            budget, and none for a space of choices.
+        reward_scale: How rewards become values of the model. By default their ranks count, or, under a
+            rule that reads rewards, such as one with a price, their values in a scale estimated.
+        initial_rounds: Configurations looked at first. If omitted, twice the dimension, but at most a
+            tenth of the horizon, ``max_looks`` and a fifth of the rule's budget, and none for a
+            space of choices.
+        initial_design: ``"screening"``: numbers are low (0.1 of the unit cube) or high (0.9), each in one
+            half of the design, so that a few looks tell which of many matter; or ``"random"``.
         start: The configuration of the first round, such as your present default; that round is
             looked at, whatever ``initial_rounds``.
-        start_rounds: How many rounds play ``start``, all looked at, before the random ones. A
-            network that has not begun to learn cannot be told from a ruined one.
+        start_rounds: How many moves play ``start``, all looked at, before the random ones. A network
+            that has not begun to learn cannot be told from a ruined one. If omitted, 10, but at most
+            a twentieth of the horizon, half of ``max_looks`` and a tenth of the rule's budget.
+        hold: For which share of the rounds so far a configuration is held once it is chosen, and at
+            least for one round. Only the last round of such a move is looked at. At 0 each round
+            is decided on its own: for functions that are seen anew in every round, and know nothing
+            of the rounds before.
         maximize: Whether larger rewards are better.
         max_looks: The most looks this run may pay for, whatever the rule says.
         refit_every: Refit lengthscales, variance and noise after so many looks; never by default.
@@ -113,8 +126,10 @@ class OnlineTuner:
         noise: float = 0.5,
         reward_scale: RewardScale | None = None,
         initial_rounds: int | None = None,
+        initial_design: DesignName = "screening",
         start: Mapping[str, Plain] | None = None,
-        start_rounds: int = 1,
+        start_rounds: int | None = None,
+        hold: float = DEFAULT_HOLD,
         maximize: bool = True,
         max_looks: int | None = None,
         refit_every: int | None = None,
@@ -130,11 +145,12 @@ class OnlineTuner:
         check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
         known = acquisition in ("ucb", "ei", "pi")
         check(known, "acquisition", "'ucb', 'ei' or 'pi'", acquisition)
-        query = ConfidenceQuery() if query is None else query
+        query = AlwaysQuery() if query is None else query
         check(isinstance(query, QueryRule), "query", "a QueryRule", query)
-        scaled = reward_scale is None or isinstance(reward_scale, RewardScale)
-        check(scaled, "reward_scale", "a RewardScale", reward_scale)
-        ranked = reward_scale is not None and reward_scale.ranks and query.reads_rewards
+        if reward_scale is None:
+            reward_scale = RewardScale(ranks=not query.reads_rewards)
+        check(isinstance(reward_scale, RewardScale), "reward_scale", "a RewardScale", reward_scale)
+        ranked = reward_scale.ranks and query.reads_rewards
         check(not ranked, "reward_scale", "values, not ranks, for a price in rewards", reward_scale)
         known = dtype in (torch.float32, torch.float64)
         check(known, "dtype", "torch.float32 or torch.float64", dtype)
@@ -147,9 +163,16 @@ class OnlineTuner:
         schedule = beta if callable(beta) else ConstantBeta(beta)
         self._check_budget()
         query.check_run(horizon)
-        budgets = ("horizon", horizon, 10), ("max_looks", max_looks, 1), ("budget", query.budget, 5)
-        limits = [Limit(name, n, parts) for name, n, parts in budgets if n is not None]
-        self._design = design_of(space, limits, initial_rounds, start, start_rounds)
+        self._moves = Moves(hold, horizon)
+        limits = self._limits()
+        check_count("seed", seed)
+        if start_rounds is None:
+            start_rounds = usual_start_rounds(start, limits)
+        design = design_of(space, limits, initial_rounds, start, start_rounds)
+        known = initial_design in get_args(DesignName)
+        check(known, "initial_design", f"one of {list(get_args(DesignName))}", initial_design)
+        self._design = design.screened(seed) if initial_design == "screening" else design
+        self._chosen: Decision | None = None
         self._tkwargs: dict[str, Any] = {"dtype": dtype, "device": torch.device(device)}
         arms = space.is_arms and (space.size or 0) <= LARGEST_LATTICE
         prior = Prior(
@@ -159,13 +182,37 @@ class OnlineTuner:
             forgetting=forgetting,
         )
         refits = Refits(refit_every, refit_seconds, learn_forgetting)
-        self._learner = Learner(prior, refits, reward_scale or RewardScale(), self._tkwargs)
+        self._learner = Learner(prior, refits, reward_scale, self._tkwargs)
         check_count("num_restarts", num_restarts, minimum=1)
         check_positive("bandwidth", bandwidth)
         self._domain = domain_of(space, num_restarts, bandwidth, self._tkwargs)
         self._strategy = Strategy(self._domain, self.query, acquisition, schedule, blind_play)
-        self._generator = torch.Generator(device=device).manual_seed(check_count("seed", seed))
+        self._generator = torch.Generator(device=device).manual_seed(seed)
         self._ledger = Ledger()
+
+    @classmethod
+    def as_published(
+        cls, space: SearchSpace, horizon: int | None = None, **options: Any
+    ) -> "OnlineTuner":
+        """Return a tuner that is set as in the paper: each round anew, gains as they are.
+
+        Args:
+            space: What may be tuned.
+            horizon: Rounds of the run; ``None`` if unknown.
+            options: Of the tuner; they come before those of the paper.
+        """
+        paper: dict[str, Any] = {
+            "query": ConfidenceQuery(),
+            "hold": 0.0,
+            "reward_scale": RewardScale(),
+            "start_rounds": 1,
+            "initial_design": "random",
+            "forgetting": 0.01,
+            "beta": 1.0,
+            "num_restarts": 50,
+            "bandwidth": 0.2,
+        }
+        return cls(space, horizon, **{**paper, **options})
 
     # -- the face ---------------------------------------------------------------------------------
 
@@ -180,17 +227,10 @@ class OnlineTuner:
         now = len(self._ledger)
         over = self.horizon is not None and now >= self.horizon
         check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
-        domain, generator = self._domain.state_dict(), self._generator.get_state()
-        strategy = self._strategy.state_dict()
-        try:
-            first = now < self._design.rounds
-            decision = self._design.decide(now, self._generator) if first else self._decide(now)
-        except BaseException:
-            self._domain.load_state_dict(domain)
-            self._strategy.load_state_dict(strategy)
-            self._generator.set_state(generator)
-            raise
-        decision = self._limit_looks(decision)
+        place = self._moves.at(now)
+        if now == place.first or self._chosen is None:
+            self._chosen = self._choose(place)
+        decision = self._limit_looks(self._held(self._chosen, now, place))
         self._ledger.decide(decision)
         return decision
 
@@ -223,7 +263,8 @@ class OnlineTuner:
         observation = Observation(decision.round, decision.config, kept, failed, seconds)
         if kept is not None:
             x = self._encode(decision.config)
-            self._learner.observe(x, decision.round, kept if self.maximize else -kept)
+            move = self._moves.at(decision.round).move
+            self._learner.observe(x, move, kept if self.maximize else -kept)
         self._ledger.see(observation)
         if failed:
             self._warn(decision, reward)
@@ -268,11 +309,12 @@ class OnlineTuner:
         inputs = self._learner.model.inputs
         if not len(inputs):
             return None
-        now = float(len(self._ledger))
-        rows = at_round(inputs[:, :-1], inputs.new_tensor(now))
+        now = self._moves.at(len(self._ledger)).move
+        rows = at_round(inputs[:, :-1], inputs.new_tensor(float(now)))
         mean, _ = self._learner.model.mean_and_variance(rows)
         # As it was played: what is decoded from its encoding may differ in the last digits.
-        return dict(self._ledger.decisions[int(inputs[mean.argmax(), -1])].config)
+        move = int(inputs[mean.argmax(), -1])
+        return dict(self._ledger.decisions[self._moves.first_of(move)].config)
 
     def summary(self) -> str:
         """Return a few lines on what was played, looked at, and believed."""
@@ -290,6 +332,26 @@ class OnlineTuner:
         ]
         return "\n".join(lines)
 
+    def diagnose(self) -> Diagnosis:
+        """Say whether tuning can help this run, in numbers; its ``str`` says it in words.
+
+        It is worth asking after some dozens of looks, and takes about a second.
+        """
+        told = [o for o in self.observations if o.reward is not None]
+        rewards = torch.tensor([o.reward for o in told], dtype=torch.float64)
+        rewards = rewards if self.maximize else -rewards
+        found: dict[str, Any] = {}
+        if told:
+            points = torch.stack([self._encode(o.config) for o in told])
+            moves = [self._moves.at(o.round).move for o in told]
+            found = decompose(rewards, points, moves, self._learner.model.kernel)
+        if found:
+            first = self._encode(self._ledger.decisions[0].config)
+            now = self._moves.at(len(self._ledger)).move
+            found |= advantage(self._learner, self._domain, first, now)
+        negative = float((rewards < 0).double().mean())
+        return Diagnosis(self.looks, self.failed_looks, len(told), negative, **found)
+
     def schedule(self) -> Schedule:
         """Return what was played, to be replayed without a tuner."""
         return Schedule.from_decisions(self._ledger.decisions, self.space)
@@ -306,6 +368,7 @@ class OnlineTuner:
         return {
             "header": self._header(),
             "ledger": self._ledger.state_dict(),
+            "chosen": None if self._chosen is None else self._chosen.to_dict(),
             "learner": self._learner.state_dict(),
             "domain": self._domain.state_dict(),
             "strategy": self._strategy.state_dict(),
@@ -331,11 +394,16 @@ class OnlineTuner:
     # -- inside -----------------------------------------------------------------------------------
 
     def _header(self) -> dict[str, Any]:
-        traits = {"dtype": str(self._tkwargs["dtype"]), "maximize": str(self.maximize)}
+        options = {"dtype": self._tkwargs["dtype"], "maximize": self.maximize}
+        traits = {
+            name: str(value) for name, value in {**options, "hold": self._moves.share}.items()
+        }
         return header(type(self).__name__, self.space, **traits)
 
     def _load(self, state: Mapping[str, Any]) -> None:
+        chosen = state["chosen"]
         self._ledger.load_state_dict(state["ledger"])
+        self._chosen = None if chosen is None else Decision.from_dict(chosen)
         self._learner.load_state_dict(state["learner"])
         self._domain.load_state_dict(state["domain"])
         self._strategy.load_state_dict(state["strategy"])
@@ -348,27 +416,61 @@ class OnlineTuner:
             said = "The look in round %d failed: reward %s (failed looks so far: %d)."
             _logger.warning(said, decision.round, reward, count)
 
-    def _decide(self, now: int) -> Decision:
+    def _choose(self, place: Place) -> Decision:
+        """Decide what a move plays, and whether its end is looked at."""
+        domain, generator = self._domain.state_dict(), self._generator.get_state()
+        strategy = self._strategy.state_dict()
+        try:
+            if place.move < self._design.rounds:
+                return self._design.decide(place.move, self._generator)
+            return self._decide(place)
+        except BaseException:
+            self._domain.load_state_dict(domain)
+            self._strategy.load_state_dict(strategy)
+            self._generator.set_state(generator)
+            raise
+
+    def _held(self, chosen: Decision, now: int, place: Place) -> Decision:
+        """Return what was chosen as the decision of one of the rounds of its move."""
+        changes: dict[str, Any] = {"round": now, "move": place.move}
+        if not place.is_last(now):
+            held = f"held (round {now - place.first + 1} of {place.length})"
+            changes |= {"query": False, "reason": held}
+        return replace(chosen, **changes)
+
+    def _decide(self, place: Place) -> Decision:
         may_look = not self._spent
         belief = self._learner.belief
-        move = self._strategy.decide(belief, self._progress(now), may_look, self._generator)
+        move = self._strategy.decide(belief, self._progress(place), may_look, self._generator)
         look, confidence = bool(move.verdict.look), float(move.verdict.confidence)
         return Decision(
-            round=now,
+            round=place.first,
             config=self.space.decode(move.look_at if look and may_look else move.play_blind),
             query=look,
             reason=self.query.explain(move.verdict),
             confidence=None if math.isnan(confidence) else confidence,
         )
 
-    def _progress(self, now: int) -> Progress:
+    def _limits(self) -> list[Limit]:
+        """Return what the initial design must leave room in."""
+        moves = None if self.horizon is None else self._moves.within(self.horizon)
+        limits = [
+            ("horizon", self.horizon, 10),
+            ("moves in the horizon", moves, 3),
+            ("max_looks", self.max_looks, 1),
+            ("budget", self.query.budget, 5),
+        ]
+        return [Limit(name, n, parts) for name, n, parts in limits if n is not None]
+
+    def _progress(self, place: Place) -> Progress:
+        """Return how far the run has come, counted in moves."""
         return Progress(
-            round=now + 1,
+            round=place.move + 1,
             looks=self.looks,
-            horizon=self.horizon,
+            horizon=None if self.horizon is None else self._moves.within(self.horizon),
             forgetting=self._learner.model.forgetting,
             scale=self._learner.model.scale,
-            income=self._learner.income(now),
+            income=self._learner.income(place.move),
         )
 
     @property
@@ -379,7 +481,7 @@ class OnlineTuner:
         if not (decision.query and self._spent):
             return decision
         reason = f"the budget of {self.max_looks} looks is spent"
-        return Decision(decision.round, decision.config, False, reason, decision.confidence)
+        return replace(decision, query=False, reason=reason)
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self.space.encode(config).to(**self._tkwargs)

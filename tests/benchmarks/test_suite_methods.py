@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.online_suite import data, offline
 from benchmarks.online_suite.benchmark import CEILING, available, closed_gap, table, tasks
-from benchmarks.online_suite.methods import METHODS, methods_of, middle, one_run, tuned
+from benchmarks.online_suite.methods import METHODS, PUBLISHED, methods_of, middle, one_run, tuned
 from benchmarks.online_suite.offline import best_fixed, last_loss
 from benchmarks.online_suite.policies import AnnealedPolicy, cosine, one_cycle
 from benchmarks.online_suite.population import PopulationTraining, SuccessiveHalving
@@ -16,6 +16,8 @@ from benchmarks.online_suite.problems import POLICIES, PROBLEMS
 from benchmarks.online_suite.protocol import Metrics, OnlineProblem, TrainingRun
 from benchmarks.record import read, recording
 from botorch_costly import BernoulliQuery, Real, SearchSpace
+from botorch_costly.tuners.holding import Moves
+from botorch_costly.tuners.online import DEFAULT_HOLD
 
 
 @dataclass
@@ -105,19 +107,21 @@ def test_halving_keeps_the_best_configuration(slopes):
 def test_the_ceiling_is_the_best_of_fifty(slopes):
     best = best_fixed(slopes, lambda pairs: [last_loss(slopes, *pair) for pair in pairs])["x"]
     assert 0.8 < best <= 0.9
-    assert len(slopes.made) == 50 + 5 * 2
+    assert len(slopes.made) == 50 + 10 * 2 + 3 * 4
 
 
 def test_a_guarded_tuner_undoes_ruinous_rounds(slopes):
-    free = tuned(initial_rounds=20)(slopes, 0)
-    guarded = tuned(guarded=True, initial_rounds=20)(Slopes(), 0)
+    options = {**PUBLISHED, "initial_rounds": 20}
+    free = tuned(guarded=False, **options)(slopes, 0)
+    guarded = tuned(**options)(Slopes(), 0)
     assert free.test_accuracy < 0.5 < guarded.test_accuracy
     assert guarded.looks == guarded.rounds == 40
 
 
 def test_looks_are_those_of_the_query_rule(slopes):
     assert tuned(rule=lambda horizon: BernoulliQuery(0.3), initial_rounds=3)(slopes, 0).looks < 30
-    assert METHODS["guarded, priced"](slopes, 0).looks == 16
+    assert METHODS["tuned"](slopes, 0).looks == Moves(DEFAULT_HOLD, 40).within(40)
+    assert METHODS["tuned, priced"](slopes, 0).looks == 10
     assert METHODS["random schedule"](slopes, 0).looks == 0
 
 
@@ -189,12 +193,12 @@ def rows_of(problem, **ends):
 
 
 def test_the_table_has_the_worst_seed_and_paired_comparisons():
-    text = table(rows_of("pima", default=[0.7, 0.2, 0.9], guarded=[0.8, 0.3, 0.99]))
+    text = table(rows_of("pima", default=[0.7, 0.2, 0.9], tuned=[0.8, 0.3, 0.99]))
     assert "pima (confirmation)" in text
     assert "    3   60.0   70.0   20.0" in text
-    assert "guarded less default: +9.7 (95 % +8.2 to +11.1, better)" in text
-    assert "WORSE" in table(rows_of("pima", default=[0.7, 0.2], guarded=[0.6, 0.101]))
-    assert "even" in table(rows_of("pima", default=[0.7, 0.2], guarded=[0.6, 0.4]))
+    assert "tuned less default: +9.7 (95 % +8.2 to +11.1, better)" in text
+    assert "WORSE" in table(rows_of("pima", default=[0.7, 0.2], tuned=[0.6, 0.101]))
+    assert "even" in table(rows_of("pima", default=[0.7, 0.2], tuned=[0.6, 0.4]))
 
 
 def test_tasks_leave_out_what_makes_no_sense():

@@ -40,7 +40,10 @@ def play(tuner, rounds, reward=reward_of):
 
 
 def make(space=SPACE, **options):
-    return bc.OnlineTuner(space, **{"horizon": 60, "num_restarts": 8, "seed": 3, **options})
+    """A tuner that decides every round anew, on rewards as they are."""
+    return bc.OnlineTuner.as_published(
+        space, **{"horizon": 60, "num_restarts": 8, "seed": 3, **options}
+    )
 
 
 def priced(space=SPACE, price=0.05, query=None, **options):

@@ -74,3 +74,40 @@ def test_the_start_may_be_played_for_some_rounds_before_random_ones():
 def test_rounds_of_the_start_that_cannot_be_are_named(options, error, match):
     with pytest.raises(error, match=match):
         make(**options)
+
+
+def test_numbers_are_screened_at_two_levels_and_choices_are_drawn():
+    space = bc.SearchSpace(
+        {
+            "lr": bc.Real(1e-4, 1.0, log=True),
+            "depth": bc.Integer(1, 11),
+            "policy": bc.Choice(["a", "b", "c"]),
+            "momentum": bc.Real(0.0, 1.0),
+        }
+    )
+    tuner = bc.OnlineTuner(space, horizon=200, initial_rounds=8, seed=1, num_restarts=4)
+    configs = [d.config for d in play(tuner, 8)]
+    for name, low, high in (("lr", 10**-3.6, 10**-0.4), ("momentum", 0.1, 0.9)):
+        values = sorted(config[name] for config in configs)
+        assert values == pytest.approx([low] * 4 + [high] * 4)
+    depths = sorted(config["depth"] for config in configs)
+    assert depths[3] < 3 < 9 < depths[4]
+    assert len({config["policy"] for config in configs}) > 1
+    pairs = {(config["lr"] < 0.01, config["momentum"] < 0.5) for config in configs}
+    assert len(pairs) == 4  # whatever one number is, the other is both
+
+
+@pytest.mark.parametrize("name", sorted(SPACES))
+def test_a_screening_is_drawn_from_the_seed_and_follows_the_start(name):
+    options = {"horizon": 200, "initial_rounds": 4, "num_restarts": 4}
+
+    def first(seed):
+        return [d.config for d in play(bc.OnlineTuner(SPACES[name], seed=seed, **options), 4)]
+
+    assert first(1) == first(1)
+    assert len({tuple(map(str, first(seed))) for seed in range(8)}) > 1
+
+
+def test_an_unknown_design_is_named():
+    with pytest.raises(errors.InvalidArgumentError, match="initial_design: Expected one of"):
+        make(initial_design="sobol")

@@ -293,7 +293,7 @@ def test_a_decision_goes_through_no_list_that_grows_with_the_rounds():
 def test_no_covariance_of_all_arms_with_all_is_formed(monkeypatch):
     """All arms are rivals: the covariance of each with each would hold 90,000 numbers."""
     space = bc.SearchSpace({"arm": bc.Choice(list(range(300)))})
-    tuner = bc.OnlineTuner(space)
+    tuner = bc.OnlineTuner.as_published(space)
     tuner.tell(tuner.ask(), 1.0)
     largest = []
     ours = StreamingGP.mean_and_covariance

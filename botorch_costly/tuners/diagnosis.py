@@ -1,0 +1,213 @@
+"""Can tuning help this run? What its rewards say about that, in numbers and in words."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from botorch_costly.acquisition import at_round
+from botorch_costly.numerics.drift import retention
+from botorch_costly.numerics.signal import Explained, contrasts, explained
+from botorch_costly.numerics.stationary import ARMS, Stationary, covariance
+from botorch_costly.tuners.domain import Domain
+from botorch_costly.tuners.learner import Learner
+from botorch_costly.tuners.look import best_play
+from botorch_costly.tuners.rewards import normal_scores
+
+FEWEST = 10  # rewards below which nothing is said
+_LATEST = 300  # rewards that are gone through
+_LENGTHSCALES = (0.5, 1.0, 2.0)  # times that of the belief
+_ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50)  # that are weighed, in present ones
+_WORTHWHILE = 1.5  # times the information, for which rounds of another length are recommended
+_CONVINCING = 1.64  # standard deviations: right with a probability of 95 %
+_RANDOM = 2 / 3  # of the looks that fail, or of the rewards that are negative: something is wrong
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the looks of a run tell about its configurations; ``str`` says it in words.
+
+    Args:
+        looks: Paid for so far.
+        failed: Of these, how many had no finite reward.
+        rewards: Finite ones among them; the latest 300 are gone through.
+        negative: Share of the rewards that are negative, or positive where less is better.
+        signal: Share of the variance of the rewards that configurations explain, in [0, 1]; NaN if
+            nobody can know, as are the next five.
+        trend: Share that time alone explains, whatever is played.
+        drift: Share of what configurations explain that is another one a move later, in [0, 1].
+        level_noise: Minus the correlation of the noise of neighbours, in [0, 0.5]; 0.5 where rewards are
+            gains and the noise is that of the metric.
+        nothing: Probability that configurations explain nothing.
+        bits: Information on configurations that is remembered, per hyperparameter.
+        longer: Rounds of so many times the length would be remembered best; 1 if these are fine.
+        advantage: Of the best configuration known over that of the first round, in units of the reward.
+        advantage_std: How uncertain that is.
+    """
+
+    looks: int
+    failed: int
+    rewards: int
+    negative: float = math.nan
+    signal: float = math.nan
+    trend: float = math.nan
+    drift: float = math.nan
+    level_noise: float = math.nan
+    nothing: float = math.nan
+    bits: float = math.nan
+    longer: int = 1
+    advantage: float = math.nan
+    advantage_std: float = math.nan
+
+    @property
+    def pays(self) -> bool | None:
+        """Whether tuning pays as far as the looks tell; None if they do not."""
+        if math.isnan(self.signal):
+            return None
+        return self.nothing < 0.5 and self.bits >= 1 and self._better
+
+    @property
+    def _better(self) -> bool:
+        return self.advantage > _CONVINCING * self.advantage_std
+
+    def __str__(self) -> str:
+        return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
+
+    def _verdict(self) -> str:
+        if self.rewards < FEWEST:
+            return f"Too early to say: {self.rewards} rewards, and {FEWEST} are the fewest."
+        if math.isnan(self.signal):
+            return "Tuning cannot help: all rewards are alike, so the metric does not move."
+        if self.nothing >= 0.5:
+            return (
+                "Tuning cannot help at this round length: configurations cannot be told apart. "
+                + self._advice()
+            )
+        if self.bits < 1:
+            return (
+                "Tuning can hardly help: configurations differ, but too little is remembered of it. "
+                + self._advice()
+            )
+        if not self._better:
+            return (
+                "Tuning has found nothing better than the first configuration, which may be good."
+            )
+        return "Tuning pays: a configuration is known that earns more than the first one."
+
+    def _advice(self) -> str:
+        if self.longer == 1:
+            return "Validate on more examples, or keep what you have."
+        return f"Rounds {self.longer} times as long, or more validation examples, would tell more."
+
+    def _numbers(self) -> list[str]:
+        if math.isnan(self.signal):
+            return []
+        return [
+            f"Of the spread of {self.rewards} rewards configurations explain {self.signal:.0%} "
+            f"(nothing with probability {self.nothing:.2f}), the progress of training {self.trend:.0%}.",
+            f"Remembered are {self.bits:.1f} bits a hyperparameter; what is best changes by "
+            f"{self.drift:.1%} a move.",
+            f"The best known earns {self.advantage:+.3g} a move more than the first configuration "
+            f"(standard deviation {self.advantage_std:.2g}).",
+        ]
+
+    def _warnings(self) -> list[str]:
+        found = []
+        if self.failed > _RANDOM * self.looks:
+            found.append(f"Most looks fail ({self.failed} of {self.looks}): training diverges.")
+        if self.rewards >= FEWEST and self.negative > _RANDOM:
+            found.append(
+                f"{self.negative:.0%} of the rewards are negative (positive, where less is better): if "
+                "they are gains, the metric gets worse, or its sign is reversed."
+            )
+        return found
+
+
+def decompose(
+    rewards: Tensor, points: Tensor, moves: Sequence[int], kernel: Stationary
+) -> dict[str, float | int]:
+    """Return what explains the rewards: the fields of ``Diagnosis`` from ``signal`` to ``longer``.
+
+    Args:
+        rewards: Finite, by move, shape ``(n,)``.
+        points: Encoded, ``n x d``.
+        moves: In which they were earned, ascending.
+        kernel: Of the belief.
+
+    Returns:
+        Nothing where there are too few rewards, or all are alike.
+    """
+    values = rewards[-_LATEST:]
+    if len(values) < FEWEST or bool((values == values[0]).all()):
+        return {}
+    times = torch.tensor(moves[-_LATEST:], dtype=torch.float64)
+    points = points[-_LATEST:].double().cpu()
+    factors = (1.0,) if kernel.family == ARMS else _LENGTHSCALES
+    one = torch.ones((), dtype=torch.float64)
+    base = kernel.lengthscale.double().cpu()
+    alike = [
+        covariance(Stationary(kernel.family, base * factor, one), points, points)
+        for factor in factors
+    ]
+    found = explained(normal_scores(values), torch.stack(alike), times)
+    dim = 1 if kernel.family == ARMS else points.shape[-1]
+    apart = contrasts(torch.stack(alike))[len(alike) // 2]
+    moving = apart * retention(found.forgetting, (times.unsqueeze(-1) - times).abs())
+    return {
+        "signal": float(found.signal),
+        "trend": float(found.trend),
+        "drift": float(found.forgetting),
+        "level_noise": float(found.level_noise),
+        "nothing": float(found.nothing),
+        "bits": _bits(moving, _ratio(found)) / dim,
+        "longer": _longer(found, times),
+    }
+
+
+def advantage(learner: Learner, domain: Domain, first: Tensor, now: int) -> dict[str, float]:
+    """Return by how much the best known configuration is believed better than the first one.
+
+    Args:
+        learner: With a reward at least.
+        domain: Where the best is sought.
+        first: Encoded, shape ``(d,)``.
+        now: The present move.
+    """
+    before = domain.state_dict()
+    best = best_play(learner.belief, domain, now)
+    domain.load_state_dict(before)  # where it ended is where the next search would start
+    rows = at_round(torch.stack([best, first]), first.new_tensor(float(now)))
+    mean, cov = learner.model.mean_and_covariance(rows)
+    variance = cov[0, 0] + cov[1, 1] - 2 * cov[0, 1]
+    difference, spread = mean[0] - mean[1], variance.clamp_min(0).sqrt()
+    return {"advantage": float(difference), "advantage_std": float(spread)}
+
+
+def _ratio(found: Explained) -> float:
+    """Return signal over noise."""
+    return float(found.signal / (1 - found.signal - found.trend).clamp_min(0.01))
+
+
+def _bits(moving: Tensor, ratio: float) -> float:
+    """Return what the looks tell of the configurations, in bits."""
+    eye = torch.eye(len(moving)).to(moving)
+    return float(torch.logdet(eye + ratio * moving)) / 2 / math.log(2)
+
+
+def _longer(found: Explained, times: Tensor) -> int:
+    """Return how many times as long rounds should be to learn most, if that is worthwhile.
+
+    The mean of ``k`` rounds has a k-th of the variance of white noise, and of noise of the level,
+    which cancels in between, a k-th of that.
+    """
+    live = float(retention(found.forgetting, times[-1] - times).square().sum())
+    power = 1 + 2 * float(found.level_noise)
+    told = {
+        k: live / k * math.log2(1 + _ratio(found) * k**power)
+        for k in _ROUND_LENGTHS
+        if live / k >= 1
+    }
+    best = max(told, key=lambda k: told[k])
+    return best if told[best] > _WORTHWHILE * told[1] else 1
