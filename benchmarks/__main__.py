@@ -24,6 +24,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.online_suite.benchmark",
         "how far tuning gets on small real problems",
     ),
+    "online-suite-picture": (
+        "benchmarks.online_suite.picture",
+        "where each run of the suite ended",
+    ),
     "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
     "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),
 }

@@ -96,7 +96,7 @@ def table(rows: Sequence[Row]) -> str:
     lines = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == problem]
-        ends = {m: _ends(mine, m) for m in dict.fromkeys(row["method"] for row in mine)}
+        ends = {m: ends_of(mine, m) for m in dict.fromkeys(row["method"] for row in mine)}
         half = "confirmation" if problem in {make.__name__ for make in CONFIRMATION} else "choice"
         title = f"{problem} ({half})"
         lines.append(f"{title:<36}seeds   mean median  worst    gap  looks      s")
@@ -138,7 +138,8 @@ def _comparisons(ends: Mapping[str, Mapping[int, float]]) -> Iterator[str]:
                 yield f"  {ours} less {rival}: {found}"
 
 
-def _ends(rows: Sequence[Row], method: str) -> dict[int, float]:
+def ends_of(rows: Sequence[Row], method: str) -> dict[int, float]:
+    """Return the test accuracies of a method in per cent, by seed."""
     return {r["seed"]: 100 * r["test_accuracy"] for r in rows if r["method"] == method}
 
 

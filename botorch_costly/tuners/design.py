@@ -14,7 +14,7 @@ from botorch_costly.records import Decision, FrozenConfig, Plain
 from botorch_costly.space import SearchSpace
 
 DesignName = Literal["screening", "random"]
-_START_ROUNDS = 10
+_START_ROUNDS = 5
 _LOW, _HIGH = 0.1, 0.9  # in the unit cube: what lies on its faces may be ruinous
 
 
@@ -75,7 +75,7 @@ def screening(space: SearchSpace, runs: int, generator: torch.Generator) -> Tens
 
 
 def usual_start_rounds(start: Mapping[str, Plain] | None, limits: Sequence[Limit]) -> int:
-    """Return how many rounds play the start unasked: ten, but at most half of what a design takes."""
+    """Return how many rounds play the start unasked: five, but at most half of what a design takes."""
     if start is None:
         return 1
     room = [limit.amount // (2 * limit.parts) for limit in limits]

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from typing import NamedTuple
 
-from botorch_costly.errors import check_rate
+from botorch_costly.errors import check_count, check_rate
 
 
 class Place(NamedTuple):
@@ -19,7 +19,7 @@ class Place(NamedTuple):
 
 
 class Moves:
-    """Moves that last a share of the rounds before them, and at least one round.
+    """Moves that last a share of the rounds before them, and at least some rounds.
 
     What a network gains in a round falls about as one over the rounds it has trained, and the
     noise of a look does not. A move that lasts a share of the run so far gains about the same early
@@ -28,6 +28,7 @@ class Moves:
     Args:
         share: Of the rounds so far, in [0, 1]; at 0 each round is a move.
         horizon: Where the last move ends, if anybody knows.
+        shortest: Rounds of a move, unless the share is 0.
 
     Example:
         >>> moves = Moves(0.5)
@@ -35,8 +36,9 @@ class Moves:
         [0, 1, 2, 3, 4, 4, 5, 5, 5, 6]
     """
 
-    def __init__(self, share: float, horizon: int | None = None) -> None:
+    def __init__(self, share: float, horizon: int | None = None, shortest: int = 1) -> None:
         self.share, self._horizon = check_rate("hold", share), horizon
+        self.shortest = check_count("shortest_hold", shortest, minimum=1)
         self._firsts = [0]
 
     def at(self, round: int) -> Place:
@@ -64,5 +66,5 @@ class Moves:
         self._firsts.append(self._firsts[-1] + self._length(self._firsts[-1]))
 
     def _length(self, first: int) -> int:
-        length = max(1, int(self.share * first))
+        length = max(self.shortest, int(self.share * first))
         return length if self._horizon is None else max(1, min(length, self._horizon - first))

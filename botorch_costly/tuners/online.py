@@ -36,7 +36,8 @@ from botorch_costly.tuners.rewards import RewardScale, as_number
 from botorch_costly.tuners.schedule import Schedule
 from botorch_costly.tuners.strategy import AcquisitionName, BlindPlay, Strategy
 
-DEFAULT_HOLD = 0.05  # chosen on half of the problems of the online suite, see benchmarks/README.md
+# Chosen on half of the problems of the online suite, see benchmarks/README.md.
+DEFAULT_HOLD, SHORTEST_HOLD = 0.05, 2
 
 _logger = logging.getLogger(__name__)
 
@@ -76,12 +77,12 @@ class OnlineTuner:
         start: The configuration of the first round, such as your present default; that round is
             looked at, whatever ``initial_rounds``.
         start_rounds: How many moves play ``start``, all looked at, before the random ones. A network
-            that has not begun to learn cannot be told from a ruined one. If omitted, 10, but at most
-            a twentieth of the horizon, half of ``max_looks`` and a tenth of the rule's budget.
-        hold: For which share of the rounds so far a configuration is held once it is chosen, and at
-            least for one round. Only the last round of such a move is looked at. At 0 each round
-            is decided on its own: for functions that are seen anew in every round, and know nothing
-            of the rounds before.
+            that has not begun to learn cannot be told from a ruined one. If omitted, 5, but at most a
+            twentieth of the horizon, half of ``max_looks`` and a tenth of the rule's budget.
+        hold: For which share of the rounds so far a configuration is held once it is chosen. Only the
+            last round of such a move is looked at. At 0 each round is decided on its own: for
+            functions that are seen anew in every round, and know nothing of the rounds before.
+        shortest_hold: The fewest rounds of a move, unless ``hold`` is 0.
         maximize: Whether larger rewards are better.
         max_looks: The most looks this run may pay for, whatever the rule says.
         refit_every: Refit lengthscales, variance and noise after so many looks; never by default.
@@ -130,6 +131,7 @@ class OnlineTuner:
         start: Mapping[str, Plain] | None = None,
         start_rounds: int | None = None,
         hold: float = DEFAULT_HOLD,
+        shortest_hold: int = SHORTEST_HOLD,
         maximize: bool = True,
         max_looks: int | None = None,
         refit_every: int | None = None,
@@ -163,7 +165,7 @@ class OnlineTuner:
         schedule = beta if callable(beta) else ConstantBeta(beta)
         self._check_budget()
         query.check_run(horizon)
-        self._moves = Moves(hold, horizon)
+        self._moves = Moves(hold, horizon, shortest_hold)
         limits = self._limits()
         check_count("seed", seed)
         if start_rounds is None:
@@ -394,11 +396,14 @@ class OnlineTuner:
     # -- inside -----------------------------------------------------------------------------------
 
     def _header(self) -> dict[str, Any]:
-        options = {"dtype": self._tkwargs["dtype"], "maximize": self.maximize}
         traits = {
-            name: str(value) for name, value in {**options, "hold": self._moves.share}.items()
+            "dtype": self._tkwargs["dtype"],
+            "maximize": self.maximize,
+            "hold": self._moves.share,
+            "shortest_hold": self._moves.shortest,
         }
-        return header(type(self).__name__, self.space, **traits)
+        named = {name: str(trait) for name, trait in traits.items()}
+        return header(type(self).__name__, self.space, **named)
 
     def _load(self, state: Mapping[str, Any]) -> None:
         chosen = state["chosen"]
@@ -463,14 +468,15 @@ class OnlineTuner:
         return [Limit(name, n, parts) for name, n, parts in limits if n is not None]
 
     def _progress(self, place: Place) -> Progress:
-        """Return how far the run has come, counted in moves."""
+        """Return how far the run has come, counted in moves; but income is that of a round."""
+        income = self._learner.income(place.move)
         return Progress(
             round=place.move + 1,
             looks=self.looks,
             horizon=None if self.horizon is None else self._moves.within(self.horizon),
             forgetting=self._learner.model.forgetting,
             scale=self._learner.model.scale,
-            income=self._learner.income(place.move),
+            income=None if income is None else income / place.length,
         )
 
     @property

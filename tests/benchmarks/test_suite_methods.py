@@ -17,7 +17,7 @@ from benchmarks.online_suite.protocol import Metrics, OnlineProblem, TrainingRun
 from benchmarks.record import read, recording
 from botorch_costly import BernoulliQuery, Real, SearchSpace
 from botorch_costly.tuners.holding import Moves
-from botorch_costly.tuners.online import DEFAULT_HOLD
+from botorch_costly.tuners.online import DEFAULT_HOLD, SHORTEST_HOLD
 
 
 @dataclass
@@ -120,7 +120,7 @@ def test_a_guarded_tuner_undoes_ruinous_rounds(slopes):
 
 def test_looks_are_those_of_the_query_rule(slopes):
     assert tuned(rule=lambda horizon: BernoulliQuery(0.3), initial_rounds=3)(slopes, 0).looks < 30
-    assert METHODS["tuned"](slopes, 0).looks == Moves(DEFAULT_HOLD, 40).within(40)
+    assert METHODS["tuned"](slopes, 0).looks == Moves(DEFAULT_HOLD, 40, SHORTEST_HOLD).within(40)
     assert METHODS["tuned, priced"](slopes, 0).looks == 10
     assert METHODS["random schedule"](slopes, 0).looks == 0
 

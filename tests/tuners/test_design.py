@@ -85,7 +85,7 @@ def test_numbers_are_screened_at_two_levels_and_choices_are_drawn():
             "momentum": bc.Real(0.0, 1.0),
         }
     )
-    tuner = bc.OnlineTuner(space, horizon=200, initial_rounds=8, seed=1, num_restarts=4)
+    tuner = bc.OnlineTuner(space, 200, initial_rounds=8, hold=0.0, seed=1, num_restarts=4)
     configs = [d.config for d in play(tuner, 8)]
     for name, low, high in (("lr", 10**-3.6, 10**-0.4), ("momentum", 0.1, 0.9)):
         values = sorted(config[name] for config in configs)
@@ -99,7 +99,7 @@ def test_numbers_are_screened_at_two_levels_and_choices_are_drawn():
 
 @pytest.mark.parametrize("name", sorted(SPACES))
 def test_a_screening_is_drawn_from_the_seed_and_follows_the_start(name):
-    options = {"horizon": 200, "initial_rounds": 4, "num_restarts": 4}
+    options = {"horizon": 200, "initial_rounds": 4, "hold": 0.0, "num_restarts": 4}
 
     def first(seed):
         return [d.config for d in play(bc.OnlineTuner(SPACES[name], seed=seed, **options), 4)]

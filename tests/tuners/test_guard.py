@@ -391,7 +391,8 @@ def test_a_good_look_ends_a_row_of_restores(caplog):
 
 def test_a_run_whose_first_ten_metrics_are_nan_is_tuned_afterwards():
     space = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
-    tuner = bc.OnlineTuner(space, horizon=40, start={"x": 0.5}, seed=0, num_restarts=4)
+    options = {"start": {"x": 0.5}, "seed": 0, "num_restarts": 4, "shortest_hold": 1}
+    tuner = bc.OnlineTuner(space, horizon=40, **options)
     reward, level = guarded(Weights()), 1.0
     for round in range(40):
         decision = tuner.ask()

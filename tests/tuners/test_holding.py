@@ -14,15 +14,15 @@ START = {"lr": 1e-3, "dropout": 0.5}
 
 
 def held(space=SPACE, **options):
-    defaults = {"horizon": 60, "num_restarts": 4, "seed": 3, "hold": 0.1}
+    defaults = {"horizon": 60, "num_restarts": 4, "seed": 3, "hold": 0.1, "shortest_hold": 1}
     return bc.OnlineTuner(space, **{**defaults, **options})
 
 
-def places_by_hand(share, rounds, horizon=None):
+def places_by_hand(share, rounds, horizon=None, shortest=1):
     """Each round's move, its first round and its length, one round after the other."""
     places, first, move = [], 0, 0
     while first < rounds:
-        length = max(1, int(share * first))
+        length = max(shortest, int(share * first)) if share else 1
         if horizon is not None:
             length = max(1, min(length, horizon - first))
         places += [(move, first, length)] * length
@@ -34,15 +34,20 @@ def places_by_hand(share, rounds, horizon=None):
 
 
 @quick
-@given(share=st.floats(0, 1), horizon=st.none() | st.integers(1, 300), order=st.randoms())
+@given(
+    share=st.floats(0, 1),
+    horizon=st.none() | st.integers(1, 300),
+    shortest=st.integers(1, 5),
+    order=st.randoms(),
+)
 def test_moves_are_those_counted_by_hand_in_whatever_order_they_are_asked_for(
-    share, horizon, order
+    share, horizon, shortest, order
 ):
     rounds = horizon or 300
-    expected = places_by_hand(share, rounds, horizon)
+    expected = places_by_hand(share, rounds, horizon, shortest)
     asked = list(range(rounds))
     order.shuffle(asked)
-    moves = Moves(share, horizon)
+    moves = Moves(share, horizon, shortest)
     for round in asked:
         place = moves.at(round)
         assert tuple(place) == expected[round]
@@ -95,6 +100,18 @@ def test_the_belief_counts_moves():
     assert best in [dict(d.config) for d in tuner.decisions]
 
 
+def test_a_price_in_seconds_is_what_training_earns_in_as_many():
+    rule = bc.PricedQuery(price_seconds=6.0, round_seconds=2.0)
+    tuner = held(query=rule, reward_scale=bc.RewardScale(scale=1.0))
+    for _ in range(50):
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, 0.3)
+    place = tuner._moves.at(50)
+    assert place.length == 5
+    assert tuner._progress(place).income == pytest.approx(0.06)  # a round of five to a move
+
+
 def test_any_round_of_a_move_may_be_told():
     tuner = held(query=bc.AlwaysQuery())
     play(tuner, 31)
@@ -120,8 +137,15 @@ def test_a_run_restored_within_a_move_goes_on_with_it(name, stop):
 def test_a_state_of_other_moves_is_refused():
     tuner = held()
     play(tuner, 45)
-    with pytest.raises(errors.StateMismatchError, match="hold"):
-        held(hold=0.2).load_state_dict(tuner.state_dict())
+    for options in ({"hold": 0.2}, {"shortest_hold": 3}):
+        with pytest.raises(errors.StateMismatchError, match="hold"):
+            held(**options).load_state_dict(tuner.state_dict())
+
+
+@pytest.mark.parametrize("shortest", [0, -1, 1.0, True])
+def test_a_shortest_move_that_is_none_is_refused(shortest):
+    with pytest.raises(errors.InvalidArgumentError, match="shortest_hold"):
+        held(shortest_hold=shortest)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "0.1", True])
@@ -180,12 +204,12 @@ def test_ranks_count_unless_the_rule_reads_rewards():
 @pytest.mark.parametrize(
     ("options", "starts"),
     [
-        ({"horizon": 200, "hold": 0.05}, 10),
+        ({"horizon": 200, "hold": 0.05}, 5),
         ({"horizon": 60}, 3),
         ({"horizon": 5}, 1),
         ({"horizon": 200, "max_looks": 6}, 3),
         ({"horizon": 200, "query": bc.PricedQuery(looks=40)}, 4),
-        ({"horizon": None}, 10),
+        ({"horizon": None}, 5),
     ],
 )
 def test_the_start_is_played_for_some_moves_by_default(options, starts):
