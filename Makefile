@@ -43,6 +43,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks priced-picture
 	$(BIN)/python -m benchmarks online-suite
 	$(BIN)/python -m benchmarks online-suite-picture
+	$(BIN)/python -m benchmarks online-suite-verdicts
 	$(BIN)/python -m benchmarks demo --fresh --store demo
 	$(BIN)/python -m benchmarks demo --fresh --first-seed 200 --seeds 8 --store demo-heldout
 	$(BIN)/python -m benchmarks report --markdown

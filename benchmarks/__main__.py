@@ -28,6 +28,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.online_suite.picture",
         "where each run of the suite ended",
     ),
+    "online-suite-verdicts": (
+        "benchmarks.online_suite.verdicts",
+        "what the diagnosis says of the suite's problems",
+    ),
     "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
     "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),
 }

@@ -8,13 +8,14 @@ from typing import Any
 
 from benchmarks.demo_table import format_table
 from benchmarks.online_suite import benchmark as online_suite
+from benchmarks.online_suite import verdicts as suite_verdicts
 from benchmarks.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
 from benchmarks.priced import arms, budget, continuous, frontier, misspecified, reach, timing
 from benchmarks.record import RESULTS, ROOT, add_results_argument, read
 from benchmarks.streaming import describe
 from benchmarks.verdicts import Table, Verdict, judge, table_of
 
-PRICED: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "priced": frontier.report,
     "priced-budget": budget.report,
     "priced-arms": arms.report,
@@ -22,8 +23,12 @@ PRICED: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "priced-misspecified": misspecified.text,
     "priced-reach": reach.report,
     "priced-time": timing.report,
+    "online-suite": online_suite.table,
+    "online-suite-verdicts": suite_verdicts.table,
+    "demo": format_table,
+    "demo-heldout": format_table,
 }
-"""Benchmarks of the priced rule, and what says what they found."""
+"""Benchmarks whose rows make one table of plain text, and what makes it."""
 
 README = ROOT / "benchmarks" / "README.md"
 BEGIN, END = "<!-- {}:begin -->", "<!-- {}:end -->"
@@ -130,20 +135,13 @@ def sections(directory: Path = RESULTS) -> dict[str, str]:
         )
     if lines := read("figure-1", directory):
         found["figure-1"] = f"Measured {origin(lines)}.\n\n{_markdown_curves(lines)}"
-    for name, say in PRICED.items():
+    for name, say in TABLES.items():
         if lines := read(name, directory):
-            text = say([line["row"] for line in lines])
+            text = say([line["row"] for line in lines]).rstrip()
             found[name] = f"Measured {origin(lines)}.\n\n```\n{text}\n```"
     if lines := read("streaming", directory):
         items = "\n".join(f"- {describe(line['row'])}" for line in lines)
         found["streaming"] = f"Measured {origin(lines)}.\n\n{items}"
-    if lines := read("online-suite", directory):
-        text = online_suite.table([line["row"] for line in lines])
-        found["online-suite"] = f"Measured {origin(lines)}.\n\n```\n{text}```"
-    for name in ("demo", "demo-heldout"):
-        if lines := read(name, directory):
-            table = format_table([line["row"] for line in lines])
-            found[name] = f"Measured {origin(lines)}.\n\n```\n{table}\n```"
     return found
 
 
@@ -162,8 +160,7 @@ def main(arguments: list[str]) -> None:
         README.write_text(text, encoding="utf-8")
         print(f"Wrote {README}")
         return
-    others = ("streaming", "online-suite", "demo", "demo-heldout")
-    for name in ("table-a2", "figure-1", "figure-a3", *PRICED, *others):
+    for name in ("table-a2", "figure-1", "figure-a3", *TABLES, "streaming"):
         print(f"== {name} ==\n{text_section(name, options.results)}\n")
 
 
@@ -177,12 +174,8 @@ def text_section(name: str, directory: Path = RESULTS) -> str:
         ours = table_of(rows)
         parts = [origin(lines), size(rows), text_table(ours), text_verdicts(judge(ours))]
         return "\n\n".join(parts)
-    if name in PRICED:
-        return f"{origin(lines)}\n\n{PRICED[name](rows)}"
-    if name == online_suite.NAME:
-        return f"{origin(lines)}\n\n{online_suite.table(rows)}"
-    if name.startswith("demo"):
-        return f"{origin(lines)}\n\n{format_table(rows)}"
+    if name in TABLES:
+        return f"{origin(lines)}\n\n{TABLES[name](rows)}"
     say = describe if name == "streaming" else _text_point
     return "\n".join([origin(lines), *map(say, rows)])
 

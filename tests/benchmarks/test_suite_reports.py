@@ -1,0 +1,54 @@
+"""The suite in a picture, and what the diagnosis says of its problems."""
+
+from dataclasses import replace
+from functools import partial
+
+from benchmarks.online_suite import picture, verdicts
+from benchmarks.online_suite.problems import digits_augmentation
+from benchmarks.record import read, write_results
+
+
+def rows_of(problem, **accuracies):
+    return [
+        {"problem": problem, "method": method.replace("_", " "), "seed": seed, "test_accuracy": a}
+        for method, found in accuracies.items()
+        for seed, a in enumerate(found)
+    ]
+
+
+def test_each_problem_has_a_panel_and_ruined_runs_are_counted_at_its_edge():
+    rows = rows_of("digits_arms", default=[0.88, 0.9], tuned=[0.95, 0.96], random_schedule=[0.93])
+    rows += rows_of("pima", default=[0.75, 0.76], tuned=[0.76, 0.1], full_feedback=[0.2, 0.3])
+    figure = picture.draw(rows)
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in shown] == ["digits arms", "pima"]
+    assert [label.get_text() for label in shown[1].texts] == ["2", "1"]  # from below
+    dots = {tuple(line.get_xdata()) for line in shown[0].lines if line.get_marker() == "o"}
+    assert {(88.0, 90.0), (95.0, 96.0), (93.0,)} <= dots
+
+
+def test_a_picture_is_drawn_of_what_is_stored(tmp_path, capsys):
+    rows = rows_of("digits_arms", default=[0.88, 0.9], tuned=[0.95, 0.96])
+    write_results("online-suite", rows, [0, 1], directory=tmp_path)
+    picture.main(["--results", str(tmp_path)])
+    assert (tmp_path / "online-suite.png").stat().st_size > 1000
+    assert "online-suite.png" in capsys.readouterr().out
+
+
+def test_what_is_said_on_the_way_is_stored_and_counted(tmp_path, monkeypatch, capsys):
+    small = partial(replace, digits_augmentation(), horizon=40, steps=1)
+    monkeypatch.setitem(verdicts.PROBLEMS, "digits_augmentation", small)
+    few = ["--problems", "digits_augmentation", "--seeds", "1", "--processes", "1"]
+    verdicts.main([*few, "--results", str(tmp_path)])
+    rows = [line["row"] for line in read(verdicts.NAME, tmp_path)]
+    assert [row["round"] for row in rows] == [10, 20, 30]
+    assert [row["looks"] for row in rows] == [5, 10, 15]
+    assert rows[0]["pays"] is None  # too early
+    assert rows[0]["signal"] is None
+    assert rows[-1]["pays"] in (True, False)
+    assert "0 of 1" in capsys.readouterr().out
+
+
+def test_only_a_plain_yes_is_counted():
+    rows = [{"problem": "p", "round": 50, "pays": said} for said in (True, None, False, True)]
+    assert "2 of 4" in verdicts.table(rows)
