@@ -1,8 +1,8 @@
 """Two-level screening designs: which of many numbers matter, from few runs.
 
-Each number is at its low level in one half of the runs and at its high level in the other, and any
-two are so independently of each other: a main effect is a difference of two means over all runs. Of
-uniformly random points hardly one has all of four numbers low.
+Each number is at its low level in about one half of the runs and at its high level in the other,
+and any two are so nearly independently of each other: a main effect is a difference of two means over
+all runs. Of uniformly random points hardly one has all of four numbers low.
 
 References:
     R. L. Plackett, J. P. Burman. The design of optimum multifactorial experiments. Biometrika 33,
@@ -12,12 +12,14 @@ References:
 import torch
 from torch import Generator, Tensor
 
+_DRAWS = 100  # of rows, where not all of an array are taken
+
 
 def two_level(runs: int, factors: int, generator: Generator) -> Tensor:
     """Return a two-level design, of zeros and ones, shape ``(runs, factors)``.
 
-    Its rows are drawn from those of the smallest orthogonal array with as many runs and more runs than
-    factors; of a whole array all columns are balanced and orthogonal.
+    Its rows are those of the smallest orthogonal array with as many runs and more runs than factors;
+    where some must be left out, those without which the columns are balanced best, of some draws.
 
     Args:
         runs: How many.
@@ -28,9 +30,21 @@ def two_level(runs: int, factors: int, generator: Generator) -> Tensor:
     while size < max(runs, factors + 1):
         size *= 2
     columns = 1 + torch.randperm(size - 1, generator=generator)[:factors]
-    rows = torch.randperm(size, generator=generator)[:runs]
+    drawn = [torch.randperm(size, generator=generator)[:runs]]
     flips = torch.randint(2, (factors,), generator=generator)
-    return (_parity(rows.unsqueeze(-1) & columns) ^ flips).to(torch.float64)
+    if runs < size:
+        drawn += [torch.randperm(size, generator=generator)[:runs] for _ in range(_DRAWS)]
+    designs = [_parity(rows.unsqueeze(-1) & columns) ^ flips for rows in drawn]
+    return min(designs, key=_unevenness).to(torch.float64)
+
+
+def _unevenness(design: Tensor) -> tuple[int, int]:
+    """Return how far the worst column is from balance, and how much the two most alike have in common."""
+    signs = 2 * design - 1
+    if not design.numel():
+        return 0, 0
+    common = (signs.T @ signs).fill_diagonal_(0)
+    return int(signs.sum(0).abs().max()), int(common.abs().max())
 
 
 def _parity(numbers: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
 """A lower quota by coin, the rest by confidence: the mixed strategy of CE-GP-UCB."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -72,6 +74,12 @@ class MixedQuery(QueryRule):
     def outlook(self, progress: Progress) -> Outlook | None:
         """As the rule inside."""
         return self.rule.outlook(self._with_horizon(progress))
+
+    def counted(self, moves: Callable[[int], int], horizon: int | None) -> "MixedQuery":
+        """Return the rule with its horizon in moves, and quotas that are no more than these."""
+        most, rule = moves(self.horizon), self.rule.counted(moves, horizon or self.horizon)
+        quotas: dict[str, Any] = {"lower": min(self.lower, most), "upper": min(self.upper, most)}
+        return replace(self, horizon=most, rule=rule, **quotas)
 
     def check_run(self, horizon: int | None) -> None:
         """As the rule inside, over the horizon of the quotas if the run's is unknown."""

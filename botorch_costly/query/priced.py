@@ -38,7 +38,8 @@ are this package's own.
 """
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -81,13 +82,15 @@ class PricedQuery(QueryRule):
     design, such as that of ``OnlineTuner``, are looked at whatever that costs, and count.
 
     Args:
-        price: Of a look, in units of the reward of one round: with ``GainReward("loss")`` a price of 0.02
-            is what a round earns that lowers the loss by 2 %. Infinite never looks after the first.
+        price: Of a look, in units of the reward of one round, or of one move where configurations are
+            held: with ``GainReward("loss")`` a price of 0.02 is what lowers the loss by 2 %. Infinite
+            never looks after the first.
         price_seconds: What a look takes, in seconds. Its price is what training earned on average in as
             many seconds of the rounds that are still remembered, so rewards must be gains of a
             round: of rewards that are negative on average a second is worth nothing.
         round_seconds: What a round of training takes without a look, for a price in seconds.
-        looks: A budget instead of a price: so many looks over the horizon, where they earn most. The
+        looks: A budget instead of a price: so many looks over the horizon, where they earn most, but
+            where configurations are held for some rounds at most one each time. The
             only one of the three that goes with ``RewardScale(ranks=True)``.
         horizon: Rounds of the run; the run's own if omitted.
         discount: What a reward is worth a round later, in (0, 1]; needed if nobody knows the horizon.
@@ -147,6 +150,14 @@ class PricedQuery(QueryRule):
         own = ((field, getattr(self, field.name)) for field in fields(self))
         chosen = (f"{field.name}={value!r}" for field, value in own if value != field.default)
         return f"{type(self).__name__}({', '.join(chosen)})"
+
+    def counted(self, moves: Callable[[int], int], horizon: int | None) -> "PricedQuery":
+        """Return the rule with its own horizon in moves, and no more looks than there are moves."""
+        rounds = self._horizon(horizon)
+        if rounds is None:
+            return self
+        own = None if self.horizon is None else moves(self.horizon)
+        return replace(self, horizon=own, looks=self.looks and min(self.looks, moves(rounds)))
 
     def check_run(self, horizon: int | None) -> None:
         """Raise unless the rule can serve a run of ``horizon`` rounds, None if nobody knows.

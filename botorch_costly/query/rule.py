@@ -6,6 +6,7 @@ function of the three. Any rule therefore works with any model, one run or a bat
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -114,6 +115,15 @@ class QueryRule(ABC):
         without the maximizer of the mean.
         """
         return None
+
+    def counted(self, moves: Callable[[int], int], horizon: int | None) -> "QueryRule":
+        """Return the rule for a run that counts moves of some rounds, of which each has one look.
+
+        Args:
+            moves: From a number of rounds to the moves that begin in them.
+            horizon: Rounds of the run, None if nobody knows.
+        """
+        return self
 
     def check_run(self, horizon: int | None) -> None:  # noqa: B027  most rules serve any run
         """Raise unless the rule can serve a run of ``horizon`` rounds, None if nobody knows."""

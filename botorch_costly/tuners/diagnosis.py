@@ -21,7 +21,7 @@ _LATEST = 300  # rewards that are gone through
 _LENGTHSCALES = (0.5, 1.0, 2.0)  # times that of the belief
 _ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50)  # that are weighed, in present ones
 _WORTHWHILE = 1.5  # times the information, for which rounds of another length are recommended
-_CONVINCING = 1.64  # standard deviations: right with a probability of 95 %
+_SURE = 0.95  # probability
 _RANDOM = 2 / 3  # of the looks that fail, or of the rewards that are negative: something is wrong
 
 
@@ -43,8 +43,11 @@ class Diagnosis:
         nothing: Probability that configurations explain nothing.
         bits: Information on configurations that is remembered, per hyperparameter.
         longer: Rounds of so many times the length would be remembered best; 1 if these are fine.
-        advantage: Of the best configuration known over that of the first round, in units of the reward.
-        advantage_std: How uncertain that is.
+        advantage: Of the best configuration known over that of the first move (the start, or an
+            arbitrary one), expected, in units of the reward.
+        sure: Probability that it is better at all.
+        constant: What all rewards are, if they are all alike.
+        configurations: Different ones among those that were looked at.
     """
 
     looks: int
@@ -59,18 +62,16 @@ class Diagnosis:
     bits: float = math.nan
     longer: int = 1
     advantage: float = math.nan
-    advantage_std: float = math.nan
+    sure: float = math.nan
+    constant: float | None = None
+    configurations: int = 0
 
     @property
     def pays(self) -> bool | None:
         """Whether tuning pays as far as the looks tell; None if they do not."""
         if math.isnan(self.signal):
             return None
-        return self.nothing < 0.5 and self.bits >= 1 and self._better
-
-    @property
-    def _better(self) -> bool:
-        return self.advantage > _CONVINCING * self.advantage_std
+        return self.nothing < 0.5 and self.bits >= 1 and self.sure >= _SURE
 
     def __str__(self) -> str:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
@@ -78,8 +79,10 @@ class Diagnosis:
     def _verdict(self) -> str:
         if self.rewards < FEWEST:
             return f"Too early to say: {self.rewards} rewards, and {FEWEST} are the fewest."
-        if math.isnan(self.signal):
-            return "Tuning cannot help: all rewards are alike, so the metric does not move."
+        if self.constant is not None:
+            return self._of_constant_rewards(self.constant)
+        if self.configurations < 2:
+            return "Nothing can be said: only one configuration has been looked at."
         if self.nothing >= 0.5:
             return (
                 "Tuning cannot help at this round length: configurations cannot be told apart. "
@@ -90,11 +93,19 @@ class Diagnosis:
                 "Tuning can hardly help: configurations differ, but too little is remembered of it. "
                 + self._advice()
             )
-        if not self._better:
+        if self.sure < _SURE:
             return (
                 "Tuning has found nothing better than the first configuration, which may be good."
             )
         return "Tuning pays: a configuration is known that earns more than the first one."
+
+    def _of_constant_rewards(self, constant: float) -> str:
+        if constant == 0:
+            return "Tuning cannot help: all rewards are 0, so the metric does not move."
+        return (
+            f"All rewards are {constant:g}: whatever is played does the same, or all of it is clipped, "
+            "as gains of a network that every look finds ruined."
+        )
 
     def _advice(self) -> str:
         if self.longer == 1:
@@ -109,8 +120,8 @@ class Diagnosis:
             f"(nothing with probability {self.nothing:.2f}), the progress of training {self.trend:.0%}.",
             f"Remembered are {self.bits:.1f} bits a hyperparameter; what is best changes by "
             f"{self.drift:.1%} a move.",
-            f"The best known earns {self.advantage:+.3g} a move more than the first configuration "
-            f"(standard deviation {self.advantage_std:.2g}).",
+            f"The best known is expected to earn {self.advantage:+.3g} a move more than the first "
+            f"configuration, and is better with a probability of {self.sure:.2f}.",
         ]
 
     def _warnings(self) -> list[str]:
@@ -128,7 +139,7 @@ class Diagnosis:
 def decompose(
     rewards: Tensor, points: Tensor, moves: Sequence[int], kernel: Stationary
 ) -> dict[str, float | int]:
-    """Return what explains the rewards: the fields of ``Diagnosis`` from ``signal`` to ``longer``.
+    """Return what explains the rewards: the fields of ``Diagnosis`` that they alone decide.
 
     Args:
         rewards: Finite, by move, shape ``(n,)``.
@@ -137,13 +148,15 @@ def decompose(
         kernel: Of the belief.
 
     Returns:
-        Nothing where there are too few rewards, or all are alike.
+        Those that can be known: the rest needs rewards and configurations that differ.
     """
-    values = rewards[-_LATEST:]
-    if len(values) < FEWEST or bool((values == values[0]).all()):
-        return {}
+    values, points = rewards[-_LATEST:], points[-_LATEST:].double().cpu()
+    different = len(points.unique(dim=0))
+    if len(values) < FEWEST or different < 2:
+        return {"configurations": different}
+    if bool((values == values[0]).all()):
+        return {"configurations": different, "constant": float(values[0])}
     times = torch.tensor(moves[-_LATEST:], dtype=torch.float64)
-    points = points[-_LATEST:].double().cpu()
     factors = (1.0,) if kernel.family == ARMS else _LENGTHSCALES
     one = torch.ones((), dtype=torch.float64)
     base = kernel.lengthscale.double().cpu()
@@ -156,6 +169,7 @@ def decompose(
     apart = contrasts(torch.stack(alike))[len(alike) // 2]
     moving = apart * retention(found.forgetting, (times.unsqueeze(-1) - times).abs())
     return {
+        "configurations": different,
         "signal": float(found.signal),
         "trend": float(found.trend),
         "drift": float(found.forgetting),
@@ -169,6 +183,8 @@ def decompose(
 def advantage(learner: Learner, domain: Domain, first: Tensor, now: int) -> dict[str, float]:
     """Return by how much the best known configuration is believed better than the first one.
 
+    How surely is a matter of the belief that decides, on ranks perhaps; by how much is one of rewards.
+
     Args:
         learner: With a reward at least.
         domain: Where the best is sought.
@@ -179,10 +195,14 @@ def advantage(learner: Learner, domain: Domain, first: Tensor, now: int) -> dict
     best = best_play(learner.belief, domain, now)
     domain.load_state_dict(before)  # where it ended is where the next search would start
     rows = at_round(torch.stack([best, first]), first.new_tensor(float(now)))
-    mean, cov = learner.model.mean_and_covariance(rows)
-    variance = cov[0, 0] + cov[1, 1] - 2 * cov[0, 1]
-    difference, spread = mean[0] - mean[1], variance.clamp_min(0).sqrt()
-    return {"advantage": float(difference), "advantage_std": float(spread)}
+    mean, cov = learner.belief.mean_and_covariance(rows)
+    variance = (cov[0, 0] + cov[1, 1] - 2 * cov[0, 1]).clamp_min(torch.finfo(cov.dtype).tiny)
+    plain = learner.on_rewards()
+    values, _ = plain.in_prior_units().mean_and_covariance(rows)
+    return {
+        "advantage": float(values[0] - values[1]) * plain.scale,
+        "sure": float(torch.special.ndtr((mean[0] - mean[1]) / variance.sqrt())),
+    }
 
 
 def _ratio(found: Explained) -> float:

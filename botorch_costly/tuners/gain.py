@@ -19,7 +19,7 @@ every example contributes at every round.
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from botorch_costly.errors import (
     InvalidArgumentError,
@@ -37,22 +37,37 @@ _DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}
 _DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
 
 
-def moves_until(round: int | Decision) -> int:
-    """Return the move of a decision, or the round as it is.
+class When(NamedTuple):
+    """A round, and the move it belongs to if that is known."""
 
-    Raises:
-        InvalidArgumentError: If it is neither.
-    """
-    known = round.move if isinstance(round, Decision) else round
-    return check_count("round", cast(int, known))
+    round: int
+    move: int | None = None
+
+    @classmethod
+    def of(cls, round: "int | Decision") -> "When":
+        """Return when a decision, or a round, was.
+
+        Raises:
+            InvalidArgumentError: If it is neither.
+        """
+        if isinstance(round, Decision):
+            return cls(round.round, round.move)
+        return cls(check_count("round", round))
+
+    def since(self, earlier: "When") -> int:
+        """Return the moves in between, at least one, or the rounds where a move is not known."""
+        if self.move is None or earlier.move is None:
+            return self.round - earlier.round
+        return max(self.move - earlier.move, 1)
 
 
 @dataclass
 class _Look:
-    """The metric that the next gain is measured against, and the round it was seen in."""
+    """The metric that the next gain is measured against, and when it was seen."""
 
     metric: float | None = None
     round: int | None = None
+    move: int | None = None
 
 
 class GainReward:
@@ -114,8 +129,8 @@ class GainReward:
 
         Args:
             metric: The metric after the round.
-            round: The decision, whose moves are counted, or the round; later than that of the last
-                finite metric.
+            round: The decision, or the round, later than that of the last finite metric. Moves are
+                counted where both looks came with their decisions.
 
         Returns:
             The reward; NaN for a metric that is not finite; None at the first look, which has no
@@ -126,15 +141,16 @@ class GainReward:
                 or the reference is ``"before_after"``.
         """
         self._check_reference("last_look")
-        metric, last, round = self._check_metric(metric), self._look, moves_until(round)
+        metric, last, when = self._check_metric(metric), self._look, When.of(round)
         if last.round is not None:
-            check(round > last.round, "round", f"a round after {last.round}", round)
+            later = when.round > last.round
+            check(later, "round", f"a round after {last.round}", when.round)
         if not math.isfinite(metric):
             return math.nan
-        self._look = _Look(metric, round)
+        self._look = _Look(metric, *when)
         if last.metric is None or last.round is None:
             return None
-        return self._gain(last.metric, metric, rounds=round - last.round)
+        return self._gain(last.metric, metric, when.since(When(last.round, last.move)))
 
     def before(self, metric: float) -> None:
         """Take the metric just before a round as the reference.
@@ -166,7 +182,7 @@ class GainReward:
         if not math.isfinite(metric):
             return math.nan
         self._look = _Look()  # used up: the next round needs its own
-        return self._gain(reference, metric, rounds=1) if math.isfinite(reference) else math.nan
+        return self._gain(reference, metric, elapsed=1) if math.isfinite(reference) else math.nan
 
     def _check_reference(self, needed: Reference) -> None:
         call = (
@@ -207,10 +223,10 @@ class GainReward:
         self._check_reference("last_look")
         metric = self._check_metric(metric)
         check(math.isfinite(metric), "metric", "a finite metric", metric)
-        self._look = _Look(metric, moves_until(round))
+        self._look = _Look(metric, *When.of(round))
 
-    def _gain(self, reference: float, metric: float, rounds: int) -> float:
-        gain = (self.level(metric) - self.level(reference)) / rounds
+    def _gain(self, reference: float, metric: float, elapsed: int) -> float:
+        gain = (self.level(metric) - self.level(reference)) / elapsed
         return min(max(gain, -self.clip), self.clip)
 
     def state_dict(self) -> dict[str, Any]:
@@ -229,8 +245,9 @@ class GainReward:
             look, received = _Look(**state["look"]), {**state, "look": None}
             if look.metric is not None:
                 self._check_metric(look.metric)
-            if look.round is not None:
-                check_count("round", look.round)
+            for part, number in (("round", look.round), ("move", look.move)):
+                if number is not None:
+                    check_count(part, number)
         except (KeyError, TypeError, InvalidArgumentError) as error:
             raise StateMismatchError("state", "a state_dict of GainReward", state) from error
         check(received == expected, "state", f"the options of {self}", state, StateMismatchError)

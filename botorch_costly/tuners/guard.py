@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from botorch_costly.errors import RestoreError, StateMismatchError, check, check_positive
 from botorch_costly.records import Decision
-from botorch_costly.tuners.gain import GainReward, moves_until
+from botorch_costly.tuners.gain import GainReward, When
 from botorch_costly.tuners.rewards import as_number
 
 _logger = logging.getLogger(__name__)
@@ -35,10 +35,11 @@ class _Kept:
 
     state: Any
     metric: float
-    round: int  # of the last look
     last: float  # level of the last good look
     smooth: float  # level
     best: float  # level
+    round: int  # of the last look
+    move: int | None  # of the last look, if known
     restores: int = 0
     in_a_row: int = 0  # of the restores, since the last good look
 
@@ -128,7 +129,7 @@ class GuardedReward:
 
         Args:
             metric: The metric after the round.
-            round: The decision, whose moves are counted, or the round; later than that of the last look.
+            round: The decision, or the round, later than that of the last look.
 
         Raises:
             InvalidArgumentError: As ``GainReward``.
@@ -136,41 +137,42 @@ class GuardedReward:
         """
         before = self.reward.state_dict()
         try:
-            return self._guard(as_number("metric", metric), moves_until(round))
+            return self._guard(as_number("metric", metric), round)
         except BaseException:
             self.reward.load_state_dict(before)
             raise
 
-    def _guard(self, metric: float, round: int) -> float | None:
+    def _guard(self, metric: float, round: int | Decision) -> float | None:
         gain, level = self.reward(metric, round), self.reward.level(metric)
-        kept = self._kept
+        kept, when = self._kept, When.of(round)
         if kept is None:
             if math.isfinite(level):
                 state = copy.deepcopy(self._save())
-                self._kept = _Kept(state, metric, round, level, level, level)
+                self._kept = _Kept(state, metric, level, level, level, *when)
             return gain
         if not level >= kept.best - self.margin:
             self._take_back(kept, round)
             return -self.reward.clip if math.isnan(level) else gain
-        share = 1 - (1 - _SHARE_OF_THE_NEW) ** (round - kept.round)
+        share = 1 - (1 - _SHARE_OF_THE_NEW) ** when.since(When(kept.round, kept.move))
         smooth = kept.smooth + share * (level - kept.smooth)
         # Two good looks in a row are no luck: where a run improves quickly, the smoothed level lags.
         best = max(kept.best, smooth, min(kept.last, level) - self.margin / 2)
-        kept = replace(kept, round=round, last=level, smooth=smooth, best=best, in_a_row=0)
+        kept = replace(kept, **when._asdict(), last=level, smooth=smooth, best=best, in_a_row=0)
         good = max(best, self.reward.level(kept.metric))
         if level >= good - _WORTH_KEEPING * self.margin:
             kept = replace(kept, state=copy.deepcopy(self._save()), metric=metric)
         self._kept = kept
         return gain
 
-    def _take_back(self, kept: _Kept, round: int) -> None:
+    def _take_back(self, kept: _Kept, round: int | Decision) -> None:
         try:
             self._restore(copy.deepcopy(kept.state))
         except Exception as error:
             raise RestoreError("restore", "to continue from the last good state", error) from error
         self.reward.rebase(kept.metric, round)
         again = kept.in_a_row + 1
-        self._kept = replace(kept, round=round, restores=kept.restores + 1, in_a_row=again)
+        changes = {**When.of(round)._asdict(), "restores": kept.restores + 1, "in_a_row": again}
+        self._kept = replace(kept, **changes)
         if again >= _SUSPICIOUS and again & (again - 1) == 0:
             said = "The network was taken back %d times in a row: every configuration ruins it, or the "
             said += "metric is reversed, or on another scale than at %g, the last good one."

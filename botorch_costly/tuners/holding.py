@@ -58,6 +58,10 @@ class Moves:
             self._extend()
         return self._firsts[move]
 
+    def length_of(self, move: int) -> int:
+        """Return how many rounds a move lasts."""
+        return 1 if self.share == 0 else self._length(self.first_of(move))
+
     def within(self, rounds: int) -> int:
         """Return how many moves begin within so many rounds."""
         return self.at(rounds - 1).move + 1 if rounds else 0

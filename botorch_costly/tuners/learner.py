@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,13 +97,25 @@ class Learner:
         """What decisions are made on: the belief in units of the prior."""
         return self.model.in_prior_units()
 
-    def income(self, now: int) -> float | None:
-        """Return what a round earned on average, as remembered in round ``now``; None unseen."""
+    def on_rewards(self) -> StreamingGP:
+        """Return the belief from the rewards as they are, neither ranked nor clipped."""
+        plain = copy.copy(self.model)
+        plain.rescale(*RewardScale().fit(plain.rewards.tolist()))
+        return plain
+
+    def income(self, now: int, length_of: Callable[[int], int]) -> float | None:
+        """Return what a round earned on average, as remembered in move ``now``; None unseen.
+
+        Args:
+            now: The present move.
+            length_of: From a move to its rounds.
+        """
         if not self.model.num_rows:
             return None
         weights = self.model.remembered(now)
         weights = weights.clamp_min(torch.finfo(weights.dtype).tiny)
-        return float((weights * self.model.rewards).sum() / weights.sum())
+        rounds = [length_of(int(move)) for move in self.model.inputs[:, -1].tolist()]
+        return float((weights * self.model.rewards).sum() / (weights @ weights.new_tensor(rounds)))
 
     def observe(self, x: Tensor, now: float, reward: float) -> None:
         """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``.

@@ -57,7 +57,7 @@ class OnlineTuner:
         space: What may be tuned. A space of choices alone is a bandit over its combinations.
         horizon: Rounds of the run; ``None`` if unknown.
         query: Whether to look at the end of a move; at every one by default.
-        forgetting: How much of the reward function is replaced each round, in [0, 1].
+        forgetting: How much of the reward function is replaced each move, in [0, 1].
         beta: Exploration, a number or a schedule; the paper uses 1 when training networks.
         acquisition: ``"ucb"``, ``"ei"`` or ``"pi"``.
         blind_play: What a round without a look plays: ``"acquisition"``, its maximizer, as published,
@@ -70,15 +70,15 @@ class OnlineTuner:
         reward_scale: How rewards become values of the model. By default their ranks count, or, under a
             rule that reads rewards, such as one with a price, their values in a scale estimated.
         initial_rounds: Configurations looked at first. If omitted, twice the dimension, but at most a
-            tenth of the horizon, ``max_looks`` and a fifth of the rule's budget, and none for a
-            space of choices.
-        initial_design: ``"screening"``: numbers are low (0.1 of the unit cube) or high (0.9), each in one
-            half of the design, so that a few looks tell which of many matter; or ``"random"``.
-        start: The configuration of the first round, such as your present default; that round is
-            looked at, whatever ``initial_rounds``.
+            tenth of the horizon, a third of its moves, ``max_looks`` and a fifth of the rule's
+            budget, and none for a space of choices.
+        initial_design: ``"screening"``: numbers are low (0.1 of the unit cube) or high (0.9), each in
+            about one half of the design, so that few looks tell which of many matter; or ``"random"``.
+        start: The configuration of the first move, such as your present default; its end is looked
+            at, whatever ``initial_rounds``.
         start_rounds: How many moves play ``start``, all looked at, before the random ones. A network
-            that has not begun to learn cannot be told from a ruined one. If omitted, 5, but at most a
-            twentieth of the horizon, half of ``max_looks`` and a tenth of the rule's budget.
+            that has not begun to learn cannot be told from a ruined one. If omitted, 5, but at most half
+            of what the design takes unasked.
         hold: For which share of the rounds so far a configuration is held once it is chosen. Only the
             last round of such a move is looked at. At 0 each round is decided on its own: for
             functions that are seen anew in every round, and know nothing of the rounds before.
@@ -166,6 +166,7 @@ class OnlineTuner:
         self._check_budget()
         query.check_run(horizon)
         self._moves = Moves(hold, horizon, shortest_hold)
+        counted = query.counted(self._moves.within, horizon)
         limits = self._limits()
         check_count("seed", seed)
         if start_rounds is None:
@@ -188,7 +189,7 @@ class OnlineTuner:
         check_count("num_restarts", num_restarts, minimum=1)
         check_positive("bandwidth", bandwidth)
         self._domain = domain_of(space, num_restarts, bandwidth, self._tkwargs)
-        self._strategy = Strategy(self._domain, self.query, acquisition, schedule, blind_play)
+        self._strategy = Strategy(self._domain, counted, acquisition, schedule, blind_play)
         self._generator = torch.Generator(device=device).manual_seed(seed)
         self._ledger = Ledger()
 
@@ -230,9 +231,19 @@ class OnlineTuner:
         over = self.horizon is not None and now >= self.horizon
         check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
         place = self._moves.at(now)
-        if now == place.first or self._chosen is None:
-            self._chosen = self._choose(place)
-        decision = self._limit_looks(self._held(self._chosen, now, place))
+        domain, generator = self._domain.state_dict(), self._generator.get_state()
+        strategy = self._strategy.state_dict()
+        try:
+            chosen = self._chosen
+            if now == place.first or chosen is None:
+                chosen = self._choose(place)
+            decision = self._limit_looks(self._held(chosen, now, place))
+        except BaseException:
+            self._domain.load_state_dict(domain)
+            self._strategy.load_state_dict(strategy)
+            self._generator.set_state(generator)
+            raise
+        self._chosen = chosen
         self._ledger.decide(decision)
         return decision
 
@@ -299,7 +310,7 @@ class OnlineTuner:
 
     @property
     def belief(self) -> StreamingGP:
-        """What is believed about the rewards, in their units: a BoTorch model over [x, round].
+        """What is believed about the rewards, in their units: a BoTorch model over [x, move].
 
         With ``maximize=False`` it is about the negative rewards. Clipped rewards are believed to be
         what they were clipped to, and with ``RewardScale(ranks=True)`` the units are only nominal.
@@ -337,7 +348,7 @@ class OnlineTuner:
     def diagnose(self) -> Diagnosis:
         """Say whether tuning can help this run, in numbers; its ``str`` says it in words.
 
-        It is worth asking after some dozens of looks, and takes about a second.
+        It is worth asking after some dozens of looks, and takes a second or a few.
         """
         told = [o for o in self.observations if o.reward is not None]
         rewards = torch.tensor([o.reward for o in told], dtype=torch.float64)
@@ -347,7 +358,7 @@ class OnlineTuner:
             points = torch.stack([self._encode(o.config) for o in told])
             moves = [self._moves.at(o.round).move for o in told]
             found = decompose(rewards, points, moves, self._learner.model.kernel)
-        if found:
+        if "signal" in found:
             first = self._encode(self._ledger.decisions[0].config)
             now = self._moves.at(len(self._ledger)).move
             found |= advantage(self._learner, self._domain, first, now)
@@ -423,17 +434,9 @@ class OnlineTuner:
 
     def _choose(self, place: Place) -> Decision:
         """Decide what a move plays, and whether its end is looked at."""
-        domain, generator = self._domain.state_dict(), self._generator.get_state()
-        strategy = self._strategy.state_dict()
-        try:
-            if place.move < self._design.rounds:
-                return self._design.decide(place.move, self._generator)
-            return self._decide(place)
-        except BaseException:
-            self._domain.load_state_dict(domain)
-            self._strategy.load_state_dict(strategy)
-            self._generator.set_state(generator)
-            raise
+        if place.move < self._design.rounds:
+            return self._design.decide(place.move, self._generator)
+        return self._decide(place)
 
     def _held(self, chosen: Decision, now: int, place: Place) -> Decision:
         """Return what was chosen as the decision of one of the rounds of its move."""
@@ -469,14 +472,14 @@ class OnlineTuner:
 
     def _progress(self, place: Place) -> Progress:
         """Return how far the run has come, counted in moves; but income is that of a round."""
-        income = self._learner.income(place.move)
+        income = self._learner.income(place.move, self._moves.length_of)
         return Progress(
             round=place.move + 1,
             looks=self.looks,
             horizon=None if self.horizon is None else self._moves.within(self.horizon),
             forgetting=self._learner.model.forgetting,
             scale=self._learner.model.scale,
-            income=None if income is None else income / place.length,
+            income=income,
         )
 
     @property

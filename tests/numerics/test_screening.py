@@ -33,3 +33,12 @@ def test_it_depends_on_the_generator_alone():
     # Which level is which is a coin: all the first rows are not the same corner.
     firsts = torch.stack([drawn(4, 3, seed)[0] for seed in range(40)])
     assert 0.3 < firsts.mean() < 0.7
+
+
+@pytest.mark.parametrize(("runs", "factors"), [(4, 8), (7, 4), (8, 16), (12, 6), (15, 8)])
+def test_where_rows_are_left_out_numbers_still_vary(runs, factors):
+    for seed in range(20):
+        high = drawn(runs, factors, seed).sum(0)
+        assert (high > 0).all()
+        assert (high < runs).all()
+        assert runs < factors or (2 * high - runs).abs().max() <= 2

@@ -91,9 +91,40 @@ def test_it_may_be_too_early(rounds):
 
 
 def test_constant_rewards_are_named():
-    found = played(lambda config, noise, round: 0.25).diagnose()
-    assert found.pays is None
-    assert "all rewards are alike" in str(found)
+    still = played(lambda config, noise, round: 0.0).diagnose()
+    assert still.pays is None
+    assert "the metric does not move" in str(still)
+    ruined = played(lambda config, noise, round: -1.0).diagnose()
+    assert ruined.pays is None
+    assert str(ruined).startswith("All rewards are -1: whatever is played does the same")
+    assert "does not move" not in str(ruined)
+
+
+def test_of_one_configuration_alone_nothing_is_said():
+    found = played(lambda c, noise, r: noise, rounds=30, start_rounds=30, initial_rounds=0)
+    assert str(found.diagnose()).startswith("Nothing can be said: only one configuration")
+    assert found.diagnose().pays is None
+
+
+@pytest.mark.parametrize("scale", [None, bc.RewardScale()])
+def test_what_the_best_earns_more_is_said_in_units_of_the_reward(scale):
+    def step(config, noise, round):
+        return 10.0 * (config["dropout"] > 0.3) + 0.01 * noise
+
+    found = played(step, reward_scale=scale).diagnose()
+    assert found.pays
+    assert found.sure > 0.95
+    assert 5.0 < found.advantage < 11.0
+
+
+def test_huge_rewards_are_no_reason_to_fail():
+    small, huge = (
+        played(lambda c, noise, r, unit=unit: unit * valley(c, noise, r), dtype=torch.float32)
+        for unit in (1.0, 1e25)
+    )
+    ours, theirs = small.diagnose(), huge.diagnose()
+    assert theirs.advantage == pytest.approx(1e25 * ours.advantage, rel=1e-3)
+    assert theirs.pays == ours.pays
 
 
 @pytest.mark.parametrize("space", [ARMS, LATTICE])

@@ -75,7 +75,7 @@ def test_rounds_go_forwards(round):
     reward(1.0, 5)
     with pytest.raises(InvalidArgumentError, match="round"):
         reward(0.9, round)
-    assert reward.state_dict()["look"] == {"metric": 1.0, "round": 5}
+    assert reward.state_dict()["look"] == {"metric": 1.0, "round": 5, "move": None}
 
 
 @pytest.mark.parametrize(
@@ -194,4 +194,4 @@ def test_foreign_states_are_named(change):
         reward.load_state_dict({**reward.state_dict(), **change})
     with pytest.raises(StateMismatchError):
         reward.load_state_dict({})
-    assert reward.state_dict()["look"] == {"metric": 1.0, "round": 2}
+    assert reward.state_dict()["look"] == {"metric": 1.0, "round": 2, "move": None}

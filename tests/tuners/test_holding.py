@@ -1,5 +1,7 @@
 """Configurations are held for a share of the rounds so far, and only their last round is looked at."""
 
+import math
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
@@ -100,16 +102,75 @@ def test_the_belief_counts_moves():
     assert best in [dict(d.config) for d in tuner.decisions]
 
 
-def test_a_price_in_seconds_is_what_training_earns_in_as_many():
-    rule = bc.PricedQuery(price_seconds=6.0, round_seconds=2.0)
-    tuner = held(query=rule, reward_scale=bc.RewardScale(scale=1.0))
-    for _ in range(50):
+@pytest.mark.parametrize("horizon", [60, None])
+def test_a_price_in_seconds_is_what_training_earns_in_as_many(horizon):
+    rule = bc.PricedQuery(price_seconds=6.0, round_seconds=2.0, discount=0.99)
+    tuner = held(query=rule, horizon=horizon, reward_scale=bc.RewardScale(scale=1.0))
+    reward = bc.GainReward("loss")
+    for round in range(50):
         decision = tuner.ask()
-        if decision.query:
-            tuner.tell(decision, 0.3)
-    place = tuner._moves.at(50)
-    assert place.length == 5
-    assert tuner._progress(place).income == pytest.approx(0.06)  # a round of five to a move
+        if decision.query:  # each round lowers the loss by one per cent, whatever it plays
+            tuner.tell(decision, reward(0.99**round, decision))
+    income = tuner._progress(tuner._moves.at(50)).income
+    assert income == pytest.approx(-math.log(0.99), rel=0.05)
+
+
+# -- budgets and quotas count moves -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("looks", [5, 20, 100])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_budget_is_spent_exactly_or_all_moves_are_looked_at(looks, own, known):
+    if not (own or known):
+        return
+    rule = bc.PricedQuery(looks=looks, horizon=100 if own else None)
+    tuner = held(query=rule, horizon=100 if known else None, initial_rounds=1)
+    play(tuner, 100)
+    moves = tuner.decisions[-1].move + 1
+    # Without a horizon the last move, and its look, may end after the rounds that were played.
+    assert min(looks, moves) - (not known) <= tuner.looks <= min(looks, moves)
+
+
+def test_quotas_bind_runs_of_moves():
+    rule = bc.MixedQuery(20, 25, 100, rule=bc.BernoulliQuery(0.01), hard=True)
+    tuner = held(query=rule, horizon=100, initial_rounds=0)
+    play(tuner, 100)
+    assert 20 <= tuner.looks <= 25
+    rule = bc.MixedQuery(90, 95, 100, rule=bc.PricedQuery(looks=95), hard=True)
+    tuner = held(query=rule, horizon=100, initial_rounds=0)
+    play(tuner, 100)
+    assert tuner.looks == tuner.decisions[-1].move + 1
+
+
+def test_nothing_is_explored_for_in_the_last_move():
+    rule = bc.PricedQuery(price=0.05, horizon=100)
+    tuner = held(query=rule, horizon=100, reward_scale=bc.RewardScale(scale=1.0))
+    counted, last = tuner._strategy._query, tuner._moves.at(99)
+    assert counted.reach(tuner._progress(last)) == 0
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("part", ["_held", "_limit_looks", "_choose"])
+@pytest.mark.parametrize("rounds", [0, 30, 41])
+def test_an_ask_that_was_interrupted_anywhere_changes_nothing(monkeypatch, raised, part, rounds):
+    tuner, undisturbed = held(), held()
+    play(tuner, rounds)
+    play(undisturbed, rounds)
+    before, method = str(tuner.state_dict()), getattr(tuner, part)
+
+    def stumble(*arguments):
+        method(*arguments)
+        raise raised
+
+    monkeypatch.setattr(tuner, part, stumble)
+    if part == "_choose" and tuner._moves.at(rounds).first < rounds:
+        return  # nothing is chosen within a move
+    with pytest.raises(raised):
+        tuner.ask()
+    monkeypatch.undo()
+    assert str(tuner.state_dict()) == before
+    assert play(tuner, 60 - rounds) == play(undisturbed, 60 - rounds)
 
 
 def test_any_round_of_a_move_may_be_told():
@@ -154,20 +215,58 @@ def test_a_share_that_is_none_is_refused(share):
         held(hold=share)
 
 
+def seen(round, move):
+    return bc.Decision(round, START, True, "", move=move)
+
+
 def test_gains_are_counted_by_moves():
     ours, theirs = bc.GainReward("loss"), bc.GainReward("loss")
-    first = bc.Decision(40, START, True, "", move=30)
-    later = bc.Decision(49, START, True, "", move=32)
-    assert ours(1.0, first) is None
+    assert ours(1.0, seen(40, 30)) is None
     assert theirs(1.0, 30) is None
-    assert ours(0.5, later) == theirs(0.5, 32)
+    assert ours(0.5, seen(49, 32)) == theirs(0.5, 32)
+
+
+def test_a_second_look_in_a_move_counts_as_one_move():
+    reward = bc.GainReward("loss")
+    reward(1.0, seen(40, 30))
+    assert reward(0.5, seen(41, 30)) == pytest.approx(math.log(2))
+    with pytest.raises(errors.InvalidArgumentError, match="a round after 41; Received 41"):
+        reward(0.4, seen(41, 30))
+
+
+def test_where_a_move_is_not_known_rounds_are_counted():
+    reward = bc.GainReward("loss")
+    reward(1.0, seen(60, 30))
+    assert reward(0.5, 70) == pytest.approx(math.log(2) / 10)
+    assert reward(0.25, seen(75, 32)) == pytest.approx(math.log(2) / 5)
+
+
+def test_a_run_that_is_extended_within_its_last_move_goes_on():
+    short, reward = held(horizon=55), bc.GainReward("loss")
+    long = held(horizon=60)
+
+    def train(tuner, rounds):
+        for round in rounds:
+            decision = tuner.ask()
+            if decision.query:
+                tuner.tell(decision, reward(0.99**round, decision))
+
+    train(short, range(55))
+    long.load_state_dict(short.state_dict())
+    train(long, range(55, 60))
+    assert long.observations[-1].round == 59
 
 
 def test_a_guard_counts_moves_as_well():
-    reward = bc.GuardedReward(bc.GainReward("loss"), dict, lambda state: None)
-    reward(1.0, bc.Decision(40, START, True, "", move=30))
-    reward(0.9, bc.Decision(49, START, True, "", move=32))
-    assert reward._kept.round == 32
+    rounds, moves = (bc.GuardedReward(bc.GainReward("loss"), dict, print) for _ in range(2))
+    moves(1.0, seen(40, 30))
+    moves(0.5, seen(49, 32))
+    rounds(1.0, 30)
+    rounds(0.5, 32)
+    assert moves._kept.smooth == rounds._kept.smooth
+    resumed = bc.GuardedReward(bc.GainReward("loss"), dict, print)
+    resumed.load_state_dict(through_a_file(moves.state_dict()))
+    assert resumed(0.4, seen(60, 35)) == moves(0.4, seen(60, 35))
 
 
 @pytest.mark.parametrize("move", [-1, 4, 1.0, True])
