@@ -155,6 +155,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seeds", type=int, default=10, help="how many")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2, help="runs side by side")
+    parser.add_argument("--store", default=NAME, help="name of the stored rows")
     add_results_argument(parser)
     options = parser.parse_args(arguments)
     for problem in available(options.problems):
@@ -173,6 +174,6 @@ def measured(problem: str, options: argparse.Namespace) -> list[Row]:
         return row["problem"] != problem or row["method"] not in again
 
     rows = in_processes(play, work, options.processes)
-    write_results(NAME, rows, list(seeds), directory=options.results, keep=stays)
-    stored = (line["row"] for line in read(NAME, options.results))
+    write_results(options.store, rows, list(seeds), directory=options.results, keep=stays)
+    stored = (line["row"] for line in read(options.store, options.results))
     return [row for row in stored if row["problem"] == problem]

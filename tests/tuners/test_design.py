@@ -108,6 +108,22 @@ def test_a_screening_is_drawn_from_the_seed_and_follows_the_start(name):
     assert len({tuple(map(str, first(seed))) for seed in range(8)}) > 1
 
 
+def test_the_design_follows_the_start_in_its_order():
+    start = {"lr": 1e-3, "dropout": 0.5}
+    tuner = bc.OnlineTuner(SPACES["cube"], 200, start=start, start_rounds=3, hold=0.0, seed=2)
+    design = [SPACES["cube"].decode(x) for x in tuner._design.others]
+    assert [dict(d.config) for d in play(tuner, 3 + len(design))] == [start] * 3 + design
+
+
+def test_every_choice_is_drawn_alike():
+    space = bc.SearchSpace({"policy": bc.Choice(["a", "b", "c"]), "lr": bc.Real(0.0, 1.0)})
+    drawn = []
+    for seed in range(30):
+        tuner = bc.OnlineTuner(space, 200, initial_rounds=8, seed=seed)
+        drawn += [space.decode(x)["policy"] for x in tuner._design.others]
+    assert all(60 < drawn.count(option) < 100 for option in "abc")
+
+
 def test_an_unknown_design_is_named():
     with pytest.raises(errors.InvalidArgumentError, match="initial_design: Expected one of"):
         make(initial_design="sobol")
