@@ -13,8 +13,14 @@ Result = TypeVar("Result")
 def in_processes(
     work: Callable[[Item], Result], items: Iterable[Item], processes: int
 ) -> Iterator[Result]:
-    """Yield what work makes of the items, in their order, with one thread of torch in each process."""
-    torch.set_num_threads(1)
+    """Return what work makes of the items, in their order, with one thread of torch in each process."""
+    torch.set_num_threads(1)  # now, not with the first item: what is recorded of a run comes before
+    return _results(work, items, processes)
+
+
+def _results(
+    work: Callable[[Item], Result], items: Iterable[Item], processes: int
+) -> Iterator[Result]:
     if processes == 1:
         yield from map(work, items)
         return

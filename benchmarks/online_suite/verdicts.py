@@ -2,8 +2,9 @@
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import NamedTuple
 
 from benchmarks.online_suite.benchmark import available
@@ -76,9 +77,6 @@ def main(arguments: list[str]) -> None:
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     tasks = [Task(problem, seed) for problem in available(options.problems) for seed in seeds]
 
-    def rows() -> Iterator[Row]:
-        for said in in_processes(ask, tasks, options.processes):
-            yield from said
-
-    write_results(NAME, rows(), list(seeds), directory=options.results)
+    rows = chain.from_iterable(in_processes(ask, tasks, options.processes))
+    write_results(NAME, rows, list(seeds), directory=options.results)
     print(table([line["row"] for line in read(NAME, options.results)]))
