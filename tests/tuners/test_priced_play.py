@@ -244,7 +244,8 @@ def test_the_rule_hears_what_was_learnt():
 
 @pytest.mark.parametrize(("looks", "design"), [(6, 1), (4, 0), (60, 4)])
 def test_an_initial_design_leaves_most_of_a_budget(looks, design):
-    tuner = bc.OnlineTuner(LATTICE, horizon=200, query=bc.PricedQuery(looks=looks))
+    rule = bc.PricedQuery(looks=looks)
+    tuner = bc.OnlineTuner.as_published(LATTICE, horizon=200, query=rule)
     play(tuner, 200)
     reasons = [d.reason for d in tuner.decisions]
     assert sum("initial design" in reason for reason in reasons) == design
