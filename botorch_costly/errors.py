@@ -66,6 +66,11 @@ class NumericalError(CostlyError, ArithmeticError):
     """A factorization or optimization met numbers it cannot continue from."""
 
 
+def worth_repeating(count: int) -> bool:
+    """Return whether a warning is worth repeating: at the 1st, 2nd, 4th, 8th, ... time."""
+    return count & (count - 1) == 0
+
+
 def check(
     condition: bool,
     name: str,

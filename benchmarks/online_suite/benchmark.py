@@ -143,20 +143,23 @@ def ends_of(rows: Sequence[Row], method: str) -> dict[int, float]:
     return {r["seed"]: 100 * r["test_accuracy"] for r in rows if r["method"] == method}
 
 
-def main(arguments: list[str]) -> None:
-    """Measure the methods on the problems, store the rows and print the table."""
-    everything = [*METHODS, CEILING]
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks online-suite",
-        description="how far each method gets on small real problems",
-    )
+def suite_parser(name: str, description: str) -> argparse.ArgumentParser:
+    """Return a parser of problems, seeds, processes and the folder of results."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=description)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
-    parser.add_argument("--methods", nargs="+", choices=everything, default=everything)
     parser.add_argument("--seeds", type=int, default=10, help="how many")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2, help="runs side by side")
-    parser.add_argument("--store", default=NAME, help="name of the stored rows")
     add_results_argument(parser)
+    return parser
+
+
+def main(arguments: list[str]) -> None:
+    """Measure the methods on the problems, store the rows and print the table."""
+    everything = [*METHODS, CEILING]
+    parser = suite_parser(NAME, "how far each method gets on small real problems")
+    parser.add_argument("--methods", nargs="+", choices=everything, default=everything)
+    parser.add_argument("--store", default=NAME, help="name of the stored rows")
     options = parser.parse_args(arguments)
     for problem in available(options.problems):
         print(table(measured(problem, options)), flush=True)

@@ -1,17 +1,17 @@
 """What ``OnlineTuner.diagnose`` says of the problems of the suite, and when."""
 
-import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain
 from typing import NamedTuple
 
-from benchmarks.online_suite.benchmark import available
+from benchmarks.online_suite.benchmark import available, suite_parser
 from benchmarks.online_suite.policies import TunedPolicy
 from benchmarks.online_suite.problems import PROBLEMS
+from benchmarks.online_suite.runner import Record, run_online
 from benchmarks.processes import in_processes
-from benchmarks.record import Row, add_results_argument, read, write_results
+from benchmarks.record import Row, read, write_results
 from botorch_costly import OnlineTuner
 
 NAME = "online-suite-verdicts"
@@ -29,18 +29,17 @@ def ask(task: Task) -> list[Row]:
     """Return what is said after each share of a run."""
     problem = PROBLEMS[task.problem]()
     tuner = OnlineTuner(problem.space, problem.horizon, start=problem.default, seed=task.seed)
-    policy, run = TunedPolicy(tuner, guarded=True), problem.setup(task.seed)
+    due = {math.ceil(share * problem.horizon) for share in SHARES}
     rows: list[Row] = []
-    policy.start(run)
-    for share in SHARES:
-        while run.round < share * problem.horizon:
-            decision = policy.decide()
-            run.train_round(decision.config)
-            if decision.query:
-                policy.look(decision, run.validate())
-        found = tuner.diagnose()
-        said = {name: None if _unknown(v) else v for name, v in asdict(found).items()}
-        rows.append({**task._asdict(), "round": run.round, "pays": found.pays, **said})
+
+    def after_round(record: Record) -> None:
+        if (now := len(record.decisions)) in due:
+            found = tuner.diagnose()
+            said = {name: None if _unknown(v) else v for name, v in asdict(found).items()}
+            rows.append({**task._asdict(), "round": now, "pays": found.pays, **said})
+
+    policy, last = TunedPolicy(tuner, guarded=True), max(due)
+    run_online(problem, policy, task.seed, after_round=after_round, rounds=last, report_every=last)
     return rows
 
 
@@ -64,19 +63,10 @@ def table(rows: Sequence[Row]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Run the tuner on the problems, ask it on the way, store and print what it says."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks online-suite-verdicts",
-        description="what the diagnosis says of small real problems",
-    )
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
-    parser.add_argument("--seeds", type=int, default=10, help="how many")
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=2, help="runs side by side")
-    add_results_argument(parser)
+    parser = suite_parser(NAME, "what the diagnosis says of small real problems")
     options = parser.parse_args(arguments)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     tasks = [Task(problem, seed) for problem in available(options.problems) for seed in seeds]
-
     rows = chain.from_iterable(in_processes(ask, tasks, options.processes))
     write_results(NAME, rows, list(seeds), directory=options.results)
     print(table([line["row"] for line in read(NAME, options.results)]))

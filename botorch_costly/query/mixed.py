@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -77,9 +76,14 @@ class MixedQuery(QueryRule):
 
     def counted(self, moves: Callable[[int], int], horizon: int | None) -> "MixedQuery":
         """Return the rule with its horizon in moves, and quotas that are no more than these."""
-        most, rule = moves(self.horizon), self.rule.counted(moves, horizon or self.horizon)
-        quotas: dict[str, Any] = {"lower": min(self.lower, most), "upper": min(self.upper, most)}
-        return replace(self, horizon=most, rule=rule, **quotas)
+        most = moves(self.horizon)
+        return replace(
+            self,
+            lower=min(self.lower, most),
+            upper=min(self.upper, most),
+            horizon=most,
+            rule=self.rule.counted(moves, horizon or self.horizon),
+        )
 
     def check_run(self, horizon: int | None) -> None:
         """As the rule inside, over the horizon of the quotas if the run's is unknown."""

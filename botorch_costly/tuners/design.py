@@ -74,7 +74,7 @@ def screening(space: SearchSpace, runs: int, generator: torch.Generator) -> Tens
     return space.round(points)
 
 
-def usual_start_rounds(start: Mapping[str, Plain] | None, limits: Sequence[Limit]) -> int:
+def _usual_start_rounds(start: Mapping[str, Plain] | None, limits: Sequence[Limit]) -> int:
     """Return how many rounds play the start unasked: five, but at most half of what a design takes."""
     if start is None:
         return 1
@@ -87,7 +87,7 @@ def design_of(
     limits: Sequence[Limit],
     wanted: int | None,
     start: Mapping[str, Plain] | None,
-    start_rounds: int,
+    start_rounds: int | None,
 ) -> InitialDesign:
     """Return the design that a run has room for.
 
@@ -97,13 +97,15 @@ def design_of(
         wanted: Rounds of the design if the start is played once; if None, twice the dimension within a
             part of each limit, and none for a space of choices.
         start: The first configuration, if any; it is played however few rounds are wanted.
-        start_rounds: How many rounds play it.
+        start_rounds: How many rounds play it; if None, five within half of what a design takes.
 
     Raises:
         InvalidArgumentError: If a number is no count, or several rounds are to play no start.
         InvalidBudgetError: If the design is longer than a limit.
         InvalidConfigError: If ``start`` does not belong to the space.
     """
+    if start_rounds is None:
+        start_rounds = _usual_start_rounds(start, limits)
     check_count("start_rounds", start_rounds, minimum=1)
     check(start_rounds == 1 or start is not None, "start_rounds", "1 without a start", start_rounds)
     frozen = None

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from botorch_costly.errors import RestoreError, StateMismatchError, check, check_positive
+from botorch_costly.errors import (
+    RestoreError,
+    StateMismatchError,
+    check,
+    check_positive,
+    worth_repeating,
+)
 from botorch_costly.records import Decision
 from botorch_costly.tuners.gain import GainReward, When
 from botorch_costly.tuners.rewards import as_number
@@ -171,9 +177,9 @@ class GuardedReward:
             raise RestoreError("restore", "to continue from the last good state", error) from error
         self.reward.rebase(kept.metric, round)
         again = kept.in_a_row + 1
-        changes = {**When.of(round)._asdict(), "restores": kept.restores + 1, "in_a_row": again}
-        self._kept = replace(kept, **changes)
-        if again >= _SUSPICIOUS and again & (again - 1) == 0:
+        restores, when = kept.restores + 1, When.of(round)
+        self._kept = replace(kept, **when._asdict(), restores=restores, in_a_row=again)
+        if again >= _SUSPICIOUS and worth_repeating(again):
             said = "The network was taken back %d times in a row: every configuration ruins it, or the "
             said += "metric is reversed, or on another scale than at %g, the last good one."
             _logger.warning(said, again, kept.metric)

@@ -1,6 +1,7 @@
 """How long a configuration is held: the later in a run, the more rounds it takes to tell a difference."""
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from botorch_costly.errors import check_count, check_rate
@@ -58,9 +59,11 @@ class Moves:
             self._extend()
         return self._firsts[move]
 
-    def length_of(self, move: int) -> int:
-        """Return how many rounds a move lasts."""
-        return 1 if self.share == 0 else self._length(self.first_of(move))
+    def lengths(self, moves: Iterable[int]) -> list[int]:
+        """Return how many rounds each of the moves lasts."""
+        if self.share == 0:
+            return [1 for _ in moves]
+        return [self._length(self.first_of(move)) for move in moves]
 
     def within(self, rounds: int) -> int:
         """Return how many moves begin within so many rounds."""

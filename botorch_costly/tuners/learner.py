@@ -2,7 +2,7 @@
 
 import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,18 +103,18 @@ class Learner:
         plain.rescale(*RewardScale().fit(plain.rewards.tolist()))
         return plain
 
-    def income(self, now: int, length_of: Callable[[int], int]) -> float | None:
+    def income(self, now: int, lengths: Callable[[Iterable[int]], list[int]]) -> float | None:
         """Return what a round earned on average, as remembered in move ``now``; None unseen.
 
         Args:
             now: The present move.
-            length_of: From a move to its rounds.
+            lengths: From moves to the rounds of each.
         """
         if not self.model.num_rows:
             return None
         weights = self.model.remembered(now)
         weights = weights.clamp_min(torch.finfo(weights.dtype).tiny)
-        rounds = [length_of(int(move)) for move in self.model.inputs[:, -1].tolist()]
+        rounds = lengths(self.model.inputs[:, -1].long().tolist())
         return float((weights * self.model.rewards).sum() / (weights @ weights.new_tensor(rounds)))
 
     def observe(self, x: Tensor, now: float, reward: float) -> None:

@@ -20,13 +20,14 @@ from botorch_costly.errors import (
     check_count,
     check_nonnegative,
     check_positive,
+    worth_repeating,
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, Progress, QueryRule
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
-from botorch_costly.tuners.design import DesignName, Limit, design_of, usual_start_rounds
+from botorch_costly.tuners.design import DesignName, Limit, design_of
 from botorch_costly.tuners.diagnosis import Diagnosis, advantage, decompose
 from botorch_costly.tuners.domain import LARGEST_LATTICE, domain_of
 from botorch_costly.tuners.holding import Moves, Place
@@ -169,8 +170,6 @@ class OnlineTuner:
         counted = query.counted(self._moves.within, horizon)
         limits = self._limits()
         check_count("seed", seed)
-        if start_rounds is None:
-            start_rounds = usual_start_rounds(start, limits)
         design = design_of(space, limits, initial_rounds, start, start_rounds)
         known = initial_design in get_args(DesignName)
         check(known, "initial_design", f"one of {list(get_args(DesignName))}", initial_design)
@@ -231,19 +230,10 @@ class OnlineTuner:
         over = self.horizon is not None and now >= self.horizon
         check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
         place = self._moves.at(now)
-        domain, generator = self._domain.state_dict(), self._generator.get_state()
-        strategy = self._strategy.state_dict()
-        try:
-            chosen = self._chosen
-            if now == place.first or chosen is None:
-                chosen = self._choose(place)
-            decision = self._limit_looks(self._held(chosen, now, place))
-        except BaseException:
-            self._domain.load_state_dict(domain)
-            self._strategy.load_state_dict(strategy)
-            self._generator.set_state(generator)
-            raise
-        self._chosen = chosen
+        if now > place.first and self._chosen is not None:
+            decision = self._limit_looks(self._held(self._chosen, now, place))
+        else:
+            decision = self._begin(now, place)
         self._ledger.decide(decision)
         return decision
 
@@ -426,11 +416,26 @@ class OnlineTuner:
         self._generator.set_state(state["generator"].cpu())
 
     def _warn(self, decision: Decision, reward: float | None) -> None:
-        """Report the 1st, 2nd, 4th, 8th, ... failed look: in a dead network all of them fail."""
+        """Report some of the failed looks: in a dead network all of them fail."""
         count = self.failed_looks
-        if count & (count - 1) == 0:
+        if worth_repeating(count):
             said = "The look in round %d failed: reward %s (failed looks so far: %d)."
             _logger.warning(said, decision.round, reward, count)
+
+    def _begin(self, now: int, place: Place) -> Decision:
+        """Choose what a move plays, and return the decision of the present round of it."""
+        domain, generator = self._domain.state_dict(), self._generator.get_state()
+        strategy = self._strategy.state_dict()
+        try:
+            chosen = self._choose(place)
+            decision = self._limit_looks(self._held(chosen, now, place))
+        except BaseException:
+            self._domain.load_state_dict(domain)
+            self._strategy.load_state_dict(strategy)
+            self._generator.set_state(generator)
+            raise
+        self._chosen = chosen
+        return decision
 
     def _choose(self, place: Place) -> Decision:
         """Decide what a move plays, and whether its end is looked at."""
@@ -472,7 +477,7 @@ class OnlineTuner:
 
     def _progress(self, place: Place) -> Progress:
         """Return how far the run has come, counted in moves; but income is that of a round."""
-        income = self._learner.income(place.move, self._moves.length_of)
+        income = self._learner.income(place.move, self._moves.lengths)
         return Progress(
             round=place.move + 1,
             looks=self.looks,
