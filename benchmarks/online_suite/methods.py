@@ -85,6 +85,7 @@ METHODS: dict[str, Method] = {
     "tuned, random design": tuned(initial_design="random"),
     "tuned, one start round": tuned(start_rounds=1),
     "tuned, no ranks": tuned(reward_scale=RewardScale()),
+    "tuned, all ranks": tuned(reward_scale=RewardScale(ranks=True)),
     "tuned, priced": tuned(rule=_quarter),
     "population": PopulationTraining(),
     "halving": SuccessiveHalving(),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from botorch_costly.numerics.stationary import ARMS, Stationary, covariance
 from botorch_costly.tuners.domain import Domain
 from botorch_costly.tuners.learner import Learner
 from botorch_costly.tuners.look import best_play
-from botorch_costly.tuners.rewards import normal_scores
+from botorch_costly.tuners.rewards import RewardScale, normal_scores
 
 FEWEST = 10  # rewards below which nothing is said
 _LATEST = 300  # rewards that are gone through
@@ -183,7 +183,8 @@ def decompose(
 def advantage(learner: Learner, domain: Domain, first: Tensor, now: int) -> dict[str, float]:
     """Return by how much the best known configuration is believed better than the first one.
 
-    How surely is a matter of the belief that decides, on ranks perhaps; by how much is one of rewards.
+    How surely is a matter of the belief that decides, on ranks perhaps, but on all of them, for the
+    first may be among the lowest; by how much is one of rewards.
 
     Args:
         learner: With a reward at least.
@@ -195,9 +196,10 @@ def advantage(learner: Learner, domain: Domain, first: Tensor, now: int) -> dict
     best = best_play(learner.belief, domain, now)
     domain.load_state_dict(before)  # where it ended is where the next search would start
     rows = at_round(torch.stack([best, first]), first.new_tensor(float(now)))
-    mean, cov = learner.belief.mean_and_covariance(rows)
+    surely = learner.told_by(replace(learner.scale, alike=0.0)).in_prior_units()
+    mean, cov = surely.mean_and_covariance(rows)
     variance = (cov[0, 0] + cov[1, 1] - 2 * cov[0, 1]).clamp_min(torch.finfo(cov.dtype).tiny)
-    plain = learner.on_rewards()
+    plain = learner.told_by(RewardScale(clip=math.inf))
     values, _ = plain.in_prior_units().mean_and_covariance(rows)
     return {
         "advantage": float(values[0] - values[1]) * plain.scale,

@@ -24,7 +24,7 @@ from botorch_costly.errors import (
 from botorch_costly.models import StreamingGP, TimeVaryingGP
 from botorch_costly.models.time_varying import default_space_kernel
 from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_family
-from botorch_costly.tuners.rewards import Affine, RewardScale
+from botorch_costly.tuners.rewards import RewardScale
 
 _logger = logging.getLogger(__name__)
 _ALIVE = 1e-3  # weight above which a reward counts for the scale
@@ -97,11 +97,11 @@ class Learner:
         """What decisions are made on: the belief in units of the prior."""
         return self.model.in_prior_units()
 
-    def on_rewards(self) -> StreamingGP:
-        """Return the belief from the rewards as they are, neither ranked nor clipped."""
-        plain = copy.copy(self.model)
-        plain.rescale(*RewardScale().fit(plain.rewards.tolist()))
-        return plain
+    def told_by(self, scale: RewardScale) -> StreamingGP:
+        """Return the belief as it would be with another scale of the rewards."""
+        retold = copy.copy(self.model)
+        retold.rescale(*self._units(scale))
+        return retold
 
     def income(self, now: int, lengths: Callable[[Iterable[int]], list[int]]) -> float | None:
         """Return what a round earned on average, as remembered in move ``now``; None unseen.
@@ -126,20 +126,21 @@ class Learner:
         try:
             self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)
             self._looks += 1
-            affine = self._scale()
-            self.model.rescale(*affine, self.scale.targets(self.model.rewards, affine))
+            self.model.rescale(*self._units(self.scale))
             if self.refits.every is not None and self._looks % self.refits.every == 0:
                 self._refit()
         except BaseException:
             self.model, self._looks = before
             raise
 
-    def _scale(self) -> Affine:
+    def _units(self, scale: RewardScale) -> tuple[float, float, Tensor]:
+        """Return center, scale and targets of the rewards at hand."""
         # Weighted as the model weighs them: a scale from rewards it has forgotten is not its scale.
         weights = self.model.remembered(float(self.model.inputs[:, -1].max())).tolist()
         if sum(w > _ALIVE for w in weights) < 2:  # any scale beats that of a single reward
             weights = [1.0] * len(weights)
-        return self.scale.fit(self.model.rewards.tolist(), weights)
+        affine = scale.fit(self.model.rewards.tolist(), weights)
+        return *affine, scale.targets(self.model.rewards, affine)
 
     def _refit(self) -> None:
         limits = {"timeout_sec": self.refits.seconds, "options": {"maxiter": 100}}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidArgumentError, check, check_positive
+from botorch_costly.errors import InvalidArgumentError, check, check_positive, check_rate
 
 _NORMAL_MEDIAN = 1.4826  # standard deviation of normal numbers over their median distance ...
 _NORMAL_MEAN = math.sqrt(math.pi / 2)  # ... and over their mean distance
@@ -142,10 +142,13 @@ class RewardScale:
         ranks: Whether only the order of the rewards counts: each takes the normal score of its rank
             among those the model remembers, old and new alike.
             The surest protection from ruinous rounds, at the price of how much better is better.
+        alike: Share of the lowest ranks, in [0, 1), that count no lower than the rank above them. How
+            deep a ruin is says nothing about where the best is, yet a stationary model would carry its
+            slope there: away from every cliff, into the opposite corner.
 
     Raises:
-        InvalidArgumentError: If ``center`` is not finite, ``scale`` or ``clip`` not positive, or
-            ``ranks`` no bool.
+        InvalidArgumentError: If ``center`` is not finite, ``scale`` or ``clip`` not positive, ``ranks``
+            no bool, ``alike`` no share, or given without ``ranks``.
 
     Example:
         >>> RewardScale(center=0.0).fit([1.0, 3.0])
@@ -156,6 +159,7 @@ class RewardScale:
     scale: float | None = None
     clip: float = 3.0
     ranks: bool = False
+    alike: float = 0.0
 
     def __post_init__(self) -> None:
         if self.center is not None:
@@ -167,6 +171,10 @@ class RewardScale:
         if self.clip != math.inf:
             check_positive("clip", self.clip)
         check(isinstance(self.ranks, bool), "ranks", "a bool", self.ranks)
+        below_one = check_rate("alike", self.alike) < 1
+        check(below_one, "alike", "a number below 1", self.alike)
+        ranked = self.ranks or self.alike == 0
+        check(ranked, "alike", "0, or ranks=True: values are clipped", self.alike)
 
     def targets(self, rewards: Tensor, affine: Affine) -> Tensor:
         """Return the values of the model: scaled and clipped rewards, or their normal scores.
@@ -176,7 +184,8 @@ class RewardScale:
             affine: What ``fit`` returned.
         """
         if self.ranks:
-            return normal_scores(rewards)
+            lowest = torch.special.ndtri(rewards.new_tensor(self.alike))  # -inf at 0
+            return normal_scores(rewards).clamp_min(lowest)
         return ((rewards - affine.center) / affine.scale).clamp(-self.clip, self.clip)
 
     def fit(self, rewards: Sequence[float], weights: Sequence[float] | None = None) -> Affine:

@@ -111,6 +111,19 @@ def test_targets_are_clipped_or_ranked():
     assert torch.equal(normal_scores(rewards), normal_scores(rewards.exp().clamp_max(1e9)))
 
 
+def test_the_lowest_ranks_may_count_alike():
+    """How deep the ruins are does not matter; the order of all others stays as it is."""
+    rewards = torch.tensor([3.0, -7.0, 1.0, 2.0, -900.0, 4.0], dtype=torch.float64)
+    scores = RewardScale(ranks=True, alike=0.4).targets(rewards, Affine(0.0, 1.0))
+    lowest = torch.special.ndtri(torch.tensor(0.4, dtype=torch.float64))
+    assert scores[[1, 4]].tolist() == [lowest.item()] * 2
+    others = [0, 2, 3, 5]
+    assert torch.equal(scores[others], normal_scores(rewards)[others])
+    assert (scores[others] > lowest).all()
+    as_they_are = RewardScale(ranks=True, alike=0.0).targets(rewards, Affine(0.0, 1.0))
+    assert torch.equal(as_they_are, normal_scores(rewards))
+
+
 def test_fixed_parts_stay():
     rewards = [1.0, 3.0]
     assert RewardScale().fit(rewards) == estimate_scale(rewards)
@@ -129,6 +142,10 @@ def test_fixed_parts_stay():
         {"scale": inf},
         {"clip": -1.0},
         {"ranks": 1},
+        {"alike": 1.0, "ranks": True},
+        {"alike": -0.1, "ranks": True},
+        {"alike": nan, "ranks": True},
+        {"alike": 0.3},
     ],
 )
 def test_impossible_scales_are_named(options):
