@@ -39,7 +39,7 @@ from botorch_costly.tuners.strategy import AcquisitionName, BlindPlay, Strategy
 
 # Chosen on half of the problems of the online suite, see benchmarks/README.md.
 DEFAULT_HOLD, SHORTEST_HOLD = 0.05, 2
-RANKS = RewardScale(ranks=True, alike=0.5)
+RANKS = RewardScale(ranks=True, alike=0.4)
 
 _logger = logging.getLogger(__name__)
 
@@ -69,9 +69,9 @@ class OnlineTuner:
             ``"arms"`` (the default for a space of choices alone).
         lengthscale: In the unit cube; ``0.5 sqrt(d)`` if omitted.
         noise: Noise variance of a reward, as a fraction of the variance of rewards.
-        reward_scale: How rewards become values of the model. By default their ranks count, the lower
-            half of them alike, or, under a rule that reads rewards, such as one with a price, their
-            values in a scale estimated.
+        reward_scale: How rewards become values of the model. By default their ranks count, the lowest
+            two fifths of them alike, or, under a rule that reads rewards, such as one with a price,
+            their values in a scale estimated.
         initial_rounds: Configurations looked at first. If omitted, twice the dimension, but at most a
             tenth of the horizon, a third of its moves, ``max_looks`` and a fifth of the rule's
             budget, and none for a space of choices.

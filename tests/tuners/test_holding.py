@@ -299,7 +299,7 @@ def test_the_published_tuner_decides_every_round_anew_on_rewards_as_they_are():
 
 
 def test_ranks_count_unless_the_rule_reads_rewards():
-    ranks = bc.RewardScale(ranks=True, alike=0.5)
+    ranks = bc.RewardScale(ranks=True, alike=0.4)
     assert held(query=bc.AlwaysQuery())._learner.scale == ranks
     assert held(query=bc.PricedQuery(looks=10))._learner.scale == ranks
     assert held(query=bc.PricedQuery(price=0.1))._learner.scale == bc.RewardScale()
