@@ -4,7 +4,6 @@ import logging
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, get_args
 
 import torch
@@ -23,16 +22,17 @@ from botorch_costly.errors import (
     worth_repeating,
 )
 from botorch_costly.models import StreamingGP
-from botorch_costly.query import AlwaysQuery, ConfidenceQuery, Progress, QueryRule
+from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
 from botorch_costly.tuners.design import DesignName, Limit, design_of
 from botorch_costly.tuners.diagnosis import Diagnosis, advantage, decompose
 from botorch_costly.tuners.domain import LARGEST_LATTICE, domain_of
-from botorch_costly.tuners.holding import Moves, Place
+from botorch_costly.tuners.holding import Moves
 from botorch_costly.tuners.learner import Learner, Prior, Refits
 from botorch_costly.tuners.ledger import Ledger
+from botorch_costly.tuners.proposer import Proposer, Run
 from botorch_costly.tuners.rewards import RewardScale, as_number
 from botorch_costly.tuners.schedule import Schedule
 from botorch_costly.tuners.strategy import AcquisitionName, BlindPlay, Strategy
@@ -175,8 +175,7 @@ class OnlineTuner:
         design = design_of(space, limits, initial_rounds, start, start_rounds)
         known = initial_design in get_args(DesignName)
         check(known, "initial_design", f"one of {list(get_args(DesignName))}", initial_design)
-        self._design = design.screened(seed) if initial_design == "screening" else design
-        self._chosen: Decision | None = None
+        design = design.screened(seed) if initial_design == "screening" else design
         self._tkwargs: dict[str, Any] = {"dtype": dtype, "device": torch.device(device)}
         arms = space.is_arms and (space.size or 0) <= LARGEST_LATTICE
         prior = Prior(
@@ -190,8 +189,14 @@ class OnlineTuner:
         check_count("num_restarts", num_restarts, minimum=1)
         check_positive("bandwidth", bandwidth)
         self._domain = domain_of(space, num_restarts, bandwidth, self._tkwargs)
-        self._strategy = Strategy(self._domain, counted, acquisition, schedule, blind_play)
-        self._generator = torch.Generator(device=device).manual_seed(seed)
+        self._proposer = Proposer(
+            Run(space, self._moves, horizon, max_looks),
+            design,
+            Strategy(self._domain, counted, acquisition, schedule, blind_play),
+            self._domain,
+            query,
+            torch.Generator(device=device).manual_seed(seed),
+        )
         self._ledger = Ledger()
 
     @classmethod
@@ -231,11 +236,7 @@ class OnlineTuner:
         now = len(self._ledger)
         over = self.horizon is not None and now >= self.horizon
         check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
-        place = self._moves.at(now)
-        if now > place.first and self._chosen is not None:
-            decision = self._limit_looks(self._held(self._chosen, now, place))
-        else:
-            decision = self._begin(now, place)
+        decision = self._proposer.propose(now, self._learner, self.looks)
         self._ledger.decide(decision)
         return decision
 
@@ -373,11 +374,8 @@ class OnlineTuner:
         return {
             "header": self._header(),
             "ledger": self._ledger.state_dict(),
-            "chosen": None if self._chosen is None else self._chosen.to_dict(),
             "learner": self._learner.state_dict(),
-            "domain": self._domain.state_dict(),
-            "strategy": self._strategy.state_dict(),
-            "generator": self._generator.get_state(),
+            **self._proposer.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -409,13 +407,9 @@ class OnlineTuner:
         return header(type(self).__name__, self.space, **named)
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        chosen = state["chosen"]
         self._ledger.load_state_dict(state["ledger"])
-        self._chosen = None if chosen is None else Decision.from_dict(chosen)
         self._learner.load_state_dict(state["learner"])
-        self._domain.load_state_dict(state["domain"])
-        self._strategy.load_state_dict(state["strategy"])
-        self._generator.set_state(state["generator"].cpu())
+        self._proposer.load_state_dict(state)
 
     def _warn(self, decision: Decision, reward: float | None) -> None:
         """Report some of the failed looks: in a dead network all of them fail."""
@@ -423,48 +417,6 @@ class OnlineTuner:
         if worth_repeating(count):
             said = "The look in round %d failed: reward %s (failed looks so far: %d)."
             _logger.warning(said, decision.round, reward, count)
-
-    def _begin(self, now: int, place: Place) -> Decision:
-        """Choose what a move plays, and return the decision of the present round of it."""
-        domain, generator = self._domain.state_dict(), self._generator.get_state()
-        strategy = self._strategy.state_dict()
-        try:
-            chosen = self._choose(place)
-            decision = self._limit_looks(self._held(chosen, now, place))
-        except BaseException:
-            self._domain.load_state_dict(domain)
-            self._strategy.load_state_dict(strategy)
-            self._generator.set_state(generator)
-            raise
-        self._chosen = chosen
-        return decision
-
-    def _choose(self, place: Place) -> Decision:
-        """Decide what a move plays, and whether its end is looked at."""
-        if place.move < self._design.rounds:
-            return self._design.decide(place.move, self._generator)
-        return self._decide(place)
-
-    def _held(self, chosen: Decision, now: int, place: Place) -> Decision:
-        """Return what was chosen as the decision of one of the rounds of its move."""
-        changes: dict[str, Any] = {"round": now, "move": place.move}
-        if not place.is_last(now):
-            held = f"held (round {now - place.first + 1} of {place.length})"
-            changes |= {"query": False, "reason": held}
-        return replace(chosen, **changes)
-
-    def _decide(self, place: Place) -> Decision:
-        may_look = not self._spent
-        belief = self._learner.belief
-        move = self._strategy.decide(belief, self._progress(place), may_look, self._generator)
-        look, confidence = bool(move.verdict.look), float(move.verdict.confidence)
-        return Decision(
-            round=place.first,
-            config=self.space.decode(move.look_at if look and may_look else move.play_blind),
-            query=look,
-            reason=self.query.explain(move.verdict),
-            confidence=None if math.isnan(confidence) else confidence,
-        )
 
     def _limits(self) -> list[Limit]:
         """Return what the initial design must leave room in."""
@@ -476,28 +428,6 @@ class OnlineTuner:
             ("budget", self.query.budget, 5),
         ]
         return [Limit(name, n, parts) for name, n, parts in limits if n is not None]
-
-    def _progress(self, place: Place) -> Progress:
-        """Return how far the run has come, counted in moves; but income is that of a round."""
-        income = self._learner.income(place.move, self._moves.lengths)
-        return Progress(
-            round=place.move + 1,
-            looks=self.looks,
-            horizon=None if self.horizon is None else self._moves.within(self.horizon),
-            forgetting=self._learner.model.forgetting,
-            scale=self._learner.model.scale,
-            income=income,
-        )
-
-    @property
-    def _spent(self) -> bool:
-        return self.max_looks is not None and self.looks >= self.max_looks
-
-    def _limit_looks(self, decision: Decision) -> Decision:
-        if not (decision.query and self._spent):
-            return decision
-        reason = f"the budget of {self.max_looks} looks is spent"
-        return replace(decision, query=False, reason=reason)
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self.space.encode(config).to(**self._tkwargs)

@@ -111,7 +111,7 @@ def test_a_screening_is_drawn_from_the_seed_and_follows_the_start(name):
 def test_the_design_follows_the_start_in_its_order():
     start = {"lr": 1e-3, "dropout": 0.5}
     tuner = bc.OnlineTuner(SPACES["cube"], 200, start=start, start_rounds=3, hold=0.0, seed=2)
-    design = [SPACES["cube"].decode(x) for x in tuner._design.others]
+    design = [SPACES["cube"].decode(x) for x in tuner._proposer._design.others]
     assert [dict(d.config) for d in play(tuner, 3 + len(design))] == [start] * 3 + design
 
 
@@ -120,7 +120,7 @@ def test_every_choice_is_drawn_alike():
     drawn = []
     for seed in range(30):
         tuner = bc.OnlineTuner(space, 200, initial_rounds=8, seed=seed)
-        drawn += [space.decode(x)["policy"] for x in tuner._design.others]
+        drawn += [space.decode(x)["policy"] for x in tuner._proposer._design.others]
     assert all(60 < drawn.count(option) < 100 for option in "abc")
 
 

@@ -30,7 +30,7 @@ def test_where_configurations_matter_tuning_pays():
     found = played(valley).diagnose()
     assert found.pays
     assert found.signal > 0.2  # most rounds play the best and differ by chance alone
-    assert found.nothing < 0.1
+    assert found.nothing < 0.2  # half before the first look
     assert 0 < found.advantage < 3.2  # of 0.5 over 0.1
     assert str(found).startswith("Tuning pays")
 

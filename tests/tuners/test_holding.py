@@ -115,7 +115,7 @@ def test_a_price_in_seconds_is_what_training_earns_in_as_many(horizon):
         decision = tuner.ask()
         if decision.query:  # each round lowers the loss by one per cent, whatever it plays
             tuner.tell(decision, reward(0.99**round, decision))
-    income = tuner._progress(tuner._moves.at(50)).income
+    income = tuner._proposer._progress(tuner._moves.at(50), tuner._learner, tuner.looks).income
     assert income == pytest.approx(-math.log(0.99), rel=0.05)
 
 
@@ -150,24 +150,25 @@ def test_quotas_bind_runs_of_moves():
 def test_nothing_is_explored_for_in_the_last_move():
     rule = bc.PricedQuery(price=0.05, horizon=100)
     tuner = held(query=rule, horizon=100, reward_scale=bc.RewardScale(scale=1.0))
-    counted, last = tuner._strategy._query, tuner._moves.at(99)
-    assert counted.reach(tuner._progress(last)) == 0
+    proposer, last = tuner._proposer, tuner._moves.at(99)
+    counted = proposer._strategy._query
+    assert counted.reach(proposer._progress(last, tuner._learner, tuner.looks)) == 0
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, RuntimeError])
-@pytest.mark.parametrize("part", ["_held", "_limit_looks", "_choose"])
+@pytest.mark.parametrize("part", ["_choose", "_within_budget"])
 @pytest.mark.parametrize("rounds", [0, 30, 41])
 def test_an_ask_that_was_interrupted_anywhere_changes_nothing(monkeypatch, raised, part, rounds):
     tuner, undisturbed = held(), held()
     play(tuner, rounds)
     play(undisturbed, rounds)
-    before, method = str(tuner.state_dict()), getattr(tuner, part)
+    before, method = str(tuner.state_dict()), getattr(tuner._proposer, part)
 
     def stumble(*arguments):
         method(*arguments)
         raise raised
 
-    monkeypatch.setattr(tuner, part, stumble)
+    monkeypatch.setattr(tuner._proposer, part, stumble)
     if part == "_choose" and tuner._moves.at(rounds).first < rounds:
         return  # nothing is chosen within a move
     with pytest.raises(raised):
