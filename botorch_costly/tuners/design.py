@@ -26,6 +26,26 @@ class Limit(NamedTuple):
     parts: int = 1
 
 
+def limits_of(
+    horizon: int | None, moves: int | None, max_looks: int | None, budget: int | None
+) -> list[Limit]:
+    """Return what the design of a run must leave room in, of what is known.
+
+    Args:
+        horizon: Rounds of the run.
+        moves: In them.
+        max_looks: The most looks.
+        budget: Of the query rule.
+    """
+    limits = [
+        ("horizon", horizon, 10),
+        ("moves in the horizon", moves, 3),
+        ("max_looks", max_looks, 1),
+        ("budget", budget, 5),
+    ]
+    return [Limit(name, amount, parts) for name, amount, parts in limits if amount is not None]
+
+
 @dataclass(frozen=True)
 class InitialDesign:
     """Moves that are looked at whatever the rule says: first the start, then a design.

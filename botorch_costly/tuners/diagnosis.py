@@ -1,8 +1,9 @@
 """Can tuning help this run? What its rewards say about that, in numbers and in words."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,8 +12,11 @@ from botorch_costly.acquisition import at_round
 from botorch_costly.numerics.drift import retention
 from botorch_costly.numerics.signal import Explained, contrasts, explained
 from botorch_costly.numerics.stationary import ARMS, Stationary, covariance
+from botorch_costly.records import Plain
 from botorch_costly.tuners.domain import Domain
+from botorch_costly.tuners.holding import Moves
 from botorch_costly.tuners.learner import Learner
+from botorch_costly.tuners.ledger import Ledger
 from botorch_costly.tuners.look import best_play
 from botorch_costly.tuners.rewards import RewardScale, normal_scores
 
@@ -134,6 +138,38 @@ class Diagnosis:
                 "they are gains, the metric gets worse, or its sign is reversed."
             )
         return found
+
+
+def diagnosis_of(
+    ledger: Ledger,
+    learner: Learner,
+    domain: Domain,
+    moves: Moves,
+    encode: Callable[[Mapping[str, Plain]], Tensor],
+    sign: int,
+) -> Diagnosis:
+    """Return what can be said of a run.
+
+    Args:
+        ledger: Of the run.
+        learner: What its looks taught.
+        domain: Where the best is sought.
+        moves: Of the run.
+        encode: From configurations to rows of the unit cube.
+        sign: 1, or -1 where less is better.
+    """
+    told = [o for o in ledger.observations if o.reward is not None]
+    rewards = sign * torch.tensor([o.reward for o in told], dtype=torch.float64)
+    found: dict[str, Any] = {}
+    if told:
+        points = torch.stack([encode(o.config) for o in told])
+        when = [moves.at(o.round).move for o in told]
+        found = decompose(rewards, points, when, learner.model.kernel)
+    if "signal" in found:
+        now = moves.at(len(ledger)).move
+        found |= advantage(learner, domain, encode(ledger.decisions[0].config), now)
+    negative = float((rewards < 0).double().mean())
+    return Diagnosis(ledger.looks, ledger.failed_looks, len(told), negative, **found)
 
 
 def decompose(

@@ -26,13 +26,14 @@ from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
-from botorch_costly.tuners.design import DesignName, Limit, design_of
-from botorch_costly.tuners.diagnosis import Diagnosis, advantage, decompose
+from botorch_costly.tuners.design import DesignName, design_of, limits_of
+from botorch_costly.tuners.diagnosis import Diagnosis, diagnosis_of
 from botorch_costly.tuners.domain import LARGEST_LATTICE, domain_of
 from botorch_costly.tuners.holding import Moves
 from botorch_costly.tuners.learner import Learner, Prior, Refits
 from botorch_costly.tuners.ledger import Ledger
 from botorch_costly.tuners.proposer import Proposer, Run
+from botorch_costly.tuners.report import summarize
 from botorch_costly.tuners.rewards import RewardScale, as_number
 from botorch_costly.tuners.schedule import Schedule
 from botorch_costly.tuners.strategy import AcquisitionName, BlindPlay, Strategy
@@ -163,6 +164,7 @@ class OnlineTuner:
         self.space, self.horizon = space, horizon
         self.query = query
         self.maximize, self.max_looks = maximize, max_looks
+        self._sign = 1 if maximize else -1
         played = blind_play in ("acquisition", "mean")
         check(played, "blind_play", "'acquisition' or 'mean'", blind_play)
         schedule = beta if callable(beta) else ConstantBeta(beta)
@@ -170,8 +172,9 @@ class OnlineTuner:
         query.check_run(horizon)
         self._moves = Moves(hold, horizon, shortest_hold)
         counted = query.counted(self._moves.within, horizon)
-        limits = self._limits()
         check_count("seed", seed)
+        moves = None if horizon is None else self._moves.within(horizon)
+        limits = limits_of(horizon, moves, max_looks, query.budget)
         design = design_of(space, limits, initial_rounds, start, start_rounds)
         known = initial_design in get_args(DesignName)
         check(known, "initial_design", f"one of {list(get_args(DesignName))}", initial_design)
@@ -270,7 +273,7 @@ class OnlineTuner:
         if kept is not None:
             x = self._encode(decision.config)
             move = self._moves.at(decision.round).move
-            self._learner.observe(x, move, kept if self.maximize else -kept)
+            self._learner.observe(x, move, self._sign * kept)
         self._ledger.see(observation)
         if failed:
             self._warn(decision, reward)
@@ -324,39 +327,17 @@ class OnlineTuner:
 
     def summary(self) -> str:
         """Return a few lines on what was played, looked at, and believed."""
-        rounds = len(self._ledger)
-        of = "" if self.horizon is None else f" of {self.horizon}"
-        share = f" ({self.looks / rounds:.0%} of the rounds)" if rounds else ""
         model, best = self._learner.model, self.best()
-        center = model.center if self.maximize else -model.center
-        lines = [
-            f"{rounds}{of} rounds, {self.looks} looks{share}, {self.failed_looks} of them failed",
-            f"query rule: {self.query}",
-            f"belief: {model.num_rows} rewards, center {center:.4g}, scale {model.scale:.4g}, "
-            f"forgetting {model.forgetting:.4g}, noise {model.noise:.3g}",
-            f"best configuration seen, as believed now: {'none yet' if best is None else best}",
-        ]
-        return "\n".join(lines)
+        return summarize(self._ledger, self.horizon, self.query, model, self._sign, best)
 
     def diagnose(self) -> Diagnosis:
         """Say whether tuning can help this run, in numbers; its ``str`` says it in words.
 
         It is worth asking after some dozens of looks, and takes a second or a few.
         """
-        told = [o for o in self.observations if o.reward is not None]
-        rewards = torch.tensor([o.reward for o in told], dtype=torch.float64)
-        rewards = rewards if self.maximize else -rewards
-        found: dict[str, Any] = {}
-        if told:
-            points = torch.stack([self._encode(o.config) for o in told])
-            moves = [self._moves.at(o.round).move for o in told]
-            found = decompose(rewards, points, moves, self._learner.model.kernel)
-        if "signal" in found:
-            first = self._encode(self._ledger.decisions[0].config)
-            now = self._moves.at(len(self._ledger)).move
-            found |= advantage(self._learner, self._domain, first, now)
-        negative = float((rewards < 0).double().mean())
-        return Diagnosis(self.looks, self.failed_looks, len(told), negative, **found)
+        return diagnosis_of(
+            self._ledger, self._learner, self._domain, self._moves, self._encode, self._sign
+        )
 
     def schedule(self) -> Schedule:
         """Return what was played, to be replayed without a tuner."""
@@ -417,17 +398,6 @@ class OnlineTuner:
         if worth_repeating(count):
             said = "The look in round %d failed: reward %s (failed looks so far: %d)."
             _logger.warning(said, decision.round, reward, count)
-
-    def _limits(self) -> list[Limit]:
-        """Return what the initial design must leave room in."""
-        moves = None if self.horizon is None else self._moves.within(self.horizon)
-        limits = [
-            ("horizon", self.horizon, 10),
-            ("moves in the horizon", moves, 3),
-            ("max_looks", self.max_looks, 1),
-            ("budget", self.query.budget, 5),
-        ]
-        return [Limit(name, n, parts) for name, n, parts in limits if n is not None]
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self.space.encode(config).to(**self._tkwargs)
