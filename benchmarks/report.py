@@ -25,6 +25,7 @@ TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "priced-time": timing.report,
     "online-suite": online_suite.table,
     "online-suite-hundred": online_suite.table,
+    "online-suite-fresh": online_suite.table,
     "online-suite-verdicts": suite_verdicts.table,
     "demo": format_table,
     "demo-heldout": format_table,

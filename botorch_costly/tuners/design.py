@@ -33,7 +33,7 @@ def limits_of(
 
     Args:
         horizon: Rounds of the run.
-        moves: In them.
+        moves: Of these rounds.
         max_looks: The most looks.
         budget: Of the query rule.
     """

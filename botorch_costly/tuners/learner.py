@@ -98,7 +98,11 @@ class Learner:
         return self.model.in_prior_units()
 
     def told_by(self, scale: RewardScale) -> StreamingGP:
-        """Return the belief as it would be with another scale of the rewards."""
+        """Return the belief as it would be with another scale of the rewards.
+
+        Args:
+            scale: Of the rewards, of which there is one at least.
+        """
         retold = copy.copy(self.model)
         retold.rescale(*self._units(scale))
         return retold

@@ -161,16 +161,15 @@ class OnlineTuner:
         known = dtype in (torch.float32, torch.float64)
         check(known, "dtype", "torch.float32 or torch.float64", dtype)
         check(isinstance(maximize, bool), "maximize", "a bool", maximize)
-        self.space, self.horizon = space, horizon
-        self.query = query
-        self.maximize, self.max_looks = maximize, max_looks
+        self.space, self.query, self.maximize = space, query, maximize
         self._sign = 1 if maximize else -1
         played = blind_play in ("acquisition", "mean")
         check(played, "blind_play", "'acquisition' or 'mean'", blind_play)
         schedule = beta if callable(beta) else ConstantBeta(beta)
-        self._check_budget()
+        _check_budget(horizon, max_looks)
         query.check_run(horizon)
         self._moves = Moves(hold, horizon, shortest_hold)
+        self._run = Run(space, self._moves, horizon, max_looks)
         counted = query.counted(self._moves.within, horizon)
         check_count("seed", seed)
         moves = None if horizon is None else self._moves.within(horizon)
@@ -193,7 +192,7 @@ class OnlineTuner:
         check_positive("bandwidth", bandwidth)
         self._domain = domain_of(space, num_restarts, bandwidth, self._tkwargs)
         self._proposer = Proposer(
-            Run(space, self._moves, horizon, max_looks),
+            self._run,
             design,
             Strategy(self._domain, counted, acquisition, schedule, blind_play),
             self._domain,
@@ -280,6 +279,16 @@ class OnlineTuner:
         return observation
 
     @property
+    def horizon(self) -> int | None:
+        """Rounds of the run, if known."""
+        return self._run.horizon
+
+    @property
+    def max_looks(self) -> int | None:
+        """The most looks that the run may pay for."""
+        return self._run.max_looks
+
+    @property
     def decisions(self) -> tuple[Decision, ...]:
         """All decisions so far, by round."""
         return tuple(self._ledger.decisions)
@@ -309,7 +318,8 @@ class OnlineTuner:
         """What is believed about the rewards, in their units: a BoTorch model over [x, move].
 
         With ``maximize=False`` it is about the negative rewards. Clipped rewards are believed to be
-        what they were clipped to, and with ``RewardScale(ranks=True)`` the units are only nominal.
+        what they were clipped to, and with ``RewardScale(ranks=True)`` the units are only nominal,
+        and its lowest look alike.
         """
         return self._learner.model
 
@@ -402,11 +412,11 @@ class OnlineTuner:
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self.space.encode(config).to(**self._tkwargs)
 
-    def _check_budget(self) -> None:
-        if self.horizon is not None:
-            check_count("horizon", self.horizon, minimum=1)
-        if self.max_looks is not None:
-            check_count("max_looks", self.max_looks)
-            fits = self.horizon is None or self.max_looks <= self.horizon
-            expected = f"at most the horizon, {self.horizon}"
-            check(fits, "max_looks", expected, self.max_looks, InvalidBudgetError)
+
+def _check_budget(horizon: int | None, max_looks: int | None) -> None:
+    if horizon is not None:
+        check_count("horizon", horizon, minimum=1)
+    if max_looks is not None:
+        check_count("max_looks", max_looks)
+        fits = horizon is None or max_looks <= horizon
+        check(fits, "max_looks", f"at most the horizon, {horizon}", max_looks, InvalidBudgetError)

@@ -29,7 +29,7 @@ class Run(NamedTuple):
 class Proposer:
     """Proposes what the next round plays, and whether its end is looked at.
 
-    Of the run it knows how long it is; what was seen in it comes with each question.
+    It knows how long the run is; what was seen in it comes with each question.
 
     Args:
         run: What is to be played.

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, check, check_positive, check_rate
 
+_MOST_ALIKE = 0.9  # share of the ranks: someone must win
 _NORMAL_MEDIAN = 1.4826  # standard deviation of normal numbers over their median distance ...
 _NORMAL_MEAN = math.sqrt(math.pi / 2)  # ... and over their mean distance
 
@@ -142,13 +143,14 @@ class RewardScale:
         ranks: Whether only the order of the rewards counts: each takes the normal score of its rank
             among those the model remembers, old and new alike.
             The surest protection from ruinous rounds, at the price of how much better is better.
-        alike: Share of the lowest ranks, in [0, 1), that count no lower than the rank above them. How
-            deep a ruin is says nothing about where the best is, yet a stationary model would carry its
-            slope there: away from every cliff, into the opposite corner.
+        alike: Share of the lowest ranks, in [0, 0.9], that all take one score, the normal quantile of
+            this share. How deep a ruin is says nothing about where the best is, yet a stationary model
+            would carry its slope there: away from every cliff, into the opposite corner. The scores are
+            not centred again: what is unseen is believed a little worse than the average.
 
     Raises:
         InvalidArgumentError: If ``center`` is not finite, ``scale`` or ``clip`` not positive, ``ranks``
-            no bool, ``alike`` no share, or given without ``ranks``.
+            no bool, ``alike`` outside its range, or given without ``ranks``.
 
     Example:
         >>> RewardScale(center=0.0).fit([1.0, 3.0])
@@ -171,13 +173,13 @@ class RewardScale:
         if self.clip != math.inf:
             check_positive("clip", self.clip)
         check(isinstance(self.ranks, bool), "ranks", "a bool", self.ranks)
-        below_one = check_rate("alike", self.alike) < 1
-        check(below_one, "alike", "a number below 1", self.alike)
+        some_differ = check_rate("alike", self.alike) <= _MOST_ALIKE
+        check(some_differ, "alike", f"a number in [0, {_MOST_ALIKE}]", self.alike)
         ranked = self.ranks or self.alike == 0
         check(ranked, "alike", "0, or ranks=True: values are clipped", self.alike)
 
     def targets(self, rewards: Tensor, affine: Affine) -> Tensor:
-        """Return the values of the model: scaled and clipped rewards, or their normal scores.
+        """Return the values of the model: scaled and clipped rewards, or normal scores, the lowest alike.
 
         Args:
             rewards: Finite, shape ``(n,)``.

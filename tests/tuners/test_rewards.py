@@ -142,7 +142,7 @@ def test_fixed_parts_stay():
         {"scale": inf},
         {"clip": -1.0},
         {"ranks": 1},
-        {"alike": 1.0, "ranks": True},
+        {"alike": 0.95, "ranks": True},
         {"alike": -0.1, "ranks": True},
         {"alike": nan, "ranks": True},
         {"alike": 0.3},
