@@ -44,6 +44,8 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks online-suite
 	$(BIN)/python -m benchmarks online-suite --problems digits_optimization --methods default "random schedule" tuned \
 		--seeds 100 --first-seed 1000 --store online-suite-hundred
+	$(BIN)/python -m benchmarks online-suite --problems digits_augmentation --methods default tuned \
+		--seeds 20 --first-seed 300 --store online-suite-fresh
 	$(BIN)/python -m benchmarks online-suite-picture
 	$(BIN)/python -m benchmarks online-suite-verdicts
 	$(BIN)/python -m benchmarks demo --fresh --store demo

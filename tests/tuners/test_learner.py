@@ -261,3 +261,17 @@ def test_scores_of_ranks_are_as_precise_as_the_rewards():
         make(3, scale=RewardScale(ranks=True)), rewards.unsqueeze(-1) / 10, [2.0, 9.0, 4.0]
     )
     torch.testing.assert_close(belief.model.targets, expected, rtol=0, atol=1e-14)
+
+
+def test_a_belief_may_be_told_on_another_scale_and_stays_as_it_was():
+    """As if it had been on that scale from the beginning."""
+    x, rewards = drifting(12)
+    asked = torch.tensor([[0.1, 12.0], [0.7, 12.0]]).double()
+    ranks = RewardScale(ranks=True, alike=0.4)
+    plain, ranked = feed(make(), x, rewards), feed(make(scale=ranks), x, rewards)
+    before = plain.model.mean_and_covariance(asked)
+    torch.testing.assert_close(
+        plain.told_by(ranks).mean_and_covariance(asked), ranked.model.mean_and_covariance(asked)
+    )
+    torch.testing.assert_close(plain.model.mean_and_covariance(asked), before, rtol=0, atol=0)
+    assert not torch.equal(before[0], ranked.model.mean_and_covariance(asked)[0])
