@@ -60,6 +60,7 @@ class InRound(AnalyticAcquisitionFunction):
     def fix_round(self, now: float | Tensor) -> None:
         """Set the round to decide for; raise InvalidArgumentError unless it is a finite number."""
         self.register_buffer("now", as_round(now))
+        self.round = float(now)  # read once: a number on a device would have to be waited for
 
     def _mean_and_sigma(self, X: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         return super()._mean_and_sigma(at_round(X, self.now), *args, **kwargs)

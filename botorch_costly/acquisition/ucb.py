@@ -10,6 +10,10 @@ from torch import Tensor
 
 from botorch_costly.acquisition.present import InRound, as_numbers
 from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.models import StreamingGP
+from botorch_costly.numerics.expansion import Expansion, Quadratic, bound_of, expand
+from botorch_costly.numerics.present import bound_at, moments, upper_bound
+from botorch_costly.optim.lbfgs import from_callable
 
 
 class TimeVaryingUCB(InRound, UpperConfidenceBound):
@@ -43,6 +47,57 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         check(valid, "beta", "finite numbers >= 0", beta, InvalidArgumentError)
         super().__init__(model, weight, posterior_transform, maximize)
         self.fix_round(now)
+        plain = posterior_transform is None and weight.numel() == 1 and maximize
+        self._streams = plain and isinstance(model, StreamingGP)
+
+    @property
+    def is_closed_form(self) -> bool:
+        """Whether values and slopes come from a streaming belief's cached factor, without a graph."""
+        return self._streams and self.model.has_slopes
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Return the bound at configurations ``batch_shape x 1 x d``, shape ``batch_shape``."""
+        if not self.is_closed_form or X.requires_grad or X.shape[-2] != 1:
+            return super().forward(X)
+        belief, keep = self.model.present(self.round)
+        found = moments(belief, X.reshape(-1, X.shape[-1]))
+        value = bound_at(belief, found, keep, self._width(X), self.model.least_variance)
+        return self._in_units(value).reshape(X.shape[:-2])
+
+    def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Return values (``batch_shape x n``) and gradients at configurations ``batch_shape x n x d``.
+
+        Each configuration is a batch of its own, whatever ``n``. Without a streaming belief they come
+        from autograd.
+        """
+        if not self.is_closed_form:
+            return from_callable(lambda points: self(points.unsqueeze(-2)))(X)
+        belief, keep = self.model.present(self.round)
+        floor = self.model.least_variance
+        value, gradient = upper_bound(belief, X.detach(), keep, self._width(X), floor)
+        return self._in_units(value), self.model.scale * gradient
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether there is a Hessian in closed form: Matérn-1/2 has a kink at every observation."""
+        return self.is_closed_form and self.model.kernel.family != "matern12"
+
+    def second_order(self, X: Tensor) -> Quadratic:
+        """Return values, gradients and Hessians at ``batch_shape x n x d``, if ``is_smooth``."""
+        return self.after(expand(self.model.present(self.round)[0], X.detach()))
+
+    def after(self, around: Expansion) -> Quadratic:
+        """Return this round's bound around some points from the belief's expansion around them."""
+        model, keep = self.model, self.model.present(self.round)[1]
+        prior, width = model.kernel.outputscale, self._width(around.points)
+        value, *slopes = bound_of(around, prior, keep, width, model.least_variance)
+        return Quadratic(self._in_units(value), *(model.scale * part for part in slopes))
+
+    def _width(self, like: Tensor) -> Tensor:
+        return self.beta.to(like).sqrt()
+
+    def _in_units(self, value: Tensor) -> Tensor:
+        return self.model.center + self.model.scale * value
 
 
 @acqf_input_constructor(TimeVaryingUCB)

@@ -26,8 +26,15 @@ from botorch_costly.errors import (
 from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.numerics.cholesky import Factor, append, empty_factor, factorize, remove
-from botorch_costly.numerics.drift import memory, retention
-from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_family, covariance
+from botorch_costly.numerics.drift import memory, retention, retention_float
+from botorch_costly.numerics.present import Present, present
+from botorch_costly.numerics.stationary import (
+    FAMILIES,
+    SMOOTHNESS,
+    Stationary,
+    check_family,
+    covariance,
+)
 
 _logger = logging.getLogger(__name__)
 _MATERN_FAMILIES = {nu: family for family, nu in SMOOTHNESS.items()}
@@ -86,6 +93,7 @@ class StreamingGP(Model):
         self._rewards = like.new_zeros(0)
         self._targets = like.new_zeros(0)
         self.center, self.scale = 0.0, 1.0
+        self._newest: tuple[Factor, Present] | None = None
 
     @classmethod
     def from_model(cls, model: TimeVaryingGP, **kwargs: Any) -> "StreamingGP":
@@ -125,6 +133,16 @@ class StreamingGP(Model):
     def batch_shape(self) -> torch.Size:
         """One belief."""
         return torch.Size()
+
+    @property
+    def has_slopes(self) -> bool:
+        """Whether moments have gradients in closed form: not among arms, nor before the first look."""
+        return self.kernel.family in FAMILIES and self.num_rows > 0
+
+    @property
+    def least_variance(self) -> float:
+        """Floor of the variance of ``f``, below which GPyTorch would warn."""
+        return settings.min_variance.value(self.kernel.outputscale.dtype)
 
     @property
     def num_rows(self) -> int:
@@ -222,6 +240,8 @@ class StreamingGP(Model):
         Decisions are made in these units: GPyTorch and BoTorch raise small variances to fixed floors,
         which rewards counted in millionths would lie below.
         """
+        if self.num_rows:
+            self._seen_from_newest()  # kept for this view and the next ones
         view = copy.copy(self)
         view._rewards = self._targets
         view.center, view.scale = 0.0, 1.0
@@ -303,6 +323,20 @@ class StreamingGP(Model):
         projected = self._project(X)
         return self._mean(projected), self.scale**2 * (prior - projected @ projected.mT)
 
+    def present(self, now: float) -> tuple[Present, float]:
+        """Return the belief about ``f`` as seen from one round, and what was retained until ``now``.
+
+        Both together are what is believed in round ``now``. The first changes with looks only.
+
+        Raises:
+            InvalidArgumentError: If nothing has been observed.
+        """
+        check(self.num_rows > 0, "present", "a belief with observations", "none")
+        newest = float(self._inputs[:, -1].max())
+        if now < newest:  # ages count both ways
+            return self._seen_from(now), 1.0
+        return self._seen_from_newest(), retention_float(self.forgetting, now - newest)
+
     def anchor(self, rows: Tensor) -> Anchors:
         """Prepare rows (``m x (d + 1)``) that ``beside`` is to be asked about many times."""
         self._check_questions(rows)
@@ -368,6 +402,17 @@ class StreamingGP(Model):
         self.forgetting, self.noise = state["forgetting"], state["noise"]
         self.window, self.maximum_rows = state["window"], state["maximum_rows"]
 
+    def _seen_from_newest(self) -> Present:
+        # What changes a belief replaces its factor: the same factor is the same belief.
+        if self._newest is None or self._newest[0] is not self._factor:
+            self._newest = self._factor, self._seen_from(float(self._inputs[:, -1].max()))
+        return self._newest[1]
+
+    def _seen_from(self, now: float) -> Present:
+        lag = (now - self._inputs[:, -1]).abs()
+        keep = retention(lag.new_tensor(self.forgetting), lag)
+        return present(self.kernel, self._inputs[:, :-1], keep, *self._factor[1:])
+
     def _covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Return the product covariance of ``[configuration, round]`` rows."""
         lag = (x1[..., -1].unsqueeze(-1) - x2[..., -1].unsqueeze(-2)).abs()
@@ -382,9 +427,8 @@ class StreamingGP(Model):
         return self.center + self.scale * (projected @ self._factor.whitened).squeeze(-1)
 
     def _variance(self, projected: Tensor) -> Tensor:
-        prior = self.kernel.outputscale
-        floor = settings.min_variance.value(prior.dtype)  # below it GPyTorch would warn
-        return self.scale**2 * (prior - projected.square().sum(-1)).clamp_min(floor)
+        raw = self.kernel.outputscale - projected.square().sum(-1)
+        return self.scale**2 * raw.clamp_min(self.least_variance)
 
     def _drop_negligible(self) -> None:
         times = self._inputs[:, -1]

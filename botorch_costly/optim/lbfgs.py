@@ -52,6 +52,7 @@ class Minimum(NamedTuple):
     gradient_norm: Tensor  # shape: (*batch, n): largest entry of the projected gradient
     iterations: Tensor  # shape: (*batch, n): evaluations after the first
     converged: Tensor  # shape: (*batch, n), bool: met a tolerance (a stall is not convergence)
+    into: Tensor  # shape: (*batch, n): whose result this is, its own unless merged
 
 
 class _Box(NamedTuple):
@@ -101,14 +102,31 @@ def from_callable(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
     """
 
     def value_and_gradient(points: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.enable_grad():
-            points = points.detach().requires_grad_(True)
+        with torch.inference_mode(False), torch.enable_grad():
+            points = points.detach().clone().requires_grad_(True)
             value = function(points)
             if not value.requires_grad:
                 return value, torch.zeros_like(points)
             # Each value depends on its own point alone, so the sum's gradient holds all of them.
             (gradient,) = torch.autograd.grad(value.sum(), points, materialize_grads=True)
         return value.detach(), gradient
+
+    return value_and_gradient
+
+
+def negated(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
+    """Return ``-function`` with its gradient: its own ``value_and_gradient`` if it has one.
+
+    Args:
+        function: As BoTorch's acquisition functions, ``batch_shape x n x 1 x d`` to ``batch_shape x
+            n``; one that knows its gradient takes ``batch_shape x n x d``.
+    """
+    known = getattr(function, "value_and_gradient", None)
+    ascent = known or from_callable(lambda points: function(points.unsqueeze(-2)))
+
+    def value_and_gradient(points: Tensor) -> tuple[Tensor, Tensor]:
+        value, gradient = ascent(points)
+        return -value, -gradient
 
     return value_and_gradient
 
@@ -122,6 +140,7 @@ def minimize_batch(
     history: int = 8,
     gradient_tolerance: float = 1e-6,
     value_tolerance: float = 0.0,
+    merge_within: float = 0.0,
     check_every: int = 4,
 ) -> Minimum:
     """Minimize from every start at once, each problem at its own pace.
@@ -147,8 +166,10 @@ def minimize_batch(
         gradient_tolerance: Bound on the largest entry of ``x - clamp(x - gradient)``.
         value_tolerance: Bound on the decrease of a step of positive curvature, relative to
             ``max(1, |value|)``; 0 turns this criterion off.
-        check_every: Iterations between two looks at how many problems are left; each look waits
-            for the device.
+        merge_within: A problem that comes nearer than this to one with a lower value stops and
+            takes its result, since both would most likely end in one minimum; 0 merges nothing.
+        check_every: Iterations between two looks at which problems are left; each look waits for
+            the device.
 
     Returns:
         The minimum of each problem, with the shapes in :class:`Minimum`. A start whose value is
@@ -169,15 +190,19 @@ def minimize_batch(
     check_count("check_every", check_every, minimum=1)
     check_nonnegative("gradient_tolerance", gradient_tolerance)
     check_nonnegative("value_tolerance", value_tolerance)
+    check_nonnegative("merge_within", merge_within)
     box = _check_box(start, bounds)
     rule = _Rule(gradient_tolerance, value_tolerance)
 
     start = start.detach().clamp(box.lower, box.upper)
     run = _begin(start, *_evaluate(value_and_gradient, start), box, history, rule)
     place = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
-    result = _report(run)
+    result, into = _report(run, place), place
     for iteration in range(max_iter):
         if iteration % check_every == 0:
+            if merge_within > 0:
+                gone, into = _merge(run.point, run.value, place, into, merge_within)
+                run = run._replace(moving=run.moving & ~gone)
             left = int(run.moving.squeeze(-1).sum(-1).max())  # waits for the device
             if left == 0:
                 break
@@ -185,8 +210,16 @@ def minimize_batch(
                 result = _write(result, run, place)
                 run, place = _compact(run, place, left)
         trial = (run.point + run.step * run.direction).clamp(box.lower, box.upper)
-        run = _advance(run, trial, *_evaluate(value_and_gradient, trial), box, rule)
-    return _write(result, run, place)
+        value, gradient = _evaluate(value_and_gradient, trial)
+        with torch.inference_mode():  # a fifth of the time of small problems is bookkeeping
+            run = _advance(run, trial, value, gradient, box, rule)
+    result = _write(result, run, place)
+    if merge_within > 0:
+        everyone = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
+        ends = result.point, result.value.unsqueeze(-1), everyone
+        _, into = _merge(*ends, into, merge_within)
+        result = _follow(result, into)
+    return result
 
 
 def _check_box(start: Tensor, bounds: Tensor) -> _Box:
@@ -356,12 +389,12 @@ def _two_loops(
     return (q + s.mT @ c).squeeze(-1)
 
 
-def _report(run: _Run) -> Minimum:
+def _report(run: _Run, place: Tensor) -> Minimum:
     def flat(number: Tensor) -> Tensor:
         return number.squeeze(-1)
 
     iterations = flat(run.iterations).long()
-    return Minimum(run.point, flat(run.value), flat(run.norm), iterations, flat(run.met))
+    return Minimum(run.point, flat(run.value), flat(run.norm), iterations, flat(run.met), place)
 
 
 def _spread(place: Tensor, like: Tensor) -> Tensor:
@@ -370,13 +403,46 @@ def _spread(place: Tensor, like: Tensor) -> Tensor:
     return place.reshape(*place.shape, *(1 for _ in extra)).expand(*place.shape, *extra)
 
 
+def _merge(
+    point: Tensor,  # shape: (*batch, k, d)
+    value: Tensor,  # shape: (*batch, k, 1)
+    place: Tensor,  # shape: (*batch, k)
+    into: Tensor,  # shape: (*batch, n)
+    within: float,
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, 1), (*batch, n)
+    """Say which problems have come near one with a lower value, and whose result each takes.
+
+    Args:
+        point: Where the problems at hand are.
+        value: What they have reached.
+        place: Their numbers.
+        into: Whose result each problem takes so far, its own at first.
+        within: What counts as near.
+    """
+    rise = value - value.mT  # of i over j
+    ahead = (rise > 0) | ((rise == 0) & (place.unsqueeze(-1) > place.unsqueeze(-2)))
+    near = ahead & (torch.cdist(point, point) < within)
+    lowest = place.gather(-1, value.mT.masked_fill(~near, torch.inf).argmin(-1))
+    gone = near.any(-1)
+    taken = torch.where(gone, lowest, into.gather(-1, place))
+    return gone.unsqueeze(-1), into.scatter(-1, place, taken)
+
+
+def _follow(result: Minimum, into: Tensor) -> Minimum:
+    """Give each problem the result of the one it went into, and that of the one this went into."""
+    for _ in range(into.shape[-1].bit_length()):  # each time the way is twice as long
+        into = into.gather(-1, into)
+    ends = (field.gather(into.dim() - 1, _spread(into, field)) for field in result)
+    return Minimum(*ends)._replace(iterations=result.iterations)
+
+
 def _write(result: Minimum, run: _Run, place: Tensor) -> Minimum:
     """Put what the running problems reached into the places they came from."""
     dim = place.dim() - 1
     return Minimum(
         *(
             old.scatter(dim, _spread(place, new), new)
-            for old, new in zip(result, _report(run), strict=True)
+            for old, new in zip(result, _report(run, place), strict=True)
         )
     )
 

@@ -7,7 +7,6 @@ Everything here happens in the unit cube. So a bandwidth is a share of the range
 whatever its unit; only the acquisition function sees the bounds.
 """
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -22,14 +21,9 @@ from botorch_costly.errors import (
     check_count,
     check_positive,
 )
-from botorch_costly.optim.lbfgs import from_callable, minimize_batch
+from botorch_costly.optim.climb import Acquisition, InCube, climb
 from botorch_costly.optim.suppression import Optima, suppress
 
-# Cancellation in a posterior variance leaves about this much noise in a value (relative to 1), in
-# which a search for a smaller gradient would wander until its last iteration.
-_VALUE_TOLERANCE = 1e-10
-
-Acquisition = Callable[[Tensor], Tensor]
 Starts = Literal["sobol", "uniform"]
 
 
@@ -97,6 +91,7 @@ def local_optima(
         acq_function,
         bounds,
         num_restarts,
+        bandwidth,
         warm_starts=warm_starts,
         starts=starts,
         generator=generator,
@@ -109,18 +104,22 @@ def ascend(
     acq_function: Acquisition,
     bounds: Tensor,  # shape: (2, d)
     num_restarts: int = 50,
+    bandwidth: float = 0.2,
     *,
     warm_starts: Tensor | None = None,  # shape: (m, d)
     starts: Starts = "sobol",
     generator: torch.Generator | None = None,
     max_iter: int = 100,
 ) -> Ascent:
-    """Climb from every start at once: the search of :func:`local_optima`, nothing merged yet.
+    """Climb from every start at once: the search of :func:`local_optima`.
+
+    Of starts that come much closer to each other than the bandwidth only the highest goes on.
 
     Args:
         acq_function: Maps ``b x 1 x d`` to ``b``.
         bounds: ``2 x d`` finite lower and upper bounds.
         num_restarts: Number of starts drawn.
+        bandwidth: Optima closer than this will be one; a distance in the unit cube.
         warm_starts: ``m x d`` further starts, in the unit of the bounds, clamped into them.
         starts: ``"sobol"`` or ``"uniform"``.
         generator: Source of the starts; without one they are those of seed 0.
@@ -142,10 +141,8 @@ def ascend(
         check(fits, "warm_starts", expected, tuple(warm_starts.shape), InvalidShapeError)
         begin = torch.cat([begin, ((warm_starts.to(bounds) - lower) / width).clamp(0.0, 1.0)])
     check(len(begin) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
-    cube = torch.stack([torch.zeros_like(lower), torch.ones_like(lower)])
-    loss = from_callable(lambda unit: -acq_function((lower + width * unit).unsqueeze(-2)))
-    end = minimize_batch(loss, begin, cube, max_iter=max_iter, value_tolerance=_VALUE_TOLERANCE)
-    return Ascent(lower + width * begin, _outside(end.point, lower, width, bounds), -end.value)
+    ends, values = climb(InCube(acq_function, lower, width), begin, bandwidth, max_iter)
+    return Ascent(lower + width * begin, _outside(ends, lower, width, bounds), values)
 
 
 def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:

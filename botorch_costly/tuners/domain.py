@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
-from botorch_costly.optim.lbfgs import from_callable, minimize_batch
+from botorch_costly.optim.lbfgs import minimize_batch, negated
 from botorch_costly.optim.local_optima import Acquisition, Ascent, ascend, distinct, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
@@ -21,6 +21,7 @@ LARGEST_LATTICE = 2000
 _MOST_WARM_STARTS = 500
 _SPREAD = 256  # points that stand for the domain
 _STRETCHED = 1.6  # by which as many more are pulled out of a cube, and back onto its faces
+_CANDIDATES = 128  # for the rival of a lone optimum, beside the starts of a search
 _CLIMBING_STEPS = 4  # of a search from good points
 
 
@@ -101,6 +102,7 @@ class CubeDomain:
             acquisition,
             self._bounds,
             self._num_restarts,
+            self._bandwidth,
             warm_starts=self._warm_starts,
             generator=generator,
         )
@@ -115,8 +117,7 @@ class CubeDomain:
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
         """Return the best points reached in a few steps from the starts, shape ``(b, d)``."""
-        loss = from_callable(lambda X: -acquisition(X.unsqueeze(-2)))
-        end = minimize_batch(loss, starts, self._bounds, max_iter=_CLIMBING_STEPS)
+        end = minimize_batch(negated(acquisition), starts, self._bounds, max_iter=_CLIMBING_STEPS)
         # Rounding may undo what the steps gained.
         self._peaks = _best(acquisition, torch.cat([self._round(end.point), starts], -2))
         return self._peaks
@@ -159,8 +160,9 @@ class CubeDomain:
             same = (rounded.squeeze(-2) == lone.points).all(-1)
             return acquisition(rounded).masked_fill(same, -torch.inf)
 
-        seen = torch.cat([ascent.starts, ascent.points])
-        far = far_rival(elsewhere, lone, self._bounds, self._bandwidth, seen, generator=generator)
+        options = {"num_candidates": _CANDIDATES, "generator": generator}
+        bounds, starts = self._bounds, ascent.starts
+        far = far_rival(elsewhere, lone, bounds, self._bandwidth, starts, **options)
         return lone.points[:0] if far is None else self._round(far.point.unsqueeze(0))
 
     def state_dict(self) -> dict[str, Tensor]:

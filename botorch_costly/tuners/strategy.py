@@ -17,6 +17,7 @@ from botorch_costly.acquisition import (
     best_mean,
 )
 from botorch_costly.models import StreamingGP
+from botorch_costly.models.streaming import Anchors
 from botorch_costly.numerics.stationary import Stationary, covariance, coverage
 from botorch_costly.query import RECENT, Contest, Progress, QueryRule, Verdict
 from botorch_costly.tuners.domain import Domain
@@ -148,18 +149,17 @@ class Strategy:
 
 def contest_of(belief: StreamingGP, points: Tensor, now: int, beta: float) -> Contest:
     """Return the contest of the first of the points (``(1 + m) x d``) against the others."""
-    # Each beside the incumbent: nobody needs the covariance of two rivals, and arms have many.
-    pairs = torch.stack([points[:1].expand_as(points), points], 1)
-    rows = at_round(pairs, points.new_tensor(float(now)))
+    rows = at_round(points, points.new_tensor(float(now)))
     with torch.no_grad():
-        mean, cov = belief.mean_and_covariance(rows)
-    variance = cov[:, 1, 1].clamp_min(0)
+        prepared = belief.anchor(rows)
+        incumbent = Anchors(rows[:1], prepared.projected[:1])
+        mean, variance, cov = belief.beside(prepared, incumbent)
     return Contest(
-        mean=mean[0, 1],
+        mean=mean[0],
         variance=variance[0],
-        rival_mean=mean[1:, 1],
+        rival_mean=mean[1:],
         rival_variance=variance[1:],
-        rival_covariance=cov[1:, 0, 1],
+        rival_covariance=cov[1:, 0],
         present=torch.ones_like(variance[1:], dtype=torch.bool),
         beta=mean.new_tensor(beta),
     )

@@ -1,0 +1,108 @@
+r"""A belief around some configurations, to second order, in every round until the next look.
+
+Around a configuration a belief is its second-order expansion: mean ``m`` and explained variance ``q`` with
+gradients and Hessians, worked out once. With ``delta_i = u - u_i`` in units of the lengthscale,
+
+    grad phi_i = -psi_i delta_i,    Hess phi_i = -psi_i I + chi_i delta_i delta_i',    chi = -psi' / r,
+
+so that, with ``J`` the gradients of all rows and ``v = B'B phi``,
+
+    Hess m = sum_i alpha_i Hess phi_i,    Hess q = 2 (B J)'(B J) + 2 sum_i v_i Hess phi_i.
+
+After waiting for a retention ``a`` the bound is ``a m + w sigma`` with ``sigma^2 = s - a^2 q``, and
+
+    grad = a grad m + w grad sigma,           grad sigma = -a^2 grad q / (2 sigma),
+    Hess = a Hess m + w Hess sigma,           Hess sigma = -a^2 Hess q / (2 sigma) - grad sigma grad sigma' / sigma.
+
+All of it for the price of numbers already there: a round of waiting needs no row of the belief.
+
+Notation: ``n`` rows, ``j`` points, ``d`` columns.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics.present import Present, distances, scaled
+from botorch_costly.numerics.stationary import BENDS
+
+
+class Quadratic(NamedTuple):
+    """A function at some points, to second order."""
+
+    value: Tensor  # shape: (*batch, j)
+    gradient: Tensor  # shape: (*batch, j, d)
+    hessian: Tensor  # shape: (*batch, j, d, d)
+
+    def at(self, step: Tensor) -> Tensor:
+        """Return the values after steps (``*batch x j x d``) from the points."""
+        bend = (step.unsqueeze(-2) @ self.hessian).squeeze(-2)
+        return self.value + (step * torch.add(self.gradient, bend, alpha=0.5)).sum(-1)
+
+
+class Expansion(NamedTuple):
+    """Mean and explained variance around some configurations."""
+
+    points: Tensor  # shape: (*batch, j, d)
+    mean: Quadratic
+    explained: Quadratic
+
+
+def expand(belief: Present, X: Tensor) -> Expansion:
+    """Expand a belief around configurations ``X``, shape ``(*batch, j, d)``."""
+    points = scaled(belief, X)
+    delta = points.unsqueeze(-2) - belief.rows.unsqueeze(-3)  # (*batch, j, n, d)
+    phi, psi, chi = BENDS[belief.kernel.family](distances(belief, points))
+    projected = phi @ belief.solver.mT  # B phi
+    weights = belief.weights.mT.expand_as(phi), projected @ belief.solver  # alpha, v
+    (up, bend), (steep, curve) = (_pull_twice(w * psi, w * chi, delta) for w in weights)
+    ways = (psi.unsqueeze(-1) * delta).transpose(-3, -2)  # -J, shape: (*batch, n, j, d)
+    seen = (belief.solver @ ways.flatten(-2)).unflatten(-1, ways.shape[-2:]).transpose(-3, -2)
+    curve = 2 * (seen.mT @ seen + curve)
+    inverse = 1 / belief.kernel.lengthscale.expand(X.shape[-1])
+    twice = inverse * inverse.unsqueeze(-1)
+    return Expansion(
+        points=X,
+        mean=Quadratic((phi @ belief.weights).squeeze(-1), up * inverse, bend * twice),
+        explained=Quadratic(projected.square().sum(-1), 2 * steep * inverse, curve * twice),
+    )
+
+
+def _pull_twice(once: Tensor, twice: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``-sum_i g_i delta_i`` and ``sum_i h_i delta_i delta_i' - sum_i g_i I``.
+
+    Args:
+        once: ``g``, shape ``(*batch, j, n)``.
+        twice: ``h``, shape ``(*batch, j, n)``.
+        delta: Shape ``(*batch, j, n, d)``.
+    """
+    gradient = -(once.unsqueeze(-2) @ delta).squeeze(-2)
+    trace = once.sum(-1, keepdim=True).expand_as(gradient)
+    return gradient, delta.mT @ (twice.unsqueeze(-1) * delta) - torch.diag_embed(trace)
+
+
+def bound_of(
+    around: Expansion, prior: Tensor, keep: float, width: Tensor, floor: float
+) -> Quadratic:
+    """Return ``mean + width std`` around the points of an expansion, after waiting for ``keep``.
+
+    Args:
+        around: Of the belief, as seen from some round.
+        prior: Prior variance, shape ``(*batch, 1)`` or ``()``.
+        keep: Retention ``a`` since then.
+        width: Standard deviations to add.
+        floor: Least variance, below which it has no slope.
+    """
+    mean, explained, squared = around.mean, around.explained, keep * keep
+    variance = prior - squared * explained.value
+    std = variance.clamp_min(floor).sqrt()
+    rate = (-0.5 * squared * (variance > floor) / std).unsqueeze(-1)
+    slope = rate * explained.gradient  # grad sigma
+    outer = slope.unsqueeze(-1) * (slope / std.unsqueeze(-1)).unsqueeze(-2)
+    bend = rate.unsqueeze(-1) * explained.hessian - outer
+    return Quadratic(
+        value=keep * mean.value + width * std,
+        gradient=keep * mean.gradient + width * slope,
+        hessian=keep * mean.hessian + width * bend,
+    )

@@ -1,0 +1,103 @@
+"""Climb an acquisition function from many starts at once, exactly and without waste.
+
+Two starts that come near each other most likely end in one maximum: only the higher goes on. Where the
+function knows its Hessian, quasi-Newton steps only have to come near the maxima, and Newton's do the
+rest. Everything here happens in the unit cube.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics.expansion import Quadratic
+from botorch_costly.optim.lbfgs import Minimum, minimize_batch, negated
+from botorch_costly.optim.newton import climb_by_newton
+
+Acquisition = Callable[[Tensor], Tensor]
+
+# Cancellation in a posterior variance leaves about this much noise in a value (relative to 1), in
+# which a search for a smaller gradient would wander until its last iteration.
+_VALUE_TOLERANCE = 1e-10
+_NEAR_ENOUGH, _FEW_STEPS = 1e-4, 12  # for Newton's method: gain of the last step, and most steps
+_MERGE_WITHIN = 0.1  # far less than what tells two optima apart
+
+
+class Ends(NamedTuple):
+    """Where each start ended, those that were merged with the start they went into."""
+
+    points: Tensor  # in the unit cube, shape: (*batch, n, d)
+    values: Tensor  # shape: (*batch, n): may hold numbers that are not finite
+
+
+class InCube(NamedTuple):
+    """An acquisition function in the unit of its box, asked about points of the unit cube.
+
+    It may know its gradient (``value_and_gradient``, of ``batch_shape x n x d``) and its Hessian
+    (``second_order``, if ``is_smooth``).
+    """
+
+    function: Acquisition
+    lower: Tensor  # shape: (d,)
+    width: Tensor  # shape: (d,)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether there is a Hessian."""
+        return getattr(self.function, "is_smooth", False)
+
+    def loss(self, unit: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the negative values and their gradients."""
+        value, gradient = negated(self.function)(self.lower + self.width * unit)
+        return value, self.width * gradient
+
+    def second_order(self, unit: Tensor) -> Quadratic:
+        """Return values, gradients and Hessians."""
+        value, gradient, hessian = self.function.second_order(self.lower + self.width * unit)  # type: ignore[attr-defined]
+        return Quadratic(value, self.width * gradient, self.width * self.width[:, None] * hessian)
+
+
+def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> Ends:
+    """Climb from every start to a local maximum.
+
+    Args:
+        function: To be maximized.
+        start: In the unit cube, ``batch_shape x n x d``.
+        bandwidth: Optima closer than this count as one.
+        max_iter: Most evaluations by L-BFGS.
+    """
+    cube = torch.stack([torch.zeros_like(function.lower), torch.ones_like(function.lower)])
+    within = min(_MERGE_WITHIN, 0.5 * bandwidth)
+
+    def descend(start: Tensor, most: int, tolerance: float) -> Minimum:
+        return minimize_batch(
+            function.loss, start, cube, max_iter=most, value_tolerance=tolerance, merge_within=within
+        )
+
+    if not function.is_smooth:
+        end = descend(start, max_iter, _VALUE_TOLERANCE)
+        return Ends(end.point, -end.value)
+    rough = descend(start, min(max_iter, _FEW_STEPS), _NEAR_ENOUGH)
+    leaders, slot = _leaders(rough)
+    summit = climb_by_newton(function.second_order, leaders, cube)
+    ends = Ends(summit.points, summit.values)
+    if not bool(summit.reached.all()):
+        end = descend(summit.points, max_iter, _VALUE_TOLERANCE)
+        ends = Ends(end.point, -end.value)
+    index = slot.unsqueeze(-1).expand_as(start)
+    return Ends(ends.points.gather(-2, index), ends.values.gather(-1, slot))
+
+
+def _leaders(rough: Minimum) -> tuple[Tensor, Tensor]:  # shapes: (*batch, r, d), (*batch, n)
+    """Return where the starts that were not merged are, best first, and whom each start follows.
+
+    In a batch, entries with fewer of them are filled up with some that were merged.
+    """
+    numbers = torch.arange(rough.into.shape[-1], device=rough.into.device)
+    leads = rough.into == numbers
+    order = rough.value.masked_fill(~leads, torch.inf).argsort(dim=-1, stable=True)
+    rank = torch.zeros_like(order).scatter(-1, order, numbers.expand_as(order))
+    order = order[..., : int(leads.sum(-1).max())]
+    point = rough.point.gather(-2, order.unsqueeze(-1).expand(*order.shape, rough.point.shape[-1]))
+    return point, rank.gather(-1, rough.into)

@@ -1,0 +1,100 @@
+"""The last steps to a local maximum in a box, by a function's Hessian.
+
+Near a maximum one step of Newton's method squares the distance that is left: where quasi-Newton steps
+would still go on for a dozen evaluations, two or three are enough, and the maximum is exact.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics.expansion import Quadratic
+
+SecondOrder = Callable[[Tensor], Quadratic]
+
+_RADIUS, _SHRINK, _GROW = 0.2, 0.25, 2.0  # longest step at first, in widths; after a bad, a good one
+_NEAR = 1e-4  # a step this short, in widths, is the last: what it leaves is its square
+
+
+class Summit(NamedTuple):
+    """Where each start ended."""
+
+    points: Tensor  # shape: (*batch, j, d)
+    values: Tensor  # shape: (*batch, j)
+    reached: Tensor  # shape: (*batch, j), bool
+
+
+class Step(NamedTuple):
+    """From points to the maxima of their models."""
+
+    to: Tensor  # shape: (*batch, j, d)
+    exists: Tensor  # whether the model has a maximum, shape: (*batch, j), bool
+
+
+def newton_step(
+    model: Quadratic,
+    points: Tensor,  # shape: (*batch, j, d)
+    bounds: Tensor,  # shape: (2, d)
+) -> Step:
+    """Return the step to the maximum of the second-order model, clamped into the box.
+
+    Variables at a bound that the gradient pushes against stay there. Where the model has no maximum in
+    the others, the step follows the gradient, for a length that any such curvature allows.
+
+    Args:
+        model: At the points.
+        points: In the box.
+        bounds: Lower and upper ones.
+    """
+    gradient = model.gradient
+    held = ((points <= bounds[0]) & (gradient < 0)) | ((points >= bounds[1]) & (gradient > 0))
+    free = (~held).to(points)
+    curve = torch.diag_embed(1 - free) - model.hessian * (free.unsqueeze(-1) * free.unsqueeze(-2))
+    root, info = torch.linalg.cholesky_ex(curve)
+    uphill = (gradient * free).unsqueeze(-1)
+    steepest = uphill / curve.abs().sum(-1).amax(-1)[..., None, None]
+    exists = info == 0
+    step = torch.where(exists[..., None, None], torch.cholesky_solve(uphill, root), steepest)
+    step = step.squeeze(-1).nan_to_num(0.0)
+    return Step((points + step).clamp(bounds[0], bounds[1]) - points, exists)
+
+
+def climb_by_newton(
+    second_order: SecondOrder,
+    start: Tensor,  # shape: (*batch, j, d)
+    bounds: Tensor,  # shape: (2, d)
+    max_iter: int = 8,
+) -> Summit:
+    """Climb from starts near local maxima; a step that does not lead up is shortened.
+
+    Args:
+        second_order: From ``batch_shape x j x d`` points to values, gradients and Hessians.
+        start: Near local maxima, in the box.
+        bounds: ``2 x d`` finite bounds.
+        max_iter: Most steps, after which a start may not have reached its maximum.
+    """
+    points, model, width = start, second_order(start), bounds[1] - bounds[0]
+    radius = torch.full_like(model.value, _RADIUS)
+    for _ in range(max_iter):
+        step, exists = newton_step(model, points, bounds)
+        length = (step / width).abs().amax(-1)
+        last = exists & (length <= _NEAR)
+        if not points.is_cuda and bool(last.all()):  # on a GPU asking costs more than going on
+            break
+        share = (radius / length.clamp_min(_NEAR)).clamp_max(1.0)
+        trial = points + share.unsqueeze(-1) * step
+        there = second_order(trial)
+        better = there.value >= model.value  # also false where it is NaN
+        points = torch.where(better.unsqueeze(-1), trial, points)
+        model = Quadratic(*(_where(better, new, old) for new, old in zip(there, model, strict=True)))
+        radius = torch.where(better, (radius * _GROW).clamp_max(_RADIUS), share * length * _SHRINK)
+    step, exists = newton_step(model, points, bounds)
+    last = exists & ((step / width).abs().amax(-1) <= _NEAR)
+    step = step * last.unsqueeze(-1)
+    return Summit((points + step).clamp(bounds[0], bounds[1]), model.at(step), last)
+
+
+def _where(mask: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    return torch.where(mask.reshape(*mask.shape, *(1 for _ in new.shape[mask.dim() :])), new, old)
