@@ -13,7 +13,7 @@ from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.expansion import Expansion, Quadratic, bound_of, expand
 from botorch_costly.numerics.present import bound_at, moments, upper_bound
-from botorch_costly.optim.lbfgs import from_callable
+from botorch_costly.optim.lbfgs import ValueAndGradient, from_callable
 
 
 class TimeVaryingUCB(InRound, UpperConfidenceBound):
@@ -61,21 +61,33 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
             return super().forward(X)
         belief, keep = self.model.present(self.round)
         found = moments(belief, X.reshape(-1, X.shape[-1]))
-        value = bound_at(belief, found, keep, self._width(X), self.model.least_variance)
+        value = bound_at(belief.prior, found, keep, self._width(X), self.model.least_variance)
         return self._in_units(value).reshape(X.shape[:-2])
 
-    def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Return values (``batch_shape x n``) and gradients at configurations ``batch_shape x n x d``.
+    def with_gradient(self, like: Tensor, sign: int = 1) -> ValueAndGradient:
+        """Return the bound as a function with a gradient, everything but its argument worked out.
 
-        Each configuration is a batch of its own, whatever ``n``. Without a streaming belief they come
-        from autograd.
+        It maps configurations ``batch_shape x n x d`` to values ``batch_shape x n`` and gradients; each
+        configuration is a batch of its own, whatever ``n``. Without a streaming belief the gradient
+        comes from autograd.
+
+        Args:
+            like: In the precision of this.
+            sign: -1 for a loss.
         """
         if not self.is_closed_form:
-            return from_callable(lambda points: self(points.unsqueeze(-2)))(X)
-        belief, keep = self.model.present(self.round)
-        floor = self.model.least_variance
-        value, gradient = upper_bound(belief, X.detach(), keep, self._width(X), floor)
-        return self._in_units(value), self.model.scale * gradient
+            return from_callable(lambda X: sign * self(X.unsqueeze(-2)))
+        model, width = self.model, self._width(like)
+        belief, keep = model.present(self.round, like.dtype)
+        bound = upper_bound(belief, keep, width, model.least_variance, sign * model.scale)
+        if model.center == 0:
+            return bound
+
+        def in_units(X: Tensor) -> tuple[Tensor, Tensor]:
+            value, gradient = bound(X)
+            return value + sign * model.center, gradient
+
+        return in_units
 
     @property
     def is_smooth(self) -> bool:

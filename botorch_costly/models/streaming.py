@@ -40,6 +40,15 @@ _logger = logging.getLogger(__name__)
 _MATERN_FAMILIES = {nu: family for family, nu in SMOOTHNESS.items()}
 
 
+class _LastRow(NamedTuple):
+    """The belief as seen from its newest row."""
+
+    factor: Factor  # the belief it was made from
+    round: float
+    present: Present
+    rough: list[Present]  # the same in single precision, once somebody asked for it
+
+
 class Anchors(NamedTuple):
     """Rows whose share of a covariance is computed once."""
 
@@ -93,7 +102,7 @@ class StreamingGP(Model):
         self._rewards = like.new_zeros(0)
         self._targets = like.new_zeros(0)
         self.center, self.scale = 0.0, 1.0
-        self._newest: tuple[Factor, Present] | None = None
+        self._newest: _LastRow | None = None
 
     @classmethod
     def from_model(cls, model: TimeVaryingGP, **kwargs: Any) -> "StreamingGP":
@@ -323,19 +332,29 @@ class StreamingGP(Model):
         projected = self._project(X)
         return self._mean(projected), self.scale**2 * (prior - projected @ projected.mT)
 
-    def present(self, now: float) -> tuple[Present, float]:
+    def present(self, now: float, dtype: torch.dtype | None = None) -> tuple[Present, float]:
         """Return the belief about ``f`` as seen from one round, and what was retained until ``now``.
 
         Both together are what is believed in round ``now``. The first changes with looks only.
+
+        Args:
+            now: The round.
+            dtype: Of the first; the belief's own if omitted.
 
         Raises:
             InvalidArgumentError: If nothing has been observed.
         """
         check(self.num_rows > 0, "present", "a belief with observations", "none")
-        newest = float(self._inputs[:, -1].max())
-        if now < newest:  # ages count both ways
-            return self._seen_from(now), 1.0
-        return self._seen_from_newest(), retention_float(self.forgetting, now - newest)
+        last = self._seen_from_newest()
+        seen, keep = last.present, retention_float(self.forgetting, max(now - last.round, 0.0))
+        if now < last.round:  # ages count both ways
+            seen = self._seen_from(now)
+        if dtype in (None, seen.rows.dtype):
+            return seen, keep
+        if now >= last.round and dtype == torch.float32:
+            last.rough.extend([seen.to(dtype)] if not last.rough else [])
+            return last.rough[0], keep
+        return seen.to(dtype), keep
 
     def anchor(self, rows: Tensor) -> Anchors:
         """Prepare rows (``m x (d + 1)``) that ``beside`` is to be asked about many times."""
@@ -402,11 +421,12 @@ class StreamingGP(Model):
         self.forgetting, self.noise = state["forgetting"], state["noise"]
         self.window, self.maximum_rows = state["window"], state["maximum_rows"]
 
-    def _seen_from_newest(self) -> Present:
+    def _seen_from_newest(self) -> _LastRow:
         # What changes a belief replaces its factor: the same factor is the same belief.
-        if self._newest is None or self._newest[0] is not self._factor:
-            self._newest = self._factor, self._seen_from(float(self._inputs[:, -1].max()))
-        return self._newest[1]
+        if self._newest is None or self._newest.factor is not self._factor:
+            now = float(self._inputs[:, -1].max())
+            self._newest = _LastRow(self._factor, now, self._seen_from(now), [])
+        return self._newest
 
     def _seen_from(self, now: float) -> Present:
         lag = (now - self._inputs[:, -1]).abs()

@@ -1,9 +1,9 @@
 r"""A belief around some configurations, to second order, in every round until the next look.
 
 Around a configuration a belief is its second-order expansion: mean ``m`` and explained variance ``q`` with
-gradients and Hessians, worked out once. With ``delta_i = u - u_i`` in units of the lengthscale,
+gradients and Hessians, worked out once. With ``delta_i = u - u_i`` in the units of the rows,
 
-    grad phi_i = -psi_i delta_i,    Hess phi_i = -psi_i I + chi_i delta_i delta_i',    chi = -psi' / r,
+    grad phi_i = -psi_i delta_i,    Hess phi_i = -psi_i I + chi_i delta_i delta_i',
 
 so that, with ``J`` the gradients of all rows and ``v = B'B phi``,
 
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.numerics.present import Present, distances, scaled
-from botorch_costly.numerics.stationary import BENDS
+from botorch_costly.numerics.slopes import SHAPES
 
 
 class Quadratic(NamedTuple):
@@ -53,19 +53,21 @@ def expand(belief: Present, X: Tensor) -> Expansion:
     """Expand a belief around configurations ``X``, shape ``(*batch, j, d)``."""
     points = scaled(belief, X)
     delta = points.unsqueeze(-2) - belief.rows.unsqueeze(-3)  # (*batch, j, n, d)
-    phi, psi, chi = BENDS[belief.kernel.family](distances(belief, points))
+    shape, distance = SHAPES[belief.family], distances(belief, points)
+    phi, psi = shape.slope(distance)
+    chi = shape.bend(distance, phi, psi)
     projected = phi @ belief.solver.mT  # B phi
     weights = belief.weights.mT.expand_as(phi), projected @ belief.solver  # alpha, v
     (up, bend), (steep, curve) = (_pull_twice(w * psi, w * chi, delta) for w in weights)
     ways = (psi.unsqueeze(-1) * delta).transpose(-3, -2)  # -J, shape: (*batch, n, j, d)
     seen = (belief.solver @ ways.flatten(-2)).unflatten(-1, ways.shape[-2:]).transpose(-3, -2)
     curve = 2 * (seen.mT @ seen + curve)
-    inverse = 1 / belief.kernel.lengthscale.expand(X.shape[-1])
-    twice = inverse * inverse.unsqueeze(-1)
+    unit = belief.unit.expand(X.shape[-1])
+    twice = unit * unit.unsqueeze(-1)
     return Expansion(
         points=X,
-        mean=Quadratic((phi @ belief.weights).squeeze(-1), up * inverse, bend * twice),
-        explained=Quadratic(projected.square().sum(-1), 2 * steep * inverse, curve * twice),
+        mean=Quadratic((phi @ belief.weights).squeeze(-1), up * unit, bend * twice),
+        explained=Quadratic(projected.square().sum(-1), 2 * steep * unit, curve * twice),
     )
 
 
@@ -97,7 +99,7 @@ def bound_of(
     mean, explained, squared = around.mean, around.explained, keep * keep
     variance = prior - squared * explained.value
     std = variance.clamp_min(floor).sqrt()
-    rate = (-0.5 * squared * (variance > floor) / std).unsqueeze(-1)
+    rate = (-0.5 * squared / std * (variance > floor)).unsqueeze(-1)
     slope = rate * explained.gradient  # grad sigma
     outer = slope.unsqueeze(-1) * (slope / std.unsqueeze(-1)).unsqueeze(-2)
     bend = rate.unsqueeze(-1) * explained.hessian - outer

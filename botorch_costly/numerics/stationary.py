@@ -51,42 +51,6 @@ FAMILIES: dict[str, Callable[[Tensor], Tensor]] = {
     "rbf": _squared_exponential,
 }
 
-
-def _matern_half_bend(r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    value, least = (-r).exp(), r.clamp_min(torch.finfo(r.dtype).tiny ** 0.25)
-    psi = torch.where(r > 0, value / least, 0.0)
-    return value, psi, torch.where(r > 0, (psi + value) / least.square(), 0.0)
-
-
-def _matern_three_halves_bend(r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    s = math.sqrt(3) * r
-    decay = (-s).exp()
-    chi = torch.where(r > 0, 9 * decay / s, 0.0)
-    return torch.addcmul(decay, s, decay), 3 * decay, chi
-
-
-def _matern_five_halves_bend(r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    s = math.sqrt(5) * r
-    decay = (-s).exp()
-    straight = torch.addcmul(decay, s, decay)  # (1 + s) e^-s
-    return torch.addcmul(straight, s.square(), decay, value=1 / 3), 5 / 3 * straight, 25 / 3 * decay
-
-
-def _squared_exponential_bend(r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    value = (-0.5 * r.square()).exp()
-    return value, value, value
-
-
-BENDS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]] = {
-    "matern12": _matern_half_bend,
-    "matern32": _matern_three_halves_bend,
-    "matern52": _matern_five_halves_bend,
-    "rbf": _squared_exponential_bend,
-}
-"""From a family to ``phi(r)``, ``psi(r) = -phi'(r) / r`` and ``chi(r) = -psi'(r) / r``.
-
-What is infinite at ``r = 0``, where Matérn-1/2 has a kink and Matérn-3/2 no third derivative, is 0 there.
-"""
 ARMS = "arms"  # independent: correlated with nothing but themselves
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}  # nu of the Matérn families
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.numerics.expansion import Quadratic
-from botorch_costly.optim.lbfgs import Minimum, minimize_batch, negated
+from botorch_costly.optim.lbfgs import Minimum, ValueAndGradient, as_loss, minimize_batch
 from botorch_costly.optim.newton import climb_by_newton
 
 Acquisition = Callable[[Tensor], Tensor]
@@ -20,7 +20,10 @@ Acquisition = Callable[[Tensor], Tensor]
 # Cancellation in a posterior variance leaves about this much noise in a value (relative to 1), in
 # which a search for a smaller gradient would wander until its last iteration.
 _VALUE_TOLERANCE = 1e-10
-_NEAR_ENOUGH, _FEW_STEPS = 1e-4, 12  # for Newton's method: gain of the last step, and most steps
+_NEAR_ENOUGH, _FEW = (
+    1e-5,
+    4,
+)  # for Newton's method: gain of the last step, and starts still climbing
 _MERGE_WITHIN = 0.1  # far less than what tells two optima apart
 
 
@@ -34,7 +37,7 @@ class Ends(NamedTuple):
 class InCube(NamedTuple):
     """An acquisition function in the unit of its box, asked about points of the unit cube.
 
-    It may know its gradient (``value_and_gradient``, of ``batch_shape x n x d``) and its Hessian
+    It may know its gradient (``with_gradient``) and its Hessian
     (``second_order``, if ``is_smooth``).
     """
 
@@ -47,10 +50,18 @@ class InCube(NamedTuple):
         """Whether there is a Hessian."""
         return getattr(self.function, "is_smooth", False)
 
-    def loss(self, unit: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the negative values and their gradients."""
-        value, gradient = negated(self.function)(self.lower + self.width * unit)
-        return value, self.width * gradient
+    def loss(self, like: Tensor) -> ValueAndGradient:
+        """Return the negative values and their gradients as a function, in the precision of ``like``."""
+        lower, width = self.lower.to(like), self.width.to(like)
+        descend = as_loss(self.function, like)
+        if bool((lower == 0).all() & (width == 1).all()):
+            return descend
+
+        def value_and_gradient(unit: Tensor) -> tuple[Tensor, Tensor]:
+            value, gradient = descend(lower + width * unit)
+            return value, width * gradient
+
+        return value_and_gradient
 
     def second_order(self, unit: Tensor) -> Quadratic:
         """Return values, gradients and Hessians."""
@@ -70,20 +81,19 @@ def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> E
     cube = torch.stack([torch.zeros_like(function.lower), torch.ones_like(function.lower)])
     within = min(_MERGE_WITHIN, 0.5 * bandwidth)
 
-    def descend(start: Tensor, most: int, tolerance: float) -> Minimum:
-        return minimize_batch(
-            function.loss, start, cube, max_iter=most, value_tolerance=tolerance, merge_within=within
-        )
+    def descend(start: Tensor, tolerance: float, leave: int = 0) -> Minimum:
+        ends = {"max_iter": max_iter, "value_tolerance": tolerance, "leave": leave}
+        return minimize_batch(function.loss(start), start, cube, merge_within=within, **ends)
 
     if not function.is_smooth:
-        end = descend(start, max_iter, _VALUE_TOLERANCE)
+        end = descend(start, _VALUE_TOLERANCE)
         return Ends(end.point, -end.value)
-    rough = descend(start, min(max_iter, _FEW_STEPS), _NEAR_ENOUGH)
+    rough = descend(start.float(), _NEAR_ENOUGH, _FEW)  # nothing of its rounding is left at the end
     leaders, slot = _leaders(rough)
-    summit = climb_by_newton(function.second_order, leaders, cube)
+    summit = climb_by_newton(function.second_order, leaders.to(start), cube)
     ends = Ends(summit.points, summit.values)
     if not bool(summit.reached.all()):
-        end = descend(summit.points, max_iter, _VALUE_TOLERANCE)
+        end = descend(summit.points, _VALUE_TOLERANCE)
         ends = Ends(end.point, -end.value)
     index = slot.unsqueeze(-1).expand_as(start)
     return Ends(ends.points.gather(-2, index), ends.values.gather(-1, slot))

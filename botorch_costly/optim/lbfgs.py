@@ -114,21 +114,16 @@ def from_callable(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
     return value_and_gradient
 
 
-def negated(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
-    """Return ``-function`` with its gradient: its own ``value_and_gradient`` if it has one.
+def as_loss(function: Callable[[Tensor], Tensor], like: Tensor) -> ValueAndGradient:
+    """Return ``-function`` with its gradient.
 
     Args:
         function: As BoTorch's acquisition functions, ``batch_shape x n x 1 x d`` to ``batch_shape x
-            n``; one that knows its gradient takes ``batch_shape x n x d``.
+            n``. One that knows its gradient has ``with_gradient(like, sign)``.
+        like: In the precision of this.
     """
-    known = getattr(function, "value_and_gradient", None)
-    ascent = known or from_callable(lambda points: function(points.unsqueeze(-2)))
-
-    def value_and_gradient(points: Tensor) -> tuple[Tensor, Tensor]:
-        value, gradient = ascent(points)
-        return -value, -gradient
-
-    return value_and_gradient
+    known = getattr(function, "with_gradient", None)
+    return known(like, -1) if known else from_callable(lambda X: -function(X.unsqueeze(-2)))
 
 
 def minimize_batch(
@@ -141,6 +136,7 @@ def minimize_batch(
     gradient_tolerance: float = 1e-6,
     value_tolerance: float = 0.0,
     merge_within: float = 0.0,
+    leave: int = 0,
     check_every: int = 4,
 ) -> Minimum:
     """Minimize from every start at once, each problem at its own pace.
@@ -168,6 +164,8 @@ def minimize_batch(
             ``max(1, |value|)``; 0 turns this criterion off.
         merge_within: A problem that comes nearer than this to one with a lower value stops and
             takes its result, since both would most likely end in one minimum; 0 merges nothing.
+        leave: How many problems of each batch entry may be left unfinished, for somebody who ends
+            them at less cost.
         check_every: Iterations between two looks at which problems are left; each look waits for
             the device.
 
@@ -187,6 +185,7 @@ def minimize_batch(
     """
     check_count("max_iter", max_iter)
     check_count("history", history, minimum=1)
+    check_count("leave", leave)
     check_count("check_every", check_every, minimum=1)
     check_nonnegative("gradient_tolerance", gradient_tolerance)
     check_nonnegative("value_tolerance", value_tolerance)
@@ -204,7 +203,7 @@ def minimize_batch(
                 gone, into = _merge(run.point, run.value, place, into, merge_within)
                 run = run._replace(moving=run.moving & ~gone)
             left = int(run.moving.squeeze(-1).sum(-1).max())  # waits for the device
-            if left == 0:
+            if left <= leave:
                 break
             if left <= 0.75 * place.shape[-1]:
                 result = _write(result, run, place)
@@ -288,8 +287,8 @@ def _advance(
 ) -> _Run:
     """Judge the trial of every problem: move and turn, or shorten the step.
 
-    Nothing that the direction depends on changes where the trial is rejected, so that computing
-    it anew for all problems gives those the direction they had.
+    Little that the direction depends on changes where the trial is rejected, so that computing it
+    anew for all problems gives those the direction they had, or one with a pair less of history.
     """
     move, rise = trial - run.point, value - run.value
     predicted = _dot(run.gradient, move)  # of the rise, by the slope alone
@@ -301,8 +300,8 @@ def _advance(
     pair = torch.stack([move, gradient - run.gradient], -2)
     sy, yy = (pair * pair[..., 1:, :]).sum(-1).split(1, -1)
     curved = accepted & (sy > -_CURVATURE * predicted)
-    pairs = torch.cat([run.pairs[..., 1:, :], pair[..., None, :]], -2)
-    pairs = torch.where(curved[..., None, None], pairs, run.pairs)
+    newest = torch.where(curved.unsqueeze(-1), pair, 0.0).unsqueeze(-2)  # zeros sit out
+    pairs = torch.cat([run.pairs[..., 1:, :], newest], -2)
     scale = torch.where(curved, sy / yy, run.scale)
     growth = torch.where(accepted, (run.growth * _GROW).clamp(max=_MOST_GROWTH), run.growth)
     growth = growth.masked_fill(curved, 1.0)

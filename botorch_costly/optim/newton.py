@@ -14,7 +14,11 @@ from botorch_costly.numerics.expansion import Quadratic
 
 SecondOrder = Callable[[Tensor], Quadratic]
 
-_RADIUS, _SHRINK, _GROW = 0.2, 0.25, 2.0  # longest step at first, in widths; after a bad, a good one
+_RADIUS, _SHRINK, _GROW = (
+    0.2,
+    0.25,
+    2.0,
+)  # longest step at first, in widths; after a bad, a good one
 _NEAR = 1e-4  # a step this short, in widths, is the last: what it leaves is its square
 
 
@@ -88,7 +92,9 @@ def climb_by_newton(
         there = second_order(trial)
         better = there.value >= model.value  # also false where it is NaN
         points = torch.where(better.unsqueeze(-1), trial, points)
-        model = Quadratic(*(_where(better, new, old) for new, old in zip(there, model, strict=True)))
+        model = Quadratic(
+            *(_where(better, new, old) for new, old in zip(there, model, strict=True))
+        )
         radius = torch.where(better, (radius * _GROW).clamp_max(_RADIUS), share * length * _SHRINK)
     step, exists = newton_step(model, points, bounds)
     last = exists & ((step / width).abs().amax(-1) <= _NEAR)

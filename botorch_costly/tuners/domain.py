@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
-from botorch_costly.optim.lbfgs import minimize_batch, negated
+from botorch_costly.optim.lbfgs import as_loss, minimize_batch
 from botorch_costly.optim.local_optima import Acquisition, Ascent, ascend, distinct, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
@@ -117,7 +117,9 @@ class CubeDomain:
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
         """Return the best points reached in a few steps from the starts, shape ``(b, d)``."""
-        end = minimize_batch(negated(acquisition), starts, self._bounds, max_iter=_CLIMBING_STEPS)
+        end = minimize_batch(
+            as_loss(acquisition, starts), starts, self._bounds, max_iter=_CLIMBING_STEPS
+        )
         # Rounding may undo what the steps gained.
         self._peaks = _best(acquisition, torch.cat([self._round(end.point), starts], -2))
         return self._peaks
