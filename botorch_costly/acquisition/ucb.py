@@ -12,7 +12,7 @@ from botorch_costly.acquisition.present import InRound, as_numbers
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.expansion import Expansion, Quadratic, bound_of, expand
-from botorch_costly.numerics.present import bound_at, moments, upper_bound
+from botorch_costly.numerics.present import Moments, bound_at, upper_bound
 from botorch_costly.optim.lbfgs import ValueAndGradient, from_callable
 
 
@@ -52,17 +52,20 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
 
     @property
     def is_closed_form(self) -> bool:
-        """Whether values and slopes come from a streaming belief's cached factor, without a graph."""
-        return self._streams and self.model.has_slopes
+        """Whether values come from a streaming belief's cached factor, without a graph."""
+        return self._streams and self.model.num_rows > 0
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the bound at configurations ``batch_shape x 1 x d``, shape ``batch_shape``."""
         if not self.is_closed_form or X.requires_grad or X.shape[-2] != 1:
             return super().forward(X)
-        belief, keep = self.model.present(self.round)
-        found = moments(belief, X.reshape(-1, X.shape[-1]))
-        value = bound_at(belief.prior, found, keep, self._width(X), self.model.least_variance)
-        return self._in_units(value).reshape(X.shape[:-2])
+        return self.where(self.model.seen_from(self.round, X)).reshape(X.shape[:-2])
+
+    def where(self, known: Moments) -> Tensor:
+        """Return this round's bound where the belief's moments are known."""
+        model, keep = self.model, self.model.present(self.round)[1]
+        prior, width = model.kernel.outputscale, self._width(known.mean)
+        return self._in_units(bound_at(prior, known, keep, width, model.least_variance))
 
     def with_gradient(self, like: Tensor, sign: int = 1) -> ValueAndGradient:
         """Return the bound as a function with a gradient, everything but its argument worked out.
@@ -75,7 +78,7 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
             like: In the precision of this.
             sign: -1 for a loss.
         """
-        if not self.is_closed_form:
+        if not (self.is_closed_form and self.model.has_slopes):
             return from_callable(lambda X: sign * self(X.unsqueeze(-2)))
         model, width = self.model, self._width(like)
         belief, keep = model.present(self.round, like.dtype)
@@ -92,7 +95,8 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
     @property
     def is_smooth(self) -> bool:
         """Whether there is a Hessian in closed form: Matérn-1/2 has a kink at every observation."""
-        return self.is_closed_form and self.model.kernel.family != "matern12"
+        smooth = self.is_closed_form and self.model.has_slopes
+        return smooth and self.model.kernel.family != "matern12"
 
     def second_order(self, X: Tensor) -> Quadratic:
         """Return values, gradients and Hessians at ``batch_shape x n x d``, if ``is_smooth``."""

@@ -27,7 +27,7 @@ from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.numerics.cholesky import Factor, append, empty_factor, factorize, remove
 from botorch_costly.numerics.drift import memory, retention, retention_float
-from botorch_costly.numerics.present import Present, present
+from botorch_costly.numerics.present import Moments, Present, moments, present
 from botorch_costly.numerics.stationary import (
     FAMILIES,
     SMOOTHNESS,
@@ -47,6 +47,7 @@ class _LastRow(NamedTuple):
     round: float
     present: Present
     rough: list[Present]  # the same in single precision, once somebody asked for it
+    answers: list[tuple[Tensor, int, Moments]]  # the last questions and their version
 
 
 class Anchors(NamedTuple):
@@ -356,6 +357,26 @@ class StreamingGP(Model):
             return last.rough[0], keep
         return seen.to(dtype), keep
 
+    def seen_from(self, now: float, X: Tensor) -> Moments:
+        """Return the moments of ``f`` at configurations, as :meth:`present` sees them in round ``now``.
+
+        The last answer is kept: a domain asks about the same points in every round, and between looks
+        their moments change by a factor only.
+
+        Args:
+            now: The round.
+            X: Configurations, ``batch_shape x d`` in any shape; the moments have one.
+        """
+        last, rows = self._seen_from_newest(), X.reshape(-1, X.shape[-1])
+        if now < last.round:
+            return moments(self._seen_from(now), rows)
+        for asked, version, answer in last.answers:
+            if asked is X and version == X._version:
+                return answer
+        answer = moments(last.present, rows)
+        last.answers[:] = [(X, X._version, answer)]
+        return answer
+
     def anchor(self, rows: Tensor) -> Anchors:
         """Prepare rows (``m x (d + 1)``) that ``beside`` is to be asked about many times."""
         self._check_questions(rows)
@@ -425,7 +446,7 @@ class StreamingGP(Model):
         # What changes a belief replaces its factor: the same factor is the same belief.
         if self._newest is None or self._newest.factor is not self._factor:
             now = float(self._inputs[:, -1].max())
-            self._newest = _LastRow(self._factor, now, self._seen_from(now), [])
+            self._newest = _LastRow(self._factor, now, self._seen_from(now), [], [])
         return self._newest
 
     def _seen_from(self, now: float) -> Present:

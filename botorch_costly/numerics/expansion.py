@@ -1,7 +1,7 @@
 r"""A belief around some configurations, to second order, in every round until the next look.
 
-Around a configuration a belief is its second-order expansion: mean ``m`` and explained variance ``q`` with
-gradients and Hessians, worked out once. With ``delta_i = u - u_i`` in the units of the rows,
+Around a configuration a belief is its second-order expansion: mean ``m`` and explained variance
+``q`` with gradients and Hessians, worked out once. With ``delta_i = u - u_i`` in the units of the rows,
 
     grad phi_i = -psi_i delta_i,    Hess phi_i = -psi_i I + chi_i delta_i delta_i',
 
@@ -11,8 +11,8 @@ so that, with ``J`` the gradients of all rows and ``v = B'B phi``,
 
 After waiting for a retention ``a`` the bound is ``a m + w sigma`` with ``sigma^2 = s - a^2 q``, and
 
-    grad = a grad m + w grad sigma,           grad sigma = -a^2 grad q / (2 sigma),
-    Hess = a Hess m + w Hess sigma,           Hess sigma = -a^2 Hess q / (2 sigma) - grad sigma grad sigma' / sigma.
+    grad sigma = -a^2 grad q / (2 sigma),
+    Hess sigma = -a^2 Hess q / (2 sigma) - grad sigma grad sigma' / sigma.
 
 All of it for the price of numbers already there: a round of waiting needs no row of the belief.
 

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.numerics.slopes import SHAPES
-from botorch_costly.numerics.stationary import Stationary
+from botorch_costly.numerics.stationary import ARMS, Stationary
 
 
 class Present(NamedTuple):
@@ -89,6 +89,8 @@ def scaled(belief: Present, X: Tensor) -> Tensor:
 
 def distances(belief: Present, points: Tensor) -> Tensor:  # shape: (*batch, q, n)
     """Return the distances of scaled configurations (``*batch x q x d``) to the rows."""
+    if belief.family == ARMS:
+        return torch.cdist(points, belief.rows, p=0)
     if belief.family == "matern12":
         return torch.cdist(points, belief.rows, compute_mode="donot_use_mm_for_euclid_dist")
     squares = points.square().sum(-1, keepdim=True) + belief.squares

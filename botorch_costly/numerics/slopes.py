@@ -1,13 +1,13 @@
 r"""Stationary covariances with their slopes, as functions of one scaled distance.
 
 ``phi(s)`` with ``s = c |(x - x') / lengthscale|``: the constant ``c`` of each family moves into the
-lengthscale, so that it costs nothing. From ``psi`` and ``chi``,
+lengthscale, so that it costs nothing. With ``delta`` the scaled difference,
 
-    psi(s) = -phi'(s) / s,    chi(s) = -psi'(s) / s,
+    psi(s) = -phi'(s) / s,    grad phi = -psi delta,
+    chi(s) = -psi'(s) / s,    Hess phi = chi delta delta' - psi I.
 
-with ``delta`` the scaled difference, ``grad phi = -psi delta`` and ``Hess phi = chi delta delta' - psi I``.
 What is infinite at ``s = 0``, where Matérn-1/2 has a kink and Matérn-3/2 no third derivative, is 0
-there.
+there. Arms are alike only to themselves; their ``s`` is the number of columns that differ.
 """
 
 import math
@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from botorch_costly.numerics.stationary import ARMS
 
 
 class Shape(NamedTuple):
@@ -63,9 +65,18 @@ def _squared_exponential_bend(s: Tensor, phi: Tensor, psi: Tensor) -> Tensor:
     return phi
 
 
+def _arms(s: Tensor) -> tuple[Tensor, Tensor]:
+    return (s == 0).to(s), torch.zeros_like(s)
+
+
+def _arms_bend(s: Tensor, phi: Tensor, psi: Tensor) -> Tensor:
+    return psi
+
+
 SHAPES: dict[str, Shape] = {
     "matern12": Shape(1.0, _matern_half, _matern_half_bend),
     "matern32": Shape(math.sqrt(3), _matern_three_halves, _matern_three_halves_bend),
     "matern52": Shape(math.sqrt(5), _matern_five_halves, _matern_five_halves_bend),
+    ARMS: Shape(1.0, _arms, _arms_bend),
     "rbf": Shape(1.0, _squared_exponential, _squared_exponential_bend),
 }

@@ -82,8 +82,15 @@ def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> E
     within = min(_MERGE_WITHIN, 0.5 * bandwidth)
 
     def descend(start: Tensor, tolerance: float, leave: int = 0) -> Minimum:
-        ends = {"max_iter": max_iter, "value_tolerance": tolerance, "leave": leave}
-        return minimize_batch(function.loss(start), start, cube, merge_within=within, **ends)
+        return minimize_batch(
+            function.loss(start),
+            start,
+            cube,
+            max_iter=max_iter,
+            value_tolerance=tolerance,
+            merge_within=within,
+            leave=leave,
+        )
 
     if not function.is_smooth:
         end = descend(start, _VALUE_TOLERANCE)

@@ -162,9 +162,15 @@ class CubeDomain:
             same = (rounded.squeeze(-2) == lone.points).all(-1)
             return acquisition(rounded).masked_fill(same, -torch.inf)
 
-        options = {"num_candidates": _CANDIDATES, "generator": generator}
-        bounds, starts = self._bounds, ascent.starts
-        far = far_rival(elsewhere, lone, bounds, self._bandwidth, starts, **options)
+        far = far_rival(
+            elsewhere,
+            lone,
+            self._bounds,
+            self._bandwidth,
+            ascent.starts,
+            num_candidates=_CANDIDATES,
+            generator=generator,
+        )
         return lone.points[:0] if far is None else self._round(far.point.unsqueeze(0))
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -189,13 +195,16 @@ class FiniteDomain:
 
     def __init__(self, points: Tensor, neighbours: Tensor | None, bandwidth: float) -> None:
         self._points, self._neighbours, self._bandwidth = points, neighbours, bandwidth
+        self._questions = points.unsqueeze(
+            -2
+        )  # the same tensor every time: a belief knows it again
 
     def contenders(
         self, acquisition: AcquisitionFunction, rivals: bool, generator: torch.Generator
     ) -> Tensor:
         """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``."""
         with torch.no_grad():
-            values = acquisition(self._points.unsqueeze(-2))
+            values = acquisition(self._questions)
         # Ties, as before the first look, are broken at random: not always by the first arm.
         best = (values == values.max()).nonzero().squeeze(-1)
         pick = torch.randint(len(best), (1,), generator=generator, device=values.device)
