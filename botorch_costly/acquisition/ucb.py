@@ -98,9 +98,18 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         smooth = self.is_closed_form and self.model.has_slopes
         return smooth and self.model.kernel.family != "matern12"
 
+    @property
+    def retained(self) -> float:
+        """What is retained of the belief's newest observation."""
+        return self.model.present(self.round)[1]
+
     def second_order(self, X: Tensor) -> Quadratic:
         """Return values, gradients and Hessians at ``batch_shape x n x d``, if ``is_smooth``."""
-        return self.after(expand(self.model.present(self.round)[0], X.detach()))
+        return self.after(self.expand(X))
+
+    def expand(self, X: Tensor) -> Expansion:
+        """Return the belief around ``batch_shape x n x d``, good in every round until the next look."""
+        return expand(self.model.present(self.round)[0], X.detach())
 
     def after(self, around: Expansion) -> Quadratic:
         """Return this round's bound around some points from the belief's expansion around them."""

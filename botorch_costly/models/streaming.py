@@ -36,6 +36,7 @@ from botorch_costly.numerics.stationary import (
     covariance,
 )
 
+_ANSWERS = 4  # that are kept until the next look
 _logger = logging.getLogger(__name__)
 _MATERN_FAMILIES = {nu: family for family, nu in SMOOTHNESS.items()}
 
@@ -357,11 +358,25 @@ class StreamingGP(Model):
             return last.rough[0], keep
         return seen.to(dtype), keep
 
+    def in_round(self, X: Tensor, now: float) -> tuple[Tensor, Tensor]:
+        """Return mean and variance at configurations ``batch_shape x d`` in one round.
+
+        What :meth:`mean_and_variance` says of ``[configuration, round]`` rows, at less cost.
+        """
+        if not self.num_rows:
+            return self.mean_and_variance(torch.cat([X, torch.full_like(X[..., :1], now)], -1))
+        seen, keep = self.present(now)
+        found = moments(seen, X.reshape(-1, X.shape[-1]))
+        raw = torch.add(seen.prior, found.explained, alpha=-(keep * keep))
+        mean = self.center + self.scale * keep * found.mean
+        variance = self.scale**2 * raw.clamp_min(self.least_variance)
+        return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
+
     def seen_from(self, now: float, X: Tensor) -> Moments:
         """Return the moments of ``f`` at configurations, as :meth:`present` sees them in round ``now``.
 
-        The last answer is kept: a domain asks about the same points in every round, and between looks
-        their moments change by a factor only.
+        The last few answers are kept: a domain asks about the same tensor of points in every round, and
+        between looks their moments change by a factor only.
 
         Args:
             now: The round.
@@ -374,8 +389,12 @@ class StreamingGP(Model):
             if asked is X and version == X._version:
                 return answer
         answer = moments(last.present, rows)
-        last.answers[:] = [(X, X._version, answer)]
+        last.answers[:] = [*last.answers[1 - _ANSWERS :], (X, X._version, answer)]
         return answer
+
+    def in_lengthscales(self, step: Tensor) -> Tensor:
+        """Return a difference of configurations in units of the lengthscales."""
+        return step / self.kernel.lengthscale
 
     def anchor(self, rows: Tensor) -> Anchors:
         """Prepare rows (``m x (d + 1)``) that ``beside`` is to be asked about many times."""

@@ -67,6 +67,11 @@ class ConfidenceQuery(QueryRule):
     joint: bool = False
     needs_rivals = True
 
+    @property
+    def reads_covariances(self) -> bool:  # type: ignore[override]  # of the class, for most rules
+        """Whether covariances are used."""
+        return self.joint
+
     def __post_init__(self) -> None:
         check_probability("kappa", self.kappa)
 
@@ -87,6 +92,7 @@ class ConfidenceBoundQuery(QueryRule):
     """
 
     needs_rivals = True
+    reads_covariances = False
 
     def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
         """Decide for a contest of any batch shape."""

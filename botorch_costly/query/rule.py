@@ -105,6 +105,7 @@ class QueryRule(ABC):
     """
 
     needs_rivals: bool = False
+    reads_covariances: bool = True  # of the incumbent with its rivals
     reads_rewards: bool = False  # whether it compares beliefs with numbers in units of the reward
     budget: int | None = None  # looks it has for a run, those of an initial design among them
 

@@ -6,7 +6,7 @@ from typing import Any
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.space import SearchSpace
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 
 
 def header(kind: str, space: SearchSpace, **traits: str) -> dict[str, Any]:

@@ -165,9 +165,9 @@ def diagnosis_of(
         points = torch.stack([encode(o.config) for o in told])
         when = [moves.at(o.round).move for o in told]
         found = decompose(rewards, points, when, learner.model.kernel)
-    if "signal" in found:
+    if "signal" in found and ledger.first is not None:
         now = moves.at(len(ledger)).move
-        found |= advantage(learner, domain, encode(ledger.decisions[0].config), now)
+        found |= advantage(learner, domain, encode(ledger.first.config), now)
     negative = float((rewards < 0).double().mean())
     return Diagnosis(ledger.looks, ledger.failed_looks, len(told), negative, **found)
 

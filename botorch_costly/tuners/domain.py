@@ -1,18 +1,20 @@
 """Where a tuner may go: the incumbent and its rivals, on a cube or among finitely many points."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import torch
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from botorch_costly.acquisition import TimeVaryingUCB
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
 from botorch_costly.optim.lbfgs import as_loss, minimize_batch
 from botorch_costly.optim.local_optima import Acquisition, Ascent, ascend, distinct, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
+from botorch_costly.tuners.following import Following, Search
 
 # Beyond this many configurations a lattice is searched as if it were continuous.
 LARGEST_LATTICE = 2000
@@ -33,6 +35,7 @@ class Domain(Protocol):
         acquisition: AcquisitionFunction,
         rivals: bool,
         generator: torch.Generator,
+        again: bool = False,
     ) -> Tensor:
         """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``.
 
@@ -40,6 +43,8 @@ class Domain(Protocol):
             acquisition: Over configurations, ``b x 1 x d -> b``.
             rivals: Whether anybody asks for rivals; without, ``m`` may be zero.
             generator: Source of random starts.
+            again: Whether nothing was learnt since the last call, which was about the same kind of
+                acquisition function.
         """
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
@@ -59,10 +64,10 @@ class Domain(Protocol):
     def spread(self) -> Tensor:
         """Return points that stand for the whole domain, encoded, shape ``(m, d)``."""
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Any]:
         """Return what the next call depends on."""
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
 
 
@@ -93,11 +98,29 @@ class CubeDomain:
         # Much is highest on a face of the cube, where no point of a sequence lies.
         stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
         self._spread = round_points(torch.cat([sobol, stretched]))
+        self._following = Following(self._bounds, bandwidth, self._spread)
 
     def contenders(
-        self, acquisition: AcquisitionFunction, rivals: bool, generator: torch.Generator
+        self,
+        acquisition: AcquisitionFunction,
+        rivals: bool,
+        generator: torch.Generator,
+        again: bool = False,
     ) -> Tensor:
         """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``."""
+        if again and isinstance(acquisition, TimeVaryingUCB):
+            found = self._following.optima(acquisition)
+            if found is not None:
+                points = self._on_space(acquisition, found.points)
+                if rivals and len(points) == 1:
+                    beside = self._round(self._following.rival(acquisition, points))
+                    points = torch.cat([points, beside[(beside != points).any(-1)]])
+                return points
+        return self._search(acquisition, rivals, generator)
+
+    def _search(
+        self, acquisition: AcquisitionFunction, rivals: bool, generator: torch.Generator
+    ) -> Tensor:
         ascent = ascend(
             acquisition,
             self._bounds,
@@ -109,11 +132,15 @@ class CubeDomain:
         optima = distinct(ascent, self._bounds, self._bandwidth)
         self._warm_starts = optima.points[:_MOST_WARM_STARTS]
         points = self._on_space(acquisition, optima.points)
+        beside = points[:0]
         if rivals and len(points) == 1:
             # A literal rule never looks again when the incumbent stands alone.
             lone = Optima(points, optima.values[:1])
-            points = torch.cat([points, self._far_rival(acquisition, lone, ascent, generator)])
-        return points
+            beside = self._far_rival(acquisition, lone, ascent, generator)
+        if isinstance(acquisition, TimeVaryingUCB) and acquisition.is_smooth:
+            way = (beside - points[:1]).flatten()
+            self._following.begin(Search(self._warm_starts, acquisition.retained, way))
+        return torch.cat([points, beside])
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
         """Return the best points reached in a few steps from the starts, shape ``(b, d)``."""
@@ -173,14 +200,23 @@ class CubeDomain:
         )
         return lone.points[:0] if far is None else self._round(far.point.unsqueeze(0))
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return where the last searches ended."""
-        return {"warm_starts": self._warm_starts, "peaks": self._peaks}
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the last searches ended, and which optima are followed."""
+        followed = self._following.search
+        return {
+            "warm_starts": self._warm_starts,
+            "peaks": self._peaks,
+            "followed": None if followed is None else list(followed),
+        }
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        warm_starts, peaks = state["warm_starts"], state["peaks"]
+        warm_starts, peaks, followed = state["warm_starts"], state["peaks"], state["followed"]
         self._warm_starts, self._peaks = warm_starts.to(self._bounds), peaks.to(self._bounds)
+        if followed is not None:
+            optima, retained, rival = followed
+            followed = Search(optima.to(self._bounds), retained, rival.to(self._bounds))
+        self._following.begin(followed)
 
 
 class FiniteDomain:
@@ -200,7 +236,11 @@ class FiniteDomain:
         )  # the same tensor every time: a belief knows it again
 
     def contenders(
-        self, acquisition: AcquisitionFunction, rivals: bool, generator: torch.Generator
+        self,
+        acquisition: AcquisitionFunction,
+        rivals: bool,
+        generator: torch.Generator,
+        again: bool = False,
     ) -> Tensor:
         """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``."""
         with torch.no_grad():
@@ -238,11 +278,11 @@ class FiniteDomain:
             return far.reshape(1) if bool(exists) else incumbent[:0]
         return everyone[maxima]
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Any]:
         """Return nothing: every call looks at every point."""
         return {}
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
 
 

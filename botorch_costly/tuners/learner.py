@@ -97,6 +97,11 @@ class Learner:
         """What decisions are made on: the belief in units of the prior."""
         return self.model.in_prior_units()
 
+    @property
+    def lessons(self) -> int:
+        """Rewards learnt from so far; as long as it stays, so does the belief."""
+        return self._looks
+
     def told_by(self, scale: RewardScale) -> StreamingGP:
         """Return the belief as it would be with another scale of the rewards.
 

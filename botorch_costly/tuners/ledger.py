@@ -5,46 +5,63 @@ from collections.abc import Mapping
 from typing import Any
 
 from botorch_costly.errors import AlreadyToldError, UnknownDecisionError, check
-from botorch_costly.records import Decision, Observation
+from botorch_costly.records import Decision, Observation, Plain
 
 
 class Ledger:
-    """Decisions and observations by round; counting looks costs nothing however long the run."""
+    """Decisions and observations by round; counts of all, however long the run.
 
-    def __init__(self) -> None:
-        self.decisions: list[Decision] = []
+    Args:
+        kept: How many of the latest decisions are kept, with what was seen of them; all if omitted.
+    """
+
+    def __init__(self, kept: int | None = None) -> None:
+        self.kept = kept
+        self._decisions: dict[int, Decision] = {}
         self._seen: dict[int, Observation] = {}
-        self.looks = 0
+        self._rounds = self.looks = self.failed_looks = 0
+        self.first: Decision | None = None
 
     def __len__(self) -> int:
-        return len(self.decisions)
+        return self._rounds
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided, by round, as far as it is kept."""
+        return tuple(self._decisions.values())
 
     @property
     def observations(self) -> tuple[Observation, ...]:
-        """What was told, by round."""
+        """What was told, by round, as far as it is kept."""
         return tuple(self._seen[r] for r in sorted(self._seen))
 
-    @property
-    def failed_looks(self) -> int:
-        """Looks whose reward was not finite."""
-        return sum(o.failed for o in self._seen.values())
+    def config_of(self, round: int) -> Mapping[str, Plain] | None:
+        """Return what a round played; None if that is not kept."""
+        decision = self._decisions.get(round)
+        return None if decision is None else decision.config
 
     def decide(self, decision: Decision) -> None:
         """Enter the decision of the next round."""
-        self.decisions.append(decision)
+        self._decisions[decision.round] = decision
+        self.first = self.first or decision
+        self._rounds += 1
         self.looks += decision.query
+        if self.kept is not None:
+            self._decisions.pop(self._rounds - 1 - self.kept, None)
+            self._seen.pop(self._rounds - 1 - self.kept, None)
 
     def check_open(self, decision: Decision) -> None:
-        """Raise unless ``decision`` was entered and has not been told yet.
+        """Raise unless ``decision`` was entered, is kept and has not been told yet.
 
         Raises:
-            UnknownDecisionError: If it was never entered.
+            UnknownDecisionError: If it was never entered, or is not kept any more.
             AlreadyToldError: If it was told before.
         """
         check(isinstance(decision, Decision), "decision", "a Decision", decision)
-        mine = decision.round < len(self)
-        mine = mine and self.decisions[decision.round].config == decision.config
+        mine = self.config_of(decision.round) == decision.config
         known = f"one of the {len(self)} decisions of this tuner"
+        if self.kept is not None and len(self) > self.kept:
+            known = f"one of the last {self.kept} decisions of this tuner"
         check(mine, "decision", known, decision, UnknownDecisionError)
         fresh = decision.round not in self._seen
         expected = f"the first reward for round {decision.round}"
@@ -53,12 +70,13 @@ class Ledger:
     def see(self, observation: Observation) -> None:
         """Enter what was told; a look that was not decided on is paid for now."""
         self._seen[observation.round] = observation
-        self.looks += not self.decisions[observation.round].query
+        self.looks += not self._decisions[observation.round].query
+        self.failed_looks += observation.failed
 
     def history(self) -> list[dict[str, Any]]:
-        """Return one plain dictionary per round."""
+        """Return one plain dictionary per round that is kept."""
         rows = []
-        for decision in self.decisions:
+        for decision in self._decisions.values():
             seen = self._seen.get(decision.round)
             outcome = {
                 "reward": seen.reward if seen else None,
@@ -68,16 +86,20 @@ class Ledger:
             rows.append({**decision.to_dict(), **outcome})
         return rows
 
-    def state_dict(self) -> dict[str, str]:
+    def state_dict(self) -> dict[str, Any]:
         """Return the books as text: one object instead of many, exact for every plain value."""
         return {
-            "decisions": json.dumps([d.to_dict() for d in self.decisions]),
+            "decisions": json.dumps([d.to_dict() for d in self._decisions.values()]),
             "observations": json.dumps([o.to_dict() for o in self._seen.values()]),
+            "first": None if self.first is None else json.dumps(self.first.to_dict()),
+            "counts": [self._rounds, self.looks, self.failed_looks],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
         decisions = [Decision.from_dict(d) for d in json.loads(state["decisions"])]
         observations = [Observation.from_dict(o) for o in json.loads(state["observations"])]
-        self.decisions, self._seen = decisions, {o.round: o for o in observations}
-        self.looks = sum(d.query or d.round in self._seen for d in decisions)
+        first = None if state["first"] is None else Decision.from_dict(json.loads(state["first"]))
+        self._rounds, self.looks, self.failed_looks = state["counts"]
+        self._decisions = {d.round: d for d in decisions}
+        self._seen, self.first = {o.round: o for o in observations}, first

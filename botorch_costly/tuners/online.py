@@ -89,6 +89,8 @@ class OnlineTuner:
         shortest_hold: The fewest rounds of a move, unless ``hold`` is 0.
         maximize: Whether larger rewards are better.
         max_looks: The most looks this run may pay for, whatever the rule says.
+        keep_rounds: How many of the latest rounds are kept with their decisions and looks, for runs
+            without end; all by default. What is older can no longer be told.
         refit_every: Refit lengthscales, variance and noise after so many looks; never by default.
         refit_seconds: Time cap of one refit; where it binds, a run depends on the machine's speed.
         learn_forgetting: Whether refits learn the forgetting rate too.
@@ -138,6 +140,7 @@ class OnlineTuner:
         shortest_hold: int = SHORTEST_HOLD,
         maximize: bool = True,
         max_looks: int | None = None,
+        keep_rounds: int | None = None,
         refit_every: int | None = None,
         refit_seconds: float = 2.0,
         learn_forgetting: bool = False,
@@ -199,7 +202,9 @@ class OnlineTuner:
             query,
             torch.Generator(device=device).manual_seed(seed),
         )
-        self._ledger = Ledger()
+        if keep_rounds is not None:
+            check_count("keep_rounds", keep_rounds, minimum=1)
+        self._ledger = Ledger(keep_rounds)
 
     @classmethod
     def as_published(
@@ -290,12 +295,12 @@ class OnlineTuner:
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """All decisions so far, by round."""
-        return tuple(self._ledger.decisions)
+        """The decisions so far, by round: all of them, or the last ``keep_rounds``."""
+        return self._ledger.decisions
 
     @property
     def observations(self) -> tuple[Observation, ...]:
-        """All looks told so far, by round."""
+        """The looks told so far, by round, as far as their decisions are kept."""
         return self._ledger.observations
 
     @property
@@ -333,7 +338,8 @@ class OnlineTuner:
         mean, _ = self._learner.model.mean_and_variance(rows)
         # As it was played: what is decoded from its encoding may differ in the last digits.
         move = int(inputs[mean.argmax(), -1])
-        return dict(self._ledger.decisions[self._moves.first_of(move)].config)
+        played = self._ledger.config_of(self._moves.first_of(move))
+        return self.space.decode(inputs[mean.argmax(), :-1]) if played is None else dict(played)
 
     def summary(self) -> str:
         """Return a few lines on what was played, looked at, and believed."""

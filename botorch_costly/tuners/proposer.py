@@ -52,6 +52,7 @@ class Proposer:
         self._run, self._design, self._strategy = run, design, strategy
         self._domain, self._query, self._generator = domain, query, generator
         self._chosen: Decision | None = None
+        self._lessons: int | None = None  # that the last decision of the strategy knew
 
     def propose(self, now: int, learner: Learner, looks: int) -> Decision:
         """Return the decision of a round.
@@ -81,6 +82,7 @@ class Proposer:
             "domain": self._domain.state_dict(),
             "strategy": self._strategy.state_dict(),
             "generator": self._generator.get_state(),
+            "lessons": self._lessons,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -90,13 +92,15 @@ class Proposer:
         self._domain.load_state_dict(state["domain"])
         self._strategy.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
+        self._lessons = state["lessons"]
 
     def _choose(self, place: Place, learner: Learner, looks: int) -> Decision:
         """Decide what a move plays, and whether its end is looked at."""
         if place.move < self._design.rounds:
             return self._design.decide(place.move, self._generator)
         may_look, progress = not self._spent(looks), self._progress(place, learner, looks)
-        move = self._strategy.decide(learner.belief, progress, may_look, self._generator)
+        again, self._lessons = learner.lessons == self._lessons, learner.lessons
+        move = self._strategy.decide(learner.belief, progress, may_look, self._generator, again)
         look, confidence = bool(move.verdict.look), float(move.verdict.confidence)
         return Decision(
             round=place.first,

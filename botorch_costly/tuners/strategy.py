@@ -60,7 +60,12 @@ class Strategy:
         self._worths: list[float] = []
 
     def decide(
-        self, belief: StreamingGP, progress: Progress, may_look: bool, generator: torch.Generator
+        self,
+        belief: StreamingGP,
+        progress: Progress,
+        may_look: bool,
+        generator: torch.Generator,
+        again: bool = False,
     ) -> Move:
         """Decide on a round.
 
@@ -69,12 +74,14 @@ class Strategy:
             progress: How far the run has come.
             may_look: Whether there is a budget left; without one the rule is still asked.
             generator: Source of starts and coins.
+            again: Whether nothing was learnt since the last decision.
         """
         now, beta = progress.round - 1, self._beta(progress.round)
         if self._query.outlook(progress) is not None:
             return self._weigh(belief, self._informed(belief, progress), beta, generator)
-        points = self._contenders(belief, now, beta, self._query.needs_rivals, generator)
-        contest = contest_of(belief, points, now, beta)
+        rivals = self._query.needs_rivals
+        points = self._contenders(belief, now, beta, rivals, generator, again)
+        contest = contest_of(belief, points, now, beta, self._query.reads_covariances)
         verdict = self._query(contest, progress, generator)
         blind = not (bool(verdict.look) and may_look)
         play_blind = points[0]
@@ -99,7 +106,7 @@ class Strategy:
             found = self._contenders(belief, now, beta, True, generator)
             points = torch.cat([points, found[(found != best.play).any(-1)]])
         # Look and play are compared as they were worked out together, to the last bit.
-        contest = contest_of(belief, points, now, beta)
+        contest = contest_of(belief, points, now, beta, self._query.reads_covariances)
         contest = contest._replace(mean=best.mean, prospect=best.prospect)
         verdict = self._query(contest, progress, generator)
         if verdict.rate is not None:
@@ -128,10 +135,11 @@ class Strategy:
         beta: float,
         rivals: bool,
         generator: torch.Generator,
+        again: bool = False,
     ) -> Tensor:
         """Return what the acquisition function would play, and rivals if anybody asks for them."""
         acquisition = self._acquisition_at(belief, now, beta)
-        return self._domain.contenders(acquisition, rivals, generator)
+        return self._domain.contenders(acquisition, rivals, generator, again)
 
     def _acquisition_at(self, belief: StreamingGP, now: int, beta: float) -> AcquisitionFunction:
         if self._acquisition == "ucb" or not belief.num_rows:
@@ -147,19 +155,33 @@ class Strategy:
         return self._coverage[1]
 
 
-def contest_of(belief: StreamingGP, points: Tensor, now: int, beta: float) -> Contest:
-    """Return the contest of the first of the points (``(1 + m) x d``) against the others."""
-    rows = at_round(points, points.new_tensor(float(now)))
+def contest_of(
+    belief: StreamingGP, points: Tensor, now: int, beta: float, covariances: bool = True
+) -> Contest:
+    """Return the contest of the first of the points (``(1 + m) x d``) against the others.
+
+    Args:
+        belief: In units of the prior.
+        points: Incumbent and rivals.
+        now: The round, from 0.
+        beta: Of the confidence bounds.
+        covariances: Whether the rule reads them.
+    """
+    cov: Tensor | None = None
     with torch.no_grad():
-        prepared = belief.anchor(rows)
-        incumbent = Anchors(rows[:1], prepared.projected[:1])
-        mean, variance, cov = belief.beside(prepared, incumbent)
+        if covariances:
+            # Each beside the incumbent: nobody needs the covariance of two rivals, and arms have many.
+            prepared = belief.anchor(at_round(points, points.new_tensor(float(now))))
+            incumbent = Anchors(prepared.rows[:1], prepared.projected[:1])
+            mean, variance, cov = belief.beside(prepared, incumbent)
+        else:
+            mean, variance = belief.in_round(points, now)
     return Contest(
         mean=mean[0],
         variance=variance[0],
         rival_mean=mean[1:],
         rival_variance=variance[1:],
-        rival_covariance=cov[1:, 0],
+        rival_covariance=None if cov is None else cov[1:, 0],
         present=torch.ones_like(variance[1:], dtype=torch.bool),
         beta=mean.new_tensor(beta),
     )

@@ -226,7 +226,7 @@ def test_a_state_of_another_space_or_version_is_refused():
     with pytest.raises(errors.StateMismatchError, match="state maximize: Expected False"):
         make(SPACE, maximize=False).load_state_dict(state)
     newer = {**state, "header": {**state["header"], "version": 99}}
-    with pytest.raises(errors.StateMismatchError, match="state version: Expected 3; Received 99"):
+    with pytest.raises(errors.StateMismatchError, match="state version: Expected 4; Received 99"):
         make(SPACE).load_state_dict(newer)
     with pytest.raises(errors.StateMismatchError, match="state_dict of OnlineTuner"):
         make(SPACE).load_state_dict({"weights": 1})
