@@ -115,7 +115,13 @@ class Real(_Number):
 
     def decode(self, columns: Tensor) -> float:
         """Value that ``columns``, shape ``(1,)``, stand for."""
-        return self.from_unit(columns).item()
+        if self.log:
+            return self.from_unit(columns).item()
+        # What `from_unit` does to a tensor, to the last digit; a round waits for each of these.
+        unit, (low, high) = columns.item(), self.edges
+        if not 0 < unit < 1:
+            return low if unit <= 0 else high
+        return min(max((1 - unit) * low + unit * high, low), high)
 
     def round(self, columns: Tensor) -> Tensor:
         """Nearest encodings, shape ``(*batch, 1)``."""

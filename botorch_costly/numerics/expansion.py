@@ -85,26 +85,29 @@ def _pull_twice(once: Tensor, twice: Tensor, delta: Tensor) -> tuple[Tensor, Ten
 
 
 def bound_of(
-    around: Expansion, prior: Tensor, keep: float, width: Tensor, floor: float
+    around: Expansion, prior: Tensor, keep: Tensor | float, width: Tensor, floor: float
 ) -> Quadratic:
     """Return ``mean + width std`` around the points of an expansion, after waiting for ``keep``.
 
     Args:
         around: Of the belief, as seen from some round.
         prior: Prior variance, shape ``(*batch, 1)`` or ``()``.
-        keep: Retention ``a`` since then.
-        width: Standard deviations to add.
+        keep: Retention ``a`` since then; of several rounds, shape ``(r, *batch, 1)``.
+        width: Standard deviations to add, of the same shape.
         floor: Least variance, below which it has no slope.
     """
-    mean, explained, squared = around.mean, around.explained, keep * keep
+    mean, explained = around.mean, around.explained
+    keep = torch.as_tensor(keep).to(width)
+    squared = keep.square()
     variance = prior - squared * explained.value
     std = variance.clamp_min(floor).sqrt()
     rate = (-0.5 * squared / std * (variance > floor)).unsqueeze(-1)
     slope = rate * explained.gradient  # grad sigma
     outer = slope.unsqueeze(-1) * (slope / std.unsqueeze(-1)).unsqueeze(-2)
     bend = rate.unsqueeze(-1) * explained.hessian - outer
+    keep_1, width_1 = keep.unsqueeze(-1), width.unsqueeze(-1)
     return Quadratic(
         value=keep * mean.value + width * std,
-        gradient=keep * mean.gradient + width * slope,
-        hessian=keep * mean.hessian + width * bend,
+        gradient=keep_1 * mean.gradient + width_1 * slope,
+        hessian=keep_1.unsqueeze(-1) * mean.hessian + width_1.unsqueeze(-1) * bend,
     )

@@ -107,10 +107,10 @@ def moments(belief: Present, X: Tensor) -> Moments:
 
 
 def bound_at(
-    prior: Tensor, found: Moments, keep: float, width: Tensor, floor: float
+    prior: Tensor, found: Moments, keep: Tensor | float, width: Tensor, floor: float
 ) -> Tensor:  # shape: (*batch, q)
     """Return ``mean + width std`` where the moments are known, after waiting for ``keep``."""
-    variance = torch.add(prior, found.explained, alpha=-(keep * keep))
+    variance = prior - keep * keep * found.explained
     return torch.addcmul(keep * found.mean, width, variance.clamp_min_(floor).sqrt_())
 
 

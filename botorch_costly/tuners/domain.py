@@ -9,12 +9,13 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_costly.acquisition import TimeVaryingUCB
+from botorch_costly.models import StreamingGP
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
 from botorch_costly.optim.lbfgs import as_loss, minimize_batch
 from botorch_costly.optim.local_optima import Acquisition, Ascent, ascend, distinct, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
-from botorch_costly.tuners.following import Following, Search
+from botorch_costly.tuners.following import Contenders, Following, Search
 
 # Beyond this many configurations a lattice is searched as if it were continuous.
 LARGEST_LATTICE = 2000
@@ -35,7 +36,6 @@ class Domain(Protocol):
         acquisition: AcquisitionFunction,
         rivals: bool,
         generator: torch.Generator,
-        again: bool = False,
     ) -> Tensor:
         """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``.
 
@@ -43,8 +43,18 @@ class Domain(Protocol):
             acquisition: Over configurations, ``b x 1 x d -> b``.
             rivals: Whether anybody asks for rivals; without, ``m`` may be zero.
             generator: Source of random starts.
-            again: Whether nothing was learnt since the last call, which was about the same kind of
-                acquisition function.
+        """
+
+    def waiting(
+        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+    ) -> Contenders | None:
+        """Return the contenders by the upper bound without a search, if the last one still tells.
+
+        Args:
+            belief: That of the last search, which was for the same bound.
+            now: The round.
+            beta: Of the bound, by round.
+            rivals: Whether anybody asks for rivals.
         """
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
@@ -99,28 +109,16 @@ class CubeDomain:
         stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
         self._spread = round_points(torch.cat([sobol, stretched]))
         self._following = Following(self._bounds, bandwidth, self._spread)
+        # Whether every point of the cube is a configuration; no point is rounded then.
+        self._every_point = torch.equal(self._spread, torch.cat([sobol, stretched]))
 
     def contenders(
         self,
         acquisition: AcquisitionFunction,
         rivals: bool,
         generator: torch.Generator,
-        again: bool = False,
     ) -> Tensor:
         """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``."""
-        if again and isinstance(acquisition, TimeVaryingUCB):
-            found = self._following.optima(acquisition)
-            if found is not None:
-                points = self._on_space(acquisition, found.points)
-                if rivals and len(points) == 1:
-                    beside = self._round(self._following.rival(acquisition, points))
-                    points = torch.cat([points, beside[(beside != points).any(-1)]])
-                return points
-        return self._search(acquisition, rivals, generator)
-
-    def _search(
-        self, acquisition: AcquisitionFunction, rivals: bool, generator: torch.Generator
-    ) -> Tensor:
         ascent = ascend(
             acquisition,
             self._bounds,
@@ -141,6 +139,18 @@ class CubeDomain:
             way = (beside - points[:1]).flatten()
             self._following.begin(Search(self._warm_starts, acquisition.retained, way))
         return torch.cat([points, beside])
+
+    def waiting(
+        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+    ) -> Contenders | None:
+        """Return the contenders by following the optima of the last search, or None."""
+        if not belief.has_slopes:
+            return None
+        found = self._following.contenders(belief, now, beta, rivals)
+        if found is None or self._every_point:
+            return found
+        points = self._on_space(TimeVaryingUCB(belief, beta(now), now), found.points)
+        return None if rivals and len(points) == 1 else Contenders(points)
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
         """Return the best points reached in a few steps from the starts, shape ``(b, d)``."""
@@ -240,7 +250,6 @@ class FiniteDomain:
         acquisition: AcquisitionFunction,
         rivals: bool,
         generator: torch.Generator,
-        again: bool = False,
     ) -> Tensor:
         """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``."""
         with torch.no_grad():
@@ -251,6 +260,11 @@ class FiniteDomain:
         incumbent = best[pick]
         others = self._rivals(values, incumbent) if rivals else incumbent[:0]
         return self._points[torch.cat([incumbent, others])]
+
+    def waiting(
+        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+    ) -> None:
+        """Return None: every point is looked at, which takes no search."""
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
         """Return the best of the starts, shape ``(b, d)``: the field was the whole domain."""

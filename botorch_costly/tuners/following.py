@@ -1,27 +1,38 @@
 """The optima of a search, followed while nobody looks.
 
 Between looks a belief changes by one number, so that its optima move along smooth paths: a belief
-expanded around them to second order says where they are in any later round, for the price of one small
-linear system. They are expanded anew where a path has left the neighbourhood in which that holds.
+expanded around them to second order says where they are in any later round, for the price of small
+linear systems. Those of some rounds are worked out side by side, as a plan that each round reads its
+row of. Where a path has left the neighbourhood in which an expansion holds, there is a new one.
 
-Paths can cross, and new optima can come up: after a while an uncertain place outgrows a good one. So
-the order is worked out in every round, points all over the domain are watched, and after much
-waiting, or where one of those has become the best, somebody has to search again.
+Paths can cross and meet, and new optima come up: after a while an uncertain place outgrows a good one.
+So the order is worked out for every round, points all over the domain are watched, and after much
+waiting, or where one of those becomes the best, somebody has to search again.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from botorch_costly.acquisition import TimeVaryingUCB
-from botorch_costly.numerics.expansion import Expansion
+from botorch_costly.models import StreamingGP
+from botorch_costly.numerics.expansion import Expansion, Quadratic, bound_of, expand
+from botorch_costly.numerics.present import bound_at, moments
 from botorch_costly.optim.newton import climb_by_newton, newton_step
-from botorch_costly.optim.suppression import Optima, suppress
 
-_NEIGHBOURHOOD = 0.05  # in lengthscales: beyond the square of it the expansion is exact to the cube
+_NEIGHBOURHOOD = 0.05  # in lengthscales; moments are off by about a sixth of its cube
 _STALE = 0.9  # what must be retained since the last search for its optima to be all there are
+_ROUNDS = 16  # of a plan
 _ROUNDING = 1e-9  # of a watched point, by which it does not become the best
+
+
+class Contenders(NamedTuple):
+    """The incumbent, then its rivals, and what is believed of them if that is known."""
+
+    points: Tensor  # shape: (1 + m, d)
+    mean: Tensor | None = None  # shape: (1 + m,)
+    variance: Tensor | None = None  # shape: (1 + m,)
 
 
 class Search(NamedTuple):
@@ -34,6 +45,17 @@ class Search(NamedTuple):
     )
 
 
+class Plan(NamedTuple):
+    """Contenders of some rounds."""
+
+    first: int  # round
+    rounds: int  # for which it is good
+    rivals: bool  # whether a lone optimum has one
+    points: Tensor  # best first, shape: (r, m, d)
+    mean: Tensor  # shape: (r, m)
+    variance: Tensor  # shape: (r, m)
+
+
 class Following:
     """Follows optima from round to round.
 
@@ -44,71 +66,131 @@ class Following:
     """
 
     def __init__(self, bounds: Tensor, bandwidth: float, watched: Tensor) -> None:
-        self._bounds, self._bandwidth = bounds, bandwidth
-        self._watched = watched.unsqueeze(-2)
+        self._bounds, self._bandwidth, self._watched = bounds, bandwidth, watched
         self.search: Search | None = None
-        self._around: Expansion | None = None
+        self._plan: Plan | None = None
 
     def begin(self, search: Search | None) -> None:
         """Follow what a search found, from now on."""
-        self.search, self._around = search, None
+        self.search, self._plan = search, None
 
-    def optima(self, acquisition: TimeVaryingUCB) -> Optima | None:
-        """Return where the optima are in a later round, best first; None if somebody has to search.
-
-        Args:
-            acquisition: On the belief of the search, in that round.
-        """
-        if self.search is None or not acquisition.is_smooth:
-            return None
-        if acquisition.retained < _STALE * self.search.retained:
-            return None
-        found = self._followed(acquisition)
-        if found is None or bool(self._watch(acquisition).max() > found.values.max() + _ROUNDING):
-            return None
-        return self._ordered(found)
-
-    def rival(self, acquisition: TimeVaryingUCB, lone: Tensor) -> Tensor:
-        """Return the rival of a lone optimum, ``1 x d``: in its former direction, or the best watched.
+    def contenders(
+        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+    ) -> Contenders | None:
+        """Return the contenders of a later round, best first; None if somebody has to search.
 
         Args:
-            acquisition: In the present round.
-            lone: The optimum, ``1 x d``.
+            belief: That of the search, with slopes in closed form.
+            now: The round.
+            beta: Of the bound, by round.
+            rivals: Whether a lone optimum needs one.
         """
-        assert self.search is not None
-        if len(self.search.rival):
-            beside = (lone + self.search.rival).clamp(self._bounds[0], self._bounds[1])
-            if bool(torch.linalg.vector_norm(beside - lone) > self._bandwidth):
-                return beside
-        points = self._watched.squeeze(-2)
-        far = torch.linalg.vector_norm(points - lone, dim=-1) > self._bandwidth
-        best = self._watch(acquisition).masked_fill(~far, -torch.inf).argmax()
-        return points[best : best + 1][: int(far.any())]
+        plan = self._plan
+        if (
+            plan is None
+            or now >= plan.first + plan.rounds
+            or now < plan.first
+            or rivals > plan.rivals
+        ):
+            plan = self._plan = self._ahead(belief, now, beta, rivals)
+        if plan is None:
+            return None
+        row = now - plan.first
+        return Contenders(plan.points[row], plan.mean[row], plan.variance[row])
 
-    def _watch(self, acquisition: TimeVaryingUCB) -> Tensor:
-        with torch.no_grad():
-            return acquisition(self._watched)
+    def _ahead(
+        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+    ) -> Plan | None:
+        """Return a plan from this round on, if need be with another expansion."""
+        if self.search is None:
+            return None
+        found = self._from(self.search.optima, belief, now, beta, rivals)
+        if found is not None and found.rounds == 0:  # the paths have left the neighbourhood
+            seen, keep = belief.present(now)
+            width, floor = self._bounds.new_tensor(beta(now)).sqrt(), belief.least_variance
 
-    def _followed(self, acquisition: TimeVaryingUCB) -> Optima | None:
+            def second_order(X: Tensor) -> Quadratic:
+                return bound_of(expand(seen, X), seen.prior, keep, width, floor)
+
+            summit = climb_by_newton(second_order, self.search.optima, self._bounds)
+            self.search = self.search._replace(optima=summit.points)
+            found = self._from(summit.points, belief, now, beta, rivals)
+        return found if found is not None and found.rounds > 0 else None
+
+    def _from(
+        self,
+        optima: Tensor,
+        belief: StreamingGP,
+        now: int,
+        beta: Callable[[int], float],
+        rivals: bool,
+    ) -> Plan | None:
+        """Return a plan by the expansion around some optima; it may be good for no round."""
         assert self.search is not None
-        if self._around is None:
-            self._around = acquisition.expand(self.search.optima)
-        points, model = self._around.points, acquisition.after(self._around)
+        ages = range(now, now + _ROUNDS)
+        retained = [belief.present(later)[1] for later in ages]
+        fresh = sum(keep >= _STALE * self.search.retained for keep in retained)
+        if not fresh:
+            return None
+        seen, prior, floor = (
+            belief.present(now)[0],
+            belief.kernel.outputscale,
+            belief.least_variance,
+        )
+        keep = optima.new_tensor(retained[:fresh]).unsqueeze(-1)
+        width = optima.new_tensor([beta(later) for later in ages][:fresh]).sqrt().unsqueeze(-1)
+        around = expand(seen, optima)
+        model = bound_of(around, prior, keep, width, floor)
+        points = optima.expand(fresh, *optima.shape)
         step, exists = newton_step(model, points, self._bounds)
         step = step * exists.unsqueeze(-1)  # where there is no path, the optimum stays
-        if bool(acquisition.model.in_lengthscales(step).abs().max() <= _NEIGHBOURHOOD):
-            return Optima((points + step).clamp(self._bounds[0], self._bounds[1]), model.at(step))
-        summit = climb_by_newton(acquisition.second_order, points, self._bounds)
-        if not bool(summit.reached.all()):
-            return None
-        self.begin(self.search._replace(optima=summit.points))
-        return Optima(summit.points, summit.values)
+        value, points = model.at(step), (points + step).clamp(self._bounds[0], self._bounds[1])
+        watched = bound_at(prior, belief.seen_from(now, self._watched), keep, width, floor)
+        good = belief.in_lengthscales(step).abs().flatten(1).amax(-1) <= _NEIGHBOURHOOD
+        good &= watched.amax(-1) <= value.amax(-1) + _ROUNDING
+        good &= self._apart(points)
+        mean, explained = _moments_after(around, step)
+        order = value.argsort(dim=-1, descending=True, stable=True)
+        points = points.gather(-2, order.unsqueeze(-1).expand_as(points))
+        mean, explained = mean.gather(-1, order), explained.gather(-1, order)
+        if rivals and len(optima) == 1:
+            beside = self._rivals(points, watched)
+            far = moments(seen, beside.squeeze(-2))
+            points = torch.cat([points, beside], -2)
+            mean = torch.cat([mean, far.mean.unsqueeze(-1)], -1)
+            explained = torch.cat([explained, far.explained.unsqueeze(-1)], -1)
+        variance = (prior - keep.square() * explained).clamp_min(floor)
+        return Plan(
+            first=now,
+            rounds=int(good.long().cumprod(0).sum()),
+            rivals=rivals,
+            points=points,
+            mean=belief.center + belief.scale * keep * mean,
+            variance=belief.scale**2 * variance,
+        )
 
-    def _ordered(self, found: Optima) -> Optima:
-        """Return the optima best first, those that have met as one."""
-        if len(found.points) > 1:
-            apart = torch.nn.functional.pdist(found.points)
-            if bool(apart.min() <= self._bandwidth):
-                return suppress(*found, self._bandwidth)
-        order = found.values.argsort(descending=True, stable=True)
-        return Optima(found.points[order], found.values[order])
+    def _apart(self, points: Tensor) -> Tensor:
+        """Return in which rounds no two optima have met."""
+        distance = torch.cdist(points, points)
+        itself = torch.eye(points.shape[-2], dtype=torch.bool, device=points.device)
+        return (distance.masked_fill(itself, torch.inf) > self._bandwidth).flatten(1).all(-1)
+
+    def _rivals(self, lone: Tensor, watched: Tensor) -> Tensor:
+        """Return the rival of a lone optimum in each round, ``r x 1 x d``.
+
+        It is where it was, as seen from the optimum, or else the best of the watched points that are
+        farther away than the bandwidth.
+        """
+        assert self.search is not None
+        distance = torch.cdist(lone, self._watched).squeeze(-2)
+        best = watched.masked_fill(distance <= self._bandwidth, -torch.inf).argmax(-1)
+        other = self._watched[best].unsqueeze(-2)
+        if not len(self.search.rival):
+            return other
+        beside = (lone + self.search.rival).clamp(self._bounds[0], self._bounds[1])
+        far = torch.linalg.vector_norm(beside - lone, dim=-1, keepdim=True) > self._bandwidth
+        return torch.where(far, beside, other)
+
+
+def _moments_after(around: Expansion, step: Tensor) -> tuple[Tensor, Tensor]:
+    return around.mean.at(step), around.explained.at(step)

@@ -113,13 +113,14 @@ class Proposer:
     def _progress(self, place: Place, learner: Learner, looks: int) -> Progress:
         """Return how far the run has come, counted in moves; but income is that of a round."""
         moves, horizon = self._run.moves, self._run.horizon
+        reads = self._query.reads_rewards  # which takes as long as there are rewards
         return Progress(
             round=place.move + 1,
             looks=looks,
             horizon=None if horizon is None else moves.within(horizon),
             forgetting=learner.model.forgetting,
             scale=learner.model.scale,
-            income=learner.income(place.move, moves.lengths),
+            income=learner.income(place.move, moves.lengths) if reads else None,
         )
 
     def _spent(self, looks: int) -> bool:

@@ -21,6 +21,7 @@ from botorch_costly.models.streaming import Anchors
 from botorch_costly.numerics.stationary import Stationary, covariance, coverage
 from botorch_costly.query import RECENT, Contest, Progress, QueryRule, Verdict
 from botorch_costly.tuners.domain import Domain
+from botorch_costly.tuners.following import Contenders
 from botorch_costly.tuners.look import best_look, best_play, weigh
 
 AcquisitionName = Literal["ucb", "ei", "pi"]
@@ -79,9 +80,11 @@ class Strategy:
         now, beta = progress.round - 1, self._beta(progress.round)
         if self._query.outlook(progress) is not None:
             return self._weigh(belief, self._informed(belief, progress), beta, generator)
-        rivals = self._query.needs_rivals
-        points = self._contenders(belief, now, beta, rivals, generator, again)
-        contest = contest_of(belief, points, now, beta, self._query.reads_covariances)
+        found = self._waiting(belief, now) if again else None
+        if found is None:
+            rivals = self._query.needs_rivals
+            found = Contenders(self._contenders(belief, now, beta, rivals, generator))
+        points, contest = found.points, self._contest(belief, found, now, beta)
         verdict = self._query(contest, progress, generator)
         blind = not (bool(verdict.look) and may_look)
         play_blind = points[0]
@@ -135,11 +138,23 @@ class Strategy:
         beta: float,
         rivals: bool,
         generator: torch.Generator,
-        again: bool = False,
     ) -> Tensor:
         """Return what the acquisition function would play, and rivals if anybody asks for them."""
         acquisition = self._acquisition_at(belief, now, beta)
-        return self._domain.contenders(acquisition, rivals, generator, again)
+        return self._domain.contenders(acquisition, rivals, generator)
+
+    def _waiting(self, belief: StreamingGP, now: int) -> Contenders | None:
+        """Return the contenders if they can be told without a search."""
+        if self._acquisition != "ucb":
+            return None
+        rivals = self._query.needs_rivals
+        return self._domain.waiting(belief, now, lambda later: self._beta(later + 1), rivals)
+
+    def _contest(self, belief: StreamingGP, found: Contenders, now: int, beta: float) -> Contest:
+        covariances = self._query.reads_covariances
+        if found.mean is None or found.variance is None or covariances:
+            return contest_of(belief, found.points, now, beta, covariances)
+        return _contest(found.mean, found.variance, None, beta)
 
     def _acquisition_at(self, belief: StreamingGP, now: int, beta: float) -> AcquisitionFunction:
         if self._acquisition == "ucb" or not belief.num_rows:
@@ -176,12 +191,17 @@ def contest_of(
             mean, variance, cov = belief.beside(prepared, incumbent)
         else:
             mean, variance = belief.in_round(points, now)
+    return _contest(mean, variance, None if cov is None else cov[1:, 0], beta)
+
+
+def _contest(mean: Tensor, variance: Tensor, covariance: Tensor | None, beta: float) -> Contest:
+    """Return the contest of the first against the others."""
     return Contest(
         mean=mean[0],
         variance=variance[0],
         rival_mean=mean[1:],
         rival_variance=variance[1:],
-        rival_covariance=None if cov is None else cov[1:, 0],
+        rival_covariance=covariance,
         present=torch.ones_like(variance[1:], dtype=torch.bool),
         beta=mean.new_tensor(beta),
     )
