@@ -163,7 +163,7 @@ class DriftingGrid(Model):
         passes = 0 <= rounds < math.inf
         check(passes, "rounds", "a finite number >= 0", rounds, InvalidArgumentError)
         keep, squared, most = self._retention(rounds)
-        if which is None and isinstance(keep, float):
+        if which is None and isinstance(squared, float):
             self._mean.mul_(keep)
             self._variance.mul_(squared).add_(self._prior_variance, alpha=1 - squared)
             self._downdate.decay(squared, most)
@@ -177,7 +177,7 @@ class DriftingGrid(Model):
         self._downdate.decay(squared, most)
 
     def _retention(self, rounds: float) -> tuple[float | Tensor, float | Tensor, float]:
-        """Return ``a``, ``a^2`` and the largest ``a^2``; rates of trials make ``(m, 1)`` of the first two."""
+        """Return ``a``, ``a^2``, both ``(m, 1)`` if trials have rates of their own, and the largest ``a^2``."""
         if not isinstance(self.forgetting, Tensor):
             keep = retention_float(self.forgetting, rounds)
             return keep, keep * keep, keep * keep
