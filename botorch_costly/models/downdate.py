@@ -95,11 +95,15 @@ class Downdate:
     def push(self, shape: Tensor, looking: Tensor) -> None:
         """Add ``shape shape^T`` with weight one, ``(m, n)``, in trials that look, ``(m,)``."""
         self._make_room(looking)
-        slot = self.count % self.num_slots
-        place = self._rows, slot
-        kept, weight = self.terms[place], self.weights[place]
-        self.terms[place] = torch.where(looking.unsqueeze(-1), shape.to(kept), kept)
-        self.weights[place] = torch.where(looking, 1.0, weight)
+        rows, slot = self._rows, self.count % self.num_slots
+        if looking.is_cuda:  # is not waited for: those not looking get what they had
+            shape = torch.where(looking.unsqueeze(-1), shape.to(self.terms), self.terms[rows, slot])
+            self.weights[rows, slot] = torch.where(looking, 1.0, self.weights[rows, slot])
+        else:
+            rows = looking.nonzero().squeeze(-1)
+            shape, slot = shape[rows].to(self.terms), slot[rows]
+            self.weights[rows, slot] = 1
+        self.terms[rows, slot] = shape
         self.count += looking
         self._births.append(self._clock)
         # A CPU knows how many slots are in use; of another device it is not asked.

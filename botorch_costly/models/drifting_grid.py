@@ -177,7 +177,7 @@ class DriftingGrid(Model):
         self._downdate.decay(squared, most)
 
     def _retention(self, rounds: float) -> tuple[float | Tensor, float | Tensor, float]:
-        """Return ``a``, ``a^2``, both ``(m, 1)`` if trials have rates of their own, and the largest ``a^2``."""
+        """Return ``a``, ``a^2`` and the largest ``a^2``; the first two ``(m, 1)`` for rates of trials."""
         if not isinstance(self.forgetting, Tensor):
             keep = retention_float(self.forgetting, rounds)
             return keep, keep * keep, keep * keep
@@ -255,7 +255,8 @@ class DriftingGrid(Model):
             y: Shape ``(*batch,)``, finite where ``look`` is true.
             look: Shape ``(*batch,)``.
         """
-        self._condition(index.reshape(-1), y.reshape(-1), look.reshape(-1))
+        if look.is_cuda or look.any():  # a GPU is not waited for
+            self._condition(index.reshape(-1), y.reshape(-1), look.reshape(-1))
 
     def _condition(self, at: Tensor, y: Tensor, looking: Tensor) -> tuple[Tensor, Tensor]:
         """Return how far ``y`` (``(m,)``) was from what was expected, and the variance of that."""

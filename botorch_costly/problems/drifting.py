@@ -96,7 +96,7 @@ class DriftingFunction:
         return values + self.noise**0.5 * noise
 
     def of_normal(self, normal: Tensor) -> Tensor:
-        """Return the samples of the prior that standard normal numbers stand for, ``(k, n) -> (k, n)``."""
+        """Return the samples of the prior that normal numbers stand for, ``(k, n) -> (k, n)``."""
         return normal @ self._root.mT
 
     def _draw(self, trials: int, generator: torch.Generator) -> Tensor:

@@ -11,7 +11,7 @@ from botorch_costly.simulation.draws import draw
 from botorch_costly.simulation.policies import GridPolicy
 from botorch_costly.simulation.run import DTYPES, Run, check_policies, play
 
-_TRIALS_ON_CPU = 10  # their terms stay in the cache
+_TRIALS_ON_CPU = 25  # more of them wait for memory, fewer for the dispatch of operations
 _MOST_NUMBERS = 2**31  # in the paths and terms of a program elsewhere: 16 GiB in double precision
 
 
