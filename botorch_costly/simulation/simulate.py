@@ -79,7 +79,9 @@ def simulate(
     parts = []
     for numbers in _blocks(range(first_trial, first_trial + trials), most):
         draws = draw(problem, numbers, horizon, seed).to(device)
-        groups = (policies[some.start : some.stop] for some in _blocks(range(len(policies)), together))
+        groups = (
+            policies[some.start : some.stop] for some in _blocks(range(len(policies)), together)
+        )
         runs = [play(problem, group, draws, beta, bandwidth, dtype) for group in groups]
         parts.append(_joined(runs, 0))
     return _joined(parts, 1)
@@ -106,4 +108,8 @@ def _blocks(numbers: range, most: int) -> Iterator[range]:
 
 
 def _joined(runs: Sequence[Run], dim: int) -> Run:
-    return runs[0] if len(runs) == 1 else Run(*(torch.cat(part, dim) for part in zip(*runs, strict=True)))
+    return (
+        runs[0]
+        if len(runs) == 1
+        else Run(*(torch.cat(part, dim) for part in zip(*runs, strict=True)))
+    )

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
+from benchmarks.grid_simulation import GridPolicy, grid_prospect, simulate
 
 from benchmarks import grid_simulation
-from benchmarks.grid_simulation import GridPolicy, grid_prospect, simulate
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import InvalidBudgetError
 from botorch_costly.models import DriftingGrid

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-
 from benchmarks.grid_simulation import (
     GridPolicy,
     expected_improvement,
     probability_of_improvement,
     simulate,
 )
+
 from benchmarks.paper import TABLE_A2
 from benchmarks.table_a2 import World, policies, restart_period, restarting
 from botorch_costly.acquisition import LogBeta

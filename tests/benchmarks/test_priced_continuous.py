@@ -5,8 +5,8 @@ from argparse import Namespace
 
 import pytest
 import torch
-
 from benchmarks.grid_simulation import GridPolicy, simulate
+
 from benchmarks.priced import continuous, misspecified
 from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import Task
