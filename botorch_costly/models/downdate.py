@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 _FEW = 0.45  # share of the terms below which summing them one by one is the quicker way on a CPU
+_BLOCK = 32  # terms of lower precision that are summed in it
 _LEAST = 1e-300  # what a logarithm is taken of
 
 
@@ -117,6 +118,8 @@ class Downdate:
         """
         held = self._held
         terms, weights = self.terms[:, :held], self.weights[:, :held]
+        if terms.dtype != weights.dtype:
+            return self._sum_by_blocks(at)
         if looking is not None and not looking.is_cuda:
             wanted = self.live[:, :held] & looking.unsqueeze(-1)
             if int(wanted.sum()) < _FEW * wanted.numel():
@@ -124,6 +127,22 @@ class Downdate:
         picked = terms.gather(-1, at.view(-1, 1, 1).expand(-1, held, 1)).squeeze(-1)
         coefficient = (weights * picked).to(terms).unsqueeze(1)
         return torch.bmm(coefficient, terms).squeeze(1).to(weights)
+
+    def _sum_by_blocks(self, at: Tensor) -> Tensor:
+        """Return ``V[:, at]`` of terms of lower precision, in which only the sums of some are made.
+
+        The terms of all looks together are no larger than the prior, so rounding them costs little; it
+        is in long sums that digits are lost.
+        """
+        total = self.weights.new_zeros(len(at), self.terms.shape[-1])
+        picks = at.view(-1, 1, 1)
+        for start in range(0, self._held, _BLOCK):
+            block = slice(start, min(start + _BLOCK, self._held))
+            terms = self.terms[:, block]
+            picked = terms.gather(-1, picks.expand(-1, terms.shape[1], 1)).squeeze(-1)
+            coefficient = (self.weights[:, block] * picked).to(terms).unsqueeze(1)
+            total += torch.bmm(coefficient, terms).squeeze(1)
+        return total
 
     def _sum_of(self, wanted: Tensor, at: Tensor) -> Tensor:
         """Return ``V[:, at]`` from the terms wanted (``(m, T)``), without touching any other."""

@@ -168,7 +168,11 @@ class DriftingGrid(Model):
             self._variance.mul_(squared).add_(self._prior_variance, alpha=1 - squared)
             self._downdate.decay(squared, most)
             return
-        keep, squared = (torch.as_tensor(part).to(self._mean) for part in (keep, squared))
+        # Numbers by themselves would become tensors of single precision.
+        keep, squared = (
+            torch.as_tensor(part, dtype=self._mean.dtype, device=self._mean.device)
+            for part in (keep, squared)
+        )
         if which is not None:
             mask, most = which.reshape(-1, 1).bool(), 1.0
             keep, squared = (torch.where(mask, part, 1.0) for part in (keep, squared))

@@ -19,6 +19,7 @@ from botorch_costly.problems import DriftingFunction
 
 _ROUNDS = 64  # that are drawn at a time: a multiple of 16, as normal numbers come by sixteens
 _WORD = 0xFFFFFFFF
+_SALT = 0x5EED5EED  # so that seed and trial do not change places
 
 
 class Draws(NamedTuple):
@@ -93,7 +94,7 @@ def draw(problem: DriftingFunction, trials: range, horizon: int, seed: int = 0) 
 
 def stream(seed: int, trial: int) -> torch.Generator:
     """Return the generator of a trial."""
-    key, rest = 0, seed
+    key, rest = _SALT, seed
     while True:  # seeds of any size
         key = _mixed(key ^ (rest & _WORD))
         rest >>= 32

@@ -12,8 +12,9 @@ from botorch_costly.simulation.policies import GridPolicy
 from botorch_costly.simulation.prospect import grid_prospect
 
 SEEN = -1  # no opening: a trial has looked already
-# Scores that differ by less are equal: rounding does not decide between two sides of a look.
-TIES = {torch.float64: 1e-9, torch.float32: 1e-6}
+_TIE = (
+    1e-6  # scores that differ by less are equal: rounding does not choose between sides of a look
+)
 
 
 class Ground(NamedTuple):
@@ -50,13 +51,13 @@ def grid_move(
     """Return what a round might play in each of ``m`` trials."""
     mean, variance = belief.mean, belief.variance
     score = policy.score(mean, variance.sqrt(), beta)
-    tie, outlook = TIES[score.dtype], policy.rule.outlook(progress)
+    outlook = policy.rule.outlook(progress)
     if outlook is None:
-        incumbent = at = _opened(highest(score, tie), opening)
-        blind = highest(mean, tie) if policy.blind_play == "mean" else at
+        incumbent = at = _opened(highest(score, _TIE), opening)
+        blind = highest(mean, _TIE) if policy.blind_play == "mean" else at
         prospect = None
     else:
-        incumbent = blind = highest(mean, tie)
+        incumbent = blind = highest(mean, _TIE)
         at, prospect = grid_prospect(belief, blind, outlook, progress.forgetting)
         at = _opened(at, opening)
     place = incumbent[:, None]

@@ -15,7 +15,7 @@ _PEAKS = 4  # and local maxima of that at which it is weighed exactly
 _TOLERANCE = 1e-3  # of the knowledge gradient, in prior standard deviations
 _LINES = 100  # grid points that may turn out to be the best
 _NEXT_LINES = 34  # and those of them that the next look may be at
-_TIE = 1e-4  # promises that differ by less are equal: gains are worked out in single precision
+_TIE = 1e-6  # promises of a round that differ by less are equal: gains are of single precision
 
 
 def grid_prospect(
@@ -53,14 +53,15 @@ def grid_prospect(
     if outlook.foresight > 0:
         keep = retention_float(forgetting, 1)
         option = _option(belief, means, at, reach, price, keep).to(mean)
-    pick = _first(at, mean + reach[:, None] * gain + outlook.foresight * option)
+    promise = mean + reach[:, None] * gain + outlook.foresight * option
+    pick = _first(at, promise, _TIE * (1 + reach[:, None]))
     prospect = Prospect(*(part.gather(-1, pick)[:, 0] for part in (mean, gain, option)))
     return at.gather(-1, pick)[:, 0], prospect
 
 
-def _first(at: Tensor, promise: Tensor) -> Tensor:
+def _first(at: Tensor, promise: Tensor, tie: Tensor) -> Tensor:
     """Return the place of the point that promises most, of equals the first on the grid, ``(m, 1)``."""
-    good = promise >= promise.amax(-1, keepdim=True) - _TIE
+    good = promise >= promise.amax(-1, keepdim=True) - tie
     return at.masked_fill(~good, torch.iinfo(at.dtype).max).argmin(-1, keepdim=True)
 
 

@@ -151,8 +151,8 @@ class _Program:
             if history is not None:
                 at, look = history.choice[..., t], history.look[..., t]
             self._last_look = look
-            self._looks += look
-            self._seen |= look
+            self._looks = self._looks + look  # rules may keep what they were told
+            self._seen = self._seen | look
             self._live = self._keep * (self._live + look)
             value = paths[:, t].gather(-1, at.mT).mT
             self._value[..., t] = value
@@ -171,7 +171,7 @@ class _Program:
         if any(afresh):
             mask = torch.tensor(afresh, device=self._seen.device)[:, None].expand_as(self._seen)
             self._belief.restart(mask)
-            self._seen &= ~mask
+            self._seen = self._seen & ~mask
 
     def _decide(self, t: int) -> tuple[Tensor, Tensor]:
         """Return where each trial goes and whether it looks, both ``(p, m)``."""

@@ -32,8 +32,8 @@ def simulate(
     """Run policies on drifting functions: all meet the same functions, noise and coins.
 
     What happens in a trial depends on the seed and the number of the trial alone, not on how many
-    there are, nor on which policies, on how the work is split, or on the device (but for rounding of
-    the last digits, by which two scores that differ by less than 1e-9 do not exchange their order).
+    there are, nor on which policies, on how the work is split, or on the device (scores that differ by
+    less than 1e-6 are equal, and the first point is taken, so rounding rarely decides).
 
     Args:
         problem: A function on a finite domain, its points in ascending order.
