@@ -129,11 +129,11 @@ def size(rows: Iterable[Mapping[str, Any]]) -> str:
 def effort(rows: Iterable[Mapping[str, Any]]) -> str:
     """Say how long the table took."""
     found = list(rows)
-    minutes = sum(row["seconds"] for row in found) / 60
     if "wall_seconds" not in found[0]:
-        return f"{minutes:.1f} minutes"
+        return f"{sum(row['seconds'] for row in found) / 60:.0f} minutes"
     wall, processes = found[0]["wall_seconds"] / 60, found[0]["processes"]
-    return f"{wall:.1f} minutes in {processes} process(es), of which runs {minutes:.1f} minutes"
+    cpu = sum(row["cpu_seconds"] for row in found) / 60
+    return f"{wall:.1f} minutes in {processes} process(es), {cpu:.1f} CPU minutes in the runs"
 
 
 def sections(directory: Path = RESULTS) -> dict[str, str]:

@@ -125,14 +125,15 @@ class Paid(NamedTuple):
     regret: Tensor  # mean over rounds, shape: (trials,)
     looks: Tensor  # shape: (trials,)
     seconds: float
+    cpu_seconds: float
 
 
 def paid(world: World, policy: GridPolicy) -> Paid:
     """Return what a policy pays."""
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     run = world.play(policy)
     regret, looks = run.regret.mean(-1).cpu(), run.look.sum(-1).double().cpu()
-    return Paid(regret, looks, time.perf_counter() - start)
+    return Paid(regret, looks, time.perf_counter() - start, time.process_time() - busy)
 
 
 def summary(regret: Tensor, looks: Tensor) -> dict[str, float]:
@@ -158,7 +159,8 @@ def cell(forgetting: float, policy: GridPolicy, parts: Sequence[Paid]) -> Row:
         flush=True,
     )
     row = {"forgetting": forgetting, "policy": policy.name, **found, "trials": len(regret)}
-    return {**row, "seconds": round(seconds, 2)}
+    cpu_seconds = sum(part.cpu_seconds for part in parts)
+    return {**row, "seconds": round(seconds, 2), "cpu_seconds": round(cpu_seconds, 2)}
 
 
 def measure(world: World, policy: GridPolicy) -> Row:
