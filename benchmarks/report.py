@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from benchmarks import table_a2_loop
+from benchmarks import single_precision, table_a2_loop
 from benchmarks.demo_table import format_table
 from benchmarks.online_suite import benchmark as online_suite
 from benchmarks.online_suite import verdicts as suite_verdicts
@@ -18,6 +18,7 @@ from benchmarks.verdicts import Table, Verdict, judge, table_of
 
 TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "table-a2-loop": table_a2_loop.report,
+    "single-precision": single_precision.report,
     "priced": frontier.report,
     "priced-budget": budget.report,
     "priced-arms": arms.report,

@@ -42,7 +42,11 @@ def simulate(
         horizon: Rounds of a trial.
         seed: Of functions, noise, coins and openings, at least 0.
         device: Where to compute. Draws are made on the CPU.
-        dtype: Of the terms of the beliefs, which are most of the memory and of the work.
+        dtype: Of the terms of the beliefs, which are most of the memory and of the work; means,
+            variances and scores are always in double precision. Terms in ``torch.float32`` err by
+            about 1e-6 in means of a unit prior, by 1e-5 at forgetting 0.01 and by 1e-3 without any. On
+            the same history that decides the same in 99 % of rounds at forgetting 0.05 on 1,000 points,
+            in 97 % at 0.01 and 95 % without; otherwise it goes next door, to a point as good.
         beta: Exploration by round; ``LogBeta()`` if omitted.
         bandwidth: Distance beyond which the rival of a lone optimum is sought.
         first_trial: Number of the first of the trials.
