@@ -134,7 +134,7 @@ def test_the_rule_hears_what_looks_were_worth_lately(setting, monkeypatch):
         lately = [verdict.worth / rule.reach(then) for verdict, then in past]
         for i in range(TRIALS):
             known = heard.worths[i][~heard.worths[i].isnan()]
-            assert sorted(known.tolist()) == sorted(float(worths[i]) for worths in lately)
+            assert known.tolist() == [float(worths[i]) for worths in lately]  # the oldest first
 
 
 def test_the_rule_hears_what_is_still_remembered(setting):
