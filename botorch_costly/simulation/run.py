@@ -168,7 +168,10 @@ class _Program:
         self._belief.wait(which=which)
         periods = (policy.restart_every for policy in self._policies)
         afresh = [period is not None and t % period == 0 for period in periods]
-        if any(afresh):
+        if all(afresh):
+            self._belief.restart()
+            self._seen = torch.zeros_like(self._seen)
+        elif any(afresh):
             mask = torch.tensor(afresh, device=self._seen.device)[:, None].expand_as(self._seen)
             self._belief.restart(mask)
             self._seen = self._seen & ~mask
