@@ -30,6 +30,8 @@ lint: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks table-a2
+	$(BIN)/python -m benchmarks table-a2-loop
+	$(BIN)/python -m benchmarks single-precision
 	$(BIN)/python -m benchmarks streaming
 	$(BIN)/python -m benchmarks figure-1
 	$(BIN)/python -m benchmarks figure-a3

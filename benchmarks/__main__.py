@@ -7,6 +7,11 @@ from importlib import import_module
 REGISTRY: dict[str, tuple[str, str]] = {
     "demo": ("benchmarks.demo", "a network tunes its own augmentation, and pays for its looks"),
     "table-a2": ("benchmarks.table_a2", "regret and queries of CE-GP-UCB and its rivals"),
+    "table-a2-loop": ("benchmarks.table_a2_loop", "the same rounds by a loop over BoTorch models"),
+    "single-precision": (
+        "benchmarks.single_precision",
+        "decisions that single precision shares with double",
+    ),
     "figure-1": ("benchmarks.figure_1", "regret against queries, with EI and PI"),
     "figure-a3": ("benchmarks.figure_a3", "belief, looks and skips in one run"),
     "priced": ("benchmarks.priced.frontier", "a look's worth against its price, and confidence"),

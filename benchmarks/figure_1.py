@@ -8,15 +8,15 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.grid_simulation import (
-    GridPolicy,
-    expected_improvement,
-    probability_of_improvement,
-)
 from benchmarks.record import Row, read, recording
 from benchmarks.table_a2 import KAPPAS, draw_world, measure, restarting, size_parser
 from botorch_costly.plotting import plot_regret_against_cost
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceQuery, QueryRule
+from botorch_costly.simulation import (
+    GridPolicy,
+    expected_improvement,
+    probability_of_improvement,
+)
 
 FORGETTING_RATES = (0.01, 0.05)
 RATES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.grid_simulation import GridPolicy, Run
 from benchmarks.record import recording
 from benchmarks.table_a2 import World, draw_world, size_parser, summary
 from botorch_costly.plotting import Marks, plot_belief
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceQuery
+from botorch_costly.simulation import GridPolicy, Run
 
 FORGETTING = 0.03
 KAPPA = 0.9
@@ -75,5 +75,6 @@ def main(arguments: list[str]) -> None:
     runs = play(world)
     with recording("figure-a3", [options.seed], options.device, options.results) as write:
         for name, run in runs.items():
-            write({"forgetting": FORGETTING, "policy": name, **summary(run)})
+            found = summary(run.regret.mean(-1), run.look.sum(-1).double())
+            write({"forgetting": FORGETTING, "policy": name, **found})
     draw(world, runs, options.results)

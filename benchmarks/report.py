@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from benchmarks import single_precision, table_a2_loop
 from benchmarks.demo_table import format_table
 from benchmarks.online_suite import benchmark as online_suite
 from benchmarks.online_suite import verdicts as suite_verdicts
@@ -16,6 +17,8 @@ from benchmarks.streaming import describe
 from benchmarks.verdicts import Table, Verdict, judge, table_of
 
 TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "table-a2-loop": table_a2_loop.report,
+    "single-precision": single_precision.report,
     "priced": frontier.report,
     "priced-budget": budget.report,
     "priced-arms": arms.report,
@@ -124,14 +127,23 @@ def size(rows: Iterable[Mapping[str, Any]]) -> str:
     return f"{said}." if sizes == [PAPER_SIZE] else f"{said}: NOT the paper's size."
 
 
+def effort(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Say how long the table took."""
+    found = list(rows)
+    if "wall_seconds" not in found[0]:
+        return f"{sum(row['seconds'] for row in found) / 60:.0f} minutes"
+    wall, processes = found[0]["wall_seconds"] / 60, found[0]["processes"]
+    cpu = sum(row["cpu_seconds"] for row in found) / 60
+    return f"{wall:.1f} minutes in {processes} process(es), {cpu:.1f} CPU minutes in the runs"
+
+
 def sections(directory: Path = RESULTS) -> dict[str, str]:
     """Return what is stored as Markdown, by the name of its section."""
     found = {}
     if lines := read("table-a2", directory):
         ours = table_of(line["row"] for line in lines)
-        minutes = sum(line["row"]["seconds"] for line in lines) / 60
         extent = size(line["row"] for line in lines)
-        measured = f"Measured {origin(lines)}; {minutes:.0f} minutes. {extent}"
+        measured = f"Measured {origin(lines)}; {effort(line['row'] for line in lines)}. {extent}"
         found["table-a2"] = "\n\n".join(
             [measured, markdown_table(ours), markdown_verdicts(judge(ours))]
         )

@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.grid_simulation import GridPolicy, grid_move
 from benchmarks.record import Row, add_results_argument, recording
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import NumericalError
@@ -26,6 +25,7 @@ from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
 from botorch_costly.models.streaming import stationary_of
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import ConfidenceQuery, Progress
+from botorch_costly.simulation import GridPolicy, Ground, grid_move
 
 SIZES = (50, 200, 500)
 DIM = 8
@@ -78,11 +78,12 @@ def time_rounds(points: int, rounds: int, seed: int) -> list[Row]:
     values = truth.rounds(1, generator)
     belief = DriftingGrid(truth.prior_cov, truth.forgetting, truth.noise, torch.Size([1]))
     policy, beta = GridPolicy("CE-GP-UCB @0.90", ConfidenceQuery(0.9)), LogBeta()
+    ground = Ground.of(truth.points, bandwidth=0.2)
     spent: dict[bool, list[float]] = {False: [], True: []}
     for t in range(1, rounds + 1):
         y = truth.observe(next(values), generator)
         start = time.perf_counter()
-        looked = _round(belief, truth.points, policy, beta(t), t, y, generator)
+        looked = _round(belief, ground, policy, beta(t), t, y, generator)
         spent[looked].append(1e3 * (time.perf_counter() - start))
     return [
         {
@@ -136,7 +137,7 @@ def _moments(model: TimeVaryingGP, X: Tensor) -> Posterior:
 
 def _round(
     belief: DriftingGrid,
-    points: Tensor,
+    ground: Ground,
     policy: GridPolicy,
     beta: float,
     t: int,
@@ -146,7 +147,7 @@ def _round(
     """Wait, choose, decide, and look if that is the decision; return whether it was."""
     belief.wait()
     progress = Progress(t)
-    move = grid_move(policy, belief, points, progress, beta, bandwidth=0.2)
+    move = grid_move(policy, belief, ground, progress, beta)
     look, at = policy.rule(move.contest, progress, generator).look, move.look_at
     if not look.item():
         return False

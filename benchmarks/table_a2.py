@@ -9,55 +9,64 @@ Every policy of one forgetting rate meets the same functions, the same noise and
 
 import argparse
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from benchmarks.grid_simulation import GridPolicy, Run, simulate
 from benchmarks.paper import FORGETTING_RATES
+from benchmarks.processes import in_processes
 from benchmarks.record import Row, add_results_argument, recording
-from botorch_costly.acquisition import LogBeta
-from botorch_costly.errors import check_count
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceBoundQuery, ConfidenceQuery
+from botorch_costly.simulation import Draws, GridPolicy, Run, draw, play
 
 RATES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 KAPPAS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 EXTRA_KAPPAS = (0.7, 0.9)
+AT_ONCE = 25  # trials side by side in one process
 
 
 @dataclass(frozen=True)
 class World:
-    """A truth, runs of it, and the noise every policy meets."""
+    """A truth, and what chance decides in some trials of it: the same for every policy."""
 
     truth: DriftingFunction
-    paths: Tensor  # shape: (trials, horizon, points)
-    noise: Tensor  # shape: (trials, horizon)
-    seed: int
+    draws: Draws
 
     @classmethod
     def draw(
         cls,
         forgetting: float,
-        trials: int = 50,
+        trials: range | int = 50,
         horizon: int = 500,
         points: int = 1000,
         seed: int = 0,
         device: str = "cpu",
     ) -> "World":
-        """Draw on the CPU, so that the seed means the same world on every device."""
+        """Draw trials by their numbers, or the first so many."""
         truth = DriftingFunction.on_unit_interval(points, forgetting)
-        generator = torch.Generator().manual_seed(seed)
-        paths = truth.paths(check_count("horizon", horizon, 1), trials, generator)
-        normal = torch.randn(trials, horizon, generator=generator, dtype=paths.dtype)
-        noise = truth.noise**0.5 * normal
-        return cls(truth, paths.to(device), noise.to(device), seed)
+        numbers = trials if isinstance(trials, range) else range(trials)
+        return cls(truth, draw(truth, numbers, horizon, seed).to(device))
+
+    @property
+    def paths(self) -> Tensor:
+        """The functions, shape ``(trials, horizon, points)``."""
+        return self.draws.paths
+
+    @property
+    def noise(self) -> Tensor:
+        """What a look adds to the value, shape ``(trials, horizon)``."""
+        return self.draws.noise
 
     def play(self, policy: GridPolicy) -> Run:
-        """Run a policy; its coins are those of every other policy."""
-        coins = torch.Generator(device=self.paths.device).manual_seed(self.seed + 1)
-        return simulate(self.truth, self.paths, self.noise, policy, LogBeta(), coins)
+        """Run a policy, some trials at once: arrays of what it did lead with the trials."""
+        parts = (Draws(*part) for part in zip(*(p.split(AT_ONCE) for p in self.draws), strict=True))
+        runs = [play(self.truth, [policy], part).of(0) for part in parts]
+        return Run(*(torch.cat(part) for part in zip(*runs, strict=True)))
 
 
 def restart_period(forgetting: float, horizon: int) -> int:
@@ -110,33 +119,55 @@ def extra_policies() -> list[GridPolicy]:
     return joint + literal
 
 
-def summary(run: Run) -> dict[str, float]:
+class Paid(NamedTuple):
+    """What a policy paid in some trials."""
+
+    regret: Tensor  # mean over rounds, shape: (trials,)
+    looks: Tensor  # shape: (trials,)
+    seconds: float
+    cpu_seconds: float
+
+
+def paid(world: World, policy: GridPolicy) -> Paid:
+    """Return what a policy pays."""
+    start, busy = time.perf_counter(), time.process_time()
+    run = world.play(policy)
+    regret, looks = run.regret.mean(-1).cpu(), run.look.sum(-1).double().cpu()
+    return Paid(regret, looks, time.perf_counter() - start, time.process_time() - busy)
+
+
+def summary(regret: Tensor, looks: Tensor) -> dict[str, float]:
     """Return means over trials and their sample standard deviations, as the table prints them."""
-    regret, queries = run.regret.mean(-1), run.look.sum(-1).double()
     several = len(regret) > 1
     return {
         "regret": regret.mean().item(),
         "regret_std": regret.std().item() if several else 0.0,
-        "queries": queries.mean().item(),
-        "queries_std": queries.std().item() if several else 0.0,
+        "queries": looks.mean().item(),
+        "queries_std": looks.std().item() if several else 0.0,
     }
+
+
+def cell(forgetting: float, policy: GridPolicy, parts: Sequence[Paid]) -> Row:
+    """Return one cell of the table, from what was paid in parts of the trials, and print it."""
+    regret = torch.cat([part.regret for part in parts])
+    looks = torch.cat([part.looks for part in parts])
+    found, seconds = summary(regret, looks), sum(part.seconds for part in parts)
+    print(
+        f"forgetting {forgetting:<6g} {policy.name:<29}"
+        f" regret {found['regret']:.3f} ± {found['regret_std']:.3f}"
+        f"  queries {found['queries']:5.0f} ± {found['queries_std']:<3.0f}  {seconds:5.1f} s",
+        flush=True,
+    )
+    row = {"forgetting": forgetting, "policy": policy.name, **found, "trials": len(regret)}
+    cpu_seconds = sum(part.cpu_seconds for part in parts)
+    return {**row, "seconds": round(seconds, 2), "cpu_seconds": round(cpu_seconds, 2)}
 
 
 def measure(world: World, policy: GridPolicy) -> Row:
     """Return one cell of the table, and print it."""
-    start = time.perf_counter()
-    cell = summary(world.play(policy))
-    seconds = time.perf_counter() - start
-    print(
-        f"forgetting {world.truth.forgetting:<6g} {policy.name:<29}"
-        f" regret {cell['regret']:.3f} ± {cell['regret_std']:.3f}"
-        f"  queries {cell['queries']:5.0f} ± {cell['queries_std']:<3.0f}  {seconds:5.1f} s",
-        flush=True,
-    )
-    trials, horizon, points = world.paths.shape
-    size = {"trials": trials, "horizon": horizon, "points": points}
-    row = {"forgetting": world.truth.forgetting, "policy": policy.name}
-    return {**row, **cell, **size, "seconds": round(seconds, 2)}
+    _, horizon, points = world.paths.shape
+    row = cell(world.truth.forgetting, policy, [paid(world, policy)])
+    return {**row, "horizon": horizon, "points": points}
 
 
 def size_parser(name: str, description: str) -> argparse.ArgumentParser:
@@ -162,20 +193,57 @@ def draw_world(forgetting: float, options: argparse.Namespace) -> World:
     return World.draw(forgetting, *size, options.seed, options.device)
 
 
+class Task(NamedTuple):
+    """Some trials at one forgetting rate: what a process does at a time."""
+
+    forgetting: float
+    trials: range
+
+
+def policies_at(forgetting: float, options: argparse.Namespace) -> list[GridPolicy]:
+    """Return the rows that the options ask for."""
+    found = policies(forgetting, options.horizon)
+    if options.published:
+        found = [policy for policy in found if "as printed" not in policy.name]
+    found += extra_policies() if options.extras else []
+    return [policy for policy in found if options.match in policy.name]
+
+
+def play_all(options: argparse.Namespace, task: Task) -> list[Paid]:
+    """Return what every policy pays in some trials."""
+    size = task.trials, options.horizon, options.points
+    world = World.draw(task.forgetting, *size, options.seed, options.device)
+    return [paid(world, policy) for policy in policies_at(task.forgetting, options)]
+
+
+def cells(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield the cells of the table, forgetting rate by forgetting rate."""
+    trials = range(options.trials)
+    blocks = [trials[i : i + AT_ONCE] for i in range(0, options.trials, AT_ONCE)]
+    tasks = [Task(rate, block) for rate in options.forgetting for block in blocks]
+    played = in_processes(partial(play_all, options), tasks, options.processes)
+    for rate in options.forgetting:
+        parts = [next(played) for _ in blocks]
+        for policy, *some in zip(policies_at(rate, options), *parts, strict=True):
+            yield {**cell(rate, policy, some), "horizon": options.horizon, "points": options.points}
+
+
 def main(arguments: list[str]) -> None:
-    """Measure every policy at every forgetting rate."""
+    """Measure every policy at every forgetting rate, and the time that it takes."""
     parser = size_parser("table-a2", "regret and queries on drifting functions")
     parser.add_argument("--extras", action="store_true", help="add variants of the rule")
+    parser.add_argument("--published", action="store_true", help="only rows that the paper has")
     parser.add_argument(
         "--forgetting", type=float, nargs="+", default=FORGETTING_RATES, help="rates to measure at"
     )
     parser.add_argument("--match", default="", help="only policies whose name contains this")
+    parser.add_argument("--processes", type=int, default=2, help="of so many trials side by side")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
+    start = time.perf_counter()
     with recording("table-a2", [options.seed], options.device, options.results) as write:
-        for forgetting in options.forgetting:
-            world = draw_world(forgetting, options)
-            rows = policies(forgetting, options.horizon)
-            for policy in rows + (extra_policies() if options.extras else []):
-                if options.match in policy.name:
-                    write(measure(world, policy))
+        rows = list(cells(options))
+        wall = round(time.perf_counter() - start, 1)
+        print(f"{len(rows)} cells in {wall / 60:.1f} minutes, {options.processes} processes")
+        for row in rows:
+            write({**row, "wall_seconds": wall, "processes": options.processes})

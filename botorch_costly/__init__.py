@@ -11,6 +11,7 @@ from botorch_costly.query import (
     QueryRule,
 )
 from botorch_costly.records import Decision, Observation
+from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners import (
     GainReward,
@@ -30,6 +31,7 @@ __all__ = [
     "ConfidenceQuery",
     "Decision",
     "GainReward",
+    "GridPolicy",
     "GuardedReward",
     "Integer",
     "MixedQuery",
@@ -41,4 +43,5 @@ __all__ = [
     "RewardScale",
     "Schedule",
     "SearchSpace",
+    "simulate",
 ]

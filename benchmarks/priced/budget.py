@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from benchmarks.grid_simulation import GridPolicy
 from benchmarks.priced.frontier import FRESH_SEED, Rows, mean, measure, sweep
 from benchmarks.record import Row
 from benchmarks.table_a2 import World, size_parser
 from botorch_costly.query import PricedQuery
+from botorch_costly.simulation import GridPolicy
 
 BUDGETS = (40, 120, 250)
 

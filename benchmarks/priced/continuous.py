@@ -31,7 +31,7 @@ from botorch_costly import (
     SearchSpace,
 )
 from botorch_costly.problems import DriftingHartmann, DriftingPath, DriftingSample
-from botorch_costly.tuners.strategy import BlindPlay
+from botorch_costly.query import BlindPlay
 
 LENGTHSCALES = {"sample": 0.35, "hartmann": 0.45}  # by function, times sqrt(d)
 KAPPAS = (0.6, 0.7, 0.8, 0.9)

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.grid_simulation import GridPolicy
 from benchmarks.paper import FORGETTING_RATES
 from benchmarks.priced.comparison import Comparison, Outcome, compare
 from benchmarks.record import Row, write_results
 from benchmarks.table_a2 import World, draw_world, size_parser
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, PricedQuery, QueryRule
+from botorch_costly.simulation import GridPolicy
 
 PRICES = (0.1, 0.3, 1.0, 2.0)  # at which the total of regret and price is compared
 CURVE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0)

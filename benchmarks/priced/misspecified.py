@@ -21,7 +21,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from benchmarks.grid_simulation import GridPolicy, simulate
 from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import (
     PRIOR_UNITS,
@@ -34,6 +33,8 @@ from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import OnlineTuner, QueryRule, Real, SearchSpace
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.problems import DriftingFunction
+from botorch_costly.simulation import Draws, GridPolicy
+from botorch_costly.simulation import play as play_on_grid
 
 PRICES = (0.3, 1.0)
 KAPPAS = {"grid": (0.6, 0.7, 0.8, 0.9, 0.95), "fixed": (0.8, 0.9), "learned": (0.8, 0.9)}
@@ -146,10 +147,12 @@ def on_grid(name: str, size: Size) -> Iterator[Row]:
     """Yield a row for every policy on the grid."""
     paths, noise = draw(name, size)
     belief = SCENARIOS[name].belief.on(size.points)
+    coins = torch.Generator().manual_seed(size.seed + 1)
+    opening = torch.randint(size.points, (size.trials,), generator=coins)
+    draws = Draws(paths, noise, torch.rand(noise.shape, generator=coins), opening)
     for policy, rule in rules("grid").items():
         began = time.perf_counter()
-        coins = torch.Generator().manual_seed(size.seed + 1)
-        run = simulate(belief, paths, noise, GridPolicy(policy, rule), LogBeta(), coins)
+        run = play_on_grid(belief, [GridPolicy(policy, rule)], draws).of(0)
         ms = 1000 * (time.perf_counter() - began) / (size.trials * size.horizon)
         regret, looks = run.regret.mean(-1).tolist(), run.look.sum(-1).tolist()
         what = {"part": "grid", "scenario": name, "policy": policy, "ms": round(ms, 3)}

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from benchmarks.grid_simulation import GridPolicy
 from benchmarks.priced.comparison import Outcome
 from benchmarks.priced.frontier import PRICES, Rows, measure, sweep
 from benchmarks.record import Row
 from benchmarks.table_a2 import World, size_parser
 from botorch_costly.query import PricedQuery, Progress
+from botorch_costly.simulation import GridPolicy
 
 PLAIN, SUPERSEDED, FORESEEN = "c / forgetting, c", "derived, supersession", "derived, foresight"
 CHOSEN_ON_SEED = 905

@@ -11,7 +11,6 @@ from statistics import median
 
 import torch
 
-from benchmarks.grid_simulation import GridPolicy, grid_move
 from benchmarks.priced.continuous import cube
 from benchmarks.record import Row, add_results_argument, write_results
 from benchmarks.table_a2 import World
@@ -20,6 +19,7 @@ from botorch_costly.acquisition import ConstantBeta, LogBeta
 from botorch_costly.models import DriftingGrid, StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import ConfidenceQuery, PricedQuery, Progress, QueryRule
+from botorch_costly.simulation import GridPolicy, Ground, grid_move
 from botorch_costly.tuners.domain import domain_of
 from botorch_costly.tuners.strategy import Strategy
 
@@ -71,14 +71,14 @@ def grid_decisions(trials: int, points: int, rows: int, seed: int) -> dict[str, 
         at = torch.randint(points, (trials,), generator=generator)
         belief.observe(at, world.paths[:, 0].gather(-1, at[:, None]).squeeze(-1))
         belief.wait()
-    beta = LogBeta()(rows)
+    beta, ground = LogBeta()(rows), Ground.of(world.truth.points, bandwidth=0.2)
     progress = Progress(rows + 1, torch.full((trials,), rows), HORIZON, FORGETTING, coverage=0.3)
 
     def decision(name: str, rule: QueryRule) -> Callable[[], object]:
         policy = GridPolicy(name, rule)
 
         def decide() -> object:
-            move = grid_move(policy, belief, world.truth.points, progress, beta, bandwidth=0.2)
+            move = grid_move(policy, belief, ground, progress, beta)
             return rule(move.contest, progress, generator)
 
         return decide

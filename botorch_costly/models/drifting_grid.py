@@ -10,13 +10,13 @@ multiplies the mean by ``a`` and every weight by ``a^2 = 1 - forgetting``, becau
 
     a^2 (K - V) + (1 - a^2) K = K - a^2 V.
 
-So waiting costs O(n), a look O(n) per live term, and the terms are bounded whatever the horizon: a
-term whose weight falls below the tolerance makes room for a new one, and where forgetting is too slow
-for that, ``2 n`` terms are compressed into ``n`` by a QR factorization without changing their sum.
+So waiting costs O(n), a look O(n) per live term, and the terms are bounded whatever the horizon; see
+``downdate.py``.
 
 Convention: many trials run side by side in a leading batch dimension, flattened to one inside.
 """
 
+import copy
 import math
 from typing import Any
 
@@ -29,12 +29,16 @@ from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidShapeError,
     check,
+    check_count,
     check_positive,
     check_probability,
     check_rate,
 )
+from botorch_costly.models.downdate import Downdate
 from botorch_costly.models.posterior import gaussian_posterior
-from botorch_costly.numerics.drift import log_density, retention_float
+from botorch_costly.numerics.drift import log_density, retention, retention_float
+
+_FIRST_SLOTS = 16
 
 
 class DriftingGrid(Model):
@@ -46,16 +50,19 @@ class DriftingGrid(Model):
 
     Args:
         prior_cov: Covariance of the function on the points, shape ``(n, n)``.
-        forgetting: Rate in [0, 1] per round.
+        forgetting: Rate in [0, 1] per round, a number or one for each trial, of shape ``batch_shape``.
         noise: Noise variance of an observation, positive and above rounding (100 machine epsilons of
             the prior variance).
         batch_shape: Shape of the trials run side by side.
         prior_mean: What the function relaxes to.
         tolerance: A term is dropped when its weight falls below this.
+        capacity: Looks of a trial for which memory is set aside at once; more comes as it is needed.
+        term_dtype: Of the terms, which are nearly all of the memory and of the work of a look; that of
+            ``prior_cov`` if omitted. Means and variances are always in that of ``prior_cov``.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
-        InvalidShapeError: If ``prior_cov`` is not square.
+        InvalidShapeError: If ``prior_cov`` is not square or the rates are not one for each trial.
 
     Example:
         >>> belief = DriftingGrid(torch.eye(3), forgetting=0.1, noise=0.01)
@@ -68,35 +75,45 @@ class DriftingGrid(Model):
     def __init__(
         self,
         prior_cov: Tensor,
-        forgetting: float,
+        forgetting: float | Tensor,
         noise: float,
         batch_shape: torch.Size = torch.Size(),
         prior_mean: float = 0.0,
         tolerance: float = 1e-12,
+        capacity: int = _FIRST_SLOTS,
+        term_dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         square = prior_cov.dim() == 2 and prior_cov.shape[0] == prior_cov.shape[1] > 0
         received = tuple(prior_cov.shape)
         check(square, "prior_cov", "a square matrix", received, InvalidShapeError)
         self.prior_cov = prior_cov
-        self.forgetting = check_rate("forgetting", forgetting)
+        self._batch_shape = torch.Size(batch_shape)
+        self.forgetting = self._checked_rates(forgetting)
         self.noise = check_positive("noise", noise)
         # Below that, rounding in the downdates outweighs the noise and feeds on itself.
-        least = 100 * torch.finfo(prior_cov.dtype).eps * float(prior_cov.diagonal().max())
+        precision = torch.finfo(term_dtype or prior_cov.dtype)
+        least = 100 * precision.eps * float(prior_cov.diagonal().max())
         enough = noise >= least
-        check(enough, "noise", f"at least {least:.1e} in {prior_cov.dtype}", noise)
+        check(enough, "noise", f"at least {least:.1e} in {precision.dtype}", noise)
         self.prior_mean = prior_mean
-        self._batch_shape = torch.Size(batch_shape)
+        self._kept: dict[float, tuple[Tensor, Tensor, float]] = {}  # of the last number of rounds
         self.tolerance = check_probability("tolerance", tolerance)
-        self._start()
+        slots = check_count("capacity", capacity, minimum=1)
+        self._mean = prior_cov.new_zeros(self._batch_shape.numel(), self.num_points)
+        self._variance = self._prior_variance.expand_as(self._mean).clone()
+        self._downdate = Downdate(
+            prior_cov, len(self._mean), self.num_points, tolerance, slots, term_dtype
+        )
 
-    def _start(self) -> None:
-        trials = self._batch_shape.numel()
-        new = self.prior_cov.new_zeros
-        self._mean = new(trials, self.num_points)
-        self._variance = self._prior_variance.expand(trials, -1).clone()
-        self._terms = new(trials, min(16, 2 * self.num_points), self.num_points)
-        self._weights = new(trials, self._terms.shape[1])  # zero where a slot is free
+    def _checked_rates(self, forgetting: float | Tensor) -> float | Tensor:
+        if not isinstance(forgetting, Tensor):
+            return check_rate("forgetting", forgetting)
+        received, shape = tuple(forgetting.shape), tuple(self._batch_shape)
+        check(received == shape, "forgetting", f"shape {shape}", received, InvalidShapeError)
+        within = bool(((forgetting >= 0) & (forgetting <= 1)).all())
+        check(within, "forgetting", "numbers in [0, 1]", forgetting)
+        return forgetting.to(self.prior_cov.device)
 
     @property
     def num_points(self) -> int:
@@ -116,7 +133,7 @@ class DriftingGrid(Model):
     @property
     def num_terms(self) -> int:
         """Live rank-one terms of the trial that has most of them."""
-        return int((self._weights > self.tolerance).sum(-1).max())
+        return int(self._downdate.live.sum(-1).max())
 
     @property
     def mean(self) -> Tensor:
@@ -145,18 +162,34 @@ class DriftingGrid(Model):
         """
         passes = 0 <= rounds < math.inf
         check(passes, "rounds", "a finite number >= 0", rounds, InvalidArgumentError)
-        keep = retention_float(self.forgetting, rounds)
-        squared = keep * keep
-        if which is None:
+        keep, squared, most = self._retention(rounds)
+        if which is None and isinstance(squared, float):
             self._mean.mul_(keep)
             self._variance.mul_(squared).add_(self._prior_variance, alpha=1 - squared)
-            self._weights.mul_(squared)
+            self._downdate.decay(squared, most)
             return
-        mask = which.reshape(-1, 1).bool()
-        self._mean.mul_(torch.where(mask, keep, 1.0).to(self._mean))
-        kept = torch.where(mask, squared, 1.0).to(self._mean)
-        self._variance.mul_(kept).add_((1 - kept) * self._prior_variance)
-        self._weights.mul_(kept)
+        # Numbers by themselves would become tensors of single precision.
+        keep, squared = (
+            torch.as_tensor(part, dtype=self._mean.dtype, device=self._mean.device)
+            for part in (keep, squared)
+        )
+        if which is not None:
+            mask, most = which.reshape(-1, 1).bool(), 1.0
+            keep, squared = (torch.where(mask, part, 1.0) for part in (keep, squared))
+        self._mean.mul_(keep)
+        self._variance.mul_(squared).addcmul_(1 - squared, self._prior_variance)
+        self._downdate.decay(squared, most)
+
+    def _retention(self, rounds: float) -> tuple[float | Tensor, float | Tensor, float]:
+        """Return ``a``, ``a^2`` and the largest ``a^2``; the first two ``(m, 1)`` for rates of trials."""
+        if not isinstance(self.forgetting, Tensor):
+            keep = retention_float(self.forgetting, rounds)
+            return keep, keep * keep, keep * keep
+        if rounds not in self._kept:
+            rates = self.forgetting.reshape(-1, 1).double()
+            kept = retention(rates, torch.as_tensor(rounds).to(rates))
+            self._kept = {rounds: (kept, kept.square(), float(kept.square().max()))}
+        return self._kept[rounds]
 
     def covariance(self, index: Tensor) -> Tensor:
         """Return the posterior covariance between one point a trial and all points.
@@ -167,7 +200,8 @@ class DriftingGrid(Model):
         Returns:
             Shape ``(*batch, n)``.
         """
-        column = self._column(self._check_index(index))
+        at = self._check_index(index)
+        column = self.prior_cov[at] - self._downdate.column(at)
         return column.view(*self._batch_shape, self.num_points)
 
     def covariance_between(self, index: Tensor, others: Tensor) -> Tensor:
@@ -182,9 +216,9 @@ class DriftingGrid(Model):
         """
         here, there = self._check_points(index), self._check_points(others)
         here = here.expand(*self._batch_shape, -1).reshape(self._batch_shape.numel(), -1)
-        picks = here.unsqueeze(-2).expand(-1, self._terms.shape[1], -1)
-        weighted = self._weights.unsqueeze(-1) * self._terms.gather(-1, picks)
-        cov = self.prior_cov[:, there][here] - weighted.mT @ self._terms[..., there]
+        weights, left = self._downdate.at(here)
+        _, right = self._downdate.at(there)
+        cov = self.prior_cov[:, there][here] - (weights * left).mT @ right
         return cov.view(*self._batch_shape, *cov.shape[1:])
 
     def observe(self, index: Tensor, y: Tensor, look: Tensor | None = None) -> Tensor:
@@ -211,28 +245,65 @@ class DriftingGrid(Model):
         check(finite, "y", "finite values where a trial looks", y, InvalidArgumentError)
         if not bool(looking.any()):
             return torch.zeros_like(y).view(self._batch_shape)
-        if self._is_full(looking):
-            self._make_room()
-        column = self._column(at)
+        residual, variance = self._condition(at, y, looking)
+        log_prob = torch.where(looking, log_density(residual, variance), 0.0)
+        return log_prob.view(self._batch_shape)
+
+    def take_in(self, index: Tensor, y: Tensor, look: Tensor) -> None:
+        """Condition as ``observe`` does, on what is known to be right: nothing is checked or returned.
+
+        On a GPU that saves waiting for it.
+
+        Args:
+            index: Shape ``(*batch,)``.
+            y: Shape ``(*batch,)``, finite where ``look`` is true.
+            look: Shape ``(*batch,)``.
+        """
+        if look.is_cuda or look.any():  # a GPU is not waited for
+            self._condition(index.reshape(-1), y.reshape(-1), look.reshape(-1))
+
+    def _condition(self, at: Tensor, y: Tensor, looking: Tensor) -> tuple[Tensor, Tensor]:
+        """Return how far ``y`` (``(m,)``) was from what was expected, and the variance of that."""
+        column = self.prior_cov[at] - self._downdate.column(at, looking)
         variance = column.gather(-1, at[:, None]).squeeze(-1).clamp_min(0) + self.noise
         expected = self._mean.gather(-1, at[:, None]).squeeze(-1) + self.prior_mean
         residual = torch.where(looking, y - expected, 0.0)
-        shape = (looking / variance.sqrt())[:, None] * column
-        self._mean.add_(shape * (residual / variance.sqrt())[:, None])
-        self._variance.sub_(shape.square()).clamp_min_(0)
-        self._push(shape, looking)
-        log_prob = torch.where(looking, log_density(residual, variance), 0.0)
-        return log_prob.view(self._batch_shape)
+        deviation = variance.sqrt()
+        shape = column.mul_((looking / deviation)[:, None])
+        self._mean.addcmul_(shape, (residual / deviation)[:, None])
+        self._variance.addcmul_(shape, shape, value=-1).clamp_min_(0)
+        self._downdate.push(shape, looking)
+        return residual, variance
 
     def restart(self, which: Tensor | None = None) -> None:
         """Forget everything, in all trials or in those marked in ``which`` (``(*batch,)``)."""
         if which is None:
-            self._start()
+            self._mean.zero_()
+            self._variance.copy_(self._prior_variance)
+            self._downdate.clear()
             return
         mask = which.reshape(-1).bool()
-        self._mean[mask] = 0
-        self._variance[mask] = self._prior_variance
-        self._weights[mask] = 0
+        self._mean.masked_fill_(mask[:, None], 0)
+        self._variance = torch.where(mask[:, None], self._prior_variance, self._variance)
+        self._downdate.clear(mask)
+
+    def select(self, index: int) -> "DriftingGrid":
+        """Return the belief of one entry of the leading batch dimension, for reading at once.
+
+        Its memory is shared; it is stale after the next change.
+        """
+        leading, *rest = self._batch_shape
+        inside = 0 <= index < leading
+        check(inside, "index", f"a number in 0..{leading - 1}", index)
+        trials = torch.Size(rest).numel()
+        rows = slice(index * trials, (index + 1) * trials)
+        part = copy.copy(self)
+        part._batch_shape = torch.Size(rest)
+        part._mean, part._variance = self._mean[rows], self._variance[rows]
+        part._downdate = self._downdate.rows(rows)
+        if isinstance(self.forgetting, Tensor):
+            part.forgetting, part._kept = self.forgetting[index], {}
+        return part
 
     def posterior(
         self,
@@ -246,63 +317,27 @@ class DriftingGrid(Model):
         This is for inspection and interoperability. The hot path reads ``mean``, ``variance`` and
         ``covariance``.
         """
-        batch, (held, n) = self._batch_shape, self._terms.shape[1:]
+        batch, n = self._batch_shape, self.num_points
         shape = torch.broadcast_shapes(X.shape[:-2], batch)
         index = self._check_points(X.squeeze(-1).long()).expand(*shape, -1)
+        weights, terms = self._downdate.at(torch.arange(n, device=index.device))
+        held = terms.shape[-2]
         picks = index.unsqueeze(-2).expand(*shape, held, -1)
-        terms = self._terms.view(*batch, held, n).expand(*shape, held, n).gather(-1, picks)
-        weighted = self._weights.view(*batch, held, 1) * terms
+        terms = terms.view(*batch, held, n).expand(*shape, held, n).gather(-1, picks)
+        weighted = weights.view(*batch, held, 1) * terms
         cov = self.prior_cov[index.unsqueeze(-1), index.unsqueeze(-2)] - weighted.mT @ terms
         mean = self.mean.expand(*shape, n).gather(-1, index)
         return gaussian_posterior(mean, cov, observation_noise, self.noise, posterior_transform)
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return everything needed to continue bit by bit, as tensors."""
-        return {
-            "mean": self._mean,
-            "variance": self._variance,
-            "terms": self._terms,
-            "weights": self._weights,
-        }
+        moments = {"mean": self._mean, "variance": self._variance}
+        return {**moments, **self._downdate.state()}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take over a state from ``get_extra_state``."""
         self._mean, self._variance = state["mean"].clone(), state["variance"].clone()
-        self._terms, self._weights = state["terms"].clone(), state["weights"].clone()
-
-    def _column(self, at: Tensor) -> Tensor:
-        """Return ``cov[:, at]`` for each trial: the prior's column less its downdate."""
-        picked = self._terms[torch.arange(len(at), device=at.device), :, at]
-        coefficient = (self._weights * picked).unsqueeze(1)
-        return self.prior_cov[at] - torch.bmm(coefficient, self._terms).squeeze(1)
-
-    def _push(self, shape: Tensor, looking: Tensor) -> None:
-        """Store one term for each trial that looks, in place of its lightest."""
-        rows = looking.nonzero().squeeze(-1)
-        slots = self._weights[rows].argmin(-1)
-        self._terms[rows, slots] = shape[rows]
-        self._weights[rows, slots] = 1
-
-    def _is_full(self, looking: Tensor) -> bool:
-        """Return whether a trial that looks has no free slot and no term light enough to drop.
-
-        Weights decide, not counts: any number of looks may fall into one round.
-        """
-        return bool((self._weights[looking].amin(-1) > self.tolerance).any())
-
-    def _make_room(self) -> None:
-        held, limit = self._weights.shape[1], 2 * self.num_points
-        if held < limit:
-            extra = min(held // 4 + 16, limit - held)
-            self._terms = torch.nn.functional.pad(self._terms, (0, 0, 0, extra))
-            self._weights = torch.nn.functional.pad(self._weights, (0, extra))
-            return
-        # R^T R = sum_i w_i v_i v_i^T: the same downdate in n terms of weight one.
-        weighted = self._weights.sqrt().unsqueeze(-1) * self._terms
-        triangle = torch.linalg.qr(weighted, mode="r").R
-        kept = triangle.shape[1]
-        self._terms[:, :kept], self._weights[:, :kept] = triangle, 1
-        self._terms[:, kept:], self._weights[:, kept:] = 0, 0
+        self._downdate.load(state)
 
     def _per_trial(self, name: str, values: Tensor) -> Tensor:
         trials = self._batch_shape.numel()

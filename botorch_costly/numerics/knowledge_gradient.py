@@ -93,7 +93,9 @@ def expected_rise(
         index = upper_envelope(intercept, slope, tolerance)
     level, steepness = intercept.gather(-1, index), slope.gather(-1, index)
     crossing, opening = _crossings(level, steepness)
-    return (opening * _excess(-crossing.abs())).sum(-1)
+    # In double precision the order of the sum, and so what else is in the batch, does not matter.
+    rise = (opening * _excess(-crossing.abs())).sum(-1, dtype=torch.float64)
+    return rise.to(intercept.dtype)
 
 
 def rough_rise(

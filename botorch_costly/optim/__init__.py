@@ -5,6 +5,7 @@ from botorch_costly.optim.grid import (
     chain_local_maxima,
     far_rival_on_grid,
     grid_local_maxima,
+    highest,
     lattice_neighbours,
 )
 from botorch_costly.optim.lbfgs import Minimum, from_callable, minimize_batch
@@ -31,6 +32,7 @@ __all__ = [
     "far_rival_on_grid",
     "from_callable",
     "grid_local_maxima",
+    "highest",
     "lattice_neighbours",
     "local_optima",
     "mean_shift",

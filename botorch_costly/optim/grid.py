@@ -44,17 +44,50 @@ def chain_local_maxima(
     torch.gt(right, left, out=climbs[..., 1:])
     torch.gt(left, right, out=drops[..., :-1])
     maxima = climbs & drops
-    level = left == right
-    if n == 1 or not level.any():
+    if n == 1:
         return maxima
-    # Runs of equal values begin and end in the same order, so the lists below match each other.
+    level = left == right
+    if not values.is_cuda and not level.any():  # a GPU is not waited for
+        return maxima
+    return maxima | _middles_of_plateaus(level, climbs, drops)
+
+
+def _middles_of_plateaus(
+    level: Tensor,  # shape: (*batch, n - 1), bool: a point is as high as the next one
+    climbs: Tensor,  # shape: (*batch, n), bool
+    drops: Tensor,  # shape: (*batch, n), bool
+) -> Tensor:  # shape: (*batch, n), bool
+    """Mark the middle of every run of equal values that is higher than what surrounds it."""
+    n = climbs.shape[-1]
+    index = torch.arange(n, device=level.device).expand(climbs.shape)
     after, before = torch.zeros_like(climbs), torch.zeros_like(climbs)
     after[..., :-1], before[..., 1:] = level, level
-    first = (after & ~before).flatten().nonzero().squeeze(-1)
-    last = (before & ~after).flatten().nonzero().squeeze(-1)
-    high = climbs.flatten()[first] & drops.flatten()[last]
-    maxima.view(-1)[((first + last) // 2)[high]] = True
-    return maxima
+    # Of each point the ends of its run: the last beginning so far, and the first end from here on.
+    first = index.masked_fill(before, 0).cummax(-1).values
+    last = index.masked_fill(after, n - 1).flip(-1).cummin(-1).values.flip(-1)
+    high = climbs.gather(-1, first) & drops.gather(-1, last)
+    return (before | after) & high & (index == (first + last) // 2)
+
+
+def highest(
+    values: Tensor,  # shape: (*batch, n)
+    tolerance: float,
+) -> Tensor:  # shape: (*batch,)
+    """Return the first point that is within the tolerance of the maximum.
+
+    So rounding does not decide between two points that are equally good, as they are on either side of
+    a look on an even grid.
+
+    Args:
+        values: ``batch_shape x n``, finite.
+        tolerance: In units of the values.
+
+    Example:
+        >>> highest(torch.tensor([0.0, 1.0, 1.0 + 1e-6]), 1e-5)
+        tensor(1)
+    """
+    good = values >= values.amax(-1, keepdim=True) - tolerance
+    return good.to(torch.uint8).argmax(-1)
 
 
 def lattice_neighbours(

@@ -95,9 +95,13 @@ class DriftingFunction:
         )
         return values + self.noise**0.5 * noise
 
+    def of_normal(self, normal: Tensor) -> Tensor:
+        """Return the samples of the prior that normal numbers stand for, ``(k, n) -> (k, n)``."""
+        return normal @ self._root.mT
+
     def _draw(self, trials: int, generator: torch.Generator) -> Tensor:
         like = self.points
         normal = torch.randn(
             trials, len(like), generator=generator, dtype=like.dtype, device=like.device
         )
-        return normal @ self._root.mT
+        return self.of_normal(normal)

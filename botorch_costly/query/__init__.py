@@ -11,6 +11,7 @@ from botorch_costly.query.mixed import MixedQuery
 from botorch_costly.query.priced import PricedQuery
 from botorch_costly.query.rule import (
     RECENT,
+    BlindPlay,
     Cause,
     Contest,
     Outlook,
@@ -24,6 +25,7 @@ __all__ = [
     "RECENT",
     "AlwaysQuery",
     "BernoulliQuery",
+    "BlindPlay",
     "Cause",
     "ConfidenceBoundQuery",
     "ConfidenceQuery",

@@ -41,6 +41,6 @@ class BernoulliQuery(QueryRule):
 
     def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
         """Decide for a contest of any batch shape."""
-        look = toss(contest, self.rate, generator)
+        look = toss(contest, self.rate, generator, progress.coin)
         unknown = torch.full_like(contest.mean, torch.nan)
         return Verdict(look, unknown, choose(look, Cause.CHANCE, Cause.NO_CHANCE))

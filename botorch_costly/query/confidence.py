@@ -37,11 +37,12 @@ def confidence(contest: Contest, joint: bool = False) -> Tensor:
         rounding = precision.eps * spread
         spread = torch.maximum(spread - 2 * contest.rival_covariance, rounding)
     lead = contest.mean.unsqueeze(-1) - contest.rival_mean
-    # The floor keeps 0 / 0 of two certain, equal values at an even chance.
-    wins = _normal_cdf(lead / spread.clamp_min(precision.tiny).sqrt())
-    if wins.shape[-1] == 0:
+    if lead.shape[-1] == 0:
         return torch.ones_like(contest.mean)
-    return torch.where(contest.present, wins, torch.ones_like(wins)).amin(-1)
+    # The floor keeps 0 / 0 of two certain, equal values at an even chance.
+    wins = lead / spread.clamp_min(precision.tiny).sqrt()
+    # The least probability is that of the least argument.
+    return _normal_cdf(wins.masked_fill(~contest.present, torch.inf).amin(-1))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from botorch_costly.query.rule import (
     QueryRule,
     Verdict,
     choose,
+    left_of,
     toss,
 )
 
@@ -91,9 +92,12 @@ class MixedQuery(QueryRule):
 
     def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
         """Decide for a contest of any batch shape."""
-        inner = self.rule(contest, self._with_horizon(progress), generator)
-        coin = toss(contest, self.lower / self.horizon, generator)
-        thinning = toss(contest, (self.upper - self.lower) / self.horizon, generator)
+        first, second = self.lower / self.horizon, (self.upper - self.lower) / self.horizon
+        again = left_of(progress.coin, first)
+        rest = progress._replace(coin=left_of(again, second))
+        inner = self.rule(contest, self._with_horizon(rest), generator)
+        coin = toss(contest, first, generator, progress.coin)
+        thinning = toss(contest, second, generator, again)
         by_rule = inner.look if self.hard else inner.look & thinning
         skipped = choose(inner.look, Cause.NO_CHANCE, inner.cause)
         cause = choose(coin, Cause.CHANCE, choose(by_rule, inner.cause, skipped))

@@ -8,7 +8,7 @@ function of the three. Any rule therefore works with any model, one run or a bat
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +16,9 @@ from torch import Tensor
 from botorch_costly.errors import check
 
 RECENT = 30  # rounds of which rules may ask what a look was worth
+
+BlindPlay = Literal["acquisition", "mean"]
+"""What a round without a look plays: the maximizer of the acquisition function or of the mean."""
 
 
 class Prospect(NamedTuple):
@@ -64,6 +67,8 @@ class Progress(NamedTuple):
     income: float | None = None  # reward that a round earned on average, if known
     # Rates of the last RECENT verdicts in order, NaN if unknown.
     worths: Tensor | None = None  # shape: (*batch, w)
+    # A uniform number in [0, 1) for each trial, drawn beforehand: tossed instead of the generator's.
+    coin: Tensor | None = None  # shape: (*batch,)
 
 
 class Cause(IntEnum):
@@ -159,16 +164,48 @@ class QueryRule(ABC):
         return words[cause]
 
 
-def toss(contest: Contest, probability: float, generator: torch.Generator) -> Tensor:
+def toss(
+    contest: Contest,
+    probability: float,
+    generator: torch.Generator,
+    coin: Tensor | None = None,  # shape: (*batch,)
+) -> Tensor:  # shape: (*batch,)
     """Return one coin for each trial, true with ``probability``.
 
+    Args:
+        contest: Gives shape and device.
+        probability: Of true.
+        generator: Drawn from unless there is a coin.
+        coin: Uniform numbers drawn beforehand, see :class:`Progress`.
+
     Raises:
-        InvalidArgumentError: If there is no generator; the global one is never drawn from.
+        InvalidArgumentError: If there is neither coin nor generator; the global one is never drawn from.
     """
+    if coin is not None:
+        return (coin < probability).to(contest.mean.device).expand(contest.mean.shape)
     given = isinstance(generator, torch.Generator)
     check(given, "generator", "a torch.Generator", generator)
     shape, device = contest.mean.shape, contest.mean.device
     return torch.rand(shape, generator=generator, device=device, dtype=torch.float64) < probability
+
+
+def left_of(coin: Tensor | None, probability: float) -> Tensor | None:
+    """Return the uniform number that a coin still is, whichever way it fell.
+
+    Below ``p`` it is uniform there, above as well: stretched to [0, 1) it is independent of how it fell,
+    and may be tossed again.
+
+    Example:
+        >>> left_of(torch.tensor([0.1, 0.6]), 0.2)
+        tensor([0.5000, 0.5000])
+    """
+    if coin is None:
+        return None
+    below = coin < probability
+    # No coin is on a side of no width.
+    return torch.where(
+        below, coin / max(probability, 1e-300), (coin - probability) / max(1 - probability, 1e-300)
+    )
 
 
 def choose(look: Tensor, if_look: Tensor | Cause, if_skip: Tensor | Cause) -> Tensor:

@@ -22,7 +22,7 @@ from botorch_costly.errors import (
     worth_repeating,
 )
 from botorch_costly.models import StreamingGP
-from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule
+from botorch_costly.query import AlwaysQuery, BlindPlay, ConfidenceQuery, QueryRule
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.checkpoint import check_header, header
@@ -36,7 +36,7 @@ from botorch_costly.tuners.proposer import Proposer, Run
 from botorch_costly.tuners.report import summarize
 from botorch_costly.tuners.rewards import RewardScale, as_number
 from botorch_costly.tuners.schedule import Schedule
-from botorch_costly.tuners.strategy import AcquisitionName, BlindPlay, Strategy
+from botorch_costly.tuners.strategy import AcquisitionName, Strategy
 
 # Chosen on half of the problems of the online suite, see benchmarks/README.md.
 DEFAULT_HOLD, SHORTEST_HOLD = 0.05, 2

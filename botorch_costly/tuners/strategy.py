@@ -19,13 +19,12 @@ from botorch_costly.acquisition import (
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.streaming import Anchors
 from botorch_costly.numerics.stationary import Stationary, covariance, coverage
-from botorch_costly.query import RECENT, Contest, Progress, QueryRule, Verdict
+from botorch_costly.query import RECENT, BlindPlay, Contest, Progress, QueryRule, Verdict
 from botorch_costly.tuners.domain import Domain
 from botorch_costly.tuners.following import Contenders
 from botorch_costly.tuners.look import best_look, best_play, weigh
 
 AcquisitionName = Literal["ucb", "ei", "pi"]
-BlindPlay = Literal["acquisition", "mean"]
 
 
 class Move(NamedTuple):

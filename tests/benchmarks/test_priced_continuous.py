@@ -6,16 +6,22 @@ from argparse import Namespace
 import pytest
 import torch
 
-from benchmarks.grid_simulation import GridPolicy, simulate
 from benchmarks.priced import continuous, misspecified
 from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import Task
 from benchmarks.priced.misspecified import SCENARIOS, Line, Setting, Size
 from benchmarks.processes import in_processes
 from benchmarks.record import read
-from botorch_costly import BernoulliQuery, ConfidenceQuery, OnlineTuner, Real, SearchSpace
-from botorch_costly.acquisition import LogBeta
+from botorch_costly import (
+    BernoulliQuery,
+    ConfidenceQuery,
+    OnlineTuner,
+    Real,
+    SearchSpace,
+    simulation,
+)
 from botorch_costly.problems import DriftingFunction
+from botorch_costly.simulation import Draws, GridPolicy
 
 SMALL = Size(trials=3, horizon=12, points=41, seed=7)
 
@@ -208,10 +214,9 @@ def test_the_grid_plays_with_the_belief_and_pays_in_truth():
     rows = {row["policy"]: row for row in misspecified.on_grid(name, SMALL)}
     paths, noise = misspecified.draw(name, SMALL)
     truth = DriftingFunction.on_unit_interval(41, lengthscale=0.1)
-    run = simulate(
-        truth, paths, noise, GridPolicy("", ConfidenceQuery(0.8)), LogBeta(),
-        torch.Generator().manual_seed(SMALL.seed + 1),
-    )  # fmt: skip
+    opening = torch.randint(41, (3,), generator=torch.Generator().manual_seed(SMALL.seed + 1))
+    draws = Draws(paths, noise, torch.zeros_like(noise), opening)  # nobody tosses coins
+    run = simulation.play(truth, [GridPolicy("", ConfidenceQuery(0.8))], draws).of(0)
     assert rows["confidence @0.80"]["looks"] == run.look.sum(-1).tolist()
     assert rows["confidence @0.80"]["regret"] == run.regret.mean(-1).tolist()
     matched = {row["policy"]: row for row in misspecified.on_grid("matched", SMALL)}

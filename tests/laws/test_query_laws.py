@@ -45,6 +45,17 @@ def test_a_batch_is_a_loop(case, batch, rivals, generator):
             torch.testing.assert_close(verdict.confidence, confidence, equal_nan=True)
 
 
+def test_coins_drawn_beforehand_make_every_rule_a_loop(case, generator):
+    many, coin = contests((40,), 3, generator), torch.rand(40, generator=generator).double()
+    coins = seeded()
+    together = case.rule(many, PROGRESS._replace(coin=coin), coins)
+    assert torch.equal(coins.get_state(), seeded().get_state())  # nobody asks it
+    for i in range(40):
+        alone = each(many, lambda x: x[i])  # noqa: B023
+        verdict = case.rule(alone, PROGRESS._replace(coin=coin[i]), coins)
+        assert_equal(verdict, [x[i] for x in tensors(together)])
+
+
 def test_trials_toss_their_own_coins(case, generator):
     one = contests((), 2, generator, absent=0.0)
     one = one._replace(mean=one.mean * 0, rival_mean=one.rival_mean * 0)

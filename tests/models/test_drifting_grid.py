@@ -25,7 +25,7 @@ def run(belief, rounds, seed=0, looks=0.7, oracle=None, at_once=1):
     """Play random rounds; ``oracle`` is a Belief that is filtered along, of an unbatched grid."""
     generator = torch.Generator().manual_seed(seed)
     batch, n = belief.batch_shape, belief.num_points
-    rate = torch.tensor(belief.forgetting, dtype=torch.float64)
+    rate = torch.as_tensor(belief.forgetting, dtype=torch.float64)
     noise = torch.tensor(belief.noise, dtype=torch.float64)
     for _ in range(rounds):
         for _ in range(at_once):
@@ -304,3 +304,106 @@ def test_values_of_another_shape_are_named():
     with pytest.raises(InvalidShapeError, match="look: Expected one value or shape"):
         belief.observe(index, torch.zeros(3), torch.tensor([True, False]))
     assert belief.num_terms == 0
+
+
+def test_every_trial_may_forget_at_its_own_rate():
+    rates = torch.tensor([[0.0, 0.05], [0.3, 1.0]], dtype=torch.float64)
+    many = DriftingGrid(prior_cov(), rates, NOISE, torch.Size([2, 2]))
+    alone = [DriftingGrid(prior_cov(), rate, NOISE) for rate in rates.flatten().tolist()]
+    generator = torch.Generator().manual_seed(4)
+    for r in range(90):
+        index = torch.randint(12, (2, 2), generator=generator)
+        y = torch.randn(2, 2, generator=generator, dtype=torch.float64)
+        look = torch.rand(2, 2, generator=generator) < 0.7
+        which = torch.rand(2, 2, generator=generator) < 0.5 if r % 3 == 0 else None
+        many.observe(index, y, look)
+        many.wait(1 + r % 2, which)
+        for i, one in enumerate(alone):
+            if look.view(-1)[i]:
+                one.observe(index.view(-1)[i], y.view(-1)[i])
+            if which is None or which.view(-1)[i]:
+                one.wait(1 + r % 2)
+    for name in ("mean", "variance"):
+        expected = torch.stack([getattr(one, name) for one in alone]).view(2, 2, 12)
+        torch.testing.assert_close(getattr(many, name), expected, rtol=0, atol=1e-13)
+    columns = torch.stack([one.covariance(torch.tensor(5)) for one in alone]).view(2, 2, 12)
+    torch.testing.assert_close(many.covariance(torch.full((2, 2), 5)), columns, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("rates", "error"),
+    [(torch.zeros(3), InvalidShapeError), (torch.tensor([0.1, 1.1]), InvalidArgumentError)],
+)
+def test_rates_that_do_not_fit_are_named(rates, error):
+    with pytest.raises(error, match=r"forgetting: Expected .*; Received"):
+        DriftingGrid(torch.eye(3), rates, NOISE, torch.Size([2]))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("forgetting", [0.0, 0.05, 0.9])
+def test_trials_that_look_seldom_beside_others_that_look_often(share, forgetting):
+    """However the terms of those that look are summed, and whenever their rings come round."""
+    prior, batch = prior_cov(8), torch.Size([6])
+    many = DriftingGrid(prior, forgetting, NOISE, batch, capacity=5)
+    alone = [DriftingGrid(prior, forgetting, NOISE) for _ in range(6)]
+    rates = share * torch.linspace(0.2, 1, 6)
+    generator = torch.Generator().manual_seed(2)
+    for _ in range(120):
+        index = torch.randint(8, batch, generator=generator)
+        y = torch.randn(batch, generator=generator, dtype=torch.float64)
+        look = torch.rand(batch, generator=generator) < rates
+        many.take_in(index, y, look)
+        many.wait()
+        for one, i, value, looks in zip(alone, index, y, look, strict=True):
+            if looks:
+                one.observe(i, value)
+            one.wait()
+    for name in ("mean", "variance"):
+        expected = torch.stack([getattr(one, name) for one in alone])
+        torch.testing.assert_close(getattr(many, name), expected, **EXACT)
+    everywhere = torch.arange(8)
+    joint = many.covariance_between(everywhere.expand(6, 8), everywhere)
+    expected = torch.stack([one.covariance_between(everywhere, everywhere) for one in alone])
+    torch.testing.assert_close(joint, expected, **EXACT)
+
+
+@pytest.mark.parametrize("capacity", [1, 7, 500])
+def test_memory_set_aside_changes_nothing(capacity):
+    small = DriftingGrid(prior_cov(), 0.1, NOISE, torch.Size([3]), capacity=capacity)
+    usual = DriftingGrid(prior_cov(), 0.1, NOISE, torch.Size([3]))
+    for belief in (small, usual):
+        run(belief, 60)
+    torch.testing.assert_close(small.mean, usual.mean, rtol=0, atol=1e-13)
+    torch.testing.assert_close(small.variance, usual.variance, rtol=0, atol=1e-13)
+    with pytest.raises(InvalidArgumentError, match="capacity: Expected an integer >= 1"):
+        DriftingGrid(prior_cov(), 0.1, NOISE, capacity=0)
+
+
+def test_one_entry_of_the_batch_is_a_belief():
+    many = DriftingGrid(prior_cov(), torch.full((2, 3), 0.1).double(), NOISE, torch.Size([2, 3]))
+    run(many, 40)
+    one, at = many.select(1), torch.tensor([4, 0, 7])
+    assert one.batch_shape == (3,)
+    assert torch.equal(one.mean, many.mean[1])
+    assert torch.equal(one.variance, many.variance[1])
+    both = torch.stack([torch.zeros_like(at), at])
+    torch.testing.assert_close(one.covariance(at), many.covariance(both)[1], rtol=0, atol=1e-14)
+    assert torch.equal(one.forgetting, many.forgetting[1])
+    with pytest.raises(InvalidArgumentError, match=r"index: Expected a number in 0\.\.1"):
+        many.select(2)
+
+
+def test_terms_of_single_precision_keep_moments_of_double_precision():
+    half = DriftingGrid(prior_cov(), 0.05, NOISE, term_dtype=torch.float32)
+    double = DriftingGrid(prior_cov(), 0.05, NOISE)
+    for belief in (half, double):
+        run(belief, 200)
+    assert half.get_extra_state()["terms"].dtype == torch.float32
+    at = torch.tensor(3)
+    for part in (half.mean, half.variance, half.covariance(at)):
+        assert part.dtype == torch.float64
+    torch.testing.assert_close(half.mean, double.mean, rtol=0, atol=1e-5)
+    torch.testing.assert_close(half.variance, double.variance, rtol=0, atol=1e-6)
+    torch.testing.assert_close(half.covariance(at), double.covariance(at), rtol=0, atol=1e-6)
+    with pytest.raises(InvalidArgumentError, match="noise: Expected at least"):
+        DriftingGrid(prior_cov(), 0.1, 1e-6, term_dtype=torch.float32)

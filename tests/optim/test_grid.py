@@ -10,6 +10,7 @@ from botorch_costly.optim.grid import (
     chain_local_maxima,
     far_rival_on_grid,
     grid_local_maxima,
+    highest,
     lattice_neighbours,
 )
 
@@ -142,3 +143,13 @@ def test_bad_input_is_named():
         far_rival_on_grid(torch.zeros(2, 3), torch.tensor(0), torch.zeros(3, 1), 0.2)
     with pytest.raises(InvalidShapeError, match="points"):
         far_rival_on_grid(torch.zeros(3), torch.tensor(0), torch.zeros(4, 1), 0.2)
+
+
+def test_of_equals_the_first_is_the_highest(generator):
+    values = torch.rand(50, 9, generator=generator, dtype=torch.float64)
+    assert torch.equal(highest(values, 0.0), values.argmax(-1))
+    for row, found in zip(values.tolist(), highest(values, 0.2).tolist(), strict=True):
+        assert found == next(i for i, value in enumerate(row) if value >= max(row) - 0.2)
+    look = torch.tensor([0.0, 1.0, 0.5, 1.0, 0.0], dtype=torch.float64)
+    for shaken in (look, look + 1e-12 * torch.tensor([0, 0, 0, 1.0, 0]).double()):
+        assert highest(shaken, 1e-9).item() == 1

@@ -1,4 +1,4 @@
-"""Priced looks in the batched simulator, against a loop over rounds and points."""
+"""Priced looks in the batched run, against a loop over rounds and points."""
 
 import math
 from dataclasses import dataclass, field
@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from benchmarks import grid_simulation
-from benchmarks.grid_simulation import GridPolicy, grid_prospect, simulate
-from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import InvalidBudgetError
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.knowledge_gradient import knowledge_gradient, slopes
@@ -16,6 +13,8 @@ from botorch_costly.numerics.next_look import option_of_next_look
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import ConfidenceQuery, Outlook, PricedQuery
+from botorch_costly.simulation import GridPolicy, draw, grid_prospect, play, prospect
+from botorch_costly.simulation import run as of_run
 from tests.oracles import ce_gp_ucb, dense_gp
 from tests.oracles import knowledge_gradient as oracle
 
@@ -42,13 +41,12 @@ def setting():
     points = torch.rand(POINTS, 1, generator=generator, dtype=torch.float64).sort(0).values
     one = torch.ones((), dtype=torch.float64)
     truth = DriftingFunction(points, Stationary("matern32", 0.2 * one, one), FORGETTING, 0.01)
-    paths = truth.paths(HORIZON, TRIALS, generator)
-    return truth, paths, 0.1 * torch.randn(TRIALS, HORIZON, generator=generator).double()
+    return truth, draw(truth, range(TRIALS), HORIZON, seed=38)
 
 
-def play(setting, rule, **options):
-    policy = GridPolicy("", rule, **options)
-    return simulate(*setting, policy, LogBeta(), torch.Generator().manual_seed(1))
+def run_of(setting, rule, **options):
+    truth, draws = setting
+    return play(truth, [GridPolicy("", rule, **options)], draws).of(0)
 
 
 def everywhere(mean, cov, noise, reach):
@@ -68,7 +66,7 @@ def at_the_peaks(mean, cov, noise, reach):
 
 def by_hand(setting, trial, opening, price, foresight, weighed):
     """Choices and looks of one trial; nothing of it is superseded."""
-    truth, paths, noise = setting
+    truth, (paths, noise, _, _) = setting
     prior = dense_gp.matern(truth.points, truth.points, 0.2, nu=1.5)
     looks, history = [], []
     for t in range(HORIZON):
@@ -100,13 +98,13 @@ def by_hand(setting, trial, opening, price, foresight, weighed):
 )
 def test_a_priced_simulation_is_the_loop_over_rounds(setting, monkeypatch, foresight, weighed):
     """With as many lines as points."""
-    monkeypatch.setattr(grid_simulation, "_TOLERANCE", 0.0)
+    monkeypatch.setattr(prospect, "_TOLERANCE", 0.0)
     if weighed is everywhere:
-        monkeypatch.setattr(grid_simulation, "_peaks", lambda x: x.argsort(-1))
+        monkeypatch.setattr(prospect, "_peaks", lambda x: x.argsort(-1))
     else:
-        monkeypatch.setattr(grid_simulation, "_PEAKS", 2)
-    run = play(setting, PricedQuery(price=0.3, supersession=0.0, foresight=foresight))
-    opening = torch.randint(POINTS, (TRIALS,), generator=torch.Generator().manual_seed(1))
+        monkeypatch.setattr(prospect, "_PEAKS", 2)
+    run = run_of(setting, PricedQuery(price=0.3, supersession=0.0, foresight=foresight))
+    opening = setting[1].opening
     for i in range(2):
         choice, look, regret = by_hand(setting, i, int(opening[i]), 0.3, foresight, weighed)
         assert run.look[i].tolist() == list(look)
@@ -118,7 +116,7 @@ def test_a_priced_simulation_is_the_loop_over_rounds(setting, monkeypatch, fores
 
 def test_the_rule_hears_how_far_each_trial_has_come(setting):
     rule = Watched(price=0.3)
-    run = play(setting, rule)
+    run = run_of(setting, rule)
     share = oracle.coverage(setting[0].prior_cov.tolist())
     for t, heard in enumerate(rule.heard):
         assert (heard.round, heard.horizon, heard.forgetting) == (t + 1, HORIZON, FORGETTING)
@@ -128,20 +126,20 @@ def test_the_rule_hears_how_far_each_trial_has_come(setting):
 
 
 def test_the_rule_hears_what_looks_were_worth_lately(setting, monkeypatch):
-    monkeypatch.setattr(grid_simulation, "RECENT", 7)
+    monkeypatch.setattr(of_run, "RECENT", 7)
     rule = Watched(looks=12)
-    play(setting, rule)
+    run_of(setting, rule)
     for t, heard in enumerate(rule.heard):
         past = list(zip(rule.said, rule.heard, strict=True))[:t][-7:]
         lately = [verdict.worth / rule.reach(then) for verdict, then in past]
         for i in range(TRIALS):
             known = heard.worths[i][~heard.worths[i].isnan()]
-            assert sorted(known.tolist()) == sorted(float(worths[i]) for worths in lately)
+            assert known.tolist() == [float(worths[i]) for worths in lately]  # the oldest first
 
 
 def test_the_rule_hears_what_is_still_remembered(setting):
     rule = Watched(price=0.3)
-    run = play(setting, rule)
+    run = run_of(setting, rule)
     for t, heard in enumerate(rule.heard):
         past = (row[:t].nonzero().squeeze(-1).tolist() for row in run.look)
         expected = [oracle.live(rounds, t, FORGETTING) for rounds in past]
@@ -164,7 +162,7 @@ def fine_belief():
 
 
 def prospect_of(belief, **outlook):
-    return grid_prospect(belief, belief.mean.argmax(-1), Outlook(**outlook))
+    return grid_prospect(belief, belief.mean.argmax(-1), Outlook(**outlook), 0.05)
 
 
 def exact_gain(belief):
@@ -215,24 +213,22 @@ def test_few_points_find_the_option_of_all_points(fine_belief, price):
 @pytest.mark.parametrize("looks", [6, 15])
 def test_a_budget_is_kept_by_every_trial(looks):
     truth = DriftingFunction.on_unit_interval(40, forgetting=0.05)
-    generator = torch.Generator().manual_seed(2)
-    paths = truth.paths(60, 8, generator)
-    noise = 0.1 * torch.randn(8, 60, generator=generator).double()
-    run = play((truth, paths, noise), PricedQuery(looks=looks))
+    draws = draw(truth, range(8), 60, seed=2)
+    run = run_of((truth, draws), PricedQuery(looks=looks))
     assert (run.look.sum(-1) == looks).all()
 
 
 def test_blind_rounds_may_play_the_mean(setting):
     """What is looked at, and so what is believed, stays as it was."""
-    published = play(setting, ConfidenceQuery(0.8))
-    ours = play(setting, ConfidenceQuery(0.8), blind_play="mean")
+    published = run_of(setting, ConfidenceQuery(0.8))
+    ours = run_of(setting, ConfidenceQuery(0.8), blind_play="mean")
     assert torch.equal(ours.look, published.look)
     assert torch.equal(ours.choice[ours.look], published.choice[ours.look])
     assert torch.equal(ours.regret[ours.look], published.regret[ours.look])
     assert torch.equal(ours.mean, published.mean)
     blind = ~ours.look
     assert (ours.choice[blind] != published.choice[blind]).any()
-    _, paths, _ = setting
+    paths = setting[1].paths
     value = paths.gather(-1, ours.choice.unsqueeze(-1)).squeeze(-1)
     torch.testing.assert_close(ours.regret, paths.amax(-1) - value)
     assert (ours.regret >= 0).all()
@@ -243,10 +239,10 @@ def test_blind_rounds_may_play_the_mean(setting):
 
 
 def test_rules_with_an_outlook_choose_their_plays_themselves(setting):
-    runs = [play(setting, PricedQuery(price=0.3), blind_play=b) for b in ("acquisition", "mean")]
+    runs = [run_of(setting, PricedQuery(price=0.3), blind_play=b) for b in ("acquisition", "mean")]
     assert torch.equal(runs[0].choice, runs[1].choice)
 
 
 def test_a_run_too_short_for_the_budget_is_named(setting):
     with pytest.raises(InvalidBudgetError, match="looks: Expected at most 30 rounds; Received 31"):
-        play(setting, PricedQuery(looks=31))
+        run_of(setting, PricedQuery(looks=31))

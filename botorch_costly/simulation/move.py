@@ -1,0 +1,92 @@
+"""What a round on a grid might play, before anybody decides whether to look."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.models import DriftingGrid
+from botorch_costly.optim import chain_local_maxima, highest
+from botorch_costly.query import Contest, Progress
+from botorch_costly.simulation.policies import GridPolicy
+from botorch_costly.simulation.prospect import grid_prospect
+
+SEEN = -1  # no opening: a trial has looked already
+_TIE = (
+    1e-6  # scores that differ by less are equal: rounding does not choose between sides of a look
+)
+
+
+class Ground(NamedTuple):
+    """The points of the domain, and which of them are near each other."""
+
+    near: Tensor  # bool: within the bandwidth, shape: (n, n)
+    lonely: Tensor  # bool: whether any point is not near, shape: (n,)
+
+    @classmethod
+    def of(cls, points: Tensor, bandwidth: float) -> "Ground":
+        """Return the neighbourhoods of points, ``(n, d)``."""
+        # Plain differences: the expansion of the square would lose the digits that decide a tie.
+        exact = "donot_use_mm_for_euclid_dist"
+        near = torch.cdist(points, points, compute_mode=exact) <= bandwidth
+        return cls(near, ~near.all(-1))
+
+
+class GridMove(NamedTuple):
+    """What a round plays, by whether it is looked at, and what the rule is asked about."""
+
+    look_at: Tensor  # shape: (m,)
+    play_blind: Tensor  # shape: (m,)
+    contest: Contest
+
+
+def grid_move(
+    policy: GridPolicy,
+    belief: DriftingGrid,
+    ground: Ground,
+    progress: Progress,
+    beta: float,
+    opening: Tensor | None = None,  # shape: (m,): where to begin, -1 where that is past
+) -> GridMove:
+    """Return what a round might play in each of ``m`` trials."""
+    mean, variance = belief.mean, belief.variance
+    score = policy.score(mean, variance.sqrt(), beta)
+    outlook = policy.rule.outlook(progress)
+    if outlook is None:
+        incumbent = at = _opened(highest(score, _TIE), opening)
+        blind = highest(mean, _TIE) if policy.blind_play == "mean" else at
+        prospect = None
+    else:
+        incumbent = blind = highest(mean, _TIE)
+        at, prospect = grid_prospect(belief, blind, outlook, progress.forgetting)
+        at = _opened(at, opening)
+    place = incumbent[:, None]
+    contest = Contest(
+        mean=mean.gather(-1, place).squeeze(-1),
+        variance=variance.gather(-1, place).squeeze(-1),
+        rival_mean=mean,
+        rival_variance=variance,
+        rival_covariance=belief.covariance(incumbent) if policy.joint else None,
+        present=_rivals(policy, score, incumbent, ground),
+        beta=mean.new_full(incumbent.shape, beta),
+        prospect=prospect,
+    )
+    return GridMove(at, blind, contest)
+
+
+def _opened(at: Tensor, opening: Tensor | None) -> Tensor:
+    return at if opening is None else torch.where(opening == SEEN, at, opening)
+
+
+def _rivals(policy: GridPolicy, score: Tensor, incumbent: Tensor, ground: Ground) -> Tensor:
+    """Return which grid points are other local maxima of the score, bool, ``(m, n)``."""
+    if not policy.rule.needs_rivals:
+        return torch.zeros_like(score, dtype=torch.bool)
+    present = chain_local_maxima(score).scatter_(-1, incumbent[:, None], False)
+    if not policy.lone_rival:
+        return present
+    lone = ~present.any(-1) & ground.lonely[incumbent]
+    if not lone.is_cuda and not lone.any():  # a GPU is not waited for
+        return present
+    far = score.masked_fill(ground.near[incumbent], -torch.inf).argmax(-1, keepdim=True)
+    return present.scatter_(-1, far, present.gather(-1, far) | lone[:, None])

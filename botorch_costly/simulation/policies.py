@@ -1,0 +1,77 @@
+"""What a simulated player does: where it goes, whether it looks, and what it forgets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import check, check_count, check_rate
+from botorch_costly.query import BlindPlay, QueryRule
+
+Score = Callable[[Tensor, Tensor, float], Tensor]
+"""``mean, std, beta -> score``, means, deviations and scores of shape ``(m, n)``."""
+
+_LEAST_STD = 1e-12  # keeps the standardized gains finite where nothing is left to learn
+_LEAST_GAIN = 0.01  # prior standard deviations by which PI asks to improve
+
+
+def upper_confidence_bound(mean: Tensor, std: Tensor, beta: float) -> Tensor:
+    """Return ``mean + sqrt(beta) std``."""
+    return torch.add(mean, std, alpha=beta**0.5)
+
+
+def expected_improvement(mean: Tensor, std: Tensor, beta: float) -> Tensor:
+    """Return the expected improvement over the largest posterior mean."""
+    std = std.clamp_min(_LEAST_STD)
+    z = (mean - mean.amax(-1, keepdim=True)) / std
+    density = torch.exp(-0.5 * z.square()) / (2 * torch.pi) ** 0.5
+    return std * (z * torch.special.ndtr(z) + density)
+
+
+def probability_of_improvement(mean: Tensor, std: Tensor, beta: float) -> Tensor:
+    """Return the log probability of a noticeable improvement over the largest posterior mean."""
+    z = (mean - mean.amax(-1, keepdim=True) - _LEAST_GAIN) / std.clamp_min(_LEAST_STD)
+    return torch.special.log_ndtr(z)
+
+
+@dataclass(frozen=True)
+class GridPolicy:
+    """Where and whether: a score over the grid, a query rule, and perhaps restarts.
+
+    Args:
+        name: What tables call the policy.
+        rule: Whether to look.
+        score: Where to go: the point with the highest score is played.
+        forgetting: Rate in [0, 1] that the model assumes, per round; the truth's if omitted.
+        restart_every: Rounds after which the model forgets everything, as in R-GP-UCB.
+        lone_rival: Whether a lone optimum is held against the best point beyond the bandwidth.
+            Without it, the literal rule has nobody to compare it with and never looks again.
+        joint: Whether the rule reads the covariances of the incumbent and its rivals.
+        blind_play: What a round without a look plays: the maximizer of the ``"acquisition"`` or of the
+            ``"mean"``. Rules with an outlook choose themselves.
+        ages: Whether the belief ages in rounds without a look. Algorithm 1 as printed (line 10)
+            leaves it as it was, although the function has moved on; so the model's clock counts looks.
+
+    Raises:
+        InvalidArgumentError: If the rule is no rule, or a number is outside its range.
+    """
+
+    name: str
+    rule: QueryRule
+    score: Score = upper_confidence_bound
+    forgetting: float | None = None
+    restart_every: int | None = None
+    lone_rival: bool = True
+    joint: bool = False
+    ages: bool = True
+    blind_play: BlindPlay = "acquisition"
+
+    def __post_init__(self) -> None:
+        check(isinstance(self.rule, QueryRule), "rule", "a QueryRule", self.rule)
+        if self.forgetting is not None:
+            check_rate("forgetting", self.forgetting)
+        if self.restart_every is not None:
+            check_count("restart_every", self.restart_every, minimum=1)
+        known = self.blind_play in ("acquisition", "mean")
+        check(known, "blind_play", '"acquisition" or "mean"', self.blind_play)

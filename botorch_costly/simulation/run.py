@@ -1,0 +1,208 @@
+"""Many trials of some policies on given functions, side by side in one tensor program.
+
+Notation: ``p`` policies, ``m`` trials, ``n`` grid points; arrays of a round have shape ``(p, m)`` or
+``(p, m, n)``. A rule is asked once for its policy; nothing loops over trials.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.acquisition import BetaSchedule, LogBeta
+from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
+from botorch_costly.models import DriftingGrid
+from botorch_costly.numerics.drift import memory
+from botorch_costly.numerics.stationary import coverage
+from botorch_costly.problems import DriftingFunction
+from botorch_costly.query import RECENT, Progress
+from botorch_costly.simulation.draws import Draws
+from botorch_costly.simulation.move import SEEN, GridMove, Ground, grid_move
+from botorch_costly.simulation.policies import GridPolicy
+
+_TOLERANCE = 1e-12  # weight below which the belief drops what a look has told
+DTYPES = (torch.float64, torch.float32)
+
+
+class Run(NamedTuple):
+    """What happened in every trial, and what was believed at the end."""
+
+    regret: Tensor  # max f_t - f_t(x_t), shape: (p, m, horizon)
+    look: Tensor  # bool, shape: (p, m, horizon)
+    choice: Tensor  # index of x_t, shape: (p, m, horizon)
+    mean: Tensor  # after the last round, shape: (p, m, n)
+    variance: Tensor  # after the last round, shape: (p, m, n)
+
+    def of(self, policy: int) -> "Run":
+        """Return the run of one policy, without the leading dimension."""
+        return Run(*(part[policy] for part in self))
+
+
+def play(
+    problem: DriftingFunction,
+    policies: Sequence[GridPolicy],
+    draws: Draws,
+    beta: BetaSchedule | None = None,
+    bandwidth: float = 0.2,
+    dtype: torch.dtype = torch.float64,
+    history: Run | None = None,
+) -> Run:
+    """Run policies on given functions, with given noise and coins: all in one program.
+
+    ``simulate`` draws them, too, and splits the work. This is for functions that are others than the
+    model believes.
+
+    Args:
+        problem: What is believed: points in ascending order, prior covariance, noise variance and,
+            for policies without a rate of their own, the forgetting rate.
+        policies: Where and whether to look.
+        draws: Functions, noise, coins and openings; their device is computed on.
+        beta: Exploration by round; ``LogBeta()`` if omitted.
+        bandwidth: Distance beyond which the rival of a lone optimum is sought.
+        dtype: Of the terms of the beliefs, see ``simulate``.
+        history: A run whose choices and looks are played instead. Choices and looks returned are what
+            would have been decided in each round of that; regret and belief are those of the history.
+
+    Raises:
+        InvalidShapeError: If draws or history do not fit each other or the points.
+        InvalidArgumentError: If there is no policy, or an option is outside its range.
+        CostlyError: If a rule cannot serve a run of that horizon.
+    """
+    draws = draws.check(len(problem.points))
+    check_policies(policies, draws.noise.shape[1])
+    check_nonnegative("bandwidth", bandwidth)
+    check(dtype in DTYPES, "dtype", "torch.float64 or torch.float32", dtype)
+    if history is not None:
+        expected = (len(policies), *draws.noise.shape)
+        received = tuple(history.choice.shape)
+        check(received == expected, "history", f"shape {expected}", received, InvalidShapeError)
+    return _Program(problem, policies, draws, beta or LogBeta(), bandwidth, dtype).run(history)
+
+
+def check_policies(policies: Sequence[GridPolicy], horizon: int) -> None:
+    """Raise unless there are policies, and all can serve a run of ``horizon`` rounds."""
+    check(len(policies) > 0, "policies", "at least one", policies)
+    for policy in policies:
+        check(isinstance(policy, GridPolicy), "policies", "GridPolicy objects", policy)
+        policy.rule.check_run(horizon)
+
+
+class _Program:
+    """The state of all trials between two rounds."""
+
+    def __init__(
+        self,
+        problem: DriftingFunction,
+        policies: Sequence[GridPolicy],
+        draws: Draws,
+        beta: BetaSchedule,
+        bandwidth: float,
+        dtype: torch.dtype,
+    ) -> None:
+        self._policies, self._draws, self._beta = policies, draws, beta
+        device, (trials, horizon) = draws.noise.device, draws.noise.shape
+        self._horizon, shape = horizon, (len(policies), trials)
+        own = (policy.forgetting for policy in policies)
+        self._rates = [problem.forgetting if rate is None else rate for rate in own]
+        prior_cov = problem.prior_cov.to(device)
+        self._ground = Ground.of(problem.points.to(device), bandwidth)
+        self._coverage = coverage(prior_cov)
+        self._belief = self._believed(prior_cov, problem.noise, shape, dtype)
+        self._ages = torch.tensor([[policy.ages] for policy in policies], device=device)
+        # For rules that draw otherwise than by a coin; what they draw depends on the batch.
+        self._generator = torch.Generator(device=device).manual_seed(0)
+        self._keep = 1 - torch.tensor(self._rates, dtype=torch.float64, device=device)[:, None]
+        self._live = torch.zeros(shape, dtype=torch.float64, device=device)
+        self._looks = torch.zeros(shape, dtype=torch.long, device=device)
+        self._seen = torch.zeros(shape, dtype=torch.bool, device=device)  # since the last restart
+        self._last_look = self._seen.clone()
+        self._look = torch.empty(*shape, horizon, dtype=torch.bool, device=device)
+        self._choice = torch.empty(*shape, horizon, dtype=torch.long, device=device)
+        self._value = draws.paths.new_empty(*shape, horizon)
+        self._worths = draws.paths.new_full((*shape, RECENT), torch.nan)  # of the last rounds
+
+    def _believed(
+        self, prior_cov: Tensor, noise: float, shape: tuple[int, int], dtype: torch.dtype
+    ) -> DriftingGrid:
+        rates, horizon = self._rates, self._horizon
+        ages = all(policy.ages for policy in self._policies)
+        rounds = max(memory(rate, _TOLERANCE) for rate in rates) if ages else math.inf
+        every = torch.tensor(rates, dtype=torch.float64)[:, None].expand(shape)
+        return DriftingGrid(
+            prior_cov,
+            rates[0] if len(set(rates)) == 1 else every.to(prior_cov.device),
+            noise,
+            torch.Size(shape),
+            tolerance=_TOLERANCE,
+            capacity=horizon if rounds >= horizon else int(rounds) + 1,
+            term_dtype=dtype,
+        )
+
+    def run(self, history: Run | None) -> Run:
+        """Play all rounds, or those of the history."""
+        paths, noise = self._draws.paths, self._draws.noise
+        for t in range(self._horizon):
+            if t > 0:
+                self._pass(t)
+            at, look = self._decide(t)
+            self._choice[..., t], self._look[..., t] = at, look
+            if history is not None:
+                at, look = history.choice[..., t], history.look[..., t]
+            self._last_look = look
+            self._looks = self._looks + look  # rules may keep what they were told
+            self._seen = self._seen | look
+            self._live = self._keep * (self._live + look)
+            value = paths[:, t].gather(-1, at.mT).mT
+            self._value[..., t] = value
+            self._belief.take_in(at, value + noise[:, t], look)
+        regret = paths.amax(-1) - self._value
+        return Run(regret, self._look, self._choice, self._belief.mean, self._belief.variance)
+
+    def _pass(self, t: int) -> None:
+        """Let a round pass, and some policies start afresh."""
+        which = None
+        if not all(policy.ages for policy in self._policies):
+            which = self._ages | self._last_look
+        self._belief.wait(which=which)
+        periods = (policy.restart_every for policy in self._policies)
+        afresh = [period is not None and t % period == 0 for period in periods]
+        if all(afresh):
+            self._belief.restart()
+            self._seen = torch.zeros_like(self._seen)
+        elif any(afresh):
+            mask = torch.tensor(afresh, device=self._seen.device)[:, None].expand_as(self._seen)
+            self._belief.restart(mask)
+            self._seen = self._seen & ~mask
+
+    def _decide(self, t: int) -> tuple[Tensor, Tensor]:
+        """Return where each trial goes and whether it looks, both ``(p, m)``."""
+        # Before the first look every point is as good as any, and the first one is in a corner.
+        opening = torch.where(self._seen, SEEN, self._draws.opening)
+        decided = [self._decide_for(i, t, opening[i]) for i in range(len(self._policies))]
+        at, look = zip(*decided, strict=True)
+        return torch.stack(at), torch.stack(look)
+
+    def _decide_for(self, i: int, t: int, opening: Tensor) -> tuple[Tensor, Tensor]:
+        """Return where a policy goes and whether it looks, both ``(m,)``."""
+        policy, progress = self._policies[i], self._progress(i, t)
+        move: GridMove = grid_move(
+            policy, self._belief.select(i), self._ground, progress, self._beta(t + 1), opening
+        )
+        verdict = policy.rule(move.contest, progress, self._generator)
+        if verdict.rate is not None:
+            self._worths[i, :, t % RECENT] = verdict.rate
+        return torch.where(verdict.look, move.look_at, move.play_blind), verdict.look
+
+    def _progress(self, i: int, t: int) -> Progress:
+        return Progress(
+            round=t + 1,  # beta and the rules count rounds from 1
+            looks=self._looks[i],
+            horizon=self._horizon,
+            forgetting=self._rates[i],
+            live=self._live[i],
+            coverage=self._coverage,
+            worths=self._worths[i].roll(-(t % RECENT), -1),  # the oldest first
+            coin=self._draws.coins[:, t],
+        )
