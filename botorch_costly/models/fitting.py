@@ -45,6 +45,7 @@ _LOWEST_RATE = 1e-9  # of a rate that is learnt, and its distance from 1
 _SAFETY = 4.0  # by which the average information may overrate the curvature
 _LONGEST = 2.0  # about as far as a variable goes in the first step, in log units
 _RIDGE = 1e-6  # of the curvature, in nats per squared log unit
+_ON_A_BOUND = 1e-6  # log units, more than a logarithm there and back in single precision costs
 _SLOPE = 5e-3  # nats per log unit at which a search ends
 _NOISE_OF_A_START = (1e-3, 1.0)  # between which restarts draw the noise, for it has no prior
 
@@ -160,7 +161,7 @@ def fit(
     look = _look(task, _starts(task, start, restarts, generator))
 
     theta, loss, gain = look.theta[:, 0].clone(), look.loss[:, 0].clone(), look.gain[:, 0]
-    inside = (theta == start).all(-1) & loss.isfinite()
+    inside = ((theta - start).abs() <= _ON_A_BOUND).all(-1) & loss.isfinite()
     skipped = inside & (gain <= tolerance / _SAFETY) & (tolerance > 0) & (restarts == 0)
     converged, iterations = torch.zeros_like(skipped), torch.zeros_like(skipped, dtype=torch.long)
     if not bool(skipped.all()):
@@ -260,7 +261,9 @@ def _starts(
         shape, dim = torch.Size([len(present), restarts]), task.rows.x.shape[-1]
         drawn = draw(task.prior, shape, dim, _NOISE_OF_A_START, generator)
         starts = torch.cat([starts, drawn[..., : present.shape[-1]].to(starts)], 1)
-    return starts.clamp(*task.box)
+    lower, upper = task.box
+    starts = torch.where(starts < lower + _ON_A_BOUND, lower, starts)
+    return torch.where(starts > upper - _ON_A_BOUND, upper, starts)
 
 
 def _loss(task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
