@@ -144,8 +144,8 @@ def fit(
 
     Example:
         >>> X = torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
-        >>> present = Hyperparameters(*torch.tensor([[0.5], [1.0], [0.1], [0.01]]).double())
-        >>> present = present._replace(lengthscale=present.lengthscale[None])
+        >>> lengthscale, rest = torch.tensor([0.5]), torch.tensor([1.0, 0.1, 0.01])
+        >>> present = Hyperparameters(lengthscale, *rest)
         >>> fitted, report = fit("matern52", X, torch.sin(9 * X[:, 0]), present)
         >>> bool(report.after > report.before), bool(report.converged)
         (True, True)
