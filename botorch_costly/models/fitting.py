@@ -155,13 +155,9 @@ def fit(
     check(seconds > 0, "seconds", "a number > 0", seconds)
     check_count("restarts", restarts)
     check_count("max_iter", max_iter)
-    rows, expected = tuple(inputs.shape), "batch_shape x n x (d + 1), n >= 1 and d >= 1"
-    fits = len(rows) >= 2 and rows[-2] >= 1 and rows[-1] >= 2
-    check(fits, "inputs", expected, rows, InvalidShapeError)
-    received = tuple(targets.shape)
-    check(received == rows[:-1], "targets", f"shape {rows[:-1]}", received, InvalidShapeError)
-    shape, dim = targets.shape[:-1], inputs.shape[-1] - 1
-    old = _checked(present, shape, dim, targets.device)
+    _check_rows(inputs, targets)
+    shape = targets.shape[:-1]
+    old = _checked(present, shape, inputs.shape[-1] - 1, targets.device)
     task, start = _pose(family, inputs, targets, old, learn_forgetting)
     look = _look(task, _starts(task, start, restarts, generator))
 
@@ -233,6 +229,14 @@ def _pose(
         ceiling.append(math.log(-math.log(_LOWEST_RATE)))
     theta = torch.cat(units, -1)
     return _Task(family, rows, prior, theta.new_tensor([floor, ceiling])), theta
+
+
+def _check_rows(inputs: Tensor, targets: Tensor) -> None:
+    rows, expected = tuple(inputs.shape), "batch_shape x n x (d + 1), n >= 1 and d >= 1"
+    fits = len(rows) >= 2 and rows[-2] >= 1 and rows[-1] >= 2
+    check(fits, "inputs", expected, rows, InvalidShapeError)
+    received = tuple(targets.shape)
+    check(received == rows[:-1], "targets", f"shape {rows[:-1]}", received, InvalidShapeError)
 
 
 def _checked(

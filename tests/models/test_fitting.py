@@ -131,6 +131,10 @@ def test_bounds_hold_and_bind():
     assert not bool(report.skipped)
     assert found.lengthscale >= least.lengthscale * (1 - 1e-12)
     assert found.noise >= least.noise * (1 - 1e-12)
+    below = smooth._replace(noise=smooth.noise / 1.1)
+    found, report = fit("rbf", inputs, targets, below)
+    assert not bool(report.skipped)  # nothing is to be gained, but it is not allowed
+    assert found.noise >= least.noise * (1 - 1e-12)
     again, second = fit("rbf", inputs, targets, smooth)
     assert bool(second.skipped)  # on a bound as well
     assert torch.equal(again.noise, smooth.noise)
