@@ -347,8 +347,8 @@ def _direction(
     free = (point - bound).abs() > torch.minimum(norm, box.near)
     mask = free.to(point)
     gradient = gradient * mask
-    first = scale[..., None] if hessian is None else inverse_of_free(hessian, mask)
-    newton = two_loops(pairs * mask[..., None, None, :], gradient, scale, first)
+    guess = None if hessian is None else inverse_of_free(hessian, mask)
+    newton = two_loops(pairs * mask[..., None, None, :], gradient, scale, guess)
 
     # The model is positive definite, so its direction leads downhill unless rounding spoiled it.
     downhill = _dot(gradient, newton) > _DOWNHILL * scale * _dot(gradient, gradient)

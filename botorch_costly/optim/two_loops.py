@@ -7,8 +7,10 @@ the history:
     first loop     R a = S g             q = H_0 (g - Y'a)
     second loop    R'c = D a - Y q       H g = q + S'c            D = diag(R)
 
-The inverse Hessian that the pairs correct is ``H_0 = γ I``, or the inverse of a Hessian guessed by the
-caller, without the rows and columns of the variables that are not free.
+The inverse Hessian that the pairs correct is ``H_0 = γ I``; or ``H_0 = sqrt(τ) C``, where ``C`` is the
+inverse of a Hessian guessed by the caller, without the rows and columns of the variables that are not
+free, and ``τ = s'y / y'C y`` of the newest pair, by which a guess of the wrong size is outgrown. Its
+root trusts the guess as much as the pair.
 
 Notation: that of ``optim.lbfgs``.
 """
@@ -33,7 +35,7 @@ def two_loops(
     pairs: Tensor,  # shape: (*batch, k, 2, m, d)
     gradient: Tensor,  # shape: (*batch, k, d)
     scale: Tensor,  # shape: (*batch, k, 1)
-    first: Tensor,  # H_0 as a matrix, or as a number, shape: (*batch, k, d, d) or (*batch, k, 1, 1)
+    guess: Tensor | None = None,  # C, shape: (*batch, k, d, d)
 ) -> Tensor:  # shape: (*batch, k, d)
     """Apply the inverse Hessian of the pairs to the gradient (Byrd et al. 1994)."""
     s, y = pairs.unbind(-3)
@@ -47,7 +49,13 @@ def two_loops(
     g = gradient[..., None]
     a = torch.linalg.solve_triangular(r, (s @ g) * rows, upper=True)  # first loop
     q = g - y.mT @ a
-    q = first * q if first.shape[-1] == 1 else first @ q
+    if guess is None:
+        q = scale[..., None] * q
+    else:
+        newest = y[..., -1, :, None]
+        long = (newest.mT @ guess @ newest)[..., 0]
+        tau = torch.where(valid[..., -1:] > 0, curvature[..., -1:] / long, 1.0)
+        q = tau.sqrt()[..., None] * (guess @ q)
     right = (curvature[..., None] * a - y @ q) * rows
     c = torch.linalg.solve_triangular(r.mT, right, upper=False)  # second loop
     return (q + s.mT @ c).squeeze(-1)

@@ -131,6 +131,8 @@ def test_bounds_hold_and_bind():
     assert not bool(report.skipped)
     assert found.lengthscale >= least.lengthscale * (1 - 1e-12)
     assert found.noise >= least.noise * (1 - 1e-12)
+    moved, _ = fit("rbf", inputs, targets, outside, max_iter=0)
+    assert moved.lengthscale.item() == pytest.approx(least.lengthscale, rel=1e-12)
     below = smooth._replace(noise=smooth.noise / 1.1)
     found, report = fit("rbf", inputs, targets, below)
     assert not bool(report.skipped)  # nothing is to be gained, but it is not allowed
@@ -246,6 +248,26 @@ def _shaken(found, factor, learnt):
         noise * factor.abs().exp(),
         rate * factor.exp() if learnt else rate,
     )
+
+
+def test_what_is_skipped_keeps_every_digit():
+    inputs, targets = (part.expand(20, *part.shape) for part in drifting(15, 1))
+    done, _ = fit("matern52", inputs, targets, present_of(1, (20,)), learn_forgetting=True)
+    near = _shaken(done, torch.linspace(0, 1e-3, 20).double(), True)
+    found, report = fit("matern52", inputs, targets, near, learn_forgetting=True)
+    assert bool(report.skipped.all())
+    assert torch.equal(report.before, report.after)
+    assert all(torch.equal(part, kept) for part, kept in zip(found, near, strict=True))
+
+
+def test_after_a_few_more_looks_a_few_evaluations_are_enough():
+    """Because the search begins with the curvature where it begins."""
+    spent = []
+    for seed in range(8):
+        inputs, targets = drifting(60, 2, seed)
+        before, _ = fit("matern52", inputs[:-5], targets[:-5], present_of(2))
+        spent.append(fit("matern52", inputs, targets, before)[1].iterations.item())
+    assert sum(spent) / 8 < 5
 
 
 def test_no_tolerance_skips_nothing():
