@@ -179,8 +179,8 @@ class Learner:
         like = self.model.inputs
         lengthscale, outputscale = fitted.lengthscale.to(like), fitted.outputscale.to(like)
         kernel = Stationary(self.model.kernel.family, lengthscale, outputscale)
-        rate = fitted.forgetting.item() if self.refits.forgetting else self.model.forgetting
-        return StreamingGP(kernel, rate, fitted.noise.item(), maximum_rows=self.model.maximum_rows)
+        rate, noise = fitted.forgetting.item(), fitted.noise.item()
+        return StreamingGP(kernel, rate, noise, maximum_rows=self.model.maximum_rows)
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""

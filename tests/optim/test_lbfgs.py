@@ -269,6 +269,10 @@ def test_a_guess_at_the_hessian_holds_in_the_free_variables_of_a_box():
     assert end.converged.all()
     torch.testing.assert_close(end.point, far.point, atol=1e-5, rtol=0)
     assert end.iterations.double().mean() < 0.6 * far.iterations.double().mean()
+    for k in range(20):
+        one = begin[k : k + 1], bounds
+        alone = minimize_batch(from_callable(function), *one, hessian=quadratic_hessian(1))
+        assert end.iterations[k] == alone.iterations[0]
 
 
 @pytest.mark.parametrize("factor", [1e-3, 30.0])

@@ -63,6 +63,7 @@ def test_a_refit_moves_the_hyperparameters_towards_the_truth():
     assert abs(math.log(lengthscale / 0.15)) < 0.6 * abs(math.log(0.5 / 0.15))
     assert abs(math.log(belief.model.noise / 0.02)) < 0.6 * abs(math.log(0.5 / 0.02))
     assert 0.0005 < belief.model.forgetting < 0.05
+    assert belief.model.forgetting != 0.01  # where it began
     assert evidence(belief) > evidence(feed(make(), x, rewards)) + 10
 
 
