@@ -5,14 +5,9 @@ enough moves there and starts a new search direction; another shortens its step 
 the next iteration. So the line search needs no loop of its own and no evaluation is wasted on
 problems that are done with theirs.
 
-The direction solves the quasi-Newton system in the free variables; the search goes along its
-projection on the box, so that a variable which meets its bound does not turn the others aside
-(Bertsekas 1982). The two-loop recursion for the pairs ``s_i, y_i`` is written as two triangular
-solves with ``R_ij = s_i'y_j``, ``i <= j`` (Byrd, Nocedal & Schnabel 1994), which costs a handful of
-kernels whatever the history:
-
-    first loop     R a = S g             q = g - Y'a
-    second loop    R'c = D a - Y (γ q)   H g = γ q + S'c          D = diag(R)
+The direction solves the quasi-Newton system in the free variables (``optim.two_loops``); the search
+goes along its projection on the box, so that a variable which meets its bound does not turn the
+others aside (Bertsekas 1982).
 
 Notation: ``k`` problems still running, ``m`` pairs, oldest first, ``d`` variables. What is a number
 per problem is kept as ``(*batch, k, 1)``, so that everything broadcasts against ``(*batch, k, d)``.
@@ -31,6 +26,7 @@ from botorch_costly.errors import (
     check_count,
     check_nonnegative,
 )
+from botorch_costly.optim.two_loops import CURVATURE, inverse_of_free, two_loops
 
 ValueAndGradient = Callable[[Tensor], tuple[Tensor, Tensor]]
 
@@ -38,7 +34,6 @@ _ARMIJO = 1e-4  # share of the predicted decrease that a trial must deliver
 _SHRINK, _GROW = (0.1, 0.5), 4.0  # range of a backtracking factor; factor of a growing step
 _MOST_GROWTH = 1e8
 _MOST_REJECTIONS = 20  # trials in a row, after which rounding is what stops the search
-_CURVATURE = 1e-8  # a pair with relatively less curvature than this is not worth remembering
 _DOWNHILL = 1e-6  # least slope of a direction, relative to steepest descent
 _FIRST_MOVE = 0.1  # length of the first step, in widths of the box
 _NEAR = 1e-3  # a variable this near (in widths) to a bound it is pushed against joins it
@@ -77,6 +72,7 @@ class _Run(NamedTuple):
     moving: Tensor  # bool
     met: Tensor  # bool
     pairs: Tensor  # shape: (*batch, k, 2, m, d): moves s and changes y; 0 where there is none yet
+    hessian: Tensor | None = None  # guessed at the start, shape: (*batch, k, d, d)
 
 
 class _Rule(NamedTuple):
@@ -138,6 +134,8 @@ def minimize_batch(
     merge_within: float = 0.0,
     leave: int = 0,
     check_every: int = 4,
+    hessian: Tensor | None = None,  # shape: (*batch, n, d, d)
+    should_stop: Callable[[], bool] | None = None,
 ) -> Minimum:
     """Minimize from every start at once, each problem at its own pace.
 
@@ -168,6 +166,10 @@ def minimize_batch(
             them at less cost.
         check_every: Iterations between two looks at which problems are left; each look waits for
             the device.
+        hessian: A positive definite guess at the Hessians where the search begins, from which the
+            first step is Newton's; the pairs correct it from there on.
+        should_stop: Asked at each such look but the first whether to return what was reached so
+            far, be it for lack of time; problems it cuts short have not converged.
 
     Returns:
         The minimum of each problem, with the shapes in :class:`Minimum`. A start whose value is
@@ -194,7 +196,8 @@ def minimize_batch(
     rule = _Rule(gradient_tolerance, value_tolerance)
 
     start = start.detach().clamp(box.lower, box.upper)
-    run = _begin(start, *_evaluate(value_and_gradient, start), box, history, rule)
+    guess = None if hessian is None else _check_hessian(start, hessian)
+    run = _begin(start, *_evaluate(value_and_gradient, start), box, history, rule, guess)
     place = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
     result, into = _report(run, place), place
     for iteration in range(max_iter):
@@ -203,7 +206,8 @@ def minimize_batch(
                 gone, into = _merge(run.point, run.value, place, into, merge_within)
                 run = run._replace(moving=run.moving & ~gone)
             left = int(run.moving.squeeze(-1).sum(-1).max())  # waits for the device
-            if left <= leave:
+            late = iteration > 0 and should_stop is not None and should_stop()
+            if left <= leave or late:
                 break
             if left <= 0.75 * place.shape[-1]:
                 result = _write(result, run, place)
@@ -234,6 +238,16 @@ def _check_box(start: Tensor, bounds: Tensor) -> _Box:
     return _Box(lower, upper, _NEAR * torch.where(width.isfinite(), width, 1.0))
 
 
+def _check_hessian(start: Tensor, hessian: Tensor) -> Tensor:
+    shape = (*start.shape, start.shape[-1])
+    fits = hessian.shape == shape
+    check(fits, "hessian", f"shape {shape}", tuple(hessian.shape), InvalidShapeError)
+    hessian = hessian.detach().to(start)
+    positive = not bool(torch.linalg.cholesky_ex(hessian).info.any())
+    check(positive, "hessian", "positive definite matrices", hessian)
+    return hessian
+
+
 def _evaluate(
     value_and_gradient: ValueAndGradient,
     points: Tensor,  # shape: (*batch, k, d)
@@ -262,18 +276,24 @@ def _begin(
     box: _Box,
     history: int,
     rule: _Rule,
+    hessian: Tensor | None,  # shape: (*batch, n, d, d)
 ) -> _Run:
     length = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
     widest = box.near.amax() / _NEAR
-    scale = _FIRST_MOVE * widest / length.clamp(min=torch.finfo(point.dtype).tiny)
+    tiny = torch.finfo(point.dtype).tiny
+    if hessian is None:
+        scale = _FIRST_MOVE * widest / length.clamp(min=tiny)
+    else:  # the number that it is along the gradient
+        bent = (hessian @ gradient[..., None]).squeeze(-1)
+        scale = length.square() / _dot(gradient, bent).clamp(min=tiny)
     pairs = point.new_zeros(*point.shape[:-1], 2, history, point.shape[-1])
     one, zero = torch.ones_like(value), torch.zeros_like(value)
-    direction, norm = _direction(point, gradient, scale, one, pairs, box)
+    direction, norm = _direction(point, gradient, scale, one, pairs, box, hessian)
     finite = _finite(value, gradient)
     met = finite & (norm <= rule.gradient_tolerance)
     return _Run(
         point, value, gradient, direction, one, scale, one, zero, zero, norm, finite & ~met, met,
-        pairs,
+        pairs, hessian,
     )  # fmt: skip
 
 
@@ -287,8 +307,8 @@ def _advance(
 ) -> _Run:
     """Judge the trial of every problem: move and turn, or shorten the step.
 
-    Little that the direction depends on changes where the trial is rejected, so that computing it
-    anew for all problems gives those the direction they had, or one with a pair less of history.
+    Nothing that the direction depends on changes where the trial is rejected, so that computing
+    it anew for all problems gives those the direction they had.
     """
     move, rise = trial - run.point, value - run.value
     predicted = _dot(run.gradient, move)  # of the rise, by the slope alone
@@ -299,16 +319,16 @@ def _advance(
 
     pair = torch.stack([move, gradient - run.gradient], -2)
     sy, yy = (pair * pair[..., 1:, :]).sum(-1).split(1, -1)
-    curved = accepted & (sy > -_CURVATURE * predicted)
-    newest = torch.where(curved.unsqueeze(-1), pair, 0.0).unsqueeze(-2)  # zeros sit out
-    pairs = torch.cat([run.pairs[..., 1:, :], newest], -2)
+    curved = accepted & (sy > -CURVATURE * predicted)
+    pairs = torch.cat([run.pairs[..., 1:, :], pair[..., None, :]], -2)
+    pairs = torch.where(curved[..., None, None], pairs, run.pairs)
     scale = torch.where(curved, sy / yy, run.scale)
     growth = torch.where(accepted, (run.growth * _GROW).clamp(max=_MOST_GROWTH), run.growth)
     growth = growth.masked_fill(curved, 1.0)
 
     point = torch.where(accepted, trial, run.point)
     gradient = torch.where(accepted, gradient, run.gradient)
-    direction, norm = _direction(point, gradient, scale, growth, pairs, box)
+    direction, norm = _direction(point, gradient, scale, growth, pairs, box, run.hessian)
     met = norm <= rule.gradient_tolerance
     if rule.value_tolerance > 0:
         least = rule.value_tolerance * run.value.abs().clamp(min=1.0)
@@ -328,6 +348,7 @@ def _advance(
         moving=run.moving & ~met & (rejections < _MOST_REJECTIONS),
         met=torch.where(run.moving, met, run.met),
         pairs=pairs,
+        hessian=run.hessian,
     )
 
 
@@ -344,6 +365,7 @@ def _direction(
     growth: Tensor,  # shape: (*batch, k, 1)
     pairs: Tensor,  # shape: (*batch, k, 2, m, d)
     box: _Box,
+    hessian: Tensor | None = None,  # shape: (*batch, k, d, d)
 ) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, d), (*batch, k, 1)
     """Return the quasi-Newton direction and the norm of the projected gradient.
 
@@ -358,34 +380,13 @@ def _direction(
     free = (point - bound).abs() > torch.minimum(norm, box.near)
     mask = free.to(point)
     gradient = gradient * mask
-    newton = _two_loops(pairs * mask[..., None, None, :], gradient, scale)
+    guess = None if hessian is None else inverse_of_free(hessian, mask)
+    newton = two_loops(pairs * mask[..., None, None, :], gradient, scale, guess)
 
     # The model is positive definite, so its direction leads downhill unless rounding spoiled it.
     downhill = _dot(gradient, newton) > _DOWNHILL * scale * _dot(gradient, gradient)
     newton = torch.where(downhill, newton, scale * gradient)
     return torch.where(free, -growth * newton, bound - point), norm
-
-
-def _two_loops(
-    pairs: Tensor,  # shape: (*batch, k, 2, m, d)
-    gradient: Tensor,  # shape: (*batch, k, d)
-    scale: Tensor,  # shape: (*batch, k, 1)
-) -> Tensor:  # shape: (*batch, k, d)
-    """Apply the inverse Hessian of the pairs to the gradient (Byrd et al. 1994)."""
-    s, y = pairs.unbind(-3)
-    products = s @ y.mT
-    curvature = products.diagonal(dim1=-2, dim2=-1)  # s_i'y_i
-    # A pair can lose its curvature with the variables that left the model: it sits out, which
-    # in the triangular systems is a row and column of the identity.
-    valid = (curvature > _CURVATURE * scale * (y * y).sum(-1)).to(s)
-    rows = valid[..., None]
-    r = torch.addcmul(torch.diag_embed(1 - valid), products, rows * rows.mT)
-    g = gradient[..., None]
-    a = torch.linalg.solve_triangular(r, (s @ g) * rows, upper=True)  # first loop
-    q = scale[..., None] * (g - y.mT @ a)
-    right = (curvature[..., None] * a - y @ q) * rows
-    c = torch.linalg.solve_triangular(r.mT, right, upper=False)  # second loop
-    return (q + s.mT @ c).squeeze(-1)
 
 
 def _report(run: _Run, place: Tensor) -> Minimum:
@@ -450,5 +451,9 @@ def _compact(run: _Run, place: Tensor, left: int) -> tuple[_Run, Tensor]:
     """Keep ``left`` problems of each batch entry, those that still move first."""
     order = run.moving.squeeze(-1).int().argsort(dim=-1, descending=True, stable=True)[..., :left]
     dim = place.dim() - 1
-    kept = _Run(*(field.gather(dim, _spread(order, field)) for field in run))
-    return kept, place.gather(dim, order)
+    kept = {
+        name: field.gather(dim, _spread(order, field))
+        for name, field in run._asdict().items()
+        if field is not None
+    }
+    return _Run(**kept), place.gather(dim, order)

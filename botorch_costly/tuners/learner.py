@@ -7,28 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from botorch import fit_gpytorch_mll
-from botorch.exceptions.errors import ModelFittingError
-from gpytorch.constraints import GreaterThan
-from gpytorch.kernels import MaternKernel, ScaleKernel
-from gpytorch.likelihoods import GaussianLikelihood
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_costly.errors import (
+    NumericalError,
     check,
     check_count,
     check_positive,
     check_rate,
 )
-from botorch_costly.models import StreamingGP, TimeVaryingGP
-from botorch_costly.models.time_varying import default_space_kernel
+from botorch_costly.models import StreamingGP
+from botorch_costly.models.fitting import FitReport, Hyperparameters, fit
 from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_family
 from botorch_costly.tuners.rewards import RewardScale
 
 _logger = logging.getLogger(__name__)
 _ALIVE = 1e-3  # weight above which a reward counts for the scale
 _LOWEST_RATE = 1e-6  # from which a forgetting rate is learnt: at 0 and 1 it has no slope
+_MOST_EVALUATIONS = 100  # of a refit
 
 
 @dataclass(frozen=True)
@@ -152,54 +148,44 @@ class Learner:
         return *affine, scale.targets(self.model.rewards, affine)
 
     def _refit(self) -> None:
-        limits = {"timeout_sec": self.refits.seconds, "options": {"maxiter": 100}}
         try:
-            model = self._model_to_fit()
-            objective = ExactMarginalLogLikelihood(model.likelihood, model)
-            # One attempt, from the present values: retries would draw from the global generator.
-            fit_gpytorch_mll(objective, optimizer_kwargs=limits, max_attempts=1)
-            self.model = self.model.with_hyperparameters_of(self._belief_of(model.eval()))
-        except (ModelFittingError, ArithmeticError, RuntimeError, ValueError) as error:
+            fitted, report = self._fitted()
+            if not bool(report.skipped):
+                self.model = self.model.with_hyperparameters_of(self._belief_of(fitted))
+        except (ArithmeticError, RuntimeError, ValueError) as error:
             _logger.warning("A refit failed and the hyperparameters stay as they were: %s", error)
 
-    def _belief_of(self, model: TimeVaryingGP) -> StreamingGP:
-        """Return an empty belief with what was fitted, in the dtype at hand."""
-        fitted, like = StreamingGP.from_model(model), self.model.inputs
-        family, lengthscale, outputscale = fitted.kernel
-        kernel = Stationary(family, lengthscale.to(like), outputscale.to(like))
-        # A rate that is given went through a logit and back: not one digit of it is to change.
-        rate = fitted.forgetting if self.refits.forgetting else self.model.forgetting
-        return StreamingGP(kernel, rate, fitted.noise, maximum_rows=self.model.maximum_rows)
+    def _fitted(self) -> tuple[Hyperparameters, FitReport]:
+        """Fit the rows at hand from the present hyperparameters, in double precision.
 
-    def _model_to_fit(self) -> TimeVaryingGP:
-        """Return the BoTorch model of the rows at hand, at the present hyperparameters.
-
-        In double precision whatever that of the belief; and where the present value of what is to
-        be fitted lies outside its bounds, or on one, where its slope vanishes, a little inside.
+        A present value outside the bounds of a fit begins on the bound; and a rate that is to be
+        learnt a little away from 0, which has no logarithm, and from 1.
         """
-        streaming = self.model
-        inputs, scaled = streaming.inputs.double(), streaming.targets.double()
-        dim, rate = inputs.shape[-1] - 1, streaming.forgetting
+        model, rate = self.model, self.model.forgetting
         if self.refits.forgetting:
             rate = min(max(rate, _LOWEST_RATE), 1 - _LOWEST_RATE)
-        space = _space_kernel(streaming.kernel, dim)
-        model = TimeVaryingGP(
-            inputs,
-            scaled.unsqueeze(-1),
-            forgetting=None if self.refits.forgetting else rate,
-            space_kernel=space,
-            likelihood=GaussianLikelihood(),
-            outcome_transform=None,
-        ).to(inputs)
-        model.time_kernel.forgetting = rate
-        noise_bound = model.likelihood.noise_covar.raw_noise_constraint
-        model.likelihood.noise = _inside(scaled.new_tensor(streaming.noise), noise_bound)
-        space.outputscale = streaming.kernel.outputscale.double()
-        lengthscale = streaming.kernel.lengthscale.double().expand(dim)
-        space.base_kernel.lengthscale = _inside(
-            lengthscale, space.base_kernel.raw_lengthscale_constraint
+        family, lengthscale, outputscale = model.kernel
+        noise, forgetting = model.inputs.double().new_tensor([model.noise, rate])
+        fitted, report = fit(
+            family,
+            model.inputs,
+            model.targets,
+            Hyperparameters(lengthscale, outputscale, noise, forgetting),
+            learn_forgetting=self.refits.forgetting,
+            max_iter=_MOST_EVALUATIONS,
+            seconds=self.refits.seconds,
         )
-        return model
+        good = bool(report.after.isfinite())
+        check(good, "targets", "a finite log evidence", report.after.item(), NumericalError)
+        return fitted, report
+
+    def _belief_of(self, fitted: Hyperparameters) -> StreamingGP:
+        """Return an empty belief with what was fitted, in the dtype at hand."""
+        like = self.model.inputs
+        lengthscale, outputscale = fitted.lengthscale.to(like), fitted.outputscale.to(like)
+        kernel = Stationary(self.model.kernel.family, lengthscale, outputscale)
+        rate, noise = fitted.forgetting.item(), fitted.noise.item()
+        return StreamingGP(kernel, rate, noise, maximum_rows=self.model.maximum_rows)
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""
@@ -209,16 +195,3 @@ class Learner:
         """Continue from ``state_dict``."""
         self.model.set_extra_state(state["model"])
         self._looks = state["looks"]
-
-
-def _inside(value: Tensor, bound: GreaterThan) -> Tensor:
-    """Return the value, or twice its lower bound where that is more."""
-    return value.clamp_min(2 * bound.lower_bound.item())
-
-
-def _space_kernel(kernel: Stationary, dim: int) -> ScaleKernel:
-    """Return the default kernel over configurations, with the family's smoothness."""
-    space = default_space_kernel(dim, torch.Size())
-    matern: MaternKernel = space.base_kernel
-    matern.nu = SMOOTHNESS[kernel.family]
-    return space

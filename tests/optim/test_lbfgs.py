@@ -246,6 +246,64 @@ def test_a_constant_is_at_its_minimum():
     assert end.converged.all()
 
 
+def quadratic_hessian(n):
+    generator = torch.Generator().manual_seed(3)
+    root = torch.randn(8, 8, generator=generator, dtype=torch.float64)
+    return (root @ root.mT + 0.1 * torch.eye(8)).expand(n, 8, 8)
+
+
+def test_the_true_hessian_makes_the_first_step_newtons():
+    bounds = box(8, -torch.inf, torch.inf)
+    begin = starts(box(8, -1.0, 1.0), 5)
+    end = minimize_batch(from_callable(quadratic), begin, bounds, hessian=quadratic_hessian(5))
+    assert end.converged.all()
+    assert (end.iterations == 1).all()
+
+
+def test_a_guess_at_the_hessian_holds_in_the_free_variables_of_a_box():
+    """Finished problems leave the batch with theirs; where a variable may not go it has no say."""
+    function, bounds = PROBLEMS["quadratic with active bounds"]
+    begin = starts(bounds, 20)
+    far = minimize_batch(from_callable(function), begin, bounds)
+    end = minimize_batch(from_callable(function), begin, bounds, hessian=quadratic_hessian(20))
+    assert end.converged.all()
+    torch.testing.assert_close(end.point, far.point, atol=1e-5, rtol=0)
+    assert end.iterations.double().mean() < 0.6 * far.iterations.double().mean()
+    for k in range(20):
+        one = begin[k : k + 1], bounds
+        alone = minimize_batch(from_callable(function), *one, hessian=quadratic_hessian(1))
+        assert end.iterations[k] == alone.iterations[0]
+
+
+@pytest.mark.parametrize("factor", [1e-3, 30.0])
+def test_a_wrong_guess_costs_evaluations_and_nothing_else(factor):
+    function, bounds = PROBLEMS["hartmann6"]
+    begin = starts(bounds, 12).reshape(3, 4, 6)
+    guess = factor * torch.eye(6, dtype=torch.float64).expand(3, 4, 6, 6)
+    end = minimize_batch(from_callable(function), begin, bounds, hessian=guess)
+    assert end.converged.all()
+    torch.testing.assert_close(end.value, function(end.point))
+
+
+def test_it_stops_when_told_so_and_keeps_what_it_reached():
+    function, bounds = PROBLEMS["hartmann6"]
+    begin = starts(bounds, 10)
+    asked = []
+
+    def third():
+        asked.append(None)
+        return len(asked) == 3
+
+    end = minimize_batch(from_callable(function), begin, bounds, check_every=2, should_stop=third)
+    same = minimize_batch(from_callable(function), begin, bounds, max_iter=6)
+    assert end.iterations.max() == 6
+    for part, expected in zip(end, same, strict=True):
+        assert torch.equal(part, expected)
+    assert not end.converged.all()
+    never = minimize_batch(from_callable(function), begin, bounds, should_stop=lambda: False)
+    assert torch.equal(never.point, minimize_batch(from_callable(function), begin, bounds).point)
+
+
 @pytest.mark.parametrize(
     ("start", "bounds", "options", "error"),
     [
@@ -256,6 +314,13 @@ def test_a_constant_is_at_its_minimum():
         (torch.zeros(1, 2), torch.zeros(2, 2), {"history": 0}, InvalidArgumentError),
         (torch.zeros(1, 2), torch.zeros(2, 2), {"max_iter": -1}, InvalidArgumentError),
         (torch.zeros(1, 2), torch.zeros(2, 2), {"gradient_tolerance": -1}, InvalidArgumentError),
+        (torch.zeros(1, 2), torch.zeros(2, 2), {"hessian": torch.eye(2)}, InvalidShapeError),
+        (
+            torch.zeros(1, 2),
+            torch.zeros(2, 2),
+            {"hessian": -torch.eye(2).expand(1, 2, 2)},
+            InvalidArgumentError,
+        ),
     ],
 )
 def test_bad_input_is_named(start, bounds, options, error):

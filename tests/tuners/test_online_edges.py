@@ -58,7 +58,7 @@ def test_a_tell_that_was_interrupted_may_be_repeated(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(learner, "fit_gpytorch_mll", interrupt)
+        patch.setattr(learner, "fit", interrupt)
         with pytest.raises(KeyboardInterrupt):
             tuner.tell(decision, reward_of(decision.config, 4))
     assert same(tuner.state_dict(), before)

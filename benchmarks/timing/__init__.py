@@ -1,0 +1,1 @@
+"""How long things take, against BoTorch in the same process."""

@@ -1,0 +1,265 @@
+r"""How well hyperparameters explain rewards: the log evidence, its gradient and its curvature.
+
+The rewards ``y`` at configurations ``x`` in rounds ``t`` are taken as
+
+    y ~ N(0, K),   K_ik = s phi(r_ik) a_ik + noise [i = k],
+    r_ik^2 = sum_j (x_ij - x_kj)^2 / l_j^2,
+    a_ik = (1 - eps)^(lag_ik / 2) = exp(-lam lag_ik / 2),   lag_ik = |t_i - t_k|.
+
+Notation: ``alpha = K^{-1} y``, ``P = K^{-1}``, ``G = alpha alpha' - P``, and ``theta`` for the unknowns
+in log units, ``[log l_1 .. log l_d, log s, log noise]`` and, where the rate is to be learnt, ``log lam``
+of ``lam = -log(1 - eps)``. (The logit of the rate would go flat where it nears 1.)
+
+*Evidence.* With ``K = L L'``: ``log p(y) = -1/2 y'alpha - sum_i log L_ii - n/2 log 2 pi``.
+
+*Gradient.* ``d log p / d theta = 1/2 tr(G dK/dtheta)``, for which no product of two n x n matrices is
+needed. Because ``K = K_f + noise I``, ``tr(G K) = y'alpha - n`` and ``tr G = |alpha|^2 - tr P``,
+
+    log noise   1/2 noise tr G
+    log s       1/2 (y'alpha - n - noise tr G)
+    log lam     -lam/4 sum_ik G_ik K_ik lag_ik                        (lag is 0 on the diagonal)
+    log l_j     1/2 sum_ik W_ik (x_ij - x_kj)^2 / l_j^2,   W = G o M,   M = s a o (-phi'(r) / r)
+                = (x_j^2 . W 1 - x_j'W x_j) / l_j^2                   (W is symmetric)
+
+The last line costs one product of ``W`` with the ``n x d`` inputs. It subtracts numbers of the size of
+``x^2``, so the columns of ``x`` are centred first. Where ``r = 0`` the slope of Matérn-1/2 is taken as
+zero, which loses nothing, for there ``x_ij = x_kj``.
+
+*Curvature.* With ``K_a = dK / dtheta_a``, minus the second derivatives of the evidence are
+
+    alpha'K_a P K_b alpha - 1/2 tr(P K_a P K_b) - 1/2 tr(G K_ab),
+
+in expectation ``1/2 tr(P K_a P K_b)``, for that of ``G`` is 0. Either needs products of n x n matrices.
+Half way between the two, but for the last term, both traces cancel: the *average information*
+
+    A_ab = 1/2 (K_a alpha)' P (K_b alpha)
+
+costs O(d n^2), has that expectation too, and is never negative.
+
+Convention: the leading dimensions of ``theta`` broadcast with those of the rows. Where ``K`` is not
+positive definite or a number is not finite, the evidence is ``-inf`` and its gradient 0; other
+problems of the batch do not notice. Everything is in float64: other tensors are refused.
+
+References:
+    - C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. 2006, section 5.4.1.
+    - A. R. Gilmour, R. Thompson, B. R. Cullis. Average information REML: an efficient algorithm for
+      variance parameter estimation in linear mixed models. Biometrics 51, 1995.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
+from botorch_costly.numerics.drift import retention
+from botorch_costly.numerics.stationary import FAMILIES
+
+_COINCIDENT = 1e-8  # scaled distance below which the kink of Matérn-1/2 would only amplify rounding
+_LOG_TWO_PI = math.log(2 * math.pi)
+
+
+class Rows(NamedTuple):
+    """Rewards to explain, with all that does not depend on the unknowns."""
+
+    x: Tensor  # configurations less their mean, shape: (*batch, n, d)
+    y: Tensor  # shape: (*batch, n)
+    lag: Tensor  # shape: (*batch, n, n)
+    keep: Tensor | None  # a_ik where the rate is given, shape: (*batch, n, n)
+
+    @property
+    def unknowns(self) -> int:
+        """How many entries ``theta`` has."""
+        return self.x.shape[-1] + (3 if self.keep is None else 2)
+
+
+class _Solved(NamedTuple):
+    """What the evidence and its derivatives have in common, of ``p`` unknowns."""
+
+    log_prob: Tensor  # shape: (*batch,)
+    failed: Tensor  # bool, shape: (*batch,)
+    noisy: Tensor  # K, shape: (*batch, n, n)
+    slope: Tensor  # M, shape: (*batch, n, n)
+    inverse: Tensor  # P, shape: (*batch, n, n)
+    alpha: Tensor  # shape: (*batch, n)
+    values: Tensor  # exp(theta), shape: (*batch, p)
+
+
+def prepare(
+    inputs: Tensor,  # [configuration, round], shape: (*batch, n, d + 1)
+    y: Tensor,  # shape: (*batch, n)
+    forgetting: Tensor | None = None,  # a given rate, shape: (*batch,)
+) -> Rows:
+    """Return the rows with all that does not depend on the unknowns.
+
+    Args:
+        inputs: Configurations and rounds.
+        y: What is explained, in units of the prior.
+        forgetting: The rate in [0, 1] per round, or ``None`` where it is among the unknowns.
+
+    Raises:
+        InvalidShapeError: If shapes do not fit each other, or a tensor is not in float64.
+        InvalidArgumentError: If a number is not finite, or a rate outside [0, 1].
+    """
+    shape, expected = tuple(inputs.shape), "n >= 1 rows [configuration, round]"
+    rows = inputs.dim() >= 2 and shape[-1] >= 2 and shape[-2] >= 1
+    check(rows, "inputs", expected, shape, InvalidShapeError)
+    check(y.shape == shape[:-1], "y", f"shape {shape[:-1]}", tuple(y.shape), InvalidShapeError)
+    for name, tensor in (("inputs", inputs), ("y", y), ("forgetting", forgetting)):
+        if tensor is not None:
+            double = tensor.dtype == torch.float64
+            check(double, name, "a float64 tensor", tensor.dtype, InvalidShapeError)
+            finite = bool(tensor.isfinite().all())
+            check(finite, name, "finite numbers", tensor, InvalidArgumentError)
+    x, t = inputs[..., :-1], inputs[..., -1]
+    lag = (t.unsqueeze(-1) - t.unsqueeze(-2)).abs()
+    x = x - x.mean(-2, keepdim=True)
+    if forgetting is None:
+        return Rows(x, y, lag, None)
+    rates = bool(((forgetting >= 0) & (forgetting <= 1)).all())
+    check(rates, "forgetting", "rates in [0, 1]", forgetting, InvalidArgumentError)
+    fits = forgetting.shape in (torch.Size(), y.shape[:-1])
+    check(fits, "forgetting", f"shape {shape[:-2]}", tuple(forgetting.shape), InvalidShapeError)
+    return Rows(x, y, lag, retention(forgetting[..., None, None], lag))
+
+
+@torch.no_grad()
+def log_evidence(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log evidence and its gradient, of every problem in one pass.
+
+    Args:
+        family: A key of ``FAMILIES``.
+        rows: What ``prepare`` returned, with batch dimensions that broadcast with those of ``theta``.
+        theta: Unknowns in log units, ``(*batch, p)``.
+
+    Returns:
+        Values ``(*batch,)`` and gradients ``(*batch, p)``.
+
+    Raises:
+        InvalidArgumentError: If the family has no lengthscale.
+        InvalidShapeError: If ``theta`` has not one entry for each unknown, or is not in float64.
+    """
+    solved = _solve(family, rows, theta)
+    return _value_and_gradient(rows, solved)
+
+
+@torch.no_grad()
+def average_information(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the log evidence, its gradient and its average information, ``(*batch, p, p)``.
+
+    Arguments and errors are those of ``log_evidence``. The information of a problem that failed is 0.
+    """
+    solved = _solve(family, rows, theta)
+    moved = _moved(rows, solved)
+    information = 0.5 * moved.mT @ (solved.inverse @ moved)
+    information = torch.where(solved.failed[..., None, None], 0.0, information)
+    return *_value_and_gradient(rows, solved), information
+
+
+def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
+    """Factorize, and solve for what the derivatives are made of."""
+    _check_theta(family, rows, theta)
+    values, dim = theta.exp(), rows.x.shape[-1]
+    scaled = rows.x / values[..., None, :dim]
+    # The fast way by inner products loses half the digits where points are close to each other.
+    r = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
+    amplitude = _keep(rows, values) * values[..., dim, None, None]
+    noisy, slope = _covariance_and_slope(family, r, amplitude)
+    noisy.diagonal(dim1=-2, dim2=-1).add_(values[..., dim + 1, None])
+
+    chol, info = torch.linalg.cholesky_ex(noisy)
+    failed = info > 0
+    if bool(failed.any()):  # the inverse would raise
+        identity = torch.eye(chol.shape[-1], dtype=chol.dtype, device=chol.device)
+        chol = torch.where(failed[..., None, None], identity, chol)
+    # LAPACK leaves columns contiguous; rows are, after a transposition that changes nothing.
+    inverse = torch.cholesky_inverse(chol).mT
+    alpha = (inverse @ rows.y.unsqueeze(-1)).squeeze(-1)
+    log_det = chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    log_prob = -0.5 * (rows.y * alpha).sum(-1) - log_det - 0.5 * rows.y.shape[-1] * _LOG_TWO_PI
+    return _Solved(log_prob, failed, noisy, slope, inverse, alpha, values)
+
+
+def _keep(rows: Rows, values: Tensor) -> Tensor:
+    """Return ``a_ik``, shape ``(*batch, n, n)``."""
+    if rows.keep is not None:
+        return rows.keep
+    return (rows.lag * (-0.5 * values[..., -1:, None])).exp_()
+
+
+def _covariance_and_slope(
+    family: str,
+    r: Tensor,  # overwritten, shape: (*batch, n, n)
+    amplitude: Tensor,  # s a_ik, shape: (*batch, n, n)
+) -> tuple[Tensor, Tensor]:
+    """Return ``amplitude phi(r)`` and ``amplitude (-phi'(r) / r)``."""
+    if family == "rbf":  # phi' = -r phi
+        cov = r.square_().mul_(-0.5).exp_().mul_(amplitude)
+        return cov, cov.clone()  # the caller adds the noise to the first
+    if family == "matern12":  # phi' = -phi
+        cov = (-r).exp_().mul_(amplitude)
+        return cov, torch.where(r > _COINCIDENT, cov / r, 0.0)
+    nu = 1.5 if family == "matern32" else 2.5
+    z = r.mul_(math.sqrt(2 * nu))
+    decay = (-z).exp_().mul_(amplitude)
+    first = (1 + z).mul_(decay)
+    if family == "matern32":  # phi = (1 + z) exp(-z), phi' = -3 r exp(-z)
+        return first, decay.mul_(3)
+    cov = torch.addcmul(first, z.square_(), decay, value=1 / 3)
+    return cov, first.mul_(5 / 3)  # phi' = -5/3 r (1 + z) exp(-z)
+
+
+def _value_and_gradient(rows: Rows, solved: _Solved) -> tuple[Tensor, Tensor]:
+    log_prob, failed, noisy, slope, inverse, alpha, values = solved
+    dim, n = rows.x.shape[-1], rows.y.shape[-1]
+    trace = alpha.square().sum(-1) - inverse.diagonal(dim1=-2, dim2=-1).sum(-1)  # tr G
+    noise_part = values[..., dim + 1] * trace
+    scale_part = (rows.y * alpha).sum(-1) - n - noise_part
+    parts = [scale_part.unsqueeze(-1), noise_part.unsqueeze(-1)]
+
+    weight = alpha.unsqueeze(-1) * alpha.unsqueeze(-2)
+    weight -= inverse  # G
+    if rows.keep is None:
+        total = (weight * noisy).mul_(rows.lag).sum((-2, -1))
+        parts.append((-0.5 * values[..., -1] * total).unsqueeze(-1))
+    weight *= slope  # W
+    pulled = (rows.x * (weight @ rows.x)).sum(-2)  # x_j'W x_j
+    spread = (rows.x.square() * weight.sum(-1, keepdim=True)).sum(-2)  # x_j^2 . W 1
+    lengthscale_part = 2 * (spread - pulled) / values[..., :dim].square()
+    gradient = 0.5 * torch.cat([lengthscale_part, *parts], -1)
+
+    good = ~failed & ((log_prob + gradient.sum(-1)).abs() < torch.inf)
+    value = torch.where(good, log_prob, -torch.inf)
+    return value, torch.where(good.unsqueeze(-1), gradient, 0.0)
+
+
+def _moved(rows: Rows, solved: _Solved) -> Tensor:
+    """Return ``K_a alpha`` for each unknown ``a``, shape ``(*batch, n, p)``.
+
+    For a lengthscale it is ``sum_k M_ik (x_ij - x_kj)^2 alpha_k / l_j^2``, three products with ``M``.
+    """
+    _, _, noisy, slope, _, alpha, values = solved
+    dim = rows.x.shape[-1]
+    a, x = alpha.unsqueeze(-1), rows.x
+    ones, linear, square = (slope @ (a * power) for power in (torch.ones_like(x), x, x.square()))
+    by_lengthscale = x.square() * ones - 2 * x * linear + square
+    by_noise = values[..., dim + 1, None, None] * a
+    parts = [
+        by_lengthscale / values[..., None, :dim].square(),
+        rows.y.unsqueeze(-1) - by_noise,  # K_f alpha = y - noise alpha
+        by_noise,
+    ]
+    if rows.keep is None:
+        parts.append(-0.5 * values[..., -1, None, None] * ((noisy * rows.lag) @ a))
+    return torch.cat(parts, -1)
+
+
+def _check_theta(family: str, rows: Rows, theta: Tensor) -> None:
+    known = sorted(FAMILIES)
+    check(family in known, "family", f"one of {known}", family, InvalidArgumentError)
+    p, shape = rows.unknowns, tuple(theta.shape)
+    fits = theta.dim() >= 1 and shape[-1] == p
+    check(fits, "theta", f"{p} entries", shape, InvalidShapeError)
+    double = theta.dtype == torch.float64
+    check(double, "theta", "a float64 tensor", theta.dtype, InvalidShapeError)

@@ -1,0 +1,53 @@
+"""Log evidence and log priors written from the formulas: loops over entries, one dense solve."""
+
+import math
+
+import torch
+
+from tests.oracles import dense_gp
+
+NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5, "rbf": None}
+
+
+def noisy_covariance(family, inputs, lengthscale, outputscale, noise, forgetting):
+    """Entry by entry: inputs (n, d + 1) of configurations and rounds, lengthscale (d,)."""
+    x, t = inputs[:, :-1], inputs[:, -1].tolist()
+    covariance = dense_gp.matern(x, x, lengthscale, outputscale, NU[family])
+    for i in range(len(t)):
+        for j in range(len(t)):
+            covariance[i, j] *= (1 - forgetting) ** (abs(t[i] - t[j]) / 2)
+        covariance[i, i] += noise
+    return covariance
+
+
+def log_evidence(family, inputs, y, lengthscale, outputscale, noise, forgetting):
+    noisy = noisy_covariance(family, inputs, lengthscale, outputscale, noise, forgetting)
+    quadratic = float(y @ torch.linalg.solve(noisy, y))
+    log_det = float(torch.linalg.eigvalsh(noisy).log().sum())
+    return -0.5 * quadratic - 0.5 * log_det - 0.5 * len(y) * math.log(2 * math.pi)
+
+
+def log_normal(value, mu, sigma):
+    density = math.exp(-((math.log(value) - mu) ** 2) / (2 * sigma**2))
+    return math.log(density / (value * sigma * math.sqrt(2 * math.pi)))
+
+
+def gamma(value, shape, rate):
+    return math.log(
+        rate**shape * value ** (shape - 1) * math.exp(-rate * value) / math.gamma(shape)
+    )
+
+
+def log_prior(lengthscale, outputscale, forgetting=None):
+    """BoTorch's dimension-scaled prior, Gamma(2, 0.15), and the package's prior of a learnt rate."""
+    mu = math.sqrt(2) + math.log(len(lengthscale)) / 2
+    total = sum(log_normal(value, mu, math.sqrt(3)) for value in lengthscale)
+    total += gamma(outputscale, 2.0, 0.15)
+    return total if forgetting is None else total + log_normal(forgetting, -4.605, 1.5)
+
+
+def average_information(derivatives, noisy, y):
+    """1/2 (K_a alpha)' K^{-1} (K_b alpha), derivatives dK/dtheta_a given one by one."""
+    inverse = torch.linalg.inv(noisy)
+    moved = [derivative @ inverse @ y for derivative in derivatives]
+    return torch.stack([torch.stack([0.5 * a @ inverse @ b for b in moved]) for a in moved])
