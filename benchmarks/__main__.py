@@ -38,6 +38,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "what the diagnosis says of the suite's problems",
     ),
     "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
+    "horizon": ("benchmarks.timing.horizon", "cost of a round early and late in a very long run"),
     "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),
 }
 """Name on the command line to module and line of help.
