@@ -97,7 +97,7 @@ def bound_of(
         floor: Least variance, below which it has no slope.
     """
     mean, explained = around.mean, around.explained
-    keep = torch.as_tensor(keep).to(width)
+    keep = torch.as_tensor(keep, dtype=width.dtype, device=width.device)
     squared = keep.square()
     variance = prior - squared * explained.value
     std = variance.clamp_min(floor).sqrt()

@@ -257,7 +257,7 @@ def _evaluate(
     received = (tuple(value.shape), tuple(gradient.shape))
     expected = f"values and gradients of shapes {(tuple(points.shape[:-1]), tuple(points.shape))}"
     check(fits, "value_and_gradient", expected, received, InvalidShapeError)
-    return value[..., None], gradient
+    return value[..., None].to(points), gradient.to(points)
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:

@@ -331,3 +331,44 @@ def test_bad_input_is_named(start, bounds, options, error):
 def test_a_function_of_the_wrong_shape_is_named():
     with pytest.raises(InvalidShapeError, match="value_and_gradient"):
         minimize_batch(from_callable(lambda x: x), torch.zeros(3, 2), box(2, 0.0, 1.0))
+
+
+def test_merged_problems_take_the_result_of_the_lower():
+    function, bounds = PROBLEMS["branin"]
+    begin = torch.cat([starts(bounds, 20), starts(bounds, 20) + 0.01])
+    end = minimize_batch(from_callable(function), begin, bounds, merge_within=0.5)
+    leads = end.into == torch.arange(40)
+    assert leads.sum() < 20
+    assert leads[end.into].all()  # nobody follows one who follows another
+    for part in (end.point, end.value, end.converged):
+        assert torch.equal(part, part[end.into])
+    alone = minimize_batch(from_callable(function), begin, bounds)
+    assert torch.equal(alone.into, torch.arange(40))
+    torch.testing.assert_close(end.value, alone.value, rtol=0, atol=1e-6)  # all minima are equal
+    assert torch.pdist(end.point[leads]).min() > 0.5
+
+
+def test_merging_in_a_batch_stays_within_each_entry():
+    function, bounds = PROBLEMS["branin"]
+    begin = starts(bounds, 60).reshape(3, 20, 2)
+    together = minimize_batch(from_callable(function), begin, bounds, merge_within=0.5)
+    for k in range(3):
+        alone = minimize_batch(from_callable(function), begin[k], bounds, merge_within=0.5)
+        assert torch.equal(together.into[k], alone.into)
+        torch.testing.assert_close(together.point[k], alone.point, rtol=0, atol=1e-6)
+
+
+def test_a_few_may_be_left_for_somebody_else():
+    function, bounds = PROBLEMS["rosenbrock with active bounds"]
+    begin = starts(bounds, 30)
+    all_of_them = minimize_batch(from_callable(function), begin, bounds, max_iter=400)
+    some = minimize_batch(from_callable(function), begin, bounds, max_iter=400, leave=5)
+    assert 0 < (~some.converged).sum() <= 5
+    assert some.iterations.max() < all_of_them.iterations.max()
+
+
+def test_slopes_of_another_precision_are_taken_to_that_of_the_points():
+    bowl = from_callable(lambda x: (x.double() - 0.5).square().sum(-1))
+    end = minimize_batch(bowl, torch.zeros(3, 2), torch.tensor([[-1.0, -1.0], [1.0, 1.0]]))
+    assert end.point.dtype == end.value.dtype == torch.float32
+    torch.testing.assert_close(end.point, torch.full((3, 2), 0.5))

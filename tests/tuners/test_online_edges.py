@@ -278,3 +278,34 @@ def test_a_decision_of_another_run_is_refused_where_it_differs():
             ours.tell(stranger, 1.0)
     assert ours.looks == 1
     assert ours.observations == ()
+
+
+def test_only_the_latest_rounds_are_kept_if_so_wanted():
+    tuner = make(query=bc.BernoulliQuery(0.5), keep_rounds=5, initial_rounds=3)
+    every = make(query=bc.BernoulliQuery(0.5), initial_rounds=3)
+    first = None
+    for _ in range(20):
+        decision, same = tuner.ask(), every.ask()
+        assert decision == same  # what is kept has no say in what is decided
+        first = first or decision
+        if decision.query:
+            for run, asked in ((tuner, decision), (every, same)):
+                run.tell(asked, math.nan if decision.round == 1 else math.sin(decision.round))
+    assert tuner.decisions == every.decisions[-5:]
+    assert [o.round for o in tuner.observations] == [
+        o.round for o in every.observations if o.round >= 15
+    ]
+    assert (tuner.looks, tuner.failed_looks) == (every.looks, every.failed_looks)
+    assert len(tuner.history) == 5
+    assert tuner.best() == pytest.approx(every.best())
+    with pytest.raises(errors.UnknownDecisionError, match="one of the last 5 decisions"):
+        tuner.tell(first, 1.0)
+    restored = make(query=bc.BernoulliQuery(0.5), keep_rounds=5, initial_rounds=3)
+    restored.load_state_dict(tuner.state_dict())
+    assert (restored.looks, restored.failed_looks) == (tuner.looks, tuner.failed_looks)
+    assert restored.ask() == tuner.ask() == every.ask()
+
+
+def test_a_number_of_rounds_to_keep_is_checked_at_the_door():
+    with pytest.raises(errors.InvalidArgumentError, match="keep_rounds"):
+        make(keep_rounds=0)
