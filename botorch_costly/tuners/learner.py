@@ -76,7 +76,12 @@ class Learner:
     """A ``StreamingGP`` that keeps its rewards in the units of its prior and may be refitted."""
 
     def __init__(
-        self, prior: Prior, refits: Refits, scale: RewardScale, tkwargs: dict[str, Any]
+        self,
+        prior: Prior,
+        refits: Refits,
+        scale: RewardScale,
+        tkwargs: dict[str, Any],
+        max_rows: int = 1000,
     ) -> None:
         fits = prior.kernel in SMOOTHNESS or refits.every is None
         expected = f"None, or a kernel that can be refitted ({sorted(SMOOTHNESS)})"
@@ -84,7 +89,7 @@ class Learner:
         self.refits, self.scale = refits, scale
         lengthscale = torch.tensor([prior.lengthscale], **tkwargs)
         kernel = Stationary(prior.kernel, lengthscale, torch.ones((), **tkwargs))
-        self.model = StreamingGP(kernel, prior.forgetting, prior.noise)
+        self.model = StreamingGP(kernel, prior.forgetting, prior.noise, maximum_rows=max_rows)
         self.model.rescale(*scale.fit([]))
         self._looks = 0
 

@@ -91,6 +91,8 @@ class OnlineTuner:
         max_looks: The most looks this run may pay for, whatever the rule says.
         keep_rounds: How many of the latest rounds are kept with their decisions and looks, for runs
             without end; all by default. What is older can no longer be told.
+        max_rows: The most rewards that the belief holds, the latest ones: what a decision may cost
+            grows with their square. Those older than forgetting remembers (a weight of 1e-8) go anyway.
         refit_every: Refit lengthscales, variance and noise after so many looks; never by default.
         refit_seconds: Time cap of one refit; where it binds, a run depends on the machine's speed.
         learn_forgetting: Whether refits learn the forgetting rate too.
@@ -141,6 +143,7 @@ class OnlineTuner:
         maximize: bool = True,
         max_looks: int | None = None,
         keep_rounds: int | None = None,
+        max_rows: int = 1000,
         refit_every: int | None = None,
         refit_seconds: float = 2.0,
         learn_forgetting: bool = False,
@@ -190,7 +193,8 @@ class OnlineTuner:
             forgetting=forgetting,
         )
         refits = Refits(refit_every, refit_seconds, learn_forgetting)
-        self._learner = Learner(prior, refits, reward_scale, self._tkwargs)
+        check_count("max_rows", max_rows, minimum=1)
+        self._learner = Learner(prior, refits, reward_scale, self._tkwargs, max_rows)
         check_count("num_restarts", num_restarts, minimum=1)
         check_positive("bandwidth", bandwidth)
         self._domain = domain_of(space, num_restarts, bandwidth, self._tkwargs)

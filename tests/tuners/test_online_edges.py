@@ -309,3 +309,14 @@ def test_only_the_latest_rounds_are_kept_if_so_wanted():
 def test_a_number_of_rounds_to_keep_is_checked_at_the_door():
     with pytest.raises(errors.InvalidArgumentError, match="keep_rounds"):
         make(keep_rounds=0)
+
+
+def test_a_belief_holds_no_more_rewards_than_allowed():
+    tuner = make(max_rows=6, initial_rounds=3)
+    for _ in range(12):
+        decision = tuner.ask()
+        tuner.tell(decision, math.sin(decision.round))
+    assert tuner.belief.num_rows == 6
+    assert tuner.belief.inputs[:, -1].tolist() == [float(k) for k in range(6, 12)]
+    with pytest.raises(errors.InvalidArgumentError, match="max_rows"):
+        make(max_rows=0)
