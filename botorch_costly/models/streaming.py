@@ -25,9 +25,10 @@ from botorch_costly.errors import (
 )
 from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.models.time_varying import TimeVaryingGP
+from botorch_costly.models.vantage import Vantage
 from botorch_costly.numerics.cholesky import Factor, append, empty_factor, factorize, remove
-from botorch_costly.numerics.drift import memory, retention, retention_float
-from botorch_costly.numerics.present import Moments, Present, moments, present
+from botorch_costly.numerics.drift import memory, retention
+from botorch_costly.numerics.present import Moments, Present, moments
 from botorch_costly.numerics.stationary import (
     FAMILIES,
     SMOOTHNESS,
@@ -36,19 +37,8 @@ from botorch_costly.numerics.stationary import (
     covariance,
 )
 
-_ANSWERS = 4  # that are kept until the next look
 _logger = logging.getLogger(__name__)
 _MATERN_FAMILIES = {nu: family for family, nu in SMOOTHNESS.items()}
-
-
-class _LastRow(NamedTuple):
-    """The belief as seen from its newest row."""
-
-    factor: Factor  # the belief it was made from
-    round: float
-    present: Present
-    rough: list[Present]  # the same in single precision, once somebody asked for it
-    answers: list[tuple[Tensor, int, Moments]]  # the last questions and their version
 
 
 class Anchors(NamedTuple):
@@ -104,7 +94,7 @@ class StreamingGP(Model):
         self._rewards = like.new_zeros(0)
         self._targets = like.new_zeros(0)
         self.center, self.scale = 0.0, 1.0
-        self._newest: _LastRow | None = None
+        self._vantage: Vantage | None = None
 
     @classmethod
     def from_model(cls, model: TimeVaryingGP, **kwargs: Any) -> "StreamingGP":
@@ -252,7 +242,7 @@ class StreamingGP(Model):
         which rewards counted in millionths would lie below.
         """
         if self.num_rows:
-            self._seen_from_newest()  # kept for this view and the next ones
+            self._seen()  # kept for this view and the next ones
         view = copy.copy(self)
         view._rewards = self._targets
         view.center, view.scale = 0.0, 1.0
@@ -347,16 +337,7 @@ class StreamingGP(Model):
             InvalidArgumentError: If nothing has been observed.
         """
         check(self.num_rows > 0, "present", "a belief with observations", "none")
-        last = self._seen_from_newest()
-        seen, keep = last.present, retention_float(self.forgetting, max(now - last.round, 0.0))
-        if now < last.round:  # ages count both ways
-            seen = self._seen_from(now)
-        if dtype in (None, seen.rows.dtype):
-            return seen, keep
-        if now >= last.round and dtype == torch.float32:
-            last.rough.extend([seen.to(dtype)] if not last.rough else [])
-            return last.rough[0], keep
-        return seen.to(dtype), keep
+        return self._seen().present(now, dtype)
 
     def in_round(self, X: Tensor, now: float) -> tuple[Tensor, Tensor]:
         """Return mean and variance at configurations ``batch_shape x d`` in one round.
@@ -382,15 +363,7 @@ class StreamingGP(Model):
             now: The round.
             X: Configurations, ``batch_shape x d`` in any shape; the moments have one.
         """
-        last, rows = self._seen_from_newest(), X.reshape(-1, X.shape[-1])
-        if now < last.round:
-            return moments(self._seen_from(now), rows)
-        for asked, version, answer in last.answers:
-            if asked is X and version == X._version:
-                return answer
-        answer = moments(last.present, rows)
-        last.answers[:] = [*last.answers[1 - _ANSWERS :], (X, X._version, answer)]
-        return answer
+        return self._seen().moments(now, X)
 
     def in_lengthscales(self, step: Tensor) -> Tensor:
         """Return a difference of configurations in units of the lengthscales."""
@@ -461,17 +434,11 @@ class StreamingGP(Model):
         self.forgetting, self.noise = state["forgetting"], state["noise"]
         self.window, self.maximum_rows = state["window"], state["maximum_rows"]
 
-    def _seen_from_newest(self) -> _LastRow:
+    def _seen(self) -> Vantage:
         # What changes a belief replaces its factor: the same factor is the same belief.
-        if self._newest is None or self._newest.factor is not self._factor:
-            now = float(self._inputs[:, -1].max())
-            self._newest = _LastRow(self._factor, now, self._seen_from(now), [], [])
-        return self._newest
-
-    def _seen_from(self, now: float) -> Present:
-        lag = (now - self._inputs[:, -1]).abs()
-        keep = retention(lag.new_tensor(self.forgetting), lag)
-        return present(self.kernel, self._inputs[:, :-1], keep, *self._factor[1:])
+        if self._vantage is None or self._vantage.factor is not self._factor:
+            self._vantage = Vantage(self.kernel, self.forgetting, self._factor, self._inputs)
+        return self._vantage
 
     def _covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Return the product covariance of ``[configuration, round]`` rows."""

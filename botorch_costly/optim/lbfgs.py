@@ -26,6 +26,7 @@ from botorch_costly.errors import (
     check_count,
     check_nonnegative,
 )
+from botorch_costly.optim.merging import final, merge, spread
 from botorch_costly.optim.two_loops import CURVATURE, inverse_of_free, two_loops
 
 ValueAndGradient = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -206,7 +207,7 @@ def minimize_batch(
     for iteration in range(max_iter):
         if iteration % check_every == 0:
             if merge_within > 0:
-                gone, into = _merge(run.point, run.value, place, into, merge_within)
+                gone, into = merge(run.point, run.value, place, into, merge_within)
                 run = run._replace(moving=run.moving & ~gone)
             left = int(run.moving.squeeze(-1).sum(-1).max())  # waits for the device
             late = iteration > 0 and should_stop is not None and should_stop()
@@ -223,7 +224,7 @@ def minimize_batch(
     if merge_within > 0:
         everyone = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
         ends = result.point, result.value.unsqueeze(-1), everyone
-        _, into = _merge(*ends, into, merge_within)
+        _, into = merge(*ends, into, merge_within)
         result = _follow(result, into)
     return result
 
@@ -400,42 +401,10 @@ def _report(run: _Run, place: Tensor) -> Minimum:
     return Minimum(run.point, flat(run.value), flat(run.norm), iterations, flat(run.met), place)
 
 
-def _spread(place: Tensor, like: Tensor) -> Tensor:
-    # (*batch, k) -> (*batch, k, ...) with the trailing dimensions of `like`
-    extra = like.shape[place.dim() :]
-    return place.reshape(*place.shape, *(1 for _ in extra)).expand(*place.shape, *extra)
-
-
-def _merge(
-    point: Tensor,  # shape: (*batch, k, d)
-    value: Tensor,  # shape: (*batch, k, 1)
-    place: Tensor,  # shape: (*batch, k)
-    into: Tensor,  # shape: (*batch, n)
-    within: float,
-) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, 1), (*batch, n)
-    """Say which problems have come near one with a lower value, and whose result each takes.
-
-    Args:
-        point: Where the problems at hand are.
-        value: What they have reached.
-        place: Their numbers.
-        into: Whose result each problem takes so far, its own at first.
-        within: What counts as near.
-    """
-    rise = value - value.mT  # of i over j
-    ahead = (rise > 0) | ((rise == 0) & (place.unsqueeze(-1) > place.unsqueeze(-2)))
-    near = ahead & (torch.cdist(point, point) < within)
-    lowest = place.gather(-1, value.mT.masked_fill(~near, torch.inf).argmin(-1))
-    gone = near.any(-1)
-    taken = torch.where(gone, lowest, into.gather(-1, place))
-    return gone.unsqueeze(-1), into.scatter(-1, place, taken)
-
-
 def _follow(result: Minimum, into: Tensor) -> Minimum:
-    """Give each problem the result of the one it went into, and that of the one this went into."""
-    for _ in range(into.shape[-1].bit_length()):  # each time the way is twice as long
-        into = into.gather(-1, into)
-    ends = (field.gather(into.dim() - 1, _spread(into, field)) for field in result)
+    """Give each problem the result of the one it went into."""
+    into = final(into)
+    ends = (field.gather(into.dim() - 1, spread(into, field)) for field in result)
     return Minimum(*ends)._replace(iterations=result.iterations)
 
 
@@ -444,7 +413,7 @@ def _write(result: Minimum, run: _Run, place: Tensor) -> Minimum:
     dim = place.dim() - 1
     return Minimum(
         *(
-            old.scatter(dim, _spread(place, new), new)
+            old.scatter(dim, spread(place, new), new)
             for old, new in zip(result, _report(run, place), strict=True)
         )
     )
@@ -455,7 +424,7 @@ def _compact(run: _Run, place: Tensor, left: int) -> tuple[_Run, Tensor]:
     order = run.moving.squeeze(-1).int().argsort(dim=-1, descending=True, stable=True)[..., :left]
     dim = place.dim() - 1
     kept = {
-        name: field.gather(dim, _spread(order, field))
+        name: field.gather(dim, spread(order, field))
         for name, field in run._asdict().items()
         if field is not None
     }
