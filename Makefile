@@ -31,6 +31,7 @@ lint: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks table-a2
 	$(BIN)/python -m benchmarks streaming
+	$(BIN)/python -m benchmarks speed
 	$(BIN)/python -m benchmarks figure-1
 	$(BIN)/python -m benchmarks figure-a3
 	$(BIN)/python -m benchmarks priced

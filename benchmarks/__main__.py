@@ -32,6 +32,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.online_suite.verdicts",
         "what the diagnosis says of the suite's problems",
     ),
+    "speed": ("benchmarks.timing.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
     "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),
 }

@@ -1,0 +1,1 @@
+"""How long decisions take, beside what BoTorch's pieces take for the same."""
