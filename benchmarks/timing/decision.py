@@ -9,7 +9,7 @@ Hyperparameters are not refitted. No search of ours knows where an earlier one e
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from statistics import median
+from statistics import mean, median
 from typing import Any, NamedTuple
 
 import torch
@@ -21,6 +21,7 @@ from benchmarks.record import Row
 from benchmarks.timing.clock import timed
 from benchmarks.timing.problems import FORGETTING, NOISE, Problem, botorch_model, draw, streaming
 from botorch_costly.acquisition import ConstantBeta, TimeVaryingUCB, at_round
+from botorch_costly.optim.climb import InCube, climb
 from botorch_costly.optim.local_optima import ascend, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.query import ConfidenceQuery, Contest, Progress
@@ -30,6 +31,8 @@ from botorch_costly.tuners.strategy import Strategy
 RULE, BETA, RESTARTS, BANDWIDTH = ConfidenceQuery(0.9), 1.0, 50, 0.2
 CANDIDATES = 128  # for the rival of a lone optimum
 AS_GOOD = 1e-8  # shortfall of an acquisition value that is rounding
+_ALIKE = 1e-4  # two confidences
+_STAYS = 1e-3  # what does not move farther than this was an optimum
 SIZES, DIMS = (50, 200, 500, 1000, 2000, 5000), (1, 8, 20)
 LARGEST_FOR_BOTORCH = 1000
 GRID_RATIO = 0.5  # one lengthscale for the grid, so that its cells differ in size only
@@ -39,7 +42,7 @@ class Decision(NamedTuple):
     """What one way decided."""
 
     plays: Tensor  # shape: (d,)
-    optima: int
+    optima: Tensor  # shape: (m, d)
     look: bool
     confidence: float
 
@@ -86,7 +89,7 @@ class Case:
         def decide() -> Decision:
             belief.observe(problem.inputs[-1], float(problem.rewards[-1]))
             move = strategy.decide(belief, self.progress, True, generator)
-            found = len(domain.state_dict()["warm_starts"])
+            found = domain.state_dict()["warm_starts"]
             verdict = move.verdict
             return Decision(move.look_at, found, bool(verdict.look), float(verdict.confidence))
 
@@ -114,8 +117,8 @@ class Case:
                 points = torch.cat([points, rival])
             contest = self._contest(acquisition, points)
             verdict = RULE(contest, self.progress, generator)
-            found = len(optima.points)
-            return Decision(points[0], found, bool(verdict.look), float(verdict.confidence))
+            look, sure = bool(verdict.look), float(verdict.confidence)
+            return Decision(points[0], optima.points, look, sure)
 
         return decide
 
@@ -126,6 +129,12 @@ class Case:
         with torch.no_grad():
             model = self.model.condition_on_observations(x, y, noise=torch.full_like(y, NOISE))
         return TimeVaryingUCB(model, BETA, self.now)
+
+    def settled(self, points: Tensor) -> int:
+        """Return how many of the points a climb that goes on from them does not move."""
+        bound, (lower, width) = TimeVaryingUCB(self.belief, BETA, self.now), self.problem.bounds
+        ends = climb(InCube(bound, lower, width), points, bandwidth=_STAYS, max_iter=100)
+        return int((torch.linalg.vector_norm(ends.points - points, dim=-1) <= _STAYS).sum())
 
     def _contest(self, acquisition: TimeVaryingUCB, points: Tensor) -> Contest:
         with torch.no_grad():
@@ -164,6 +173,7 @@ class Pair(NamedTuple):
     ours_ms: float
     botorch_ms: float
     ahead: float  # of the acquisition value ours reached over BoTorch's
+    settled: int  # optima of BoTorch's way that are some
     ours: Decision
     botorchs: Decision
 
@@ -174,7 +184,8 @@ def turn(case: Case) -> Pair:
     botorch_ms, botorchs = timed(case.botorchs(), case.device)
     with torch.no_grad():
         values = case.bound()(torch.stack([ours.plays, botorchs.plays]).unsqueeze(-2))
-    return Pair(ours_ms, botorch_ms, float(values[0] - values[1]), ours, botorchs)
+    ahead, settled = float(values[0] - values[1]), case.settled(botorchs.optima)
+    return Pair(ours_ms, botorch_ms, ahead, settled, ours, botorchs)
 
 
 def quality(n: int, dim: int, problems: int, seed: int, device: str) -> Row:
@@ -196,10 +207,14 @@ def quality(n: int, dim: int, problems: int, seed: int, device: str) -> Row:
         "behind": {
             str(number): gain for number, gain in zip(seeds, ahead, strict=True) if gain < -AS_GOOD
         },
-        "our_optima": sum(pair.ours.optima for pair in pairs) / problems,
-        "botorch_optima": sum(pair.botorchs.optima for pair in pairs) / problems,
-        "same_optima": _share(pair.ours.optima == pair.botorchs.optima for pair in pairs),
+        "our_optima": mean(len(pair.ours.optima) for pair in pairs),
+        "botorch_optima": mean(len(pair.botorchs.optima) for pair in pairs),
+        "botorch_settled": mean(pair.settled for pair in pairs),
+        "same_optima": _share(len(pair.ours.optima) == pair.settled for pair in pairs),
         "same_verdict": _share(pair.ours.look == pair.botorchs.look for pair in pairs),
+        "same_confidence": _share(
+            abs(pair.ours.confidence - pair.botorchs.confidence) <= _ALIKE for pair in pairs
+        ),
         "looks": _share(pair.ours.look for pair in pairs),
     }
 
@@ -255,7 +270,9 @@ def describe(row: Row) -> str:
     return (
         f"{head} (first calls {row['first_ours_ms']:.0f} and {row['first_botorch_ms']:.0f} ms)\n"
         f"  of {row['problems']} problems: as good {row['as_good']:.1%}, better {row['better']:.1%},"
-        f" least ahead {row['least_ahead']:.1e}; optima {row['our_optima']:.2f} and"
-        f" {row['botorch_optima']:.2f}, the same number {row['same_optima']:.1%};"
-        f" same verdict {row['same_verdict']:.1%}, a look {row['looks']:.1%}"
+        f" least ahead {row['least_ahead']:.1e}\n"
+        f"  optima: {row['our_optima']:.2f}, BoTorch {row['botorch_optima']:.2f}, of which"
+        f" {row['botorch_settled']:.2f} are some; as many as those {row['same_optima']:.1%}\n"
+        f"  same verdict {row['same_verdict']:.1%} (a look {row['looks']:.1%}),"
+        f" same confidence {row['same_confidence']:.1%}"
     )

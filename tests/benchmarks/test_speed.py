@@ -59,8 +59,16 @@ def test_every_decision_begins_from_the_same_state():
     again = case()
     first, second = again.ours()(), again.ours()()
     assert torch.equal(first.plays, second.plays)
-    assert first[1:] == second[1:]
+    assert torch.equal(first.optima, second.optima)
+    assert first[2:] == second[2:]
     assert again.belief.num_rows == 21
+
+
+def test_an_end_on_a_slope_is_no_optimum():
+    found = case(n=40)
+    optima = found.ours()().optima
+    aside = (optima + 0.05).where(optima < 0.5, optima - 0.05)
+    assert found.settled(torch.cat([optima, aside])) == len(optima)
 
 
 def test_the_best_end_stands_for_its_cluster():
