@@ -33,6 +33,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks table-a2-loop
 	$(BIN)/python -m benchmarks single-precision
 	$(BIN)/python -m benchmarks streaming
+	$(BIN)/python -m benchmarks speed
 	$(BIN)/python -m benchmarks figure-1
 	$(BIN)/python -m benchmarks figure-a3
 	$(BIN)/python -m benchmarks priced

@@ -37,6 +37,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.online_suite.verdicts",
         "what the diagnosis says of the suite's problems",
     ),
+    "speed": ("benchmarks.timing.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
     "horizon": ("benchmarks.timing.horizon", "cost of a round early and late in a very long run"),
     "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),

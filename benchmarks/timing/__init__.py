@@ -1,1 +1,1 @@
-"""How long things take, against BoTorch in the same process."""
+"""How long decisions, fits and runs take, beside what BoTorch's pieces take for the same."""

@@ -93,8 +93,8 @@ def distances(belief: Present, points: Tensor) -> Tensor:  # shape: (*batch, q, 
         return torch.cdist(points, belief.rows, p=0)
     if belief.family == "matern12":
         return torch.cdist(points, belief.rows, compute_mode="donot_use_mm_for_euclid_dist")
-    squares = points.square().sum(-1, keepdim=True) + belief.squares
-    return squares.sub_(points @ belief.rows.mT, alpha=2).clamp_min_(0).sqrt_()
+    apart = torch.sub(belief.squares, points @ belief.rows.mT, alpha=2)
+    return apart.add_(points.square().sum(-1, keepdim=True)).clamp_min_(0).sqrt_()
 
 
 def moments(belief: Present, X: Tensor) -> Moments:
@@ -130,7 +130,7 @@ def upper_bound(
         From configurations ``*batch x q x d`` to values ``*batch x q`` and gradients ``*batch x q x d``.
     """
     slope, lowest = SHAPES[belief.family].slope, torch.full_like(belief.prior, floor)
-    weights, width, unit = (scale * keep) * belief.weights, scale * width, -belief.unit
+    weights, width = (scale * keep) * belief.weights, scale * width
     steepness = -(keep * keep) * width
 
     def value_and_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,6 +145,6 @@ def upper_bound(
         share = (steepness / std).mul_(variance > lowest).unsqueeze(-1)
         through = torch.addcmul(weights.mT, share, projected @ belief.solver).mul_(psi)
         pull = torch.addcmul(through @ belief.rows, through.sum(-1, True), points, value=-1)
-        return value, pull.mul_(unit).neg_()
+        return value, pull.mul_(belief.unit)
 
     return value_and_gradient

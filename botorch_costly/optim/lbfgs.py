@@ -319,10 +319,10 @@ def _advance(
     # Near the minimum the decrease drowns in the rounding of the value, which the slack forgives.
     slack = run.value.abs() * (4 * torch.finfo(value.dtype).eps)
     enough = rise <= torch.add(slack, predicted, alpha=_ARMIJO)
-    accepted = run.moving & enough & _finite(value, gradient)
-
     pair = torch.stack([move, gradient - run.gradient], -2)
     sy, yy = (pair * pair[..., 1:, :]).sum(-1).split(1, -1)
+    # One difference stands for all numbers: it is NaN or infinite if a slope or the value is.
+    accepted = run.moving & enough & (yy - rise < torch.inf)
     curved = accepted & (sy > -CURVATURE * predicted)
     pairs = torch.cat([run.pairs[..., 1:, :], pair[..., None, :]], -2)
     pairs = torch.where(curved[..., None, None], pairs, run.pairs)

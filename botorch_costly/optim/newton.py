@@ -19,7 +19,7 @@ _RADIUS, _SHRINK, _GROW = (
     0.25,
     2.0,
 )  # longest step at first, in widths; after a bad, a good one
-_NEAR = 1e-4  # a step this short, in widths, is the last: what it leaves is its square
+_NEAR = 3e-4  # a step this short, in widths, is the last: what it leaves is its square
 
 
 class Summit(NamedTuple):

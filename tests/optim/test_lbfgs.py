@@ -3,6 +3,7 @@
 import pytest
 import torch
 from scipy.optimize import minimize
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.optim import lbfgs
@@ -145,6 +146,51 @@ def test_finished_problems_cost_nothing():
     assert max(sizes[1:]) == 4
     assert (end.iterations[:30] == 0).all()
     assert len(sizes) <= end.iterations.max() + 5
+
+
+class Waits(TorchDispatchMode):
+    """Counts operations whose result the processor has to wait for."""
+
+    WAITING = ("_local_scalar_dense", "item", "is_nonzero", "nonzero")
+
+    def __init__(self):
+        super().__init__()
+        self.number = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        masked = func.overloadpacket is torch.ops.aten.index and any(
+            index is not None and index.dtype == torch.bool for index in args[1]
+        )
+        self.number += masked or func.overloadpacket.__name__ in self.WAITING
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("check_every", [1, 4, 7])
+@pytest.mark.parametrize("within", [0.0, 0.05])
+@pytest.mark.parametrize("max_iter", [30, 400])
+def test_the_device_is_waited_for_at_looks_only(tkwargs, check_every, within, max_iter):
+    bounds = box(2, -2.0, 2.0).to(**tkwargs)
+    begin = starts(box(2, -2.0, 2.0), 40).to(**tkwargs)
+    evaluations = []
+
+    def slopes(x):  # in closed form: what the function itself waits for does not count
+        evaluations.append(len(x))
+        a, b = x.unbind(-1)
+        rest = b - a**2
+        gradient = torch.stack([-400 * a * rest - 2 * (1 - a), 200 * rest], -1)
+        return 100 * rest**2 + (1 - a) ** 2, gradient
+
+    options = {"merge_within": within, "check_every": check_every, "max_iter": max_iter}
+    with Waits() as before:
+        minimize_batch(slopes, begin, bounds, **{**options, "max_iter": 0})
+    evaluations.clear()
+    with Waits() as waits:
+        minimize_batch(slopes, begin, bounds, **options)
+    iterations = len(evaluations) - 1
+    ended_at_a_look = iterations < max_iter
+    looks = -(-iterations // check_every) + ended_at_a_look
+    assert looks >= 3
+    assert waits.number - before.number == looks
 
 
 def test_holes_in_the_function_are_stepped_around():
