@@ -14,6 +14,7 @@ from benchmarks.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
 from benchmarks.priced import arms, budget, continuous, frontier, misspecified, reach, timing
 from benchmarks.record import RESULTS, ROOT, add_results_argument, read
 from benchmarks.streaming import describe
+from benchmarks.timing import horizon, speed
 from benchmarks.verdicts import Table, Verdict, judge, table_of
 
 TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
@@ -30,6 +31,8 @@ TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "online-suite-hundred": online_suite.table,
     "online-suite-fresh": online_suite.table,
     "online-suite-verdicts": suite_verdicts.table,
+    "speed": speed.report,
+    "horizon": horizon.report,
     "demo": format_table,
     "demo-heldout": format_table,
 }

@@ -10,7 +10,7 @@ import argparse
 import math
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -179,6 +179,11 @@ def describe(row: Row) -> str:
         f" last {LATE:.0%} of {row['rounds']:,} rounds, {row['ratio']:.2f} times ({flat});"
         f" {row['looks']:,} looks; peak {row['peak_mb_early']:.0f} and {row['peak_mb_late']:.0f} MB"
     )
+
+
+def report(rows: Sequence[Row]) -> str:
+    """Return all runs."""
+    return "\n".join(map(describe, rows))
 
 
 def main(arguments: list[str]) -> None:

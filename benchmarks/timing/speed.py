@@ -4,7 +4,7 @@ Parts of a run replace their own rows on their own device and leave all others.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -72,6 +72,12 @@ PARTS: dict[str, Part] = {
     "profile": (profile_rows, profile_decision.describe),
     "refit": (refit_rows, describe_refit),
 }
+
+
+def report(rows: Sequence[Row]) -> str:
+    """Return all rows in words, the parts in their order."""
+    ordered = sorted(rows, key=lambda row: (row["device"], list(PARTS).index(row["part"])))
+    return "\n".join(PARTS[row["part"]][1](row) for row in ordered)
 
 
 def possible(parts: list[str]) -> list[str]:

@@ -42,7 +42,8 @@ class Vantage:
         if dtype in (None, self._present.rows.dtype):
             return self._present, keep
         if self._rough is None or self._rough.rows.dtype != dtype:
-            self._rough = self._present.to(dtype)
+            with torch.inference_mode(False):
+                self._rough = self._present.to(dtype)
         return self._rough, keep
 
     def moments(self, now: float, X: Tensor) -> Moments:
@@ -50,6 +51,8 @@ class Vantage:
         rows = X.reshape(-1, X.shape[-1])
         if now < self._newest:
             return moments(self._seen_from(now), rows)
+        if torch.is_inference_mode_enabled():  # what is kept must be good outside, too
+            return moments(self._present, rows)
         for asked, version, answer in self._answers:
             if asked is X and version == X._version:
                 return answer
@@ -58,6 +61,7 @@ class Vantage:
         return answer
 
     def _seen_from(self, now: float) -> Present:
-        lag = (now - self._inputs[:, -1]).abs()
-        keep = retention(lag.new_tensor(self._forgetting), lag)
-        return present(self._kernel, self._inputs[:, :-1], keep, *self.factor[1:])
+        with torch.inference_mode(False):  # it may be asked for outside, too
+            lag = (now - self._inputs[:, -1]).abs()
+            keep = retention(lag.new_tensor(self._forgetting), lag)
+            return present(self._kernel, self._inputs[:, :-1], keep, *self.factor[1:])

@@ -37,8 +37,8 @@ class Ends(NamedTuple):
 class InCube(NamedTuple):
     """An acquisition function in the unit of its box, asked about points of the unit cube.
 
-    It may know its gradient (``with_gradient``) and its Hessian
-    (``second_order``, if ``is_smooth``).
+    It may know its gradient (``with_gradient``) and its Hessian (``second_order``, if ``is_smooth``),
+    the latter in closed form: whoever asks for it keeps no graphs.
     """
 
     function: Acquisition
@@ -95,15 +95,17 @@ def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> E
     if not function.is_smooth:
         end = descend(start, _VALUE_TOLERANCE)
         return Ends(end.point, -end.value)
-    rough = descend(start.float(), _NEAR_ENOUGH, _FEW)  # nothing of its rounding is left at the end
-    leaders, slot = _leaders(rough)
-    summit = climb_by_newton(function.second_order, leaders.to(start), cube)
-    ends = Ends(summit.points, summit.values)
-    if not bool(summit.reached.all()):
-        end = descend(summit.points, _VALUE_TOLERANCE)
-        ends = Ends(end.point, -end.value)
-    index = slot.unsqueeze(-1).expand_as(start)
-    return Ends(ends.points.gather(-2, index), ends.values.gather(-1, slot))
+    with torch.inference_mode():  # a tenth of the time of small problems is the keeping of books
+        rough = descend(start.float(), _NEAR_ENOUGH, _FEW)  # its rounding will not be seen
+        leaders, slot = _leaders(rough)
+        summit = climb_by_newton(function.second_order, leaders.to(start), cube)
+        ends = Ends(summit.points, summit.values)
+        if not bool(summit.reached.all()):
+            end = descend(summit.points, _VALUE_TOLERANCE)
+            ends = Ends(end.point, -end.value)
+        index = slot.unsqueeze(-1).expand_as(start)
+        points, values = ends.points.gather(-2, index), ends.values.gather(-1, slot)
+    return Ends(points.clone(), values.clone())
 
 
 def _leaders(rough: Minimum) -> tuple[Tensor, Tensor]:  # shapes: (*batch, r, d), (*batch, n)
