@@ -31,7 +31,7 @@ ROUNDS = 1_000_000
 WINDOW = 1000  # rounds from which the early cost is taken, and as many of them
 LATE = 0.1  # share of the rounds, at the end
 FLAT = 1.2  # most that a late round may cost, in early ones
-POINTS, DIM, FORGETTING, NOISE = 1000, 4, 0.01, 0.1
+POINTS, DIM, FORGETTING, NOISE = 1000, 4, 0.003, 0.1
 FEATURES = 30  # of the truth on the grid
 
 
