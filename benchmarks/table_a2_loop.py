@@ -61,8 +61,9 @@ def loop(world: World, rule: QueryRule, trial: int) -> tuple[list[int], list[boo
         mean, variance = believed(truth.points, looks, t, truth.noise)
         beta = LogBeta()(t + 1)
         score = mean + beta**0.5 * variance.sqrt()
-        at = highest(score, TIE) if looks else draws.opening[trial]
         present = chain_local_maxima(score)
+        peak = highest(score.masked_fill(~present, -torch.inf), TIE)
+        at = peak if looks else draws.opening[trial]
         present[at] = False
         far, exists = far_rival_on_grid(score, at, truth.points, BANDWIDTH)
         if not present.any() and exists:

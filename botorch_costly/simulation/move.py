@@ -51,9 +51,12 @@ def grid_move(
     """Return what a round might play in each of ``m`` trials."""
     mean, variance = belief.mean, belief.variance
     score = policy.score(mean, variance.sqrt(), beta)
+    maxima = chain_local_maxima(score)
     outlook = policy.rule.outlook(progress)
     if outlook is None:
-        incumbent = at = _opened(highest(score, _TIE), opening)
+        # A local maximum itself: beside it, one that is higher by a rounding would be its rival.
+        peak = highest(score.masked_fill(~maxima, -torch.inf), _TIE)
+        incumbent = at = _opened(peak, opening)
         blind = highest(mean, _TIE) if policy.blind_play == "mean" else at
         prospect = None
     else:
@@ -67,7 +70,7 @@ def grid_move(
         rival_mean=mean,
         rival_variance=variance,
         rival_covariance=belief.covariance(incumbent) if policy.joint else None,
-        present=_rivals(policy, score, incumbent, ground),
+        present=_rivals(policy, score, maxima, incumbent, ground),
         beta=mean.new_full(incumbent.shape, beta),
         prospect=prospect,
     )
@@ -78,11 +81,13 @@ def _opened(at: Tensor, opening: Tensor | None) -> Tensor:
     return at if opening is None else torch.where(opening == SEEN, at, opening)
 
 
-def _rivals(policy: GridPolicy, score: Tensor, incumbent: Tensor, ground: Ground) -> Tensor:
-    """Return which grid points are other local maxima of the score, bool, ``(m, n)``."""
+def _rivals(
+    policy: GridPolicy, score: Tensor, maxima: Tensor, incumbent: Tensor, ground: Ground
+) -> Tensor:
+    """Return which grid points are rivals: the other local maxima of the score, bool, ``(m, n)``."""
     if not policy.rule.needs_rivals:
         return torch.zeros_like(score, dtype=torch.bool)
-    present = chain_local_maxima(score).scatter_(-1, incumbent[:, None], False)
+    present = maxima.scatter(-1, incumbent[:, None], False)
     if not policy.lone_rival:
         return present
     lone = ~present.any(-1) & ground.lonely[incumbent]
