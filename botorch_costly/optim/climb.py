@@ -24,6 +24,7 @@ _NEAR_ENOUGH, _FEW = (
     1e-5,
     4,
 )  # for Newton's method: gain of the last step, and starts still climbing
+_FROM_A_BATCH = 8  # best starts of each entry, which Newton's method takes: all pay for the most
 _MERGE_WITHIN = 0.1  # far less than what tells two optima apart
 
 
@@ -98,10 +99,13 @@ def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> E
     with torch.inference_mode():  # a tenth of the time of small problems is the keeping of books
         rough = descend(start.float(), _NEAR_ENOUGH, _FEW)  # its rounding will not be seen
         leaders, slot = _leaders(rough)
-        summit = climb_by_newton(function.second_order, leaders.to(start), cube)
+        leaders = leaders.to(start)
+        most = leaders.shape[-2] if start.dim() == 2 else _FROM_A_BATCH
+        best, others = leaders[..., :most, :], leaders[..., most:, :]
+        summit = climb_by_newton(function.second_order, best, cube)
         ends = Ends(summit.points, summit.values)
-        if not bool(summit.reached.all()):
-            end = descend(summit.points, _VALUE_TOLERANCE)
+        if others.numel() or not bool(summit.reached.all()):  # those on a summit stay there
+            end = descend(torch.cat([summit.points, others], -2), _VALUE_TOLERANCE)
             ends = Ends(end.point, -end.value)
         index = slot.unsqueeze(-1).expand_as(start)
         points, values = ends.points.gather(-2, index), ends.values.gather(-1, slot)

@@ -164,3 +164,20 @@ def test_who_comes_near_another_ends_where_it_ends():
     begin = torch.cat([starts(20), starts(20) + 1e-3])  # pairs of neighbours
     end = climb(in_cube(Hills(False)), begin, 0.2, 100)
     assert torch.equal(end.points[:20], end.points[20:])
+
+
+def test_in_a_batch_those_whom_newton_does_not_take_end_all_the_same():
+    class Ripples(Hills):
+        def heights(self, X):
+            return torch.cos(25 * X).sum(-1) * 0.2 + super().heights(X)
+
+    shifts, begin = (0.0, 1.0), starts(2, 60)
+    together = climb(in_cube(Ripples(True, shifts)), begin, 0.05, 100)
+    for k, shift in enumerate(shifts):
+        function = Ripples(False, (shift,))
+        alone = climb(in_cube(function), begin[k], 0.05, 100)
+        assert len(alone.points.unique(dim=0)) > 8
+        found = together.points[k].unique(dim=0)
+        near = torch.cdist(alone.points, found).amin(-1) < 1e-3
+        assert near.double().mean() > 0.9
+        torch.testing.assert_close(function.heights(together.points[k]), together.values[k])
