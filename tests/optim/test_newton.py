@@ -169,7 +169,7 @@ def test_who_comes_near_another_ends_where_it_ends():
 def test_in_a_batch_those_whom_newton_does_not_take_end_all_the_same():
     class Ripples(Hills):
         def heights(self, X):
-            return torch.cos(25 * X).sum(-1) * 0.2 + super().heights(X)
+            return 0.4 * torch.cos(40 * X).sum(-1) + super().heights(X)
 
     shifts, begin = (0.0, 1.0), starts(2, 60)
     together = climb(in_cube(Ripples(True, shifts)), begin, 0.05, 100)
