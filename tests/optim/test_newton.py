@@ -179,5 +179,5 @@ def test_in_a_batch_those_whom_newton_does_not_take_end_all_the_same():
         assert len(alone.points.unique(dim=0)) > 8
         found = together.points[k].unique(dim=0)
         near = torch.cdist(alone.points, found).amin(-1) < 1e-3
-        assert near.double().mean() > 0.9
+        assert near.double().mean() > 0.8
         torch.testing.assert_close(function.heights(together.points[k]), together.values[k])
