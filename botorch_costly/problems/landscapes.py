@@ -83,7 +83,11 @@ class DriftingPath(ABC):
         starts = [scan[best], *(former.points[:_KEPT] for former in self._optima[-1:])]
         bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, self.dim)
         ascent = ascend(
-            lambda X: self._value(t, X.squeeze(-2)), bounds, 0, warm_starts=torch.cat(starts)
+            lambda X: self._value(t, X.squeeze(-2)),
+            bounds,
+            num_restarts=0,
+            bandwidth=0.0,  # each start to its own end: a rough truth has many close to each other
+            warm_starts=torch.cat(starts),
         )
         return distinct(ascent, bounds, _APART * self.dim**0.5)
 
