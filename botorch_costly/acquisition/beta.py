@@ -18,7 +18,10 @@ from botorch_costly.errors import (
 
 
 class BetaSchedule(Protocol):
-    """Anything that gives ``beta`` for a round counted from 1."""
+    """Anything that gives ``beta`` for a round counted from 1.
+
+    A function of the round alone: a tuner that waits asks for some rounds ahead, within its horizon.
+    """
 
     def __call__(self, t: int) -> float:
         """Return ``beta_t``."""

@@ -60,7 +60,17 @@ class InRound(AnalyticAcquisitionFunction):
     def fix_round(self, now: float | Tensor) -> None:
         """Set the round to decide for; raise InvalidArgumentError unless it is a finite number."""
         self.register_buffer("now", as_round(now))
-        self.round = float(now)  # read once: a number on a device would have to be waited for
+        self._read: tuple[Tensor, int, float] | None = None
+
+    @property
+    def round(self) -> float:
+        """The round as a number, read when it changed: a device would have to be waited for."""
+        now: Tensor = self.now
+        if now.is_inference():
+            return float(now)
+        if self._read is None or self._read[0] is not now or self._read[1] != now._version:
+            self._read = now, now._version, float(now)
+        return self._read[2]
 
     def _mean_and_sigma(self, X: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         return super()._mean_and_sigma(at_round(X, self.now), *args, **kwargs)

@@ -12,7 +12,7 @@ from botorch_costly.acquisition.present import InRound, as_numbers
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.expansion import Expansion, Quadratic, bound_of, expand
-from botorch_costly.numerics.present import Moments, bound_at, upper_bound
+from botorch_costly.numerics.present import Moments, bound_at, moments, upper_bound
 from botorch_costly.optim.lbfgs import ValueAndGradient, from_callable
 
 
@@ -57,8 +57,15 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the bound at configurations ``batch_shape x 1 x d``, shape ``batch_shape``."""
-        if not self.is_closed_form or X.requires_grad or X.shape[-2] != 1:
+        if not self.is_closed_form or X.requires_grad or X.dim() < 3 or X.shape[-2] != 1:
             return super().forward(X)
+        found = moments(self.model.present(self.round)[0], self.model.configurations(X))
+        return self.where(found).reshape(X.shape[:-2])
+
+    def of_standing_questions(self, X: Tensor) -> Tensor:
+        """Return what ``forward`` does, of a tensor asked about in every round and never changed."""
+        if not self.is_closed_form:
+            return self(X)
         return self.where(self.model.seen_from(self.round, X)).reshape(X.shape[:-2])
 
     def where(self, known: Moments) -> Tensor:
@@ -75,12 +82,16 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         comes from autograd.
 
         Args:
-            like: In the precision of this.
+            like: Configurations, in whose precision it computes.
             sign: -1 for a loss.
+
+        Raises:
+            InvalidShapeError: If these have not the columns of a configuration.
         """
         if not (self.is_closed_form and self.model.has_slopes):
             return from_callable(lambda X: sign * self(X.unsqueeze(-2)))
         model, width = self.model, self._width(like)
+        model.configurations(like)
         belief, keep = model.present(self.round, like.dtype)
         bound = upper_bound(belief, keep, width, model.least_variance, sign * model.scale)
         if model.center == 0:
@@ -108,7 +119,7 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         return self.after(self.expand(X))
 
     def expand(self, X: Tensor) -> Expansion:
-        """Return the belief around ``batch_shape x n x d``, good in every round until the next look."""
+        """Return the belief around ``batch_shape x n x d``, good from its newest row to the next."""
         return expand(self.model.present(self.round)[0], X.detach())
 
     def after(self, around: Expansion) -> Quadratic:

@@ -342,12 +342,18 @@ class StreamingGP(Model):
     def in_round(self, X: Tensor, now: float) -> tuple[Tensor, Tensor]:
         """Return mean and variance at configurations ``batch_shape x d`` in one round.
 
-        What :meth:`mean_and_variance` says of ``[configuration, round]`` rows, at less cost.
+        What :meth:`mean_and_variance` says of ``[configuration, round]`` rows, at less cost and without
+        gradients.
+
+        Raises:
+            InvalidShapeError: If ``X`` has not the columns of a configuration.
         """
         if not self.num_rows:
             return self.mean_and_variance(torch.cat([X, torch.full_like(X[..., :1], now)], -1))
+        rows = self.configurations(X)
         seen, keep = self.present(now)
-        found = moments(seen, X.reshape(-1, X.shape[-1]))
+        with torch.no_grad():
+            found = moments(seen, rows)
         raw = torch.add(seen.prior, found.explained, alpha=-(keep * keep))
         mean = self.center + self.scale * keep * found.mean
         variance = self.scale**2 * raw.clamp_min(self.least_variance)
@@ -361,9 +367,26 @@ class StreamingGP(Model):
 
         Args:
             now: The round.
-            X: Configurations, ``batch_shape x d`` in any shape; the moments have one.
+            X: Configurations, ``batch_shape x d`` in any shape; the moments have one. The tensor must
+                not be changed afterwards by anybody who hides it from torch.
+
+        Raises:
+            InvalidShapeError: If ``X`` has not the columns of a configuration.
         """
-        return self._seen().moments(now, X)
+        self.configurations(X)
+        with torch.no_grad():
+            return self._seen().moments(now, X)
+
+    def configurations(self, X: Tensor) -> Tensor:
+        """Return configurations as rows ``m x d`` in the belief's precision, once it has observations.
+
+        Raises:
+            InvalidShapeError: If they have not the columns of one.
+        """
+        columns, received = self._inputs.shape[-1] - 1, tuple(X.shape)
+        fits = X.dim() >= 1 and X.shape[-1] == columns
+        check(fits, "X", f"{columns} columns", received, InvalidShapeError)
+        return X.reshape(-1, columns).to(self._inputs)
 
     def in_lengthscales(self, step: Tensor) -> Tensor:
         """Return a difference of configurations in units of the lengthscales."""

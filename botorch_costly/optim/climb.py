@@ -119,7 +119,9 @@ def _leaders(rough: Minimum) -> tuple[Tensor, Tensor]:  # shapes: (*batch, r, d)
     """
     numbers = torch.arange(rough.into.shape[-1], device=rough.into.device)
     leads = rough.into == numbers
-    order = rough.value.masked_fill(~leads, torch.inf).argsort(dim=-1, stable=True)
+    by_value = rough.value.nan_to_num(torch.inf).argsort(dim=-1, stable=True)
+    first = leads.gather(-1, by_value).int().argsort(dim=-1, descending=True, stable=True)
+    order = by_value.gather(-1, first)
     rank = torch.zeros_like(order).scatter(-1, order, numbers.expand_as(order))
     order = order[..., : int(leads.sum(-1).max())]
     point = rough.point.gather(-2, order.unsqueeze(-1).expand(*order.shape, rough.point.shape[-1]))

@@ -46,7 +46,12 @@ class Domain(Protocol):
         """
 
     def waiting(
-        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+        self,
+        belief: StreamingGP,
+        now: int,
+        beta: Callable[[int], float],
+        rivals: bool,
+        end: int | None = None,
     ) -> Contenders | None:
         """Return the contenders by the upper bound without a search, if the last one still tells.
 
@@ -55,6 +60,7 @@ class Domain(Protocol):
             now: The round.
             beta: Of the bound, by round.
             rivals: Whether anybody asks for rivals.
+            end: Of the run, beyond which ``beta`` is asked for nothing.
         """
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
@@ -136,17 +142,22 @@ class CubeDomain:
             lone = Optima(points, optima.values[:1])
             beside = self._far_rival(acquisition, lone, ascent, generator)
         if isinstance(acquisition, TimeVaryingUCB) and acquisition.is_smooth:
-            way = (beside - points[:1]).flatten()
+            way = (beside - points[:1]).flatten() if rivals else None
             self._following.begin(Search(self._warm_starts, acquisition.retained, way))
         return torch.cat([points, beside])
 
     def waiting(
-        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+        self,
+        belief: StreamingGP,
+        now: int,
+        beta: Callable[[int], float],
+        rivals: bool,
+        end: int | None = None,
     ) -> Contenders | None:
         """Return the contenders by following the optima of the last search, or None."""
         if not belief.has_slopes:
             return None
-        found = self._following.contenders(belief, now, beta, rivals)
+        found = self._following.contenders(belief, now, beta, rivals, end)
         if found is None or self._every_point:
             return found
         points = self._on_space(TimeVaryingUCB(belief, beta(now), now), found.points)
@@ -225,7 +236,8 @@ class CubeDomain:
         self._warm_starts, self._peaks = warm_starts.to(self._bounds), peaks.to(self._bounds)
         if followed is not None:
             optima, retained, rival = followed
-            followed = Search(optima.to(self._bounds), retained, rival.to(self._bounds))
+            rival = None if rival is None else rival.to(self._bounds)
+            followed = Search(optima.to(self._bounds), retained, rival)
         self._following.begin(followed)
 
 
@@ -241,9 +253,7 @@ class FiniteDomain:
 
     def __init__(self, points: Tensor, neighbours: Tensor | None, bandwidth: float) -> None:
         self._points, self._neighbours, self._bandwidth = points, neighbours, bandwidth
-        self._questions = points.unsqueeze(
-            -2
-        )  # the same tensor every time: a belief knows it again
+        self._questions = points.unsqueeze(-2)
 
     def contenders(
         self,
@@ -253,7 +263,9 @@ class FiniteDomain:
     ) -> Tensor:
         """Return the incumbent, then its rivals, encoded: shape ``(1 + m, d)``."""
         with torch.no_grad():
-            values = acquisition(self._questions)
+            # A belief knows these questions again: between looks their answers change by a number.
+            ask = getattr(acquisition, "of_standing_questions", acquisition)
+            values = ask(self._questions)
         # Ties, as before the first look, are broken at random: not always by the first arm.
         best = (values == values.max()).nonzero().squeeze(-1)
         pick = torch.randint(len(best), (1,), generator=generator, device=values.device)
@@ -262,7 +274,12 @@ class FiniteDomain:
         return self._points[torch.cat([incumbent, others])]
 
     def waiting(
-        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+        self,
+        belief: StreamingGP,
+        now: int,
+        beta: Callable[[int], float],
+        rivals: bool,
+        end: int | None = None,
     ) -> None:
         """Return None: every point is looked at, which takes no search."""
 

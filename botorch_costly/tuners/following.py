@@ -40,9 +40,8 @@ class Search(NamedTuple):
 
     optima: Tensor  # shape: (m, d)
     retained: float  # of the newest observation, in the round of the search
-    rival: (
-        Tensor  # from a lone optimum to its rival, shape: (d,); none if it was not asked for: (0,)
-    )
+    # From a lone optimum to its rival, shape: (d,), or (0,) if there is none; None if nobody asked.
+    rival: Tensor | None
 
 
 class Plan(NamedTuple):
@@ -75,15 +74,21 @@ class Following:
         self.search, self._plan = search, None
 
     def contenders(
-        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+        self,
+        belief: StreamingGP,
+        now: int,
+        beta: Callable[[int], float],
+        rivals: bool,
+        end: int | None = None,
     ) -> Contenders | None:
         """Return the contenders of a later round, best first; None if somebody has to search.
 
         Args:
             belief: That of the search, with slopes in closed form.
             now: The round.
-            beta: Of the bound, by round.
+            beta: Of the bound, by round; it is asked for some of the rounds ahead.
             rivals: Whether a lone optimum needs one.
+            end: Of the run, beyond which it is asked for nothing.
         """
         plan = self._plan
         if (
@@ -92,19 +97,27 @@ class Following:
             or now < plan.first
             or rivals > plan.rivals
         ):
-            plan = self._plan = self._ahead(belief, now, beta, rivals)
+            plan = self._plan = self._ahead(belief, now, beta, rivals, end)
         if plan is None:
             return None
         row = now - plan.first
         return Contenders(plan.points[row], plan.mean[row], plan.variance[row])
 
     def _ahead(
-        self, belief: StreamingGP, now: int, beta: Callable[[int], float], rivals: bool
+        self,
+        belief: StreamingGP,
+        now: int,
+        beta: Callable[[int], float],
+        rivals: bool,
+        end: int | None,
     ) -> Plan | None:
         """Return a plan from this round on, if need be with another expansion."""
         if self.search is None:
             return None
-        found = self._from(self.search.optima, belief, now, beta, rivals)
+        if rivals and self.search.rival is None and len(self.search.optima) == 1:
+            return None  # the search did not look for what is asked for now
+        rounds = range(now, now + _ROUNDS if end is None else min(now + _ROUNDS, max(end, now + 1)))
+        found = self._from(self.search.optima, belief, rounds, beta, rivals)
         if found is not None and found.rounds == 0:  # the paths have left the neighbourhood
             seen, keep = belief.present(now)
             width, floor = self._bounds.new_tensor(beta(now)).sqrt(), belief.least_variance
@@ -114,21 +127,20 @@ class Following:
 
             summit = climb_by_newton(second_order, self.search.optima, self._bounds)
             self.search = self.search._replace(optima=summit.points)
-            found = self._from(summit.points, belief, now, beta, rivals)
+            found = self._from(summit.points, belief, rounds, beta, rivals)
         return found if found is not None and found.rounds > 0 else None
 
     def _from(
         self,
         optima: Tensor,
         belief: StreamingGP,
-        now: int,
+        rounds: range,
         beta: Callable[[int], float],
         rivals: bool,
     ) -> Plan | None:
         """Return a plan by the expansion around some optima; it may be good for no round."""
         assert self.search is not None
-        ages = range(now, now + _ROUNDS)
-        retained = [belief.present(later)[1] for later in ages]
+        now, retained = rounds[0], [belief.present(later)[1] for later in rounds]
         fresh = sum(keep >= _STALE * self.search.retained for keep in retained)
         if not fresh:
             return None
@@ -138,7 +150,7 @@ class Following:
             belief.least_variance,
         )
         keep = optima.new_tensor(retained[:fresh]).unsqueeze(-1)
-        width = optima.new_tensor([beta(later) for later in ages][:fresh]).sqrt().unsqueeze(-1)
+        width = optima.new_tensor([beta(later) for later in rounds[:fresh]]).sqrt().unsqueeze(-1)
         around = expand(seen, optima)
         model = bound_of(around, prior, keep, width, floor)
         points = optima.expand(fresh, *optima.shape)
@@ -153,8 +165,10 @@ class Following:
         order = value.argsort(dim=-1, descending=True, stable=True)
         points = points.gather(-2, order.unsqueeze(-1).expand_as(points))
         mean, explained = mean.gather(-1, order), explained.gather(-1, order)
-        if rivals and len(optima) == 1:
-            beside = self._rivals(points, watched)
+        rival = self.search.rival
+        if rivals and len(optima) == 1 and rival is not None and len(rival):
+            beside, exists = self._rivals(points, rival, watched)
+            good &= exists
             far = moments(seen, beside.squeeze(-2))
             points = torch.cat([points, beside], -2)
             mean = torch.cat([mean, far.mean.unsqueeze(-1)], -1)
@@ -175,21 +189,18 @@ class Following:
         itself = torch.eye(points.shape[-2], dtype=torch.bool, device=points.device)
         return (distance.masked_fill(itself, torch.inf) > self._bandwidth).flatten(1).all(-1)
 
-    def _rivals(self, lone: Tensor, watched: Tensor) -> Tensor:
-        """Return the rival of a lone optimum in each round, ``r x 1 x d``.
+    def _rivals(self, lone: Tensor, way: Tensor, watched: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the rival of a lone optimum in each round, ``r x 1 x d``, and whether there is one.
 
         It is where it was, as seen from the optimum, or else the best of the watched points that are
         farther away than the bandwidth.
         """
-        assert self.search is not None
-        distance = torch.cdist(lone, self._watched).squeeze(-2)
-        best = watched.masked_fill(distance <= self._bandwidth, -torch.inf).argmax(-1)
-        other = self._watched[best].unsqueeze(-2)
-        if not len(self.search.rival):
-            return other
-        beside = (lone + self.search.rival).clamp(self._bounds[0], self._bounds[1])
+        near = torch.cdist(lone, self._watched).squeeze(-2) <= self._bandwidth
+        other = self._watched[watched.masked_fill(near, -torch.inf).argmax(-1)].unsqueeze(-2)
+        beside = (lone + way).clamp(self._bounds[0], self._bounds[1])
         far = torch.linalg.vector_norm(beside - lone, dim=-1, keepdim=True) > self._bandwidth
-        return torch.where(far, beside, other)
+        exists = far.flatten(1).any(-1) | ~near.all(-1)
+        return torch.where(far, beside, other), exists
 
 
 def _moments_after(around: Expansion, step: Tensor) -> tuple[Tensor, Tensor]:

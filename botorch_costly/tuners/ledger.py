@@ -101,5 +101,7 @@ class Ledger:
         observations = [Observation.from_dict(o) for o in json.loads(state["observations"])]
         first = None if state["first"] is None else Decision.from_dict(json.loads(state["first"]))
         self._rounds, self.looks, self.failed_looks = state["counts"]
-        self._decisions = {d.round: d for d in decisions}
-        self._seen, self.first = {o.round: o for o in observations}, first
+        oldest = 0 if self.kept is None else self._rounds - self.kept
+        self._decisions = {d.round: d for d in decisions if d.round >= oldest}
+        self._seen = {o.round: o for o in observations if o.round >= oldest}
+        self.first = first

@@ -121,6 +121,7 @@ class OnlineTuner:
         10
     """
 
+    @torch.inference_mode(mode=False)
     def __init__(
         self,
         space: SearchSpace,
@@ -236,6 +237,7 @@ class OnlineTuner:
 
     # -- the face ---------------------------------------------------------------------------------
 
+    @torch.inference_mode(mode=False)  # validation often runs under one, and has no say here
     def ask(self) -> Decision:
         """Decide on the next round.
 
@@ -251,6 +253,7 @@ class OnlineTuner:
         self._ledger.decide(decision)
         return decision
 
+    @torch.inference_mode(mode=False)
     def tell(
         self, decision: Decision, reward: float | None, seconds: float | None = None
     ) -> Observation:
@@ -360,7 +363,7 @@ class OnlineTuner:
         )
 
     def schedule(self) -> Schedule:
-        """Return what was played, to be replayed without a tuner."""
+        """Return what was played, as far as it is kept, to be replayed without a tuner."""
         return Schedule.from_decisions(self._ledger.decisions, self.space)
 
     def export_schedule(self, path: str | os.PathLike[str]) -> None:
@@ -379,6 +382,7 @@ class OnlineTuner:
             **self._proposer.state_dict(),
         }
 
+    @torch.inference_mode(mode=False)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``.
 

@@ -79,7 +79,7 @@ class Strategy:
         now, beta = progress.round - 1, self._beta(progress.round)
         if self._query.outlook(progress) is not None:
             return self._weigh(belief, self._informed(belief, progress), beta, generator)
-        found = self._waiting(belief, now) if again else None
+        found = self._waiting(belief, now, progress.horizon) if again else None
         if found is None:
             rivals = self._query.needs_rivals
             found = Contenders(self._contenders(belief, now, beta, rivals, generator))
@@ -142,12 +142,12 @@ class Strategy:
         acquisition = self._acquisition_at(belief, now, beta)
         return self._domain.contenders(acquisition, rivals, generator)
 
-    def _waiting(self, belief: StreamingGP, now: int) -> Contenders | None:
+    def _waiting(self, belief: StreamingGP, now: int, end: int | None) -> Contenders | None:
         """Return the contenders if they can be told without a search."""
         if self._acquisition != "ucb":
             return None
         rivals = self._query.needs_rivals
-        return self._domain.waiting(belief, now, lambda later: self._beta(later + 1), rivals)
+        return self._domain.waiting(belief, now, lambda t: self._beta(t + 1), rivals, end)
 
     def _contest(self, belief: StreamingGP, found: Contenders, now: int, beta: float) -> Contest:
         covariances = self._query.reads_covariances

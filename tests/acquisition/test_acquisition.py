@@ -29,7 +29,7 @@ from botorch_costly.acquisition import (
 )
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import TimeVaryingGP
-from tests.acquisition.beliefs import BOUNDS, NOW, data, dense
+from tests.acquisition.beliefs import BOUNDS, NOW, data, dense, streaming
 from tests.oracles import acquisition as oracle
 
 BETA = 1.7
@@ -295,3 +295,56 @@ def test_the_round_cannot_be_left_out(model, cls):
         cls(model, 1.0)
     with pytest.raises(TypeError, match="now"):
         build(cls, model=model)
+
+
+def closed_form(now=NOW):
+    return TimeVaryingUCB(streaming(), BETA, now)
+
+
+def test_configurations_with_other_columns_are_named_by_the_closed_form_too():
+    acquisition = closed_form()
+    for columns in (1, 3):
+        X = torch.rand(5, 1, columns, dtype=torch.float64)
+        with pytest.raises(InvalidShapeError, match="X"):
+            acquisition(X)
+        with pytest.raises(InvalidShapeError, match="X"):
+            acquisition.with_gradient(X.squeeze(-2))
+        with pytest.raises(InvalidShapeError, match="X"):
+            acquisition.model.in_round(X, NOW)
+
+
+def test_a_loaded_or_changed_round_is_the_round_of_values_and_gradients(points):
+    acquisition, later = closed_form(), closed_form(NOW + 30)
+    expected = later(points)
+    acquisition.load_state_dict(later.state_dict())
+    torch.testing.assert_close(acquisition(points), expected)
+    torch.testing.assert_close(acquisition(points.clone().requires_grad_()).detach(), expected)
+    other = closed_form()
+    other.now = torch.tensor(NOW + 30, dtype=torch.float64)
+    torch.testing.assert_close(other(points), expected)
+
+
+def test_shapes_do_not_depend_on_who_asks_for_gradients(points):
+    acquisition = closed_form()
+    for X in (points, points[:2].unsqueeze(0), points[0]):
+        assert acquisition(X).shape == acquisition(X.clone().requires_grad_()).shape
+
+
+def test_standing_questions_have_the_answers_of_others(points):
+    acquisition = closed_form()
+    torch.testing.assert_close(acquisition.of_standing_questions(points), acquisition(points))
+    slope = points.clone().requires_grad_()
+    acquisition.of_standing_questions(slope)
+    acquisition(slope).sum().backward()
+    assert slope.grad.abs().max() > 0
+    with torch.inference_mode():
+        made_there = points.clone()
+    torch.testing.assert_close(acquisition(made_there), acquisition(points))
+    torch.testing.assert_close(acquisition.of_standing_questions(made_there), acquisition(points))
+
+
+def test_single_precision_questions_are_answered_in_that_of_the_belief(points):
+    acquisition = closed_form()
+    torch.testing.assert_close(
+        acquisition(points.float()), acquisition(points), rtol=1e-5, atol=1e-5
+    )

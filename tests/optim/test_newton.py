@@ -181,3 +181,16 @@ def test_in_a_batch_those_whom_newton_does_not_take_end_all_the_same():
         near = torch.cdist(alone.points, found).amin(-1) < 1e-3
         assert near.double().mean() > 0.8
         torch.testing.assert_close(function.heights(together.points[k]), together.values[k])
+
+
+def test_a_start_on_numbers_that_are_not_finite_ends_where_it_was():
+    class Holed(Hills):
+        def heights(self, X):
+            return super().heights(X) + torch.where(X[..., 0] > 0.5, torch.nan, 0.0)
+
+    begin = starts(40)
+    end = climb(in_cube(Holed(True)), begin, 0.2, 100)
+    outside = begin[:, 0] <= 0.5
+    assert end.values[outside].isfinite().all()
+    assert (end.points[outside, 0] <= 0.5 + 1e-6).all()
+    assert end.points.isfinite().all()

@@ -190,3 +190,41 @@ def test_a_look_ends_a_plan():
     tuner.tell(waiting[-1], 5.0)
     tuner.ask()
     assert len(count) == 1
+
+
+def test_a_lone_optimum_without_room_for_a_rival_gets_none_while_waiting():
+    """With a bandwidth of nearly the whole interval there is nothing to compare it with."""
+    space = bc.SearchSpace({"x": bc.Real(0, 1)})
+    tuner = bc.OnlineTuner.as_published(
+        space, query=bc.ConfidenceQuery(0.9), bandwidth=0.9, initial_rounds=3
+    )
+    for reward in (0.1, 1.0, 0.3):
+        tuner.tell(tuner.ask(), reward)
+    said = [(d.query, d.confidence) for d in (tuner.ask() for _ in range(8))]
+    assert said == [said[0]] * 8
+
+
+def test_a_table_of_beta_is_not_asked_beyond_the_horizon():
+    table, asked = [1.0] * 20, []
+
+    def beta(t):
+        asked.append(t)
+        return table[t - 1]
+
+    tuner = bc.OnlineTuner.as_published(
+        cube(2), 20, query=bc.BernoulliQuery(0.0), beta=beta, initial_rounds=5
+    )
+    for k in range(20):
+        decision = tuner.ask()
+        if k < 5:
+            tuner.tell(decision, math.sin(3 * k))
+    assert max(asked) == 20
+
+
+def test_a_search_without_rivals_tells_nothing_about_them():
+    belief, strategy = believed(1, 0, ratio=3.0), strategy_on(cube(1), query=bc.AlwaysQuery())
+    strategy.decide(belief, Progress(41, 40, 500, 0.02), True, torch.Generator().manual_seed(0))
+    domain = strategy._domain
+    assert len(domain._following.search.optima) == 1
+    assert domain.waiting(belief, 41, lambda now: 1.0, False) is not None
+    assert domain.waiting(belief, 41, lambda now: 1.0, True) is None

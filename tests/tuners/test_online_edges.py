@@ -320,3 +320,27 @@ def test_a_belief_holds_no_more_rewards_than_allowed():
     assert tuner.belief.inputs[:, -1].tolist() == [float(k) for k in range(6, 12)]
     with pytest.raises(errors.InvalidArgumentError, match="max_rows"):
         make(max_rows=0)
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("query", [bc.ConfidenceQuery(0.8), bc.PricedQuery(price=0.1)])
+def test_validation_under_inference_mode_is_validation(name, query):
+    with torch.inference_mode():
+        tuner = make(SPACES[name], query=query, initial_rounds=3, num_restarts=8)
+    other = make(SPACES[name], query=query, initial_rounds=3, num_restarts=8)
+    for k in range(9):
+        decision = other.ask()
+        with torch.inference_mode(k % 2 == 0):
+            assert tuner.ask() == decision
+            if decision.query:
+                tuner.tell(decision, math.sin(k))
+        if decision.query:
+            other.tell(decision, math.sin(k))
+
+
+def test_loading_keeps_no_more_rounds_than_wanted():
+    long, short = make(), make(keep_rounds=3)
+    for _ in range(10):
+        long.ask()
+    short.load_state_dict(long.state_dict())
+    assert short.decisions == long.decisions[-3:]
