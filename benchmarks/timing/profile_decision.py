@@ -102,7 +102,7 @@ def decide_by_parts(case: Case, watch: Watch) -> tuple[Tensor, Verdict]:
     watch.at(BOOKKEEPING)
     ends = climb(InCube(acquisition, lower, width), starts, BANDWIDTH, MAX_ITER)
     watch.at(MERGING)
-    ascent = Ascent(starts, ends.points, ends.values)
+    ascent = Ascent(starts, *ends)
     optima = distinct(ascent, bounds, BANDWIDTH)
     watch.at(RIVAL)
     points = optima.points

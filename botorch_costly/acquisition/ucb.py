@@ -126,7 +126,10 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         """Return this round's bound around some points from the belief's expansion around them."""
         model, keep = self.model, self.model.present(self.round)[1]
         prior, width = model.kernel.outputscale, self._width(around.points)
-        value, *slopes = bound_of(around, prior, keep, width, model.least_variance)
+        found = bound_of(around, prior, keep, width, model.least_variance)
+        if model.center == 0 and model.scale == 1:
+            return found
+        value, *slopes = found
         return Quadratic(self._in_units(value), *(model.scale * part for part in slopes))
 
     def _width(self, like: Tensor) -> Tensor:

@@ -57,17 +57,17 @@ def expand(belief: Present, X: Tensor) -> Expansion:
     phi, psi = shape.slope(distance)
     chi = shape.bend(distance, phi, psi)
     projected = phi @ belief.solver.mT  # B phi
-    weights = belief.weights.mT.expand_as(phi), projected @ belief.solver  # alpha, v
-    (up, bend), (steep, curve) = (_pull_twice(w * psi, w * chi, delta) for w in weights)
+    weights = torch.stack([belief.weights.mT.expand_as(phi), projected @ belief.solver])  # alpha, v
+    slopes, bends = _pull_twice(weights * psi, weights * chi, delta)
     ways = (psi.unsqueeze(-1) * delta).transpose(-3, -2)  # -J, shape: (*batch, n, j, d)
     seen = (belief.solver @ ways.flatten(-2)).unflatten(-1, ways.shape[-2:]).transpose(-3, -2)
-    curve = 2 * (seen.mT @ seen + curve)
+    bends[1].add_(seen.mT @ seen).mul_(2)
     unit = belief.unit.expand(X.shape[-1])
-    twice = unit * unit.unsqueeze(-1)
+    (up, steep), (bend, curve) = slopes * unit, bends * (unit * unit.unsqueeze(-1))
     return Expansion(
         points=X,
-        mean=Quadratic((phi @ belief.weights).squeeze(-1), up * unit, bend * twice),
-        explained=Quadratic(projected.square().sum(-1), 2 * steep * unit, curve * twice),
+        mean=Quadratic((phi @ belief.weights).squeeze(-1), up, bend),
+        explained=Quadratic(projected.square().sum(-1), 2 * steep, curve),
     )
 
 
@@ -75,8 +75,8 @@ def _pull_twice(once: Tensor, twice: Tensor, delta: Tensor) -> tuple[Tensor, Ten
     """Return ``-sum_i g_i delta_i`` and ``sum_i h_i delta_i delta_i' - sum_i g_i I``.
 
     Args:
-        once: ``g``, shape ``(*batch, j, n)``.
-        twice: ``h``, shape ``(*batch, j, n)``.
+        once: ``g`` of mean and explained variance, shape ``(2, *batch, j, n)``.
+        twice: ``h`` of both, shape ``(2, *batch, j, n)``.
         delta: Shape ``(*batch, j, n, d)``.
     """
     gradient = -(once.unsqueeze(-2) @ delta).squeeze(-2)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.optim.lbfgs import Minimum, ValueAndGradient, as_loss, minimize_batch
-from botorch_costly.optim.newton import climb_by_newton
+from botorch_costly.optim.newton import SecondOrder, climb_by_newton
 
 Acquisition = Callable[[Tensor], Tensor]
 
@@ -33,6 +33,7 @@ class Ends(NamedTuple):
 
     points: Tensor  # in the unit cube, shape: (*batch, n, d)
     values: Tensor  # shape: (*batch, n): may hold numbers that are not finite
+    into: Tensor  # whom each start follows, itself unless it was merged, shape: (*batch, n)
 
 
 class InCube(NamedTuple):
@@ -51,11 +52,16 @@ class InCube(NamedTuple):
         """Whether there is a Hessian."""
         return getattr(self.function, "is_smooth", False)
 
+    @property
+    def is_cube(self) -> bool:
+        """Whether the box is the unit cube."""
+        return bool((self.lower == 0).all() & (self.width == 1).all())
+
     def loss(self, like: Tensor) -> ValueAndGradient:
         """Return the negative values and their gradients as a function, in the precision of ``like``."""
         lower, width = self.lower.to(like), self.width.to(like)
         descend = as_loss(self.function, like)
-        if bool((lower == 0).all() & (width == 1).all()):
+        if self.is_cube:
             return descend
 
         def value_and_gradient(unit: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,10 +70,18 @@ class InCube(NamedTuple):
 
         return value_and_gradient
 
-    def second_order(self, unit: Tensor) -> Quadratic:
-        """Return values, gradients and Hessians."""
-        value, gradient, hessian = self.function.second_order(self.lower + self.width * unit)  # type: ignore[attr-defined]
-        return Quadratic(value, self.width * gradient, self.width * self.width[:, None] * hessian)
+    def second_order(self) -> SecondOrder:
+        """Return values, gradients and Hessians as a function."""
+        function, lower, width = self.function, self.lower, self.width
+        ascend: SecondOrder = function.second_order  # type: ignore[attr-defined]
+        if self.is_cube:
+            return ascend
+
+        def second_order(unit: Tensor) -> Quadratic:
+            value, gradient, hessian = ascend(lower + width * unit)
+            return Quadratic(value, width * gradient, width * width[:, None] * hessian)
+
+        return second_order
 
 
 def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> Ends:
@@ -95,21 +109,21 @@ def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> E
 
     if not function.is_smooth:
         end = descend(start, _VALUE_TOLERANCE)
-        return Ends(end.point, -end.value)
+        return Ends(end.point, -end.value, end.into)
     with torch.inference_mode():  # a tenth of the time of small problems is the keeping of books
         rough = descend(start.float(), _NEAR_ENOUGH, _FEW)  # its rounding will not be seen
         leaders, slot = _leaders(rough)
         leaders = leaders.to(start)
         most = leaders.shape[-2] if start.dim() == 2 else _FROM_A_BATCH
         best, others = leaders[..., :most, :], leaders[..., most:, :]
-        summit = climb_by_newton(function.second_order, best, cube)
-        ends = Ends(summit.points, summit.values)
+        summit = climb_by_newton(function.second_order(), best, cube)
+        ends = summit.points, summit.values
         if others.numel() or not bool(summit.reached.all()):  # those on a summit stay there
             end = descend(torch.cat([summit.points, others], -2), _VALUE_TOLERANCE)
-            ends = Ends(end.point, -end.value)
+            ends = end.point, -end.value
         index = slot.unsqueeze(-1).expand_as(start)
-        points, values = ends.points.gather(-2, index), ends.values.gather(-1, slot)
-    return Ends(points.clone(), values.clone())
+        found = ends[0].gather(-2, index), ends[1].gather(-1, slot), rough.into
+    return Ends(*(part.clone() for part in found))
 
 
 def _leaders(rough: Minimum) -> tuple[Tensor, Tensor]:  # shapes: (*batch, r, d), (*batch, n)

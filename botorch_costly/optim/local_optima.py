@@ -33,6 +33,7 @@ class Ascent(NamedTuple):
     starts: Tensor  # shape: (n, d)
     points: Tensor  # shape: (n, d)
     values: Tensor  # shape: (n,): may hold numbers that are not finite
+    into: Tensor  # whose end this is, its own unless two starts were merged, shape: (n,)
 
 
 class Rival(NamedTuple):
@@ -141,8 +142,8 @@ def ascend(
         check(fits, "warm_starts", expected, tuple(warm_starts.shape), InvalidShapeError)
         begin = torch.cat([begin, ((warm_starts.to(bounds) - lower) / width).clamp(0.0, 1.0)])
     check(len(begin) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
-    ends, values = climb(InCube(acq_function, lower, width), begin, bandwidth, max_iter)
-    return Ascent(lower + width * begin, _outside(ends, lower, width, bounds), values)
+    ends, values, into = climb(InCube(acq_function, lower, width), begin, bandwidth, max_iter)
+    return Ascent(lower + width * begin, _outside(ends, lower, width, bounds), values, into)
 
 
 def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
@@ -164,6 +165,13 @@ def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
     if not finite.any():
         expected = f"a finite value from one of {len(finite)} starts"
         raise NumericalError("acq_function", expected, ascent.values[0].item())
+    leads = finite & (ascent.into == torch.arange(len(finite), device=finite.device))
+    unit, values = (ascent.points[leads] - lower) / width, ascent.values[leads]
+    if bool(torch.pdist(unit).min() > bandwidth) if len(unit) > 1 else len(unit) == 1:
+        best = values.argsort(
+            descending=True, stable=True
+        )  # mean shift would leave them where they are
+        return Optima(_outside(unit[best], lower, width, bounds), values[best])
     unit = (ascent.points[finite] - lower) / width
     optima = suppress(unit, ascent.values[finite], bandwidth)
     return Optima(_outside(optima.points, lower, width, bounds), optima.values)

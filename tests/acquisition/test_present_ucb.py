@@ -36,7 +36,8 @@ def optima(belief, starts):
     zeros, width = torch.zeros_like(starts[0]), starts.new_tensor(BETA).sqrt()
     begin = starts.expand(*belief.rows.shape[:-2], *starts.shape)
     bound = PresentUCB(belief, 1.0, width, 1e-10)
-    return suppress(*climb(InCube(bound, zeros, zeros + 1), begin, BANDWIDTH, 100), BANDWIDTH)
+    ends = climb(InCube(bound, zeros, zeros + 1), begin, BANDWIDTH, 100)
+    return suppress(ends.points, ends.values, BANDWIDTH)
 
 
 def test_values_slopes_and_bends_are_those_of_the_streaming_belief(points):
