@@ -121,22 +121,38 @@ def test_rankings_swap_while_nobody_looks():
     assert abs(places[0] - 0.2) > 0.1 > abs(places[-1] - 0.2)
 
 
-def test_a_place_that_has_risen_above_makes_somebody_search():
-    belief, strategy = believed(2, 3), strategy_on(cube(2))
+def followed(seed):
+    """Return what follows the optima of a belief, the belief, and all its optima."""
+    belief, strategy = believed(2, seed), strategy_on(cube(2))
     strategy.decide(belief, Progress(41, 40, 500, 0.02), True, torch.Generator().manual_seed(0))
-    follow = strategy._domain._following
-    assert follow.contenders(belief, 41, lambda now: 1.0, False) is not None
-    poor = follow.search.optima.flip(-1) * 0.3 + 0.1  # as if the search had missed the best
-    follow.begin(follow.search._replace(optima=poor[:1]))
-    top = follow._watched
-    known = TimeVaryingUCB(belief, 1.0, 41)
-    found = follow.contenders(belief, 41, lambda now: 1.0, False)
-    with torch.no_grad():
-        if found is not None:  # if anything, what is watched is no better
-            value = known(found.points[:1].unsqueeze(-2))
-            assert value >= known(top.unsqueeze(-2)).max() - 1e-4
-    follow.begin(follow.search._replace(optima=poor[:1], retained=1.2))
-    assert follow.contenders(belief, 41, lambda now: 1.0, False) is None  # too long ago
+    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    optima = local_optima(TimeVaryingUCB(belief, 1.0, 41), bounds, 60)
+    return strategy._domain._following, belief, optima.points
+
+
+def contenders(follow, belief):
+    return follow.contenders(belief, 41, lambda now: 1.0, False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_place_that_has_risen_above_makes_somebody_search(seed):
+    follow, belief, optima = followed(seed)
+    assert len(optima) > 1
+    assert contenders(follow, belief) is not None
+    follow.begin(follow.search._replace(optima=optima[-1:]))  # as if the best were new
+    assert contenders(follow, belief) is None
+
+
+def test_optima_that_meet_make_somebody_search():
+    follow, belief, optima = followed(0)
+    follow.begin(follow.search._replace(optima=torch.cat([optima, optima[:1] + 0.01]).clamp(0, 1)))
+    assert contenders(follow, belief) is None
+
+
+def test_a_search_that_is_too_long_ago_is_no_search():
+    follow, belief, _ = followed(0)
+    follow.begin(follow.search._replace(retained=1.2))
+    assert contenders(follow, belief) is None
 
 
 def test_after_much_waiting_somebody_searches_again():
