@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from botorch_costly.numerics.expansion import Quadratic, bound_of, expand
-from botorch_costly.numerics.present import Present, bound_at, moments, upper_bound
+from botorch_costly.numerics.present import Moments, Present, bound_at, moments, upper_bound
 from botorch_costly.numerics.stationary import FAMILIES
 from botorch_costly.optim.lbfgs import ValueAndGradient
 
@@ -36,15 +36,18 @@ class PresentUCB:
 
     def __call__(self, X: Tensor) -> Tensor:
         """Return the bounds at configurations ``batch_shape x n x 1 x d``, ``batch_shape x n``."""
-        found = moments(self.belief, X.squeeze(-2))
-        return bound_at(self.belief.prior, found, self.keep, self.width, self.floor)
+        return self.at(moments(self.belief, X.squeeze(-2)))
 
-    def with_gradient(self, like: Tensor, sign: int = 1) -> ValueAndGradient:
+    def at(self, known: Moments) -> Tensor:
+        """Return the bounds where the moments are known, of their shape."""
+        return bound_at(self.belief.prior, known, self.keep, self.width, self.floor)
+
+    def with_gradient(self, like: Tensor, sign: float = 1) -> ValueAndGradient:
         """Return the bounds, from ``batch_shape x n x d``, as a function with a gradient.
 
         Args:
             like: In the precision of this.
-            sign: -1 for a loss.
+            sign: Multiplies the bounds; -1 makes them losses.
         """
         belief, width = self.belief.to(like.dtype), self.width.to(like)
         return upper_bound(belief, self.keep, width, self.floor, sign)

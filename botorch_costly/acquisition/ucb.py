@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from botorch.acquisition.analytic import UpperConfidenceBound
 from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.acquisition.objective import PosteriorTransform
@@ -9,10 +10,10 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_costly.acquisition.present import InRound, as_numbers
+from botorch_costly.acquisition.present_ucb import PresentUCB
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.models import StreamingGP
-from botorch_costly.numerics.expansion import Expansion, Quadratic, bound_of, expand
-from botorch_costly.numerics.present import Moments, bound_at, moments, upper_bound
+from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.optim.lbfgs import ValueAndGradient, from_callable
 
 
@@ -59,20 +60,15 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         """Return the bound at configurations ``batch_shape x 1 x d``, shape ``batch_shape``."""
         if not self.is_closed_form or X.requires_grad or X.dim() < 3 or X.shape[-2] != 1:
             return super().forward(X)
-        found = moments(self.model.present(self.round)[0], self.model.configurations(X))
-        return self.where(found).reshape(X.shape[:-2])
+        value = self._bound()(self.model.configurations(X).unsqueeze(-2))
+        return self._in_units(value).reshape(X.shape[:-2])
 
     def of_standing_questions(self, X: Tensor) -> Tensor:
         """Return what ``forward`` does, of a tensor asked about in every round and never changed."""
         if not self.is_closed_form:
             return self(X)
-        return self.where(self.model.seen_from(self.round, X)).reshape(X.shape[:-2])
-
-    def where(self, known: Moments) -> Tensor:
-        """Return this round's bound where the belief's moments are known."""
-        model, keep = self.model, self.model.present(self.round)[1]
-        prior, width = model.kernel.outputscale, self._width(known.mean)
-        return self._in_units(bound_at(prior, known, keep, width, model.least_variance))
+        known = self.model.seen_from(self.round, X)
+        return self._in_units(self._bound().at(known)).reshape(X.shape[:-2])
 
     def with_gradient(self, like: Tensor, sign: int = 1) -> ValueAndGradient:
         """Return the bound as a function with a gradient, everything but its argument worked out.
@@ -90,10 +86,9 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         """
         if not (self.is_closed_form and self.model.has_slopes):
             return from_callable(lambda X: sign * self(X.unsqueeze(-2)))
-        model, width = self.model, self._width(like)
+        model = self.model
         model.configurations(like)
-        belief, keep = model.present(self.round, like.dtype)
-        bound = upper_bound(belief, keep, width, model.least_variance, sign * model.scale)
+        bound = self._bound(like.dtype).with_gradient(like, sign * model.scale)
         if model.center == 0:
             return bound
 
@@ -116,24 +111,16 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
 
     def second_order(self, X: Tensor) -> Quadratic:
         """Return values, gradients and Hessians at ``batch_shape x n x d``, if ``is_smooth``."""
-        return self.after(self.expand(X))
-
-    def expand(self, X: Tensor) -> Expansion:
-        """Return the belief around ``batch_shape x n x d``, good from its newest row to the next."""
-        return expand(self.model.present(self.round)[0], X.detach())
-
-    def after(self, around: Expansion) -> Quadratic:
-        """Return this round's bound around some points from the belief's expansion around them."""
-        model, keep = self.model, self.model.present(self.round)[1]
-        prior, width = model.kernel.outputscale, self._width(around.points)
-        found = bound_of(around, prior, keep, width, model.least_variance)
+        model, found = self.model, self._bound().second_order(X.detach())
         if model.center == 0 and model.scale == 1:
             return found
         value, *slopes = found
         return Quadratic(self._in_units(value), *(model.scale * part for part in slopes))
 
-    def _width(self, like: Tensor) -> Tensor:
-        return self.beta.to(like).sqrt()
+    def _bound(self, dtype: torch.dtype | None = None) -> PresentUCB:
+        """Return this bound in units of the prior, in the belief's precision or another."""
+        belief, keep = self.model.present(self.round, dtype)
+        return PresentUCB(belief, keep, self.beta.to(belief.rows).sqrt(), self.model.least_variance)
 
     def _in_units(self, value: Tensor) -> Tensor:
         return self.model.center + self.model.scale * value

@@ -20,10 +20,8 @@ Acquisition = Callable[[Tensor], Tensor]
 # Cancellation in a posterior variance leaves about this much noise in a value (relative to 1), in
 # which a search for a smaller gradient would wander until its last iteration.
 _VALUE_TOLERANCE = 1e-10
-_NEAR_ENOUGH, _FEW = (
-    1e-5,
-    4,
-)  # for Newton's method: gain of the last step, and starts still climbing
+_NEAR_ENOUGH = 1e-5  # gain of a last step, from which Newton's method takes over,
+_FEW = 4  # or when only so many starts are still climbing
 _FROM_A_BATCH = 8  # best starts of each entry, which Newton's method takes: all pay for the most
 _MERGE_WITHIN = 0.1  # far less than what tells two optima apart
 

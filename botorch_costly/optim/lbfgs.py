@@ -202,8 +202,8 @@ def minimize_batch(
     start = start.detach().clamp(box.lower, box.upper)
     guess = None if hessian is None else _check_hessian(start, hessian)
     run = _begin(start, *_evaluate(value_and_gradient, start), box, history, rule, guess)
-    place = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
-    result, into = _report(run, place), place
+    everyone = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
+    result, place, into = _report(run, everyone), everyone, everyone
     for iteration in range(max_iter):
         if iteration % check_every == 0:
             if merge_within > 0:
@@ -222,9 +222,7 @@ def minimize_batch(
             run = _advance(run, trial, value, gradient, box, rule)
     result = _write(result, run, place)
     if merge_within > 0:
-        everyone = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
-        ends = result.point, result.value.unsqueeze(-1), everyone
-        _, into = merge(*ends, into, merge_within)
+        _, into = merge(result.point, result.value.unsqueeze(-1), everyone, into, merge_within)
         result = _follow(result, into)
     return result
 

@@ -165,15 +165,12 @@ def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
     if not finite.any():
         expected = f"a finite value from one of {len(finite)} starts"
         raise NumericalError("acq_function", expected, ascent.values[0].item())
+    unit = (ascent.points - lower) / width
     leads = finite & (ascent.into == torch.arange(len(finite), device=finite.device))
-    unit, values = (ascent.points[leads] - lower) / width, ascent.values[leads]
-    if bool(torch.pdist(unit).min() > bandwidth) if len(unit) > 1 else len(unit) == 1:
-        best = values.argsort(
-            descending=True, stable=True
-        )  # mean shift would leave them where they are
-        return Optima(_outside(unit[best], lower, width, bounds), values[best])
-    unit = (ascent.points[finite] - lower) / width
-    optima = suppress(unit, ascent.values[finite], bandwidth)
+    if bool((torch.pdist(unit[leads]) > bandwidth).all()):  # mean shift would leave them there
+        values, best = ascent.values[leads].sort(descending=True, stable=True)
+        return Optima(_outside(unit[leads][best], lower, width, bounds), values)
+    optima = suppress(unit[finite], ascent.values[finite], bandwidth)
     return Optima(_outside(optima.points, lower, width, bounds), optima.values)
 
 

@@ -14,11 +14,8 @@ from botorch_costly.numerics.expansion import Quadratic
 
 SecondOrder = Callable[[Tensor], Quadratic]
 
-_RADIUS, _SHRINK, _GROW = (
-    0.2,
-    0.25,
-    2.0,
-)  # longest step at first, in widths; after a bad, a good one
+_RADIUS = 0.2  # longest step, in widths
+_SHRINK, _GROW = 0.25, 2.0  # of it, after a bad step and a good one
 _NEAR = 3e-4  # a step this short, in widths, is the last: what it leaves is its square
 
 

@@ -15,7 +15,7 @@ from botorch_costly.optim.lbfgs import as_loss, minimize_batch
 from botorch_costly.optim.local_optima import Acquisition, Ascent, ascend, distinct, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
-from botorch_costly.tuners.following import Contenders, Following, Search
+from botorch_costly.tuners.following import Ahead, Contenders, Following, Search
 
 # Beyond this many configurations a lattice is searched as if it were continuous.
 LARGEST_LATTICE = 2000
@@ -45,22 +45,13 @@ class Domain(Protocol):
             generator: Source of random starts.
         """
 
-    def waiting(
-        self,
-        belief: StreamingGP,
-        now: int,
-        beta: Callable[[int], float],
-        rivals: bool,
-        end: int | None = None,
-    ) -> Contenders | None:
+    def waiting(self, belief: StreamingGP, ahead: Ahead, rivals: bool) -> Contenders | None:
         """Return the contenders by the upper bound without a search, if the last one still tells.
 
         Args:
             belief: That of the last search, which was for the same bound.
-            now: The round.
-            beta: Of the bound, by round.
+            ahead: The round, and those after it.
             rivals: Whether anybody asks for rivals.
-            end: Of the run, beyond which ``beta`` is asked for nothing.
         """
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
@@ -113,10 +104,11 @@ class CubeDomain:
         sobol = SobolEngine(dim, scramble=True, seed=0).draw(_SPREAD).to(self._bounds)
         # Much is highest on a face of the cube, where no point of a sequence lies.
         stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
-        self._spread = round_points(torch.cat([sobol, stretched]))
+        everywhere = torch.cat([sobol, stretched])
+        self._spread = round_points(everywhere)
         self._following = Following(self._bounds, bandwidth, self._spread)
         # Whether every point of the cube is a configuration; no point is rounded then.
-        self._every_point = torch.equal(self._spread, torch.cat([sobol, stretched]))
+        self._every_point = torch.equal(self._spread, everywhere)
 
     def contenders(
         self,
@@ -146,21 +138,15 @@ class CubeDomain:
             self._following.begin(Search(self._warm_starts, acquisition.retained, way))
         return torch.cat([points, beside])
 
-    def waiting(
-        self,
-        belief: StreamingGP,
-        now: int,
-        beta: Callable[[int], float],
-        rivals: bool,
-        end: int | None = None,
-    ) -> Contenders | None:
+    def waiting(self, belief: StreamingGP, ahead: Ahead, rivals: bool) -> Contenders | None:
         """Return the contenders by following the optima of the last search, or None."""
         if not belief.has_slopes:
             return None
-        found = self._following.contenders(belief, now, beta, rivals, end)
+        found = self._following.contenders(belief, ahead, rivals)
         if found is None or self._every_point:
             return found
-        points = self._on_space(TimeVaryingUCB(belief, beta(now), now), found.points)
+        acquisition = TimeVaryingUCB(belief, ahead.beta(ahead.now), ahead.now)
+        points = self._on_space(acquisition, found.points)
         return None if rivals and len(points) == 1 else Contenders(points)
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
@@ -273,14 +259,7 @@ class FiniteDomain:
         others = self._rivals(values, incumbent) if rivals else incumbent[:0]
         return self._points[torch.cat([incumbent, others])]
 
-    def waiting(
-        self,
-        belief: StreamingGP,
-        now: int,
-        beta: Callable[[int], float],
-        rivals: bool,
-        end: int | None = None,
-    ) -> None:
+    def waiting(self, belief: StreamingGP, ahead: Ahead, rivals: bool) -> None:
         """Return None: every point is looked at, which takes no search."""
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.acquisition.present_ucb import PresentUCB
 from botorch_costly.models import StreamingGP
-from botorch_costly.numerics.expansion import Expansion, Quadratic, bound_of, expand
-from botorch_costly.numerics.present import bound_at, moments
+from botorch_costly.numerics.expansion import bound_of, expand
+from botorch_costly.numerics.present import Moments, bound_at, moments
 from botorch_costly.optim.newton import climb_by_newton, newton_step
 
 _NEIGHBOURHOOD = 0.05  # in lengthscales; moments are off by about a sixth of its cube
@@ -33,6 +34,20 @@ class Contenders(NamedTuple):
     points: Tensor  # shape: (1 + m, d)
     mean: Tensor | None = None  # shape: (1 + m,)
     variance: Tensor | None = None  # shape: (1 + m,)
+
+
+class Ahead(NamedTuple):
+    """The rounds to come, as far as nobody looks."""
+
+    now: int  # the present round
+    beta: Callable[[int], float]  # of the bound, by round; it is asked for some rounds ahead
+    end: int | None = None  # of the run, beyond which it is asked for nothing
+
+    @property
+    def rounds(self) -> range:
+        """Those that a plan is made for."""
+        last = self.now + _ROUNDS
+        return range(self.now, last if self.end is None else max(min(last, self.end), self.now + 1))
 
 
 class Search(NamedTuple):
@@ -54,6 +69,10 @@ class Plan(NamedTuple):
     mean: Tensor  # shape: (r, m)
     variance: Tensor  # shape: (r, m)
 
+    def serves(self, now: int, rivals: bool) -> bool:
+        """Return whether a round is in it, with all that is asked for."""
+        return self.first <= now < self.first + self.rounds and self.rivals >= rivals
+
 
 class Following:
     """Follows optima from round to round.
@@ -73,75 +92,43 @@ class Following:
         """Follow what a search found, from now on."""
         self.search, self._plan = search, None
 
-    def contenders(
-        self,
-        belief: StreamingGP,
-        now: int,
-        beta: Callable[[int], float],
-        rivals: bool,
-        end: int | None = None,
-    ) -> Contenders | None:
+    def contenders(self, belief: StreamingGP, ahead: Ahead, rivals: bool) -> Contenders | None:
         """Return the contenders of a later round, best first; None if somebody has to search.
 
         Args:
             belief: That of the search, with slopes in closed form.
-            now: The round.
-            beta: Of the bound, by round; it is asked for some of the rounds ahead.
+            ahead: That round, and those after it.
             rivals: Whether a lone optimum needs one.
-            end: Of the run, beyond which it is asked for nothing.
         """
         plan = self._plan
-        if (
-            plan is None
-            or now >= plan.first + plan.rounds
-            or now < plan.first
-            or rivals > plan.rivals
-        ):
-            plan = self._plan = self._ahead(belief, now, beta, rivals, end)
+        if plan is None or not plan.serves(ahead.now, rivals):
+            plan = self._plan = self._plan_from(belief, ahead, rivals)
         if plan is None:
             return None
-        row = now - plan.first
+        row = ahead.now - plan.first
         return Contenders(plan.points[row], plan.mean[row], plan.variance[row])
 
-    def _ahead(
-        self,
-        belief: StreamingGP,
-        now: int,
-        beta: Callable[[int], float],
-        rivals: bool,
-        end: int | None,
-    ) -> Plan | None:
+    def _plan_from(self, belief: StreamingGP, ahead: Ahead, rivals: bool) -> Plan | None:
         """Return a plan from this round on, if need be with another expansion."""
-        if self.search is None:
-            return None
-        if rivals and self.search.rival is None and len(self.search.optima) == 1:
-            return None  # the search did not look for what is asked for now
-        rounds = range(now, now + _ROUNDS if end is None else min(now + _ROUNDS, max(end, now + 1)))
-        found = self._from(self.search.optima, belief, rounds, beta, rivals)
-        if found is not None and found.rounds == 0:  # the paths have left the neighbourhood
-            seen, keep = belief.present(now)
-            width, floor = self._bounds.new_tensor(beta(now)).sqrt(), belief.least_variance
+        search = self.search
+        if search is None or (rivals and search.rival is None and len(search.optima) == 1):
+            return None  # or the search did not look for what is asked for now
+        plan = self._plan_around(search, belief, ahead, rivals)
+        if plan is not None and plan.rounds == 0:  # the paths have left the neighbourhood
+            width = self._bounds.new_tensor(ahead.beta(ahead.now)).sqrt()
+            bound = PresentUCB(*belief.present(ahead.now), width, belief.least_variance)
+            summit = climb_by_newton(bound.second_order, search.optima, self._bounds)
+            self.search = search._replace(optima=summit.points)
+            plan = self._plan_around(self.search, belief, ahead, rivals)
+        return plan if plan is not None and plan.rounds > 0 else None
 
-            def second_order(X: Tensor) -> Quadratic:
-                return bound_of(expand(seen, X), seen.prior, keep, width, floor)
-
-            summit = climb_by_newton(second_order, self.search.optima, self._bounds)
-            self.search = self.search._replace(optima=summit.points)
-            found = self._from(summit.points, belief, rounds, beta, rivals)
-        return found if found is not None and found.rounds > 0 else None
-
-    def _from(
-        self,
-        optima: Tensor,
-        belief: StreamingGP,
-        rounds: range,
-        beta: Callable[[int], float],
-        rivals: bool,
+    def _plan_around(
+        self, search: Search, belief: StreamingGP, ahead: Ahead, rivals: bool
     ) -> Plan | None:
-        """Return a plan by the expansion around some optima; it may be good for no round."""
-        assert self.search is not None
-        now, retained = rounds[0], [belief.present(later)[1] for later in rounds]
-        fresh = sum(keep >= _STALE * self.search.retained for keep in retained)
+        """Return a plan by the expansion around the optima; it may be good for no round."""
+        optima, now = search.optima, ahead.now
+        retained = [belief.present(later)[1] for later in ahead.rounds]
+        fresh = sum(keep >= _STALE * search.retained for keep in retained)
         if not fresh:
             return None
         seen, prior, floor = (
@@ -150,36 +137,33 @@ class Following:
             belief.least_variance,
         )
         keep = optima.new_tensor(retained[:fresh]).unsqueeze(-1)
-        width = optima.new_tensor([beta(later) for later in rounds[:fresh]]).sqrt().unsqueeze(-1)
+        betas = [ahead.beta(later) for later in ahead.rounds[:fresh]]
+        width = optima.new_tensor(betas).sqrt().unsqueeze(-1)
         around = expand(seen, optima)
         model = bound_of(around, prior, keep, width, floor)
-        points = optima.expand(fresh, *optima.shape)
-        step, exists = newton_step(model, points, self._bounds)
+        step, exists = newton_step(model, optima.expand(fresh, *optima.shape), self._bounds)
         step = step * exists.unsqueeze(-1)  # where there is no path, the optimum stays
-        value, points = model.at(step), (points + step).clamp(self._bounds[0], self._bounds[1])
+        value, points = model.at(step), (optima + step).clamp(self._bounds[0], self._bounds[1])
         watched = bound_at(prior, belief.seen_from(now, self._watched), keep, width, floor)
         good = belief.in_lengthscales(step).abs().flatten(1).amax(-1) <= _NEIGHBOURHOOD
         good &= watched.amax(-1) <= value.amax(-1) + _ROUNDING
         good &= self._apart(points)
-        mean, explained = _moments_after(around, step)
         order = value.argsort(dim=-1, descending=True, stable=True)
         points = points.gather(-2, order.unsqueeze(-1).expand_as(points))
-        mean, explained = mean.gather(-1, order), explained.gather(-1, order)
-        rival = self.search.rival
-        if rivals and len(optima) == 1 and rival is not None and len(rival):
-            beside, exists = self._rivals(points, rival, watched)
+        found = Moments(*(part.at(step).gather(-1, order) for part in around[1:]))
+        if rivals and len(optima) == 1 and search.rival is not None and len(search.rival):
+            beside, exists = self._rivals(points, search.rival, watched)
             good &= exists
-            far = moments(seen, beside.squeeze(-2))
             points = torch.cat([points, beside], -2)
-            mean = torch.cat([mean, far.mean.unsqueeze(-1)], -1)
-            explained = torch.cat([explained, far.explained.unsqueeze(-1)], -1)
-        variance = (prior - keep.square() * explained).clamp_min(floor)
+            pairs = zip(found, moments(seen, beside.squeeze(-2)), strict=True)
+            found = Moments(*(torch.cat([ours, far.unsqueeze(-1)], -1) for ours, far in pairs))
+        variance = (prior - keep.square() * found.explained).clamp_min(floor)
         return Plan(
             first=now,
             rounds=int(good.long().cumprod(0).sum()),
             rivals=rivals,
             points=points,
-            mean=belief.center + belief.scale * keep * mean,
+            mean=belief.center + belief.scale * keep * found.mean,
             variance=belief.scale**2 * variance,
         )
 
@@ -201,7 +185,3 @@ class Following:
         far = torch.linalg.vector_norm(beside - lone, dim=-1, keepdim=True) > self._bandwidth
         exists = far.flatten(1).any(-1) | ~near.all(-1)
         return torch.where(far, beside, other), exists
-
-
-def _moments_after(around: Expansion, step: Tensor) -> tuple[Tensor, Tensor]:
-    return around.mean.at(step), around.explained.at(step)

@@ -21,7 +21,7 @@ from botorch_costly.models.streaming import Anchors
 from botorch_costly.numerics.stationary import Stationary, covariance, coverage
 from botorch_costly.query import RECENT, BlindPlay, Contest, Progress, QueryRule, Verdict
 from botorch_costly.tuners.domain import Domain
-from botorch_costly.tuners.following import Contenders
+from botorch_costly.tuners.following import Ahead, Contenders
 from botorch_costly.tuners.look import best_look, best_play, weigh
 
 AcquisitionName = Literal["ucb", "ei", "pi"]
@@ -146,8 +146,8 @@ class Strategy:
         """Return the contenders if they can be told without a search."""
         if self._acquisition != "ucb":
             return None
-        rivals = self._query.needs_rivals
-        return self._domain.waiting(belief, now, lambda t: self._beta(t + 1), rivals, end)
+        ahead = Ahead(now, lambda t: self._beta(t + 1), end)
+        return self._domain.waiting(belief, ahead, self._query.needs_rivals)
 
     def _contest(self, belief: StreamingGP, found: Contenders, now: int, beta: float) -> Contest:
         covariances = self._query.reads_covariances

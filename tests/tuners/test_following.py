@@ -13,6 +13,7 @@ from botorch_costly.optim.local_optima import local_optima
 from botorch_costly.query import Progress
 from botorch_costly.tuners import following
 from botorch_costly.tuners.domain import domain_of
+from botorch_costly.tuners.following import Ahead
 from botorch_costly.tuners.strategy import Strategy
 from tests.tuners.playing import SPACES
 
@@ -95,7 +96,7 @@ def test_moments_in_a_plan_are_those_of_the_belief():
     belief, strategy = believed(3, 1), strategy_on(cube(3))
     strategy.decide(belief, Progress(41, 40, 500, 0.02), True, torch.Generator().manual_seed(0))
     for now in range(41, 55):
-        found = strategy._domain.waiting(belief, now, lambda later: 1.0, True)
+        found = strategy._domain.waiting(belief, Ahead(now, lambda later: 1.0), True)
         if found is None:
             continue
         mean, variance = belief.in_round(found.points, now)
@@ -131,7 +132,7 @@ def followed(seed):
 
 
 def contenders(follow, belief):
-    return follow.contenders(belief, 41, lambda now: 1.0, False)
+    return follow.contenders(belief, Ahead(41, lambda now: 1.0), False)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -175,7 +176,7 @@ def test_a_lone_optimum_keeps_a_rival_beyond_the_bandwidth():
     strategy = strategy_on(cube(2), beta=ConstantBeta(0.01))
     strategy.decide(belief, Progress(1, 16, 500, 0.02), True, torch.Generator().manual_seed(0))
     for now in range(1, 9):
-        found = strategy._domain.waiting(belief, now, lambda later: 0.01, True)
+        found = strategy._domain.waiting(belief, Ahead(now, lambda later: 0.01), True)
         assert found is not None
         assert len(found.points) == 2
         assert torch.linalg.vector_norm(found.points[0] - found.points[1]) > 0.2
@@ -242,5 +243,5 @@ def test_a_search_without_rivals_tells_nothing_about_them():
     strategy.decide(belief, Progress(41, 40, 500, 0.02), True, torch.Generator().manual_seed(0))
     domain = strategy._domain
     assert len(domain._following.search.optima) == 1
-    assert domain.waiting(belief, 41, lambda now: 1.0, False) is not None
-    assert domain.waiting(belief, 41, lambda now: 1.0, True) is None
+    assert domain.waiting(belief, Ahead(41, lambda now: 1.0), False) is not None
+    assert domain.waiting(belief, Ahead(41, lambda now: 1.0), True) is None
