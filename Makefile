@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread is faster than two for the small problems of the tests.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint bench tutorials clean
+.PHONY: demo test test-all test-everywhere test-elsewhere lint bench tutorials clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -21,6 +21,23 @@ test: $(VENV)/.installed
 
 test-all: $(VENV)/.installed
 	$(BIN)/python -m pytest
+
+# What one processor rounds up another rounds down: the same tests as on other machines, with other
+# instructions, more threads, single precision, and inputs changed in their last bits.
+MATHEMATICS := tests/numerics tests/models tests/optim tests/kernels tests/acquisition tests/laws
+test-everywhere: $(VENV)/.installed
+	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(BIN)/python -m pytest -m 'not slow'
+	MKL_CBWR=SSE4_2 $(BIN)/python -m pytest -m 'not slow'
+	MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest -m 'not slow'
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -m 'not slow' --threads 2
+	$(BIN)/python -m pytest -m 'not slow' --dtype float32 tests/laws
+	$(BIN)/python -m pytest -m 'not slow' --perturb 1 $(MATHEMATICS)
+	$(BIN)/python -m pytest -m 'not slow' --perturb 100 $(MATHEMATICS)
+
+# The part of it that continuous integration has time for.
+test-elsewhere: $(VENV)/.installed
+	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(BIN)/python -m pytest -m 'not slow' --perturb 1 $(MATHEMATICS)
+	$(BIN)/python -m pytest -m 'not slow' --dtype float32 tests/laws
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -13,6 +13,17 @@ multiplies the mean by ``a`` and every weight by ``a^2 = 1 - forgetting``, becau
 So waiting costs O(n), a look O(n) per live term, and the terms are bounded whatever the horizon; see
 ``downdate.py``.
 
+Rounding. Where looks have told all there is to tell, ``K - V`` is rounding error alone, and of an error
+``-e`` a look makes ``-e - e^2 / s``: left to itself it reaches infinity after ``noise / e`` looks. So a
+column is held to what a covariance may be (Cauchy-Schwarz, with a slack of ``d``, some rounding errors
+of the prior variance),
+
+    |c_i|^2 <= (var_j + d) (var_i + d),
+
+and a look at a point of variance at most ``d`` teaches nothing. A look at point j then oversteps a
+variance of zero by at most ``2 d var_j / (var_j + noise)``, and a run by 4 d times its information gain:
+an error no longer feeds on itself. While all variances are far larger than rounding neither can bind.
+
 Convention: many trials run side by side in a leading batch dimension, flattened to one inside.
 """
 
@@ -28,6 +39,7 @@ from torch import Tensor
 from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidShapeError,
+    NumericalError,
     check,
     check_count,
     check_positive,
@@ -39,6 +51,11 @@ from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.numerics.drift import log_density, retention, retention_float
 
 _FIRST_SLOTS = 16
+_LEAST_NOISE = (
+    100  # rounding errors of the largest prior variance: a noise below them feeds on itself
+)
+_SLACK = 8  # rounding errors of the largest prior variance that a covariance may be off by
+_FAR = 1000  # times the slack: variances beyond which no error has come that far
 
 
 class DriftingGrid(Model):
@@ -91,9 +108,9 @@ class DriftingGrid(Model):
         self._batch_shape = torch.Size(batch_shape)
         self.forgetting = self._checked_rates(forgetting)
         self.noise = check_positive("noise", noise)
-        # Below that, rounding in the downdates outweighs the noise and feeds on itself.
         precision = torch.finfo(term_dtype or prior_cov.dtype)
-        least = 100 * precision.eps * float(prior_cov.diagonal().max())
+        rounding = precision.eps * float(prior_cov.diagonal().max())
+        least, self._slack = _LEAST_NOISE * rounding, _SLACK * rounding
         enough = noise >= least
         check(enough, "noise", f"at least {least:.1e} in {precision.dtype}", noise)
         self.prior_mean = prior_mean
@@ -235,6 +252,8 @@ class DriftingGrid(Model):
         Raises:
             InvalidArgumentError: If a value that was looked at is not finite, or an index is not one
                 of the points; the belief is unchanged.
+            NumericalError: If the belief holds numbers that are not finite; it is unchanged. On a GPU,
+                which is not waited for, they show in what is read.
             InvalidShapeError: If ``y`` or ``look`` is not one value or one a trial.
         """
         at = self._check_index(index)
@@ -265,15 +284,34 @@ class DriftingGrid(Model):
     def _condition(self, at: Tensor, y: Tensor, looking: Tensor) -> tuple[Tensor, Tensor]:
         """Return how far ``y`` (``(m,)``) was from what was expected, and the variance of that."""
         column = self.prior_cov[at] - self._downdate.column(at, looking)
-        variance = column.gather(-1, at[:, None]).squeeze(-1).clamp_min(0) + self.noise
+        known = column.gather(-1, at[:, None]).squeeze(-1)
+        column = self._held_to_covariances(column, known)
+        variance = known.clamp_min(0) + self.noise
         expected = self._mean.gather(-1, at[:, None]).squeeze(-1) + self.prior_mean
         residual = torch.where(looking, y - expected, 0.0)
+        if not looking.is_cuda:  # a GPU is not waited for
+            sound = bool((column.sum(-1) + residual).isfinite().all())
+            check(sound, "belief", "finite covariances", "NaN or infinity", NumericalError)
         deviation = variance.sqrt()
-        shape = column.mul_((looking / deviation)[:, None])
+        teaches = looking & (known > self._slack)
+        shape = column.mul_((teaches / deviation)[:, None])
         self._mean.addcmul_(shape, (residual / deviation)[:, None])
         self._variance.addcmul_(shape, shape, value=-1).clamp_min_(0)
         self._downdate.push(shape, looking)
         return residual, variance
+
+    def _held_to_covariances(self, column: Tensor, known: Tensor) -> Tensor:
+        """Return covariances with a point that are no larger than Cauchy-Schwarz allows.
+
+        Args:
+            column: Shape ``(m, n)``.
+            known: The variance of the point itself, shape ``(m,)``.
+        """
+        if not column.is_cuda and self._variance.amin() > _FAR * self._slack:
+            return column
+        bound = (self._variance + self._slack).mul_(known.clamp_min(0).add(self._slack)[:, None])
+        bound = bound.sqrt_()
+        return column.minimum(bound).maximum(-bound)
 
     def restart(self, which: Tensor | None = None) -> None:
         """Forget everything, in all trials or in those marked in ``which`` (``(*batch,)``)."""

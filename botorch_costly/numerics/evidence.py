@@ -36,9 +36,10 @@ Half way between the two, but for the last term, both traces cancel: the *averag
 
 costs O(d n^2), has that expectation too, and is never negative.
 
-Convention: the leading dimensions of ``theta`` broadcast with those of the rows. Where ``K`` is not
-positive definite or a number is not finite, the evidence is ``-inf`` and its gradient 0; other
-problems of the batch do not notice. Everything is in float64: other tensors are refused.
+Convention: the leading dimensions of ``theta`` broadcast with those of the rows. Where ``K`` is singular
+(a squared pivot of at most ``n`` rounding errors of the largest variance) or a number is not finite, the
+evidence is ``-inf`` and its gradient 0; other problems of the batch do not notice. Everything is in
+float64: other tensors are refused.
 
 References:
     - C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. 2006, section 5.4.1.
@@ -168,8 +169,9 @@ def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
     noisy, slope = _covariance_and_slope(family, r, amplitude)
     noisy.diagonal(dim1=-2, dim2=-1).add_(values[..., dim + 1, None])
 
+    prior = noisy.diagonal(dim1=-2, dim2=-1).amax(-1)
     chol, info = torch.linalg.cholesky_ex(noisy)
-    failed = info > 0
+    failed = (info > 0) | _is_singular(chol, prior)
     if bool(failed.any()):  # the inverse would raise
         identity = torch.eye(chol.shape[-1], dtype=chol.dtype, device=chol.device)
         chol = torch.where(failed[..., None, None], identity, chol)
@@ -179,6 +181,19 @@ def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
     log_det = chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     log_prob = -0.5 * (rows.y * alpha).sum(-1) - log_det - 0.5 * rows.y.shape[-1] * _LOG_TWO_PI
     return _Solved(log_prob, failed, noisy, slope, inverse, alpha, values)
+
+
+def _is_singular(
+    chol: Tensor,  # shape: (*batch, n, n)
+    largest: Tensor,  # entry of the diagonal of the matrix, shape: (*batch,)
+) -> Tensor:  # shape: (*batch,), bool
+    """Return whether a squared pivot is no more than rounding leaves of zero, ``n eps`` of the largest.
+
+    Whether the factorization of a singular matrix fails is a matter of rounding, which differs between
+    processors; this is not.
+    """
+    pivot = chol.diagonal(dim1=-2, dim2=-1).square().amin(-1)
+    return pivot <= chol.shape[-1] * torch.finfo(chol.dtype).eps * largest
 
 
 def _keep(rows: Rows, values: Tensor) -> Tensor:

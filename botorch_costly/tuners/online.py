@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.acquisition import BetaSchedule, ConstantBeta, at_round
+from botorch_costly.device import check_device, check_dtype, largest_square_root
 from botorch_costly.errors import (
     HorizonExceededError,
     InvalidBudgetError,
@@ -103,7 +104,7 @@ class OnlineTuner:
         device: Of all computation.
 
     Raises:
-        InvalidArgumentError: If a number is outside its range.
+        InvalidArgumentError: If a number is outside its range, or there is no such device here.
         InvalidBudgetError: If ``max_looks``, ``initial_rounds`` or ``start_rounds`` exceed what the run
             has.
         InvalidConfigError: If ``start`` does not belong to the space.
@@ -165,8 +166,6 @@ class OnlineTuner:
         check(isinstance(reward_scale, RewardScale), "reward_scale", "a RewardScale", reward_scale)
         ranked = reward_scale.ranks and query.reads_rewards
         check(not ranked, "reward_scale", "values, not ranks, for a price in rewards", reward_scale)
-        known = dtype in (torch.float32, torch.float64)
-        check(known, "dtype", "torch.float32 or torch.float64", dtype)
         check(isinstance(maximize, bool), "maximize", "a bool", maximize)
         self.space, self.query, self.maximize = space, query, maximize
         self._sign = 1 if maximize else -1
@@ -185,7 +184,10 @@ class OnlineTuner:
         known = initial_design in get_args(DesignName)
         check(known, "initial_design", f"one of {list(get_args(DesignName))}", initial_design)
         design = design.screened(seed) if initial_design == "screening" else design
-        self._tkwargs: dict[str, Any] = {"dtype": dtype, "device": torch.device(device)}
+        self._tkwargs: dict[str, Any] = {
+            "dtype": check_dtype(dtype),
+            "device": check_device(device),
+        }
         arms = space.is_arms and (space.size or 0) <= LARGEST_LATTICE
         prior = Prior(
             kernel=kernel or ("arms" if arms else "matern52"),
@@ -272,7 +274,8 @@ class OnlineTuner:
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is not a number. In all cases the tuner is unchanged.
+            InvalidArgumentError: If the reward is not a number, or finite while its square is not, in the
+                dtype. In all cases the tuner is unchanged.
         """
         self._ledger.check_open(decision)
         value = None if reward is None else as_number("reward", reward)
@@ -280,6 +283,10 @@ class OnlineTuner:
             check_nonnegative("seconds", seconds)
         failed = value is not None and not math.isfinite(value)
         kept = None if failed else value
+        if kept is not None:
+            largest = largest_square_root(self._tkwargs["dtype"])
+            expected = f"a number of at most {largest:.1e} in size, NaN or an infinity"
+            check(abs(kept) <= largest, "reward", expected, reward)
         observation = Observation(decision.round, decision.config, kept, failed, seconds)
         if kept is not None:
             x = self._encode(decision.config)

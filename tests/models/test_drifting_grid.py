@@ -7,7 +7,7 @@ import pickle
 import pytest
 import torch
 
-from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, NumericalError
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import Belief, predict, update
 from tests.oracles import dense_gp
@@ -107,13 +107,62 @@ def test_one_point_looked_at_thousands_of_times(number):
     assert (belief.variance >= 0).all()
 
 
-def test_no_variance_is_rounded_below_zero():
-    v = 1 + torch.rand(30, 1, generator=torch.Generator().manual_seed(0))
-    belief = DriftingGrid(v @ v.mT, 0.0, 1e-4)  # one look tells all, in single precision
-    for i in range(600):
-        belief.observe(torch.tensor(i % 30), v[i % 30, 0])
+def rank_one(n, seed):
+    return 1 + torch.rand(n, 1, generator=torch.Generator().manual_seed(seed))
+
+
+def least_noise(prior):
+    """Just above the smallest noise that is allowed."""
+    return 101 * torch.finfo(prior.dtype).eps * float(prior.diagonal().max())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [5, 30, 100])
+def test_rounding_does_not_feed_on_itself(n, seed):
+    """One look tells all, in single precision; more than two thousand follow."""
+    v = rank_one(n, seed)
+    belief = DriftingGrid(v @ v.mT, 0.0, least_noise(v @ v.mT))
+    for i in range(2000 + 2 * n):
+        belief.observe(torch.tensor(i % n), v[i % n, 0])
         assert (belief.variance >= 0).all()
-    torch.testing.assert_close(belief.mean, v.squeeze(-1), rtol=0, atol=1e-2)
+    torch.testing.assert_close(belief.mean, v.squeeze(-1), rtol=0, atol=2e-2)
+    # The truth is a variance of noise / looks, far below the rounding errors of the prior's 4.
+    assert float(belief.variance.max()) < 1e-4
+
+
+@pytest.mark.parametrize("forgetting", [0.0, 0.001, 0.05])
+@pytest.mark.parametrize("lengthscale", [0.01, 0.5, 1e3])
+def test_single_precision_at_the_least_noise_is_the_filter_in_double(lengthscale, forgetting):
+    n, generator = 20, torch.Generator().manual_seed(3)
+    x = torch.linspace(0, 1, n)[:, None]
+    prior = (-0.5 * ((x - x.mT) / lengthscale).square()).exp()
+    noise = least_noise(prior)
+    belief = DriftingGrid(prior, forgetting, noise)
+    dense = Belief(torch.zeros(n).double(), prior.double())
+    for _ in range(1500):
+        at = torch.randint(n, (), generator=generator)
+        y = noise**0.5 * torch.randn((), generator=generator).double()
+        belief.observe(at, y.float())
+        dense, _ = update(dense, at, y, torch.tensor(noise).double())
+        belief.wait()
+        dense = predict(dense, prior.double(), torch.tensor(forgetting), torch.tensor(1.0))
+    truth = dense.cov.diagonal().clamp_min(0)  # it rounds as well
+    scale = truth.sqrt() + noise**0.5
+    assert float(((belief.mean.double() - dense.mean) / scale).abs().max()) < 2
+    torch.testing.assert_close(belief.variance.double(), truth, rtol=0.05, atol=2 * noise)
+
+
+def test_a_belief_that_is_not_finite_is_named_and_stays_as_it_is():
+    belief = DriftingGrid(prior_cov(3), 0.1, NOISE)
+    belief.observe(torch.tensor(1), torch.tensor(2.0))
+    state = belief.get_extra_state()
+    broken = {**state, "mean": state["mean"] * torch.nan}
+    belief.set_extra_state(broken)
+    variance = belief.variance
+    with pytest.raises(NumericalError, match="finite covariances"):
+        belief.observe(torch.tensor(1), torch.tensor(2.0))
+    assert torch.equal(belief.variance, variance)
+    assert belief.num_terms == 1
 
 
 @pytest.mark.parametrize("forgetting", [0.0, 0.05, 0.9])

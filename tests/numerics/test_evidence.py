@@ -224,11 +224,31 @@ def test_what_fails_fails_alone(entry):
         assert not bool(value[0].isfinite()) or bool(information[0].isfinite().all())
         for part, expected in zip((value, gradient, information), alone, strict=True):
             torch.testing.assert_close(part[1], expected, rtol=1e-12, atol=1e-12)
-    bad = good.clone()
-    bad[3] = -torch.inf  # the noise
-    value, gradient = log_evidence("matern52", rows, bad)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("log_noise", [-torch.inf, -1e3, -40.0])
+def test_singular_is_what_rounding_cannot_tell_from_it(family, seed, log_noise):
+    """Two rows are one, and the noise at most a rounding error: some processors would factorize it."""
+    inputs, y = rows_of(12, 2, seed=seed)
+    inputs[1] = inputs[0]
+    theta = theta_of(2, True)
+    theta[3] = log_noise
+    value, gradient = log_evidence(family, prepare(inputs, y), theta)
     assert value == -torch.inf
     assert bool((gradient == 0).all())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_little_noise_is_enough(family):
+    inputs, y = rows_of(12, 2)
+    inputs[1] = inputs[0]
+    theta = theta_of(2, True)
+    theta[3] = math.log(1e-10)
+    value, gradient = log_evidence(family, prepare(inputs, y), theta)
+    assert bool(value.isfinite())
+    assert bool((gradient != 0).any())
 
 
 def test_one_row_is_enough():

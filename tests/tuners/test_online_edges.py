@@ -344,3 +344,30 @@ def test_loading_keeps_no_more_rounds_than_wanted():
         long.ask()
     short.load_state_dict(long.state_dict())
     assert short.decisions == long.decisions[-3:]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [None, bc.RewardScale(), bc.RewardScale(center=0.0, scale=1.0)])
+def test_a_reward_whose_square_overflows_is_named_and_the_next_is_welcome(dtype, scale):
+    tuner = make(SPACES["cube"], dtype=dtype, reward_scale=scale, initial_rounds=2)
+    largest = {torch.float32: 1e15, torch.float64: 1e150}[dtype]
+    for value in (1e300, -1e300, largest, -largest, 1.0, 1e-320, 0.0) * 3:
+        decision = tuner.ask()
+        if not decision.query:
+            continue
+        if abs(value) > largest:
+            before = tuner.state_dict()
+            with pytest.raises(errors.InvalidArgumentError, match=r"reward: Expected .* in size"):
+                tuner.tell(decision, value)
+            assert same(tuner.state_dict(), before)
+            value = 0.5
+        tuner.tell(decision, value)
+        assert bool(tuner._learner.model.targets.isfinite().all())
+    assert str(tuner.diagnose())
+    assert tuner.summary()
+
+
+@pytest.mark.parametrize("device", ["tpu of mine", "cuda:99", 3.5, None])
+def test_a_device_that_is_not_here_is_named(device):
+    with pytest.raises(errors.InvalidArgumentError, match=r"device: Expected a device"):
+        bc.OnlineTuner(SPACE, device=device)

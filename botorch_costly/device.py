@@ -1,0 +1,42 @@
+"""Dtype and device of computations, checked before anything is computed with them."""
+
+import torch
+
+from botorch_costly.errors import InvalidArgumentError, check
+
+DTYPES = (torch.float32, torch.float64)
+
+
+def check_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return ``dtype`` if it is float32 or float64.
+
+    Raises:
+        InvalidArgumentError: If it is another one.
+    """
+    check(dtype in DTYPES, "dtype", "torch.float32 or torch.float64", dtype)
+    return dtype
+
+
+def check_device(device: torch.device | str) -> torch.device:
+    """Return a device that holds tensors on this machine.
+
+    Raises:
+        InvalidArgumentError: If torch knows no such device, or this machine or build has none.
+    """
+    try:
+        found = torch.device(device)
+        torch.zeros(1, device=found).cpu()
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        expected = "a device that this machine and this build of torch have, such as 'cpu'"
+        raise InvalidArgumentError("device", expected, device) from error
+    return found
+
+
+def largest_square_root(dtype: torch.dtype) -> float:
+    """Return the size up to which squares, and sums of a million of them, are finite in ``dtype``.
+
+    Example:
+        >>> largest_square_root(torch.float32) < 2e16
+        True
+    """
+    return torch.finfo(dtype).max ** 0.5 / 1000
