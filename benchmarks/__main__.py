@@ -40,6 +40,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "speed": ("benchmarks.timing.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
     "horizon": ("benchmarks.timing.horizon", "cost of a round early and late in a very long run"),
+    "decisions": (
+        "benchmarks.decisions",
+        "a hash of the decisions of fixed runs, to compare two versions of the code",
+    ),
     "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),
 }
 """Name on the command line to module and line of help.
