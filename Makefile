@@ -54,7 +54,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks figure-1
 	$(BIN)/python -m benchmarks figure-a3
 	$(BIN)/python -m benchmarks priced
-	$(BIN)/python -m benchmarks priced-reach
+	$(BIN)/python -m benchmarks priced-effective-horizon
 	$(BIN)/python -m benchmarks priced-budget
 	$(BIN)/python -m benchmarks priced-arms
 	$(BIN)/python -m benchmarks priced-continuous

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 REGISTRY: dict[str, tuple[str, str]] = {
-    "demo": ("benchmarks.demo", "a network tunes its own augmentation, and pays for its looks"),
+    "demo": ("benchmarks.demo", "a network tunes its own augmentation, and pays for its queries"),
     "table-a2": ("benchmarks.table_a2", "regret and queries of CE-GP-UCB and its rivals"),
     "table-a2-loop": ("benchmarks.table_a2_loop", "the same rounds by a loop over BoTorch models"),
     "single-precision": (
@@ -13,16 +13,19 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "decisions that single precision shares with double",
     ),
     "figure-1": ("benchmarks.figure_1", "regret against queries, with EI and PI"),
-    "figure-a3": ("benchmarks.figure_a3", "belief, looks and skips in one run"),
-    "priced": ("benchmarks.priced.frontier", "a look's worth against its price, and confidence"),
-    "priced-reach": ("benchmarks.priced.reach", "how long the gain of a look counts"),
-    "priced-budget": ("benchmarks.priced.budget", "looks spent of a budget, and regret"),
+    "figure-a3": ("benchmarks.figure_a3", "belief, queries and skips in one run"),
+    "priced": ("benchmarks.priced.frontier", "a query's worth against its price, and confidence"),
+    "priced-effective-horizon": (
+        "benchmarks.priced.effective_horizon",
+        "how long the gain of a query counts",
+    ),
+    "priced-budget": ("benchmarks.priced.budget", "queries spent of a budget, and regret"),
     "priced-arms": ("benchmarks.priced.arms", "both rules among three arms"),
     "priced-continuous": ("benchmarks.priced.continuous", "both rules in 4 and 8 dimensions"),
     "priced-misspecified": ("benchmarks.priced.misspecified", "both rules on wrong beliefs"),
     "priced-picture": (
         "benchmarks.priced.picture",
-        "what a look is worth at each point, in one picture",
+        "what a query is worth at each point, in one picture",
     ),
     "priced-time": ("benchmarks.priced.timing", "milliseconds of a decision under either rule"),
     "online-suite": (

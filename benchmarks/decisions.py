@@ -2,7 +2,7 @@
 
 One line for each group of runs: its name, the number of decisions, and the beginning of a SHA-256.
 Of a decision count its run, its round, the values that are played, in the order of the space, and
-whether they are looked at; not how things are called, nor why. So what may not change what is decided,
+whether they are queried at; not how things are called, nor why. So what may not change what is decided,
 such as a renaming, is checked by comparing what is printed. Where it differs, ``--list FILE`` of both
 versions says in which rounds: it writes the very lines that are hashed.
 
@@ -45,7 +45,7 @@ from botorch_costly import (
 
 DIGITS = 16  # of the hash that are printed
 ROUNDS = 60  # of a tuner without a network
-HILL_SEED = 5  # whose top is inside: at an edge, a rule by confidence soon looks no more
+HILL_SEED = 5  # whose top is inside: at an edge, a rule by confidence soon queries no more
 DEMO_SEEDS = 5
 DEMO_METHODS = ("full feedback", "Bernoulli", "CE-GP-UCB", "priced")
 SUITE_METHODS, SUITE_SEEDS = ("tuned", "tuned, priced"), 3
@@ -68,7 +68,7 @@ class Play(NamedTuple):
     run: str
     round: int
     values: Sequence[Any]  # in the order of the space
-    look: bool
+    query: bool
 
 
 # -- what the package calls things: what a renaming may touch is here ------------------------------
@@ -99,18 +99,18 @@ RULES: dict[str, dict[str, Any]] = {
     "mixed": {"query": MixedQuery(lower=6, upper=30, horizon=ROUNDS)},
     "mixed hard": {"query": MixedQuery(lower=12, upper=20, horizon=ROUNDS, hard=True)},
     "price": {"query": PricedQuery(price=0.1)},
-    "budget": {"query": PricedQuery(looks=15)},
+    "budget": {"query": PricedQuery(queries=15)},
 }
 # Refits have all the time they want: where a cap binds, decisions depend on the clock.
 EXTRAS: dict[str, dict[str, Any]] = {
     "refits": {"refit_every": 8, "refit_seconds": 3600.0, "learn_forgetting": True},
     "single precision": {"dtype": torch.float32},
-    "capped": {"max_looks": 12},
+    "capped": {"max_queries": 12},
 }
 
 
 def tune(run: str, tuner: OnlineTuner, reward: Callable[[int, Any], float]) -> Iterator[Play]:
-    """Yield what a tuner decides, told a reward of round and configuration where it looks."""
+    """Yield what a tuner decides, told a reward of round and configuration where it queries."""
     for t in range(ROUNDS):
         decision = tuner.ask()
         yield Play(run, t, in_order(tuner.space, decision.config), decision.query)
@@ -141,10 +141,10 @@ def hill(space: SearchSpace, seed: int) -> Callable[[int, Mapping[str, Any]], fl
 def on_grid(run: str, world: World, policy: GridPolicy) -> Iterator[Play]:
     """Yield what a policy decides in each trial of a simulation: indices of points."""
     played = world.play(policy)
-    for trial, (choice, look) in enumerate(zip(played.choice, played.look, strict=True)):
+    for trial, (choice, query) in enumerate(zip(played.choice, played.query, strict=True)):
         name = f"{run}, forgetting {world.truth.forgetting:g}, trial {trial}"
-        for t, (index, looked) in enumerate(zip(choice.tolist(), look.tolist(), strict=True)):
-            yield Play(name, t, [index], looked)
+        for t, (index, queried) in enumerate(zip(choice.tolist(), query.tolist(), strict=True)):
+            yield Play(name, t, [index], queried)
 
 
 # -- networks in training --------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class WatchedRun:
     def __init__(self, run: TrainingRun) -> None:
         self._run = run
         self.configs: list[Mapping[str, Any]] = []
-        self.looks: set[int] = set()  # rounds
+        self.queries: set[int] = set()  # rounds
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._run, name)
@@ -167,8 +167,8 @@ class WatchedRun:
         self._run.train_round(config)
 
     def validate(self) -> Metrics:
-        """Measure the network, as somebody who looks at the round that was trained last."""
-        self.looks.add(len(self.configs) - 1)
+        """Measure the network, as somebody who queries at the round that was trained last."""
+        self.queries.add(len(self.configs) - 1)
         return self._run.validate()
 
 
@@ -196,7 +196,7 @@ def watch(
     train(cast(OnlineProblem, watched))  # what it lacks it has from the problem
     (done,) = watched.runs
     for t, config in enumerate(done.configs):
-        yield Play(run, t, in_order(problem.space, config), t in done.looks)
+        yield Play(run, t, in_order(problem.space, config), t in done.queries)
 
 
 # -- the groups ------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ GROUPS: dict[str, Callable[[], Iterable[Play]]] = {
 def line_of(group: str, play: Play) -> str:
     """Return what is hashed of a decision, one line of JSON."""
     values = [text_of(value) for value in play.values]
-    return json.dumps([group, play.run, int(play.round), values, bool(play.look)]) + "\n"
+    return json.dumps([group, play.run, int(play.round), values, bool(play.query)]) + "\n"
 
 
 def text_of(value: Any) -> str:

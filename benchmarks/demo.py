@@ -29,23 +29,23 @@ from botorch_costly import (
     QueryRule,
     RewardScale,
 )
-from botorch_costly.plotting import BLUE, VERMILION, plot_looks, plot_schedule_map
+from botorch_costly.plotting import BLUE, VERMILION, plot_queries, plot_schedule_map
 
 PROBLEM = digits_augmentation()
 # Chosen on seeds 100 to 107 (with them ranks, which ruinous rounds cannot distort); the demo runs on
 # seeds 0 to 4.
-CONFIDENCE, MOST_LOOKS = ConfidenceQuery(kappa=0.95), 116
+CONFIDENCE, MOST_QUERIES = ConfidenceQuery(kappa=0.95), 116
 BERNOULLI_RATE = 0.5
 
 
-def _tuned(query: QueryRule, max_looks: int | None = None) -> Callable[[int], Policy]:
+def _tuned(query: QueryRule, max_queries: int | None = None) -> Callable[[int], Policy]:
     def make(seed: int) -> Policy:
         return TunedPolicy(
             OnlineTuner.as_published(
                 PROBLEM.space,
                 horizon=PROBLEM.horizon,
                 query=query,
-                max_looks=max_looks,
+                max_queries=max_queries,
                 lengthscale=1.5,
                 noise=0.5,
                 initial_rounds=20,
@@ -66,8 +66,8 @@ METHODS: dict[str, Callable[[int], Policy]] = {
     "random schedule": lambda seed: RandomPolicy(PROBLEM.space, seed),
     "full feedback": _tuned(AlwaysQuery()),
     "Bernoulli": _tuned(BernoulliQuery(BERNOULLI_RATE)),
-    "CE-GP-UCB": _tuned(CONFIDENCE, MOST_LOOKS),
-    "priced": _tuned(PricedQuery(looks=MOST_LOOKS)),
+    "CE-GP-UCB": _tuned(CONFIDENCE, MOST_QUERIES),
+    "priced": _tuned(PricedQuery(queries=MOST_QUERIES)),
 }
 SHOWN = "CE-GP-UCB"
 
@@ -110,7 +110,7 @@ def _shown_run(out: Path, rounds: int) -> Record:
     print(
         "A network learns digits from 200 pictures while its eight augmentation probabilities, all 0.5\n"
         f"at first and some of them harmful, are tuned. Query rule: {CONFIDENCE},\n"
-        f"at most {MOST_LOOKS} looks in {PROBLEM.horizon} rounds."
+        f"at most {MOST_QUERIES} queries in {PROBLEM.horizon} rounds."
     )
     if checkpoint.exists():
         print("Resuming an interrupted run (--fresh starts anew).")
@@ -119,7 +119,7 @@ def _shown_run(out: Path, rounds: int) -> Record:
         def show(record: Record) -> None:
             played = len(record.decisions)
             accuracy = record.test_accuracy[-1][1] if record.test_accuracy else float("nan")
-            shown = f"looks {record.looks}/{played}, test accuracy {accuracy:.1%}"
+            shown = f"queries {record.queries}/{played}, test accuracy {accuracy:.1%}"
             bar.set_postfix_str(shown, refresh=False)
             bar.update(played - bar.n)
 
@@ -155,30 +155,30 @@ def _row(method: str, seed: int, record: Record) -> dict[str, Any]:
         "method": method,
         "seed": seed,
         "test_accuracy": record.test_accuracy[-1][1],
-        "looks": record.looks,
+        "queries": record.queries,
         "rounds": len(record.decisions),
         "seconds": round(record.seconds, 2),
     }
 
 
 def _draw(shown: Record, fixed: Record, path: Path) -> Path:
-    """Draw the schedule, the looks with their reasons, and the accuracy of the first run."""
+    """Draw the schedule, the queries with their reasons, and the accuracy of the first run."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 8), layout="constrained")
     FigureCanvasAgg(figure)
-    schedule, looks, accuracy = figure.subplots(3, 1, height_ratios=[3, 1, 2], sharex=True)
+    schedule, queries, accuracy = figure.subplots(3, 1, height_ratios=[3, 1, 2], sharex=True)
     figure.suptitle(f"{SHOWN} on scikit-learn's digits, seed 0: one training run of 200 rounds")
     plot_schedule_map(shown.decisions, ax=schedule, label="probability")
-    plot_looks(shown.decisions, ax=looks)
+    plot_queries(shown.decisions, ax=queries)
     for record, label, color in ((shown, SHOWN, BLUE), (fixed, "fixed 0.5", VERMILION)):
         rounds, values = zip(*record.test_accuracy, strict=True)
         accuracy.plot(rounds, [100 * v for v in values], color=color, label=label)
     accuracy.set(xlabel="round", ylabel="test accuracy (%)", ylim=(0, 100))
     accuracy.legend(frameon=False, loc="lower right")
     accuracy.set_xlim(-0.5, PROBLEM.horizon - 0.5)
-    for axes in (schedule, looks):
+    for axes in (schedule, queries):
         axes.set_xlabel("")
     figure.savefig(path, dpi=150)
     return path

@@ -1,7 +1,7 @@
-"""Figure 1: regret against looks, for the cost-efficient rule and for rivals thinned by coin.
+"""Figure 1: regret against queries, for the cost-efficient rule and for rivals thinned by coin.
 
 The rivals are those of Wang et al. (2021): TV-GP-UCB, R-GP-UCB, and expected and probability of
-improvement on the same time-varying model, each looking with a fixed probability.
+improvement on the same time-varying model, each querying with a fixed probability.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Figure A3: what three policies believe at the end of one and the same run, and where they looked.
+"""Figure A3: what three policies believe at the end of one and the same run, and where they queried.
 
 Every mark is a round: it sits on the function as it is *now*, at the point played then, and fades
 with the rounds passed since.
@@ -16,13 +16,13 @@ from botorch_costly.simulation import GridPolicy, Run
 
 FORGETTING = 0.03
 KAPPA = 0.9
-WINDOW = 100  # rounds shown: older looks keep less than 5 % of their weight
+WINDOW = 100  # rounds shown: older queries keep less than 5 % of their weight
 
 
 def play(world: World) -> dict[str, Run]:
-    """Run full feedback, the rule, and coins that cost about as many looks as the rule."""
+    """Run full feedback, the rule, and coins that cost about as many queries as the rule."""
     confident = world.play(GridPolicy("CE-GP-UCB", ConfidenceQuery(KAPPA)))
-    rate = round(confident.look.double().mean().item(), 2)
+    rate = round(confident.query.double().mean().item(), 2)
     return {
         "TV-GP-UCB, every round": world.play(GridPolicy("TV-GP-UCB", AlwaysQuery())),
         f"TV-GP-UCB, Ber({rate:g})": world.play(GridPolicy("Ber", BernoulliQuery(rate))),
@@ -30,12 +30,12 @@ def play(world: World) -> dict[str, Run]:
     }
 
 
-def marks(world: World, run: Run, looked: bool) -> Marks:
-    """Return the rounds of the first trial that were looked at, or those that were not."""
-    horizon = run.look.shape[-1]
+def marks(world: World, run: Run, queried: bool) -> Marks:
+    """Return the rounds of the first trial that were queried at, or those that were not."""
+    horizon = run.query.shape[-1]
     now = world.paths[0, -1]
-    rounds = torch.arange(max(horizon - WINDOW, 0), horizon, device=run.look.device)
-    rounds = rounds[run.look[0, rounds] == looked]
+    rounds = torch.arange(max(horizon - WINDOW, 0), horizon, device=run.query.device)
+    rounds = rounds[run.query[0, rounds] == queried]
     choice = run.choice[0, rounds]
     x = world.truth.points.to(now)[choice, 0]
     return Marks(x.cpu(), now[choice].cpu(), (horizon - 1 - rounds).cpu())
@@ -52,10 +52,10 @@ def draw(world: World, runs: dict[str, Run], results: Path) -> None:
     x = world.truth.points[:, 0].cpu()
     for ax, (name, run) in zip(axes, runs.items(), strict=True):
         mean, std = run.mean[0].cpu(), run.variance[0].sqrt().cpu()
-        looks, skips = marks(world, run, True), marks(world, run, False)
-        plot_belief(x, mean, std, world.paths[0, -1].cpu(), looks=looks, skips=skips, ax=ax)
-        cost, regret = int(run.look[0].sum()), run.regret[0].mean().item()
-        ax.set_title(f"{name}\n{cost} looks in {run.look.shape[-1]} rounds, regret {regret:.2f}")
+        queries, skips = marks(world, run, True), marks(world, run, False)
+        plot_belief(x, mean, std, world.paths[0, -1].cpu(), queries=queries, skips=skips, ax=ax)
+        cost, regret = int(run.query[0].sum()), run.regret[0].mean().item()
+        ax.set_title(f"{name}\n{cost} queries in {run.query.shape[-1]} rounds, regret {regret:.2f}")
     for ax in axes[1:]:
         ax.set_ylabel("")
     axes[0].get_legend().remove()  # it has no skips
@@ -67,7 +67,7 @@ def draw(world: World, runs: dict[str, Run], results: Path) -> None:
 
 def main(arguments: list[str]) -> None:
     """Play one run three times, store what it cost and draw the beliefs at its end."""
-    parser = size_parser("figure-a3", "belief, looks and skips in one run")
+    parser = size_parser("figure-a3", "belief, queries and skips in one run")
     parser.set_defaults(trials=1)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
@@ -75,6 +75,6 @@ def main(arguments: list[str]) -> None:
     runs = play(world)
     with recording("figure-a3", [options.seed], options.device, options.results) as write:
         for name, run in runs.items():
-            found = summary(run.regret.mean(-1), run.look.sum(-1).double())
+            found = summary(run.regret.mean(-1), run.query.sum(-1).double())
             write({"forgetting": FORGETTING, "policy": name, **found})
     draw(world, runs, options.results)

@@ -21,6 +21,20 @@ Row = Mapping[str, Any]
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+# Retired names of keys, and of what stands under them, with those of today.
+_RENAMED = {
+    "looks": "queries",
+    "max_looks": "max_queries",
+    "reach": "effective_horizon",
+    "same_looks": "same_queries",
+    "blind_play": "unqueried_play",
+    "look_cpu_ms": "query_cpu_ms",
+    "derived, foresight": "derived, lookahead_weight",
+    "confidence, blind rounds play the mean": "confidence, unqueried rounds play the mean",
+    "contest and rule": "comparison and rule",
+    "round with a look": "round with a query",
+    "round without a look": "round without a query",
+}
 _PACKAGES = ("torch", "botorch", "gpytorch", "botorch_costly")
 # What benchmarks write does not change what they measure.
 _SOURCES = (".", ":(exclude)benchmarks/results", ":(exclude)benchmarks/README.md")
@@ -105,7 +119,20 @@ def read(name: str, directory: Path = RESULTS) -> list[dict[str, Any]]:
     path = directory / f"{name}.jsonl"
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [{**line, "row": renamed(line["row"])} for line in lines]
+
+
+def renamed(row: Row) -> dict[str, Any]:
+    """Return a row under the names of today, which old rows have not."""
+    named = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            value = renamed(value)
+        named[_RENAMED.get(key, key)] = (
+            _RENAMED.get(value, value) if isinstance(value, str) else value
+        )
+    return named
 
 
 def provenance(name: str, seeds: Sequence[int], device: str = "cpu") -> dict[str, Any]:

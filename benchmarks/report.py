@@ -11,7 +11,15 @@ from benchmarks.demo_table import format_table
 from benchmarks.online_suite import benchmark as online_suite
 from benchmarks.online_suite import verdicts as suite_verdicts
 from benchmarks.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
-from benchmarks.priced import arms, budget, continuous, frontier, misspecified, reach, timing
+from benchmarks.priced import (
+    arms,
+    budget,
+    continuous,
+    effective_horizon,
+    frontier,
+    misspecified,
+    timing,
+)
 from benchmarks.record import RESULTS, ROOT, add_results_argument, read
 from benchmarks.streaming import describe
 from benchmarks.timing import horizon, speed
@@ -25,7 +33,7 @@ TABLES: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "priced-arms": arms.report,
     "priced-continuous": continuous.text,
     "priced-misspecified": misspecified.text,
-    "priced-reach": reach.report,
+    "priced-effective-horizon": effective_horizon.report,
     "priced-time": timing.report,
     "online-suite": online_suite.table,
     "online-suite-hundred": online_suite.table,
@@ -224,7 +232,7 @@ def _brief(cell: Cell | None) -> str:
 
 def _markdown_curves(lines: Sequence[Mapping[str, Any]]) -> str:
     rows = [line["row"] for line in lines]
-    table = ["| ε | method | regret / looks along the curve |", "|---|---|---|"]
+    table = ["| ε | method | regret / queries along the curve |", "|---|---|---|"]
     for (forgetting, curve), group in groupby(rows, lambda r: (r["forgetting"], r["curve"])):
         points = " · ".join(f"{row['regret']:.3f} / {row['queries']:.0f}" for row in group)
         table.append(f"| {forgetting:g} | {curve} | {points} |")

@@ -2,7 +2,7 @@
 
 Once a decision differs the runs go different ways, so the history of double precision is played to
 single precision, which says in each round what it would have done. On a fine grid neighbours nearly
-tie. So beside equal decisions are counted those next door: the same look, at a point within a fiftieth
+tie. So beside equal decisions are counted those next door: the same query, at a point within a fiftieth
 of the lengthscale whose score is within 1e-5 of the best.
 """
 
@@ -60,14 +60,14 @@ def measure(world: World, policy: GridPolicy) -> Row:
     ours, theirs = single.of(0), double.of(0)
     x, known = world.truth.points[:, 0], torch.stack(scores, 1)
     chosen, best = (known.gather(-1, run.choice[..., None])[..., 0] for run in (ours, theirs))
-    # Priced looks go by what they promise, not by the score: there only places count.
+    # Priced queries go by what they promise, not by the score: there only places count.
     close = (best - chosen <= CLOSE) | isinstance(policy.rule, PricedQuery)
-    look, choice = ours.look == theirs.look, ours.choice == theirs.choice
-    near = look & close & ((x[ours.choice] - x[theirs.choice]).abs() <= NEAR)
+    query, choice = ours.query == theirs.query, ours.choice == theirs.choice
+    near = query & close & ((x[ours.choice] - x[theirs.choice]).abs() <= NEAR)
     shares = {
-        "same_looks": look,
+        "same_queries": query,
         "same_choices": choice,
-        "same_decisions": look & choice,
+        "same_decisions": query & choice,
         "next_door": near,
     }
     return {
@@ -75,7 +75,7 @@ def measure(world: World, policy: GridPolicy) -> Row:
         "policy": policy.name,
         **{name: float(part.double().mean()) for name, part in shares.items()},
         "mean_error": float((ours.mean - theirs.mean).abs().max()),
-        "rounds": look.numel(),
+        "rounds": query.numel(),
         "points": len(x),
     }
 
@@ -84,7 +84,7 @@ def describe(row: Row) -> str:
     """Return a row in words."""
     return (
         f"forgetting {row['forgetting']:<6g} {row['policy']:<20}"
-        f" look {100 * row['same_looks']:6.2f} %, choice {100 * row['same_choices']:6.2f} %,"
+        f" query {100 * row['same_queries']:6.2f} %, choice {100 * row['same_choices']:6.2f} %,"
         f" both {100 * row['same_decisions']:6.2f} %, next door {100 * row['next_door']:6.2f} %,"
         f" error of the last mean {row['mean_error']:.0e}"
     )

@@ -5,8 +5,8 @@ Three things are timed, each as the median over repeats:
 - *append*: one more observation and the posterior at one point, by the streaming factor and by
   ``condition_on_observations`` of the BoTorch model with the same hyperparameters. Both must give the
   same mean and variance.
-- *round without a look*: on a grid, what a waiting round costs, confidence rule included.
-- *round with a look*: the same, and the update.
+- *round without a query*: on a grid, what a waiting round costs, confidence rule included.
+- *round with a query*: the same, and the update.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
 from botorch_costly.models.streaming import stationary_of
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import ConfidenceQuery, Progress
-from botorch_costly.simulation import GridPolicy, Ground, grid_move
+from botorch_costly.simulation import GridPolicy, Ground, grid_proposal
 
 SIZES = (50, 200, 500)
 DIM = 8
@@ -72,7 +72,7 @@ def time_append(n: int, repeats: int, seed: int) -> Row:
 
 
 def time_rounds(points: int, rounds: int, seed: int) -> list[Row]:
-    """Time the rounds of one run on a grid, those with and those without a look."""
+    """Time the rounds of one run on a grid, those with and those without a query."""
     truth = DriftingFunction.on_unit_interval(points, forgetting=0.03)
     generator = torch.Generator().manual_seed(seed)
     values = truth.rounds(1, generator)
@@ -83,17 +83,17 @@ def time_rounds(points: int, rounds: int, seed: int) -> list[Row]:
     for t in range(1, rounds + 1):
         y = truth.observe(next(values), generator)
         start = time.perf_counter()
-        looked = _round(belief, ground, policy, beta(t), t, y, generator)
-        spent[looked].append(1e3 * (time.perf_counter() - start))
+        queried = _round(belief, ground, policy, beta(t), t, y, generator)
+        spent[queried].append(1e3 * (time.perf_counter() - start))
     return [
         {
-            "case": f"round {'with' if looked else 'without'} a look",
+            "case": f"round {'with' if queried else 'without'} a query",
             "points": points,
             "forgetting": truth.forgetting,
             "median_ms": statistics.median(times),
             "rounds": len(times),
         }
-        for looked, times in spent.items()
+        for queried, times in spent.items()
         if times
     ]
 
@@ -144,12 +144,12 @@ def _round(
     y: Tensor,
     generator: torch.Generator,
 ) -> bool:
-    """Wait, choose, decide, and look if that is the decision; return whether it was."""
+    """Wait, choose, decide, and query if that is the decision; return whether it was."""
     belief.wait()
     progress = Progress(t)
-    move = grid_move(policy, belief, ground, progress, beta)
-    look, at = policy.rule(move.contest, progress, generator).look, move.look_at
-    if not look.item():
+    interval = grid_proposal(policy, belief, ground, progress, beta)
+    query, at = policy.rule(interval.comparison, progress, generator).query, interval.query_at
+    if not query.item():
         return False
     belief.observe(at, y[0, at])
     return True

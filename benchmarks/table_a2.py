@@ -1,4 +1,4 @@
-"""Table A2: what regret and how many looks each policy pays on drifting functions.
+"""Table A2: what regret and how many queries each policy pays on drifting functions.
 
 Setting of Wang et al. (2021), section 4.1: 1,000 points on [0, 1], Matérn-3/2 with lengthscale 0.2,
 noise variance 0.01, 500 rounds, 50 trials. The paper leaves the schedule of ``beta`` and the period
@@ -59,7 +59,7 @@ class World:
 
     @property
     def noise(self) -> Tensor:
-        """What a look adds to the value, shape ``(trials, horizon)``."""
+        """What a query adds to the value, shape ``(trials, horizon)``."""
         return self.draws.noise
 
     def play(self, policy: GridPolicy) -> Run:
@@ -87,7 +87,7 @@ def policies(forgetting: float, horizon: int) -> list[GridPolicy]:
     """Return the rows of the table, named as printed, and the coins with a clock that stands still.
 
     The paper's model ages in every round, but line 10 of its Algorithm 1 leaves the belief as it was
-    in a round without a look. Its Bernoulli rows come out that way only; its confidence rows come out
+    in a round without a query. Its Bernoulli rows come out that way only; its confidence rows come out
     only if the belief ages, for an unchanged belief never asks again.
     """
     coin = [GridPolicy(f"TV-GP-UCB Ber({p:.1f})", BernoulliQuery(p)) for p in RATES]
@@ -123,7 +123,7 @@ class Paid(NamedTuple):
     """What a policy paid in some trials."""
 
     regret: Tensor  # mean over rounds, shape: (trials,)
-    looks: Tensor  # shape: (trials,)
+    queries: Tensor  # shape: (trials,)
     seconds: float
     cpu_seconds: float
 
@@ -132,26 +132,26 @@ def paid(world: World, policy: GridPolicy) -> Paid:
     """Return what a policy pays."""
     start, busy = time.perf_counter(), time.process_time()
     run = world.play(policy)
-    regret, looks = run.regret.mean(-1).cpu(), run.look.sum(-1).double().cpu()
-    return Paid(regret, looks, time.perf_counter() - start, time.process_time() - busy)
+    regret, queries = run.regret.mean(-1).cpu(), run.query.sum(-1).double().cpu()
+    return Paid(regret, queries, time.perf_counter() - start, time.process_time() - busy)
 
 
-def summary(regret: Tensor, looks: Tensor) -> dict[str, float]:
+def summary(regret: Tensor, queries: Tensor) -> dict[str, float]:
     """Return means over trials and their sample standard deviations, as the table prints them."""
     several = len(regret) > 1
     return {
         "regret": regret.mean().item(),
         "regret_std": regret.std().item() if several else 0.0,
-        "queries": looks.mean().item(),
-        "queries_std": looks.std().item() if several else 0.0,
+        "queries": queries.mean().item(),
+        "queries_std": queries.std().item() if several else 0.0,
     }
 
 
 def cell(forgetting: float, policy: GridPolicy, parts: Sequence[Paid]) -> Row:
     """Return one cell of the table, from what was paid in parts of the trials, and print it."""
     regret = torch.cat([part.regret for part in parts])
-    looks = torch.cat([part.looks for part in parts])
-    found, seconds = summary(regret, looks), sum(part.seconds for part in parts)
+    queries = torch.cat([part.queries for part in parts])
+    found, seconds = summary(regret, queries), sum(part.seconds for part in parts)
     print(
         f"forgetting {forgetting:<6g} {policy.name:<29}"
         f" regret {found['regret']:.3f} ± {found['regret_std']:.3f}"

@@ -1,6 +1,6 @@
 """What a trial of Table A2 takes: all trials in one tensor program, or a loop over BoTorch models.
 
-The loop is what one would write with BoTorch: in each round a model of the looks so far, its
+The loop is what one would write with BoTorch: in each round a model of the queries so far, its
 hyperparameters given, and its posterior on all points. Both play the same functions with the same
 noise, and have to decide the same.
 """
@@ -18,7 +18,7 @@ from benchmarks.table_a2 import World, size_parser
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.models import TimeVaryingGP
 from botorch_costly.optim import chain_local_maxima, far_rival_on_grid, highest
-from botorch_costly.query import AlwaysQuery, ConfidenceQuery, Contest, Progress, QueryRule
+from botorch_costly.query import AlwaysQuery, Comparison, ConfidenceQuery, Progress, QueryRule
 from botorch_costly.simulation import GridPolicy
 
 FORGETTING, LENGTHSCALE, BANDWIDTH = 0.01, 0.2, 0.2
@@ -30,7 +30,7 @@ TIE = 1e-6  # of scores, as in the simulation
 
 
 def model_of(points: Tensor, rounds: Tensor, y: Tensor, noise: float) -> TimeVaryingGP:
-    """Return BoTorch's model of the looks so far."""
+    """Return BoTorch's model of the queries so far."""
     kernel = ScaleKernel(MaternKernel(1.5, ard_num_dims=1)).to(points)
     kernel.base_kernel.lengthscale, kernel.outputscale = LENGTHSCALE, 1.0
     X, Y = torch.cat([points, rounds[:, None]], -1), y[:, None]
@@ -40,12 +40,12 @@ def model_of(points: Tensor, rounds: Tensor, y: Tensor, noise: float) -> TimeVar
 
 
 def believed(
-    points: Tensor, looks: Sequence[tuple[int, int, float]], now: int, noise: float
+    points: Tensor, queries: Sequence[tuple[int, int, float]], now: int, noise: float
 ) -> tuple[Tensor, Tensor]:
-    """Return mean and variance on all points, after looks at (round, index, value)."""
-    if not looks:
+    """Return mean and variance on all points, after queries at (round, index, value)."""
+    if not queries:
         return torch.zeros_like(points[:, 0]), torch.ones_like(points[:, 0])
-    rounds, index, y = (points.new_tensor(part) for part in zip(*looks, strict=True))
+    rounds, index, y = (points.new_tensor(part) for part in zip(*queries, strict=True))
     model = model_of(points[index.long()], rounds, y, noise)
     with torch.no_grad():
         posterior = model.posterior(torch.cat([points, torch.full_like(points, now)], -1))
@@ -53,30 +53,30 @@ def believed(
 
 
 def loop(world: World, rule: QueryRule, trial: int) -> tuple[list[int], list[bool]]:
-    """Return choices and looks of a trial."""
+    """Return choices and queries of a trial."""
     truth, draws = world.truth, world.draws
-    looks: list[tuple[int, int, float]] = []
-    choices, looked = [], []
+    queries: list[tuple[int, int, float]] = []
+    choices, queried = [], []
     for t in range(draws.paths.shape[1]):
-        mean, variance = believed(truth.points, looks, t, truth.noise)
+        mean, variance = believed(truth.points, queries, t, truth.noise)
         beta = LogBeta()(t + 1)
         score = mean + beta**0.5 * variance.sqrt()
         present = chain_local_maxima(score)
         peak = highest(score.masked_fill(~present, -torch.inf), TIE)
-        at = peak if looks else draws.opening[trial]
+        at = peak if queries else draws.opening[trial]
         present[at] = False
         far, exists = far_rival_on_grid(score, at, truth.points, BANDWIDTH)
         if not present.any() and exists:
             present[far] = True
-        contest = Contest(
+        comparison = Comparison(
             mean[at], variance[at], mean, variance, None, present, mean.new_tensor(beta)
         )
-        look = bool(rule(contest, Progress(t + 1), torch.Generator()).look)
-        if look:
-            looks.append((t, int(at), float(draws.paths[trial, t, at] + draws.noise[trial, t])))
+        query = bool(rule(comparison, Progress(t + 1), torch.Generator()).query)
+        if query:
+            queries.append((t, int(at), float(draws.paths[trial, t, at] + draws.noise[trial, t])))
         choices.append(int(at))
-        looked.append(look)
-    return choices, looked
+        queried.append(query)
+    return choices, queried
 
 
 def rows(options: argparse.Namespace) -> Iterator[Row]:
@@ -89,8 +89,8 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
         ours = (time.process_time() - start) / options.trials
         start, same = time.process_time(), []
         for i in range(options.loop_trials):
-            choice, look = loop(world, rule, i)
-            same += [run.choice[i] == torch.tensor(choice), run.look[i] == torch.tensor(look)]
+            choice, query = loop(world, rule, i)
+            same += [run.choice[i] == torch.tensor(choice), run.query[i] == torch.tensor(query)]
         theirs = (time.process_time() - start) / options.loop_trials
         row: Row = {
             "policy": name,
@@ -114,7 +114,7 @@ def describe(row: Row) -> str:
         f"{row['policy']:<16} a trial of {row['horizon']} rounds on {row['points']} points:"
         f" loop over BoTorch models {row['loop_seconds']:.1f} s, one of {row['trials']} at once"
         f" {row['simulate_seconds']:.3f} s: {row['ratio']:.0f} times;"
-        f" {100 * row['same_decisions']:.1f} % of choices and looks are the same"
+        f" {100 * row['same_decisions']:.1f} % of choices and queries are the same"
     )
 
 

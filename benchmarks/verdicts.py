@@ -100,10 +100,10 @@ def judge_near(
 
 
 def judge_curve(ours: Table, printed: Table) -> list[Verdict]:
-    """Judge whether, at the looks of each printed confidence row, our regret is no higher.
+    """Judge whether, at the queries of each printed confidence row, our regret is no higher.
 
-    ``kappa`` cannot be compared row by row: equal thresholds cost different numbers of looks. So our
-    regret is read off our own curve of regret against looks at the printed number of looks.
+    ``kappa`` cannot be compared row by row: equal thresholds cost different numbers of queries. So our
+    regret is read off our own curve of regret against queries at the printed number of queries.
     """
     claim = "confidence rule on or below the printed curve (+ 0.03)"
     names = [name for name in printed if name.startswith("CE-GP-UCB @")]
@@ -121,14 +121,14 @@ def judge_curve(ours: Table, printed: Table) -> list[Verdict]:
 
 
 def regret_at(curve: Iterable[Cell], queries: float) -> tuple[float, str]:
-    """Return the regret of a curve at a number of looks, and where it was read.
+    """Return the regret of a curve at a number of queries, and where it was read.
 
     Linear between neighbouring points, hence monotone between them; on a convex curve it lies above,
     against us. Beyond the curve it is the regret of the nearer end.
     """
     points = sorted((cell.queries, cell.regret) for cell in curve)
     cost, regret = zip(*points, strict=True)
-    note = f"at {queries:g} looks"
+    note = f"at {queries:g} queries"
     if not cost[0] <= queries <= cost[-1]:
         end = cost[0] if queries < cost[0] else cost[-1]
         note = f"{note}, outside our range: our end at {end:.0f}"

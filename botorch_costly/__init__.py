@@ -11,15 +11,11 @@ from botorch_costly.query import (
     QueryRule,
 )
 from botorch_costly.records import Decision, Observation
+from botorch_costly.rewards import GainReward, GuardedReward, RewardScale
+from botorch_costly.schedule import Schedule
 from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners import (
-    GainReward,
-    GuardedReward,
-    OnlineTuner,
-    RewardScale,
-    Schedule,
-)
+from botorch_costly.tuners import OnlineTuner
 
 __version__ = "0.1.0"
 

@@ -32,11 +32,13 @@ def check_device(device: torch.device | str) -> torch.device:
     return found
 
 
-def largest_square_root(dtype: torch.dtype) -> float:
-    """Return the size up to which squares, and sums of a million of them, are finite in ``dtype``.
+def largest_reward(dtype: torch.dtype) -> float:
+    """Return the size up to which rewards are finite in ``dtype``, as are sums of them.
+
+    Their squares are Python's numbers, and finite, too.
 
     Example:
-        >>> largest_square_root(torch.float32) < 2e16
+        >>> largest_reward(torch.float32) < 1e31
         True
     """
-    return torch.finfo(dtype).max ** 0.5 / 1000
+    return min(torch.finfo(dtype).max / 1e8, torch.finfo(torch.float64).max ** 0.5 / 1000)

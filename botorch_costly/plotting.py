@@ -1,4 +1,4 @@
-"""Pictures of schedules, looks, beliefs and trade-offs.
+"""Pictures of schedules, queries, beliefs and trade-offs.
 
 Functions take records or plain arrays and an optional ``Axes``, and return ``Axes``. Without one they
 make a figure of their own, unknown to pyplot, which no window shows and nothing has to close; save it
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
-"""The palette of Okabe and Ito, which colour-blind readers tell apart."""
+"""The palette of Okabe and Ito, which colour-unqueried readers tell apart."""
 
 _CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # yellow is too pale for lines
 _MARKERS = "osD^vP*"  # a second way to tell curves apart
-_LOOK, _SKIP = PURPLE, GREEN
+_QUERY, _SKIP = PURPLE, GREEN
 _FAINTEST = 0.15  # opacity of the oldest mark
 
 
@@ -42,7 +42,7 @@ def plot_schedule(
 ) -> "list[Axes]":
     """Draw each hyperparameter over the rounds, and the rewards below them.
 
-    Dots mark the rounds that were looked at.
+    Dots mark the rounds that were queried at.
 
     Args:
         decisions: In the order of their rounds.
@@ -73,7 +73,7 @@ def plot_schedule(
         if name in log:
             drawn[i].set_yscale("log")
     if axes is None:
-        drawn[0].set_title("dots: rounds with a look", loc="right", fontsize="small")
+        drawn[0].set_title("dots: rounds with a query", loc="right", fontsize="small")
     if observations is not None:
         seen = [(o.round, o.reward) for o in observations if o.reward is not None]
         drawn[-1].plot(*_columns(seen, 2), "o", color=BLACK, markersize=3)
@@ -124,8 +124,8 @@ def plot_schedule_map(
     return ax
 
 
-def plot_looks(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes":
-    """Draw which rounds were looked at and which were not, coloured by the reason.
+def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes":
+    """Draw which rounds were queried at and which were not, coloured by the reason.
 
     Reasons that differ only in what they say in parentheses are one.
 
@@ -143,10 +143,10 @@ def plot_looks(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes
     for decision in decisions:
         key = (decision.query, decision.reason.partition(" (")[0])
         groups.setdefault(key, []).append(decision.round)
-    looks = sum(decision.query for decision in decisions)
+    queries = sum(decision.query for decision in decisions)
     ordered = sorted(groups.items(), key=lambda group: (not group[0][0], -len(group[1])))
     for i, ((query, reason), rounds) in enumerate(ordered):
-        word = "look" if query else "skip"
+        word = "query" if query else "skip"
         ax.eventplot(
             rounds,
             lineoffsets=1.0 if query else 0.0,
@@ -155,7 +155,7 @@ def plot_looks(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes
             colors=_CYCLE[i % len(_CYCLE)],
             label=f"{word}: {reason} ({len(rounds)})",
         )
-    ax.set_yticks([0, 1], [f"skip ({len(decisions) - looks})", f"look ({looks})"])
+    ax.set_yticks([0, 1], [f"skip ({len(decisions) - queries})", f"query ({queries})"])
     ax.set_ylim(-0.6, 1.6)
     ax.set_xlabel("round")
     columns = 2 if len(groups) > 2 else 1
@@ -173,11 +173,11 @@ def plot_regret_against_cost(
     curves: Mapping[str, tuple[Any, ...]],
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw what regret each method pays for its looks: lower left is better.
+    """Draw what regret each method pays for its queries: lower left is better.
 
     Args:
-        curves: Name to ``(looks, regret)`` or ``(looks, regret, standard error)``, each of shape
-            ``(k,)``; points are joined in the order of their looks.
+        curves: Name to ``(queries, regret)`` or ``(queries, regret, standard error)``, each of shape
+            ``(k,)``; points are joined in the order of their queries.
         ax: Where to draw; made if omitted.
 
     Raises:
@@ -204,7 +204,7 @@ def plot_regret_against_cost(
             capsize=2,
             label=name,
         )
-    ax.set_xlabel("looks in a run")
+    ax.set_xlabel("queries in a run")
     ax.set_ylabel("average regret per round")
     ax.legend(frameon=False)
     return ax
@@ -215,7 +215,7 @@ def plot_belief(
     mean: Any,
     std: Any,
     truth: Any = None,
-    looks: Marks | None = None,
+    queries: Marks | None = None,
     skips: Marks | None = None,
     ax: "Axes | None" = None,
     width: float = 2.0,
@@ -227,7 +227,7 @@ def plot_belief(
         mean: Posterior mean, shape ``(n,)``.
         std: Posterior standard deviation, shape ``(n,)``.
         truth: The function itself if it is known, shape ``(n,)``.
-        looks: Rounds with a look; the more recent, the darker.
+        queries: Rounds with a query; the more recent, the darker.
         skips: Rounds without one.
         ax: Where to draw; made if omitted.
         width: Standard deviations the band reaches up and down.
@@ -247,24 +247,24 @@ def plot_belief(
     ax.plot(x, mean, "--", color=VERMILION, label="posterior mean")
     if truth is not None:
         ax.plot(x, truth, color=BLUE, label="truth")
-    oldest = max((float(age) for kind in (looks, skips) if kind for age in kind.age), default=1.0)
+    oldest = max((float(age) for kind in (queries, skips) if kind for age in kind.age), default=1.0)
     _draw_marks(ax, skips, "skip", "s", _SKIP, oldest)
-    _draw_marks(ax, looks, "look", "o", _LOOK, oldest)
+    _draw_marks(ax, queries, "query", "o", _QUERY, oldest)
     ax.set_xlabel("x")
     ax.set_ylabel("reward")
     ax.legend(frameon=False, fontsize="small")
     return ax
 
 
-def plot_worth(x: Any, worth: Any, price: float, ax: "Axes | None" = None) -> "Axes":
-    """Draw what a look at each point would earn, against its price.
+def plot_query_value(x: Any, worth: Any, price: float, ax: "Axes | None" = None) -> "Axes":
+    """Draw what a query at each point would earn, against its price.
 
-    Where the curve is above the price a look pays; the best point is marked.
+    Where the curve is above the price a query pays; the best point is marked.
 
     Args:
         x: Points in ascending order, shape ``(n,)``.
-        worth: ``mean + reach gain - max mean`` at each, shape ``(n,)``.
-        price: Of a look.
+        worth: ``mean + effective horizon gain - max mean`` at each, shape ``(n,)``.
+        price: Of a query.
         ax: Where to draw; made if omitted.
 
     Raises:
@@ -277,11 +277,11 @@ def plot_worth(x: Any, worth: Any, price: float, ax: "Axes | None" = None) -> "A
     heights = [float(value) for value in worth]
     best = max(range(len(heights)), key=heights.__getitem__)
     pays = heights[best] > price
-    ax.plot(x, heights, color=BLACK, label="worth of a look at x")
+    ax.plot(x, heights, color=BLACK, label="worth of a query at x")
     ax.axhline(price, color=VERMILION, linestyle="--", label=f"its price, {price:.3g}")
     above = [height > price for height in heights]
-    ax.fill_between(x, heights, price, where=above, color=_LOOK, alpha=0.3, linewidth=0)
-    color, marker, says = (_LOOK, "o", "look here") if pays else (_SKIP, "s", "not worth it")
+    ax.fill_between(x, heights, price, where=above, color=_QUERY, alpha=0.3, linewidth=0)
+    color, marker, says = (_QUERY, "o", "query here") if pays else (_SKIP, "s", "not worth it")
     ax.plot([float(x[best])], [heights[best]], marker, color=color, label=says)
     ax.set_xlabel("x")
     ax.set_ylabel("worth, in rewards")
@@ -310,8 +310,8 @@ def _draw_parameter(ax: "Axes", decisions: Sequence[Decision], name: str, color:
         values = [levels.index(value) for value in values]
         ax.set_yticks(range(len(levels)), [str(level) for level in levels])
     ax.plot(rounds, values, drawstyle="steps-post", color=color, linewidth=1)
-    looked = [i for i, decision in enumerate(decisions) if decision.query]
-    x, y = [rounds[i] for i in looked], [values[i] for i in looked]
+    queried = [i for i, decision in enumerate(decisions) if decision.query]
+    x, y = [rounds[i] for i in queried], [values[i] for i in queried]
     ax.plot(x, y, "o", color=color, markersize=3)
     ax.set_ylabel(name)
 

@@ -95,7 +95,7 @@ def _check_flag(name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to play in a round, and whether to pay for looking at the outcome.
+    """What to play in a round, and whether to pay for querying at the outcome.
 
     Args:
         round: The round, from 0.
@@ -104,8 +104,8 @@ class Decision:
         reason: Why, in a word or a short sentence.
         confidence: Least probability with which the configuration beats one of its rivals, if the rule
             knows: it may be best with less.
-        move: How many configurations were chosen before this one: one that is held for some rounds is
-            one move. The round, if omitted.
+        interval: How many configurations were chosen before this one: one that is held for some rounds is
+            one interval. The round, if omitted.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -122,13 +122,13 @@ class Decision:
     query: bool
     reason: str
     confidence: float | None = None
-    move: int | None = None
+    interval: int | None = None
 
     def __post_init__(self) -> None:
         check_count("round", self.round)
-        move = self.round if self.move is None else check_count("move", self.move)
-        check(move <= self.round, "move", f"at most the round, {self.round}", move)
-        object.__setattr__(self, "move", move)
+        interval = self.round if self.interval is None else check_count("interval", self.interval)
+        check(interval <= self.round, "interval", f"at most the round, {self.round}", interval)
+        object.__setattr__(self, "interval", interval)
         object.__setattr__(self, "config", FrozenConfig(self.config))
         _check_flag("query", self.query)
         check(isinstance(self.reason, str), "reason", "a string", self.reason)
@@ -156,12 +156,12 @@ class Observation:
     Args:
         round: The round, from 0.
         config: The configuration that was played; kept as a read-only mapping.
-        reward: The finite reward; None if nobody looked or the look failed.
-        failed: Whether somebody looked and found no finite reward.
-        seconds: What the look cost, in seconds, if known.
+        reward: The finite reward; None if nobody queried or the query failed.
+        failed: Whether somebody queried and found no finite reward.
+        seconds: What the query cost, in seconds, if known.
 
     Raises:
-        InvalidArgumentError: If a field has the wrong type or range, or a failed look has a reward.
+        InvalidArgumentError: If a field has the wrong type or range, or a failed query has a reward.
         InvalidConfigError: If ``config`` holds anything but plain values.
     """
 
@@ -179,7 +179,7 @@ class Observation:
             number = isinstance(self.reward, int | float) and not isinstance(self.reward, bool)
             finite = number and math.isfinite(self.reward)
             check(finite, "reward", "a finite number or None", self.reward)
-            check(not self.failed, "reward", "None for a failed look", self.reward)
+            check(not self.failed, "reward", "None for a failed query", self.reward)
         if self.seconds is not None:
             check_nonnegative("seconds", self.seconds)
 

@@ -140,11 +140,11 @@ MODELS = {
 
 
 def _knowledge_gradient(model):
-    """Over five anchors in the dtype and on the device of the model."""
+    """Over five discretization in the dtype and on the device of the model."""
     streaming = isinstance(model, StreamingGP)
     like = model.inputs if streaming else model.train_inputs[0]
     generator = torch.Generator().manual_seed(12)
-    return TimeVaryingKG(model, _unit(5, generator).to(like), now=31.0, reach=20.0)
+    return TimeVaryingKG(model, _unit(5, generator).to(like), now=31.0, effective_horizon=20.0)
 
 
 ACQUISITIONS = {
@@ -165,6 +165,6 @@ QUERY_RULES = {
     "MixedQuery hard": QueryCase(MixedQuery(2, 7, 10, hard=True), True),
     "PricedQuery": QueryCase(PricedQuery(price=0.5), False),
     "PricedQuery in seconds": QueryCase(PricedQuery(price_seconds=90.0, round_seconds=20.0), False),
-    "PricedQuery of a budget": QueryCase(PricedQuery(looks=20), False),
+    "PricedQuery of a budget": QueryCase(PricedQuery(queries=20), False),
     "MixedQuery of a price": QueryCase(MixedQuery(2, 7, 10, PricedQuery(price=0.5)), True),
 }

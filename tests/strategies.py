@@ -2,16 +2,16 @@
 
 import torch
 
-from botorch_costly.query import Contest, Prospect
+from botorch_costly.query import Comparison, Prospect
 
 
-def contests(
+def comparisons(
     shape, rivals, generator, absent=0.3, joint=True, dtype=torch.float64, device=None, spread=1.0
 ):
-    """Draw contests from joint Gaussian beliefs; a rival is absent with probability ``absent``.
+    """Draw comparisons from joint Gaussian beliefs; a rival is absent with probability ``absent``.
 
-    Their prospects are at most as good as the incumbent, and about as often worth a look as not; for
-    what comes next a look is as often good as bad.
+    Their prospects are at most as good as the candidate, and about as often worth a query as not; for
+    what comes next a query is as often good as bad.
     """
 
     def draw(*size):
@@ -25,35 +25,35 @@ def contests(
     present = draw(*shape, rivals) > torch.special.ndtri(torch.tensor(absent)).item()
     beta = draw(*shape).square()
     prospect = Prospect(mean[..., 0] - draw(*shape).abs(), 0.1 * draw(*shape).abs(), draw(*shape))
-    return Contest(
+    return Comparison(
         mean=mean[..., 0],
         variance=cov[..., 0, 0],
         rival_mean=mean[..., 1:],
         rival_variance=cov.diagonal(dim1=-2, dim2=-1)[..., 1:],
         rival_covariance=cov[..., 0, 1:] if joint else None,
-        present=present,
+        exists=present,
         beta=beta,
         prospect=prospect,
     )
 
 
-def each(contest, change):
-    """Return the contest with every tensor in it changed, those of its prospect too."""
-    parts = (each(x, change) if isinstance(x, tuple) else x for x in contest)
-    return type(contest)(*(change(x) if torch.is_tensor(x) else x for x in parts))
+def each(comparison, change):
+    """Return the comparison with every tensor in it changed, those of its prospect too."""
+    parts = (each(x, change) if isinstance(x, tuple) else x for x in comparison)
+    return type(comparison)(*(change(x) if torch.is_tensor(x) else x for x in parts))
 
 
-def tensors(contest):
-    """List every tensor of a contest or verdict."""
-    inside = (x for x in contest if isinstance(x, torch.Tensor | tuple))
+def tensors(comparison):
+    """List every tensor of a comparison or verdict."""
+    inside = (x for x in comparison if isinstance(x, torch.Tensor | tuple))
     parts = ([x] if torch.is_tensor(x) else tensors(x) for x in inside)
     return [x for part in parts for x in part]
 
 
 def duel(mean, variance, rival_mean, rival_variance, covariance=None, beta=1.0):
-    """Return the contest of one incumbent against one rival, without a batch."""
+    """Return the comparison of one candidate against one rival, without a batch."""
     number = torch.tensor([mean, variance, beta], dtype=torch.float64)
     rival = torch.tensor([[rival_mean], [rival_variance]], dtype=torch.float64)
     shared = None if covariance is None else torch.tensor([covariance], dtype=torch.float64)
     there = torch.ones(1, dtype=torch.bool)
-    return Contest(number[0], number[1], rival[0], rival[1], shared, there, number[2])
+    return Comparison(number[0], number[1], rival[0], rival[1], shared, there, number[2])

@@ -39,9 +39,9 @@ def test_a_schedule_has_a_panel_for_each_hyperparameter(decisions):
     axes = plotting.plot_schedule(decisions)
     assert [ax.get_ylabel() for ax in axes] == ["lr", "policy", "flip"]
     assert axes[-1].get_xlabel() == "round"
-    line, looked = axes[0].lines
+    line, queried = axes[0].lines
     assert line.get_ydata().tolist() == [d.config["lr"] for d in decisions]
-    assert looked.get_xdata().tolist() == [0, 3]
+    assert queried.get_xdata().tolist() == [0, 3]
 
 
 def test_choices_are_drawn_as_levels(decisions):
@@ -66,7 +66,7 @@ def test_given_axes_are_used(decisions, belief):
     (ax,) = plotting.plot_schedule(decisions, ["lr"])
     assert plotting.plot_schedule(decisions, ["lr"], axes=[ax]) == [ax]
     for drawn in (
-        plotting.plot_looks(decisions, ax=ax),
+        plotting.plot_queries(decisions, ax=ax),
         plotting.plot_regret_against_cost({"a": ([1], [2])}, ax=ax),
         plotting.plot_belief(*belief, ax=ax),
     ):
@@ -101,16 +101,16 @@ def test_a_schedule_map_has_a_row_for_each_hyperparameter(decisions):
         plotting.plot_schedule_map(decisions, names=["momentum"])
 
 
-def test_looks_are_grouped_by_reason(decisions):
-    ax = plotting.plot_looks(decisions)
-    assert labels(ax) == ["look: a rival may be better (2)", "skip: no rival is likely (4)"]
-    looks, skips = ax.collections
-    assert looks.get_positions() == [0, 3]
+def test_queries_are_grouped_by_reason(decisions):
+    ax = plotting.plot_queries(decisions)
+    assert labels(ax) == ["query: a rival may be better (2)", "skip: no rival is likely (4)"]
+    queries, skips = ax.collections
+    assert queries.get_positions() == [0, 3]
     assert skips.get_positions() == [1, 2, 4, 5]
-    assert looks.get_lineoffset() > skips.get_lineoffset()
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["skip (4)", "look (2)"]
+    assert queries.get_lineoffset() > skips.get_lineoffset()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["skip (4)", "query (2)"]
     with pytest.raises(InvalidArgumentError, match="at least one decision"):
-        plotting.plot_looks([])
+        plotting.plot_queries([])
 
 
 def test_curves_are_joined_in_the_order_of_their_cost():
@@ -132,16 +132,16 @@ def test_ragged_curves_are_refused(columns):
 
 def test_a_belief_shows_band_mean_truth_and_marks(belief):
     x, mean, std = belief
-    looks = plotting.Marks(x[:3], mean[:3], torch.tensor([0, 5, 10]))
+    queries = plotting.Marks(x[:3], mean[:3], torch.tensor([0, 5, 10]))
     skips = plotting.Marks(x[3:5], mean[3:5], torch.tensor([1, 20]))
-    ax = plotting.plot_belief(x, mean, std, truth=mean + 1, looks=looks, skips=skips, width=3)
+    ax = plotting.plot_belief(x, mean, std, truth=mean + 1, queries=queries, skips=skips, width=3)
     assert labels(ax) == [
         "mean ± 3 std", "posterior mean", "truth",
-        "skip (darker: more recent)", "look (darker: more recent)",
+        "skip (darker: more recent)", "query (darker: more recent)",
     ]  # fmt: skip
     band = ax.collections[0].get_paths()[0].vertices
     torch.testing.assert_close(float(band[:, 1].max()), float((mean + 3 * std).max()))
-    opacity = ax.collections[3].get_facecolors()[:, 3]  # of the looks
+    opacity = ax.collections[3].get_facecolors()[:, 3]  # of the queries
     assert opacity[0] == 1  # now
     assert opacity[0] > opacity[1] > opacity[2]
     oldest = ax.collections[1].get_facecolors()[:, 3].min()
@@ -160,8 +160,8 @@ def test_pictures_can_be_saved(decisions, belief, tmp_path):
     for i, ax in enumerate(
         [
             plotting.plot_schedule(decisions, observations=[])[0],
-            plotting.plot_looks(decisions),
-            plotting.plot_belief(*belief, looks=plotting.Marks(x, mean, [0] * 11), skips=none),
+            plotting.plot_queries(decisions),
+            plotting.plot_belief(*belief, queries=plotting.Marks(x, mean, [0] * 11), skips=none),
         ]
     ):
         ax.figure.savefig(tmp_path / f"{i}.png")
@@ -176,4 +176,4 @@ def test_matplotlib_is_imported_only_to_draw():
 def test_the_missing_extra_is_named(decisions, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"botorch_costly\[plot\]"):
-        plotting.plot_looks(decisions)
+        plotting.plot_queries(decisions)

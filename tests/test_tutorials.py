@@ -105,7 +105,7 @@ def test_cells_run(notebook, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    # Dataclasses look their module up by name, so the namespace belongs to a module that exists.
+    # Dataclasses query their module up by name, so the namespace belongs to a module that exists.
     namespace = {"__name__": __name__}
     try:
         for i, cell in enumerate(code_cells(notebook), 1):

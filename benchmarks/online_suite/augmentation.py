@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch.nn import functional as F  # noqa: N812  (PyTorch's own name for it)
+from torch.nn import functional as F  # noqa: N812
 
 from botorch_costly.errors import check_nonnegative
 

@@ -99,14 +99,14 @@ def table(rows: Sequence[Row]) -> str:
         ends = {m: ends_of(mine, m) for m in dict.fromkeys(row["method"] for row in mine)}
         half = "confirmation" if problem in {make.__name__ for make in CONFIRMATION} else "choice"
         title = f"{problem} ({half})"
-        lines.append(f"{title:<36}seeds   mean median  worst    gap  looks      s")
+        lines.append(f"{title:<36}seeds   mean median  worst    gap  queries      s")
         for method, end in ends.items():
             paid = [row for row in mine if row["method"] == method]
-            looks, seconds = mean(r["looks"] for r in paid), mean(r["seconds"] for r in paid)
+            queries, seconds = mean(r["queries"] for r in paid), mean(r["seconds"] for r in paid)
             values = list(end.values())
             lines.append(
                 f"  {method:<34}{len(values):>5}{mean(values):>7.1f}{median(values):>7.1f}"
-                f"{min(values):>7.1f}{closed_gap(ends, method):>7}{looks:>7.0f}{seconds:>7.1f}"
+                f"{min(values):>7.1f}{closed_gap(ends, method):>7}{queries:>7.0f}{seconds:>7.1f}"
             )
         lines += [*_comparisons(ends), ""]
     return "\n".join(lines)

@@ -28,7 +28,7 @@ def one_run(make: Callable[[OnlineProblem, int], Policy]) -> Method:
     def method(problem: OnlineProblem, seed: int) -> Outcome:
         record = run_online(problem, make(problem, seed), seed, report_every=problem.horizon)
         rounds = len(record.decisions)
-        return Outcome(record.test_accuracy[-1][1], record.looks, rounds, record.seconds)
+        return Outcome(record.test_accuracy[-1][1], record.queries, rounds, record.seconds)
 
     return method
 
@@ -64,7 +64,7 @@ def middle(problem: OnlineProblem) -> dict[str, Any]:
 
 
 def _quarter(horizon: int) -> QueryRule:
-    return PricedQuery(looks=horizon // 4)
+    return PricedQuery(queries=horizon // 4)
 
 
 PUBLISHED: dict[str, Any] = {

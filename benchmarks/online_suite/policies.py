@@ -1,4 +1,4 @@
-"""Who sets the hyperparameters of a run: a constant, chance, or a tuner that pays for its looks."""
+"""Who sets the hyperparameters of a run: a constant, chance, or a tuner that pays for its queries."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from botorch_costly import Decision, GainReward, GuardedReward, OnlineTuner, Sea
 
 
 class Policy(Protocol):
-    """Decides before every round, and may have looked after it."""
+    """Decides before every round, and may have queried after it."""
 
     def start(self, run: TrainingRun) -> None:
         """Meet the run, before its first round."""
@@ -19,7 +19,7 @@ class Policy(Protocol):
     def decide(self) -> Decision:
         """Return the configuration of the next round, and whether to validate after it."""
 
-    def look(self, decision: Decision, metrics: Metrics) -> None:
+    def query(self, decision: Decision, metrics: Metrics) -> None:
         """Hear what the validation said."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -29,8 +29,8 @@ class Policy(Protocol):
         """Continue from ``state_dict``."""
 
 
-class _Blind:
-    """A policy that needs no look."""
+class _NoFeedback:
+    """A policy that needs no query."""
 
     def __init__(self) -> None:
         self._round = 0
@@ -38,8 +38,8 @@ class _Blind:
     def start(self, run: TrainingRun) -> None:
         """Nothing about the run matters."""
 
-    def look(self, decision: Decision, metrics: Metrics) -> None:
-        """Nobody looks."""
+    def query(self, decision: Decision, metrics: Metrics) -> None:
+        """Nobody queries."""
 
     def _play(self, config: Mapping[str, Any], reason: str) -> Decision:
         self._round += 1
@@ -54,7 +54,7 @@ class _Blind:
         self._round = state["round"]
 
 
-class FixedPolicy(_Blind):
+class FixedPolicy(_NoFeedback):
     """The same configuration in every round."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class FixedPolicy(_Blind):
         return self._play(self._config, "fixed")
 
 
-class AnnealedPolicy(_Blind):
+class AnnealedPolicy(_NoFeedback):
     """The default, whose learning rate follows a schedule of the share of the run."""
 
     def __init__(self, problem: OnlineProblem, schedule: Callable[[float], float]) -> None:
@@ -94,7 +94,7 @@ def one_cycle(share: float) -> float:
     return cosine((share - 0.3) / 0.7)
 
 
-class RandomPolicy(_Blind):
+class RandomPolicy(_NoFeedback):
     """A fresh uniform configuration in every round."""
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
@@ -134,7 +134,7 @@ class TunedPolicy:
         """Return the configuration of the next round, and whether to validate after it."""
         return self.tuner.ask()
 
-    def look(self, decision: Decision, metrics: Metrics) -> None:
+    def query(self, decision: Decision, metrics: Metrics) -> None:
         """Turn the loss into a gain and tell the tuner."""
         self.tuner.tell(decision, self.reward(metrics.loss, decision))
 

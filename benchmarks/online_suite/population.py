@@ -22,7 +22,7 @@ class PopulationTraining:
     Args:
         members: Networks, which share the rounds of a run.
         ready: Rounds of a member between two comparisons.
-        step: How far a setting moves in the unit cube when it is perturbed.
+        step: How far a setting intervals in the unit cube when it is perturbed.
         anew: Chance that it is drawn anew instead.
     """
 
@@ -34,7 +34,7 @@ class PopulationTraining:
     def __call__(self, problem: OnlineProblem, seed: int) -> Outcome:
         """Train the population; the best by validation is handed over."""
         check_count("horizon", problem.horizon, minimum=self.members)
-        generator, looks = Generator().manual_seed(seed), 0
+        generator, queries = Generator().manual_seed(seed), 0
         runs = [problem.setup(seed) for _ in range(self.members)]
         others = problem.space.sample(self.members - 1, generator)
         settings = [problem.space.encode(problem.default), *others]
@@ -45,14 +45,14 @@ class PopulationTraining:
                 run.train_round(problem.space.decode(setting))
             if done % self.ready == 0 or done == rounds:
                 losses = [run.validate().loss for run in runs]
-                looks += self.members
+                queries += self.members
                 best, worst = _extremes(losses)
                 if done < rounds and best != worst:
                     runs[worst].restore(runs[best].save())
                     settings[worst] = self._explored(problem.space, settings[best], generator)
         seconds = time.perf_counter() - began
         accuracy = runs[best].test().accuracy
-        return Outcome(accuracy, looks, rounds * self.members, seconds)
+        return Outcome(accuracy, queries, rounds * self.members, seconds)
 
     def _explored(self, space: SearchSpace, setting: Tensor, generator: Generator) -> Tensor:
         coins = torch.rand(2, len(setting), generator=generator, dtype=setting.dtype)
@@ -80,7 +80,7 @@ class SuccessiveHalving:
         """Train the rungs; the last configuration standing is handed over."""
         rungs = self.configurations.bit_length()
         check_count("horizon", problem.horizon, minimum=rungs * self.configurations)
-        generator, looks, rounds = Generator().manual_seed(seed), 0, 0
+        generator, queries, rounds = Generator().manual_seed(seed), 0, 0
         others = problem.space.sample(self.configurations - 1, generator)
         configs = [problem.default, *(problem.space.decode(x) for x in others)]
         alive: list[tuple[Mapping[str, Any], TrainingRun]] = [
@@ -95,11 +95,11 @@ class SuccessiveHalving:
             if len(alive) == 1:
                 break
             losses = [run.validate().loss for _, run in alive]
-            looks += len(alive)
+            queries += len(alive)
             order = sorted(range(len(alive)), key=losses.__getitem__)
             alive = [alive[i] for i in order[: len(alive) // 2]]
         seconds = time.perf_counter() - began
-        return Outcome(alive[0][1].test().accuracy, looks, rounds, seconds)
+        return Outcome(alive[0][1].test().accuracy, queries, rounds, seconds)
 
 
 def _extremes(losses: list[float]) -> tuple[int, int]:

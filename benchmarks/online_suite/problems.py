@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn import functional as F  # noqa: N812  (PyTorch's own name for it)
+from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.online_suite import data
 from benchmarks.online_suite.augmentation import AUGMENTATIONS, Chances, Doses, Strengths

@@ -2,7 +2,7 @@
 
 A *problem* is a recipe: what may be changed within which bounds, the setting a user would start
 from, how many rounds there are. ``setup(seed)`` starts a *training run* of it. One round of a run
-trains under one configuration; ``validate`` is the costly look, ``test`` is for the final report
+trains under one configuration; ``validate`` is the costly query, ``test`` is for the final report
 alone.
 """
 
@@ -46,7 +46,7 @@ class Outcome:
     """How a method ended: test accuracy of what it would hand over, and what it paid."""
 
     test_accuracy: float
-    looks: int
+    queries: int
     rounds: int
     seconds: float
 
@@ -63,7 +63,7 @@ class TrainingRun(Protocol):
         """Train one round under ``config``, which names every parameter of the problem."""
 
     def validate(self) -> Metrics:
-        """Measure the network on the validation pictures: the look that costs."""
+        """Measure the network on the validation pictures: the query that costs."""
 
     def test(self) -> Metrics:
         """Measure the network on the test pictures: for reports, never for tuning."""

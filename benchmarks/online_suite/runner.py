@@ -1,4 +1,4 @@
-"""One training run under one policy: resumable after every round, timed, its looks counted."""
+"""One training run under one policy: resumable after every round, timed, its queries counted."""
 
 import json
 import os
@@ -19,11 +19,11 @@ REPORT_EVERY = 5  # rounds between test accuracies; for the plot alone, no polic
 
 @dataclass
 class Record:
-    """What happened so far. Seconds count training, looks and decisions, not the report."""
+    """What happened so far. Seconds count training, queries and decisions, not the report."""
 
     decisions: list[Decision] = field(default_factory=list)
     test_accuracy: list[tuple[int, float]] = field(default_factory=list)
-    looks: int = 0
+    queries: int = 0
     seconds: float = 0.0
 
     def to_json(self) -> str:
@@ -73,8 +73,8 @@ def _one_round(run: TrainingRun, policy: Policy, record: Record) -> None:
     decision = policy.decide()
     run.train_round(decision.config)
     if decision.query:
-        policy.look(decision, run.validate())
-        record.looks += 1
+        policy.query(decision, run.validate())
+        record.queries += 1
     record.decisions.append(decision)
     record.seconds += time.perf_counter() - began
 

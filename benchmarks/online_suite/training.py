@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn import functional as F  # noqa: N812  (PyTorch's own name for it)
+from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.online_suite.data import Part, split
 from benchmarks.online_suite.networks import Dropout
@@ -45,7 +45,7 @@ class NetworkProblem:
         data: All rows, from which each run draws its parts.
         network: Builds the network from a generator.
         train: Rows of a class to train on, a number or a share below 1.
-        validation: Rows of a class to look at.
+        validation: Rows of a class to query at.
         settings: What is not tuned and not as in ``SETTINGS``.
         alter: Augments the inputs of a round.
         horizon: Rounds of a run.

@@ -1,1 +1,1 @@
-"""Does a rule that weighs what a look earns beat one that asks whether the incumbent is surely best?"""
+"""Does a rule that weighs what a query earns beat one that asks whether the candidate is surely best?"""

@@ -1,4 +1,4 @@
-"""The priced look among three arms whose rewards change: a knowledge-gradient bandit with costs.
+"""The priced query among three arms whose rewards change: a knowledge-gradient bandit with costs.
 
 Wang et al. (2021), Figure A1, show such curves as a picture only, without numbers; these are ours, of
 the same kinds, over ``T`` rounds with ``s = t / T``:
@@ -7,7 +7,7 @@ the same kinds, over ``T`` rounds with ``s = t / T``:
     bump    0.2 + 0.7 exp(-((s - 0.5) / 0.1)^2 / 2)
     steps   0.3, 0.8, 0.45, 0.65, each for a quarter of the run
 
-and a look adds noise of variance 0.01. None of them is a sample of the model, which believes in arms
+and a query adds noise of variance 0.01. None of them is a sample of the model, which believes in arms
 that forget, each for itself, at the same rate.
 """
 
@@ -66,11 +66,11 @@ def play(rule: QueryRule, horizon: int, seed: int) -> Row:
         regret += float(truth[t].max()) - value
         if decision.query:
             tuner.tell(decision, value + float(noise[t]))
-    return {"regret": regret / horizon, "looks": tuner.looks, "horizon": horizon, "seed": seed}
+    return {"regret": regret / horizon, "queries": tuner.queries, "horizon": horizon, "seed": seed}
 
 
 def rules() -> dict[str, QueryRule]:
-    """Return the confidence rule along its thresholds and the priced look at each price, by name."""
+    """Return the confidence rule along its thresholds and the priced query at each price, by name."""
     return {**confident(KAPPAS), **priced(PRICES)}
 
 
@@ -82,12 +82,15 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def report(rows: Rows) -> str:
-    """Return regret and looks of every policy, and the priced look against the best threshold."""
+    """Return regret and queries of every policy, and the priced query against the best threshold."""
     paid = outcomes(rows)
-    lines = [f"  {'policy':<18}{'regret of a round':>18}{'looks':>8}"]
+    lines = [f"  {'policy':<18}{'regret of a round':>18}{'queries':>8}"]
     for policy, outcome in paid.items():
-        regret, looks = float(outcome.regret.mean()) / outcome.horizon, float(outcome.looks.mean())
-        lines.append(f"  {policy:<18}{regret:>18.4f}{looks:>8.1f}")
+        regret, queries = (
+            float(outcome.regret.mean()) / outcome.horizon,
+            float(outcome.queries.mean()),
+        )
+        lines.append(f"  {policy:<18}{regret:>18.4f}{queries:>8.1f}")
     return "\n".join([*lines, *against_the_best(paid, KAPPAS, PRICES)])
 
 

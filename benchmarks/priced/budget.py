@@ -1,4 +1,4 @@
-"""Does a budget of looks get spent, and well, whatever the forgetting rate?"""
+"""Does a budget of queries get spent, and well, whatever the forgetting rate?"""
 
 from collections.abc import Iterator
 
@@ -13,25 +13,25 @@ BUDGETS = (40, 120, 250)
 
 def report(rows: Rows) -> str:
     """Return what was spent of each budget, and the regret."""
-    lines = ["budget: looks spent on average (least, most), regret"]
+    lines = ["budget: queries spent on average (least, most), regret"]
     for row in rows:
-        looks = row["looks"]
+        queries = row["queries"]
         lines.append(
-            f"  forgetting {row['forgetting']:<6g} {row['parameter']:4.0f}: {mean(looks):6.1f}"
-            f" ({min(looks)}, {max(looks)})  {mean(row['regret']):.3f}"
+            f"  forgetting {row['forgetting']:<6g} {row['parameter']:4.0f}: {mean(queries):6.1f}"
+            f" ({min(queries)}, {max(queries)})  {mean(row['regret']):.3f}"
         )
     return "\n".join(lines)
 
 
 def play(world: World) -> Iterator[Row]:
     """Yield what was spent of every budget."""
-    for looks in BUDGETS:
-        policy = GridPolicy("budget", PricedQuery(looks=looks))
-        yield measure(world, "budget", float(looks), policy)
+    for queries in BUDGETS:
+        policy = GridPolicy("budget", PricedQuery(queries=queries))
+        yield measure(world, "budget", float(queries), policy)
 
 
 def main(arguments: list[str]) -> None:
     """Play every budget at every forgetting rate and store what was spent."""
-    parser = size_parser("priced-budget", "looks spent of a budget, and regret")
+    parser = size_parser("priced-budget", "queries spent of a budget, and regret")
     parser.set_defaults(seed=FRESH_SEED)
     sweep(parser, arguments, "priced-budget", play, report)

@@ -14,27 +14,27 @@ class Outcome(NamedTuple):
     """What a policy paid in every trial."""
 
     regret: Tensor  # summed over the rounds, shape: (trials,)
-    looks: Tensor  # shape: (trials,)
+    queries: Tensor  # shape: (trials,)
     horizon: int
 
     @classmethod
-    def of(cls, regret: Sequence[float], looks: Sequence[int], horizon: int) -> "Outcome":
-        """Return it from the regret of a round and the looks of a run, by trial."""
+    def of(cls, regret: Sequence[float], queries: Sequence[int], horizon: int) -> "Outcome":
+        """Return it from the regret of a round and the queries of a run, by trial."""
         whole = horizon * torch.tensor(regret, dtype=torch.float64)
-        return cls(whole, torch.tensor(looks, dtype=torch.float64), horizon)
+        return cls(whole, torch.tensor(queries, dtype=torch.float64), horizon)
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "Outcome":
         """Return it from a stored row that holds all trials."""
-        return cls.of(row["regret"], row["looks"], row["horizon"])
+        return cls.of(row["regret"], row["queries"], row["horizon"])
 
     def cost(self, price: float) -> Tensor:
         """Return ``L_T``, shape ``(trials,)``."""
-        return self.regret + price * self.looks
+        return self.regret + price * self.queries
 
 
 class Comparison(NamedTuple):
-    """What the priced look pays, as a share of what the best rival does."""
+    """What the priced query pays, as a share of what the best rival does."""
 
     best: str  # the rival that is best on these trials
     ratio: float

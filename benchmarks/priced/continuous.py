@@ -1,7 +1,7 @@
-"""The priced look in four and eight dimensions: ``OnlineTuner`` on drifting functions known everywhere.
+"""The priced query in four and eight dimensions: ``OnlineTuner`` on drifting functions known everywhere.
 
 What a run of ``T`` rounds costs at a price is ``L_T = R_T + price * C_T``: its regret, summed over the
-rounds, and its looks. The rule that is told the price is held against the confidence rule at the
+rounds, and its queries. The rule that is told the price is held against the confidence rule at the
 threshold that turns out best for that price, on the same functions, the same noise and the same seeds.
 
 Rewards are in units of the prior, whose variance is 1, and the tuner is told so. Of samples of a GP it
@@ -31,7 +31,7 @@ from botorch_costly import (
     SearchSpace,
 )
 from botorch_costly.problems import DriftingHartmann, DriftingPath, DriftingSample
-from botorch_costly.query import BlindPlay
+from botorch_costly.query import UnqueriedPlay
 
 LENGTHSCALES = {"sample": 0.35, "hartmann": 0.45}  # by function, times sqrt(d)
 KAPPAS = (0.6, 0.7, 0.8, 0.9)
@@ -59,7 +59,7 @@ class Task(NamedTuple):
     dim: int
     horizon: int
     seed: int
-    blind_play: BlindPlay  # of the confidence rule
+    unqueried_play: UnqueriedPlay  # of the confidence rule
 
     @property
     def lengthscale(self) -> float:
@@ -68,7 +68,7 @@ class Task(NamedTuple):
 
 
 def policies() -> dict[str, QueryRule]:
-    """Return the confidence rule along its thresholds, and the priced look."""
+    """Return the confidence rule along its thresholds, and the priced query."""
     return {**confident(KAPPAS), **priced(PRICES)}
 
 
@@ -78,12 +78,12 @@ def confident(kappas: Sequence[float]) -> dict[str, QueryRule]:
 
 
 def priced(prices: Sequence[float]) -> dict[str, QueryRule]:
-    """Return the priced look at each price, by name."""
+    """Return the priced query at each price, by name."""
     return {f"priced {price:g}": PricedQuery(price=price) for price in prices}
 
 
 def draw(task: Task) -> tuple[DriftingPath, Tensor]:
-    """Return a run of the function, and what a look in each round adds to its value."""
+    """Return a run of the function, and what a query in each round adds to its value."""
     generator = torch.Generator().manual_seed(task.seed)
     truth: DriftingSample | DriftingHartmann
     if task.function == "sample":
@@ -111,13 +111,13 @@ def tuner_for(task: Task, rule: QueryRule) -> OnlineTuner:
         reward_scale=PRIOR_UNITS,
         initial_rounds=0,
         hold=0.0,
-        blind_play=task.blind_play,
+        unqueried_play=task.unqueried_play,
         seed=task.seed,
     )
 
 
 def play(truth: Truth, noise: Tensor, tuner: OnlineTuner) -> dict[str, float]:
-    """Run a tuner; return mean regret, looks and milliseconds of a decision.
+    """Run a tuner; return mean regret, queries and milliseconds of a decision.
 
     A least regret below zero says by how much the search for the maximum was beaten.
     """
@@ -136,7 +136,7 @@ def play(truth: Truth, noise: Tensor, tuner: OnlineTuner) -> dict[str, float]:
     return {
         "regret": sum(regret) / len(regret),
         "least_regret": min(regret),
-        "looks": tuner.looks,
+        "queries": tuner.queries,
         "ms": round(1000 * seconds / len(regret), 2),
     }
 
@@ -153,7 +153,7 @@ def trial(task: Task) -> list[Row]:
 def rows(options: argparse.Namespace) -> Iterator[Row]:
     """Yield a row for every function, dimension, trial and policy."""
     tasks = [
-        Task(function, dim, options.horizon, options.seed + i, options.blind_play)
+        Task(function, dim, options.horizon, options.seed + i, options.unqueried_play)
         for function in LENGTHSCALES
         for dim in options.dims
         for i in range(options.trials)
@@ -169,14 +169,14 @@ def outcomes(rows: Iterable[Row]) -> dict[str, Outcome]:
         found.setdefault(row["policy"], []).append(row)
     return {
         name: Outcome.of(
-            [r["regret"] for r in mine], [r["looks"] for r in mine], mine[0]["horizon"]
+            [r["regret"] for r in mine], [r["queries"] for r in mine], mine[0]["horizon"]
         )
         for name, mine in found.items()
     }
 
 
 def text(rows: Sequence[Row]) -> str:
-    """Return the tables: what every policy pays, and the priced look against the best threshold."""
+    """Return the tables: what every policy pays, and the priced query against the best threshold."""
     lines = []
     for function, dim in dict.fromkeys((row["function"], row["dim"]) for row in rows):
         mine = [row for row in rows if (row["function"], row["dim"]) == (function, dim)]
@@ -186,12 +186,12 @@ def text(rows: Sequence[Row]) -> str:
             f"{function}, d = {dim}: {trials} trials of {horizon} rounds (least regret {least:.2g})"
         )
         heads = "".join(f"{f'L_T at {price:g}':>12}" for price in PRICES)
-        lines.append(f"  {'policy':<18}{'regret':>8}{'looks':>8}{'ms':>7}{heads}")
+        lines.append(f"  {'policy':<18}{'regret':>8}{'queries':>8}{'ms':>7}{heads}")
         for name, outcome in paid.items():
             ms = sum(row["ms"] for row in mine if row["policy"] == name) / trials
-            regret, looks = float(outcome.regret.mean()) / horizon, float(outcome.looks.mean())
+            regret, queries = float(outcome.regret.mean()) / horizon, float(outcome.queries.mean())
             costs = "".join(f"{float(outcome.cost(price).mean()):>12.1f}" for price in PRICES)
-            lines.append(f"  {name:<18}{regret:>8.3f}{looks:>8.1f}{ms:>7.1f}{costs}")
+            lines.append(f"  {name:<18}{regret:>8.3f}{queries:>8.1f}{ms:>7.1f}{costs}")
         lines += [*against_the_best(paid, KAPPAS, PRICES), ""]
     return "\n".join(lines)
 
@@ -199,7 +199,7 @@ def text(rows: Sequence[Row]) -> str:
 def against_the_best(
     paid: Mapping[str, Outcome], kappas: Sequence[float], prices: Sequence[float]
 ) -> list[str]:
-    """Say of each price how the priced look does against the threshold that is best for it."""
+    """Say of each price how the priced query does against the threshold that is best for it."""
     rivals = {name: paid[name] for name in confident(kappas)}
     found = {price: compare(paid[f"priced {price:g}"], rivals, price) for price in prices}
     return [f"  price {price:g}: {result} of {result.best}" for price, result in found.items()]
@@ -209,7 +209,7 @@ def main(arguments: list[str]) -> None:
     """Measure every policy on every function, store the rows and print the tables."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks priced-continuous",
-        description="the priced look in four and eight dimensions",
+        description="the priced query in four and eight dimensions",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add: Callable[..., object] = parser.add_argument
@@ -218,8 +218,8 @@ def main(arguments: list[str]) -> None:
     add("--dims", type=int, nargs="+", default=[4, 8], help="dimensions")
     add("--processes", type=int, default=2, help="trials side by side")
     add("--seed", type=int, default=3000, help="of the first trial")
-    blind = "what the confidence rule plays without a look"
-    add("--blind-play", choices=["acquisition", "mean"], default="acquisition", help=blind)
+    unqueried = "what the confidence rule plays without a query"
+    add("--unqueried-play", choices=["acquisition", "mean"], default="acquisition", help=unqueried)
     add_results_argument(parser)
     options = parser.parse_args(arguments)
     seeds = [options.seed + i for i in range(options.trials)]

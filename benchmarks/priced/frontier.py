@@ -1,4 +1,4 @@
-"""Regret against looks of the priced rule and of the confidence rule, on fresh drifting functions.
+"""Regret against queries of the priced rule and of the confidence rule, on fresh drifting functions.
 
 The setting of Table A2. Of the confidence rule the best ``kappa`` is chosen in hindsight, for each
 forgetting rate and price anew; the priced rule is told the price and nothing else.
@@ -41,7 +41,7 @@ class Total(NamedTuple):
 
 
 class EqualRegret(NamedTuple):
-    """Looks of both rules at the regret that the confidence rule reaches."""
+    """Queries of both rules at the regret that the confidence rule reaches."""
 
     forgetting: float
     kappa: float
@@ -62,10 +62,10 @@ def policies() -> list[tuple[str, float, GridPolicy]]:
         add("confidence", kappa, ConfidenceQuery(kappa))
     for kappa in KAPPAS:
         add(
-            "confidence, blind rounds play the mean",
+            "confidence, unqueried rounds play the mean",
             kappa,
             ConfidenceQuery(kappa),
-            blind_play="mean",
+            unqueried_play="mean",
         )
     for price in CURVE:
         add("priced", price, PricedQuery(price=price))
@@ -77,10 +77,10 @@ def measure(world: World, family: str, parameter: float, policy: GridPolicy) -> 
     start = time.perf_counter()
     run = world.play(replace(policy, name=f"{family} {parameter:g}"))
     seconds = time.perf_counter() - start
-    regret, looks = run.regret.mean(-1), run.look.sum(-1).double()
+    regret, queries = run.regret.mean(-1), run.query.sum(-1).double()
     print(
         f"forgetting {world.truth.forgetting:<6g} {family:<40} {parameter:<6g}"
-        f" regret {regret.mean():.3f}  looks {looks.mean():5.1f}  {seconds:5.1f} s",
+        f" regret {regret.mean():.3f}  queries {queries.mean():5.1f}  {seconds:5.1f} s",
         flush=True,
     )
     trials, horizon, points = world.paths.shape
@@ -89,7 +89,7 @@ def measure(world: World, family: str, parameter: float, policy: GridPolicy) -> 
         "family": family,
         "parameter": parameter,
         "regret": [round(r, 5) for r in regret.tolist()],
-        "looks": [int(c) for c in looks.tolist()],
+        "queries": [int(c) for c in queries.tolist()],
         "trials": trials,
         "horizon": horizon,
         "points": points,
@@ -113,27 +113,27 @@ def totals(rows: Rows) -> list[Total]:
 
 
 def equal_regrets(rows: Rows) -> list[EqualRegret]:
-    """Return the looks that the priced rule needs for the regret of the confidence rule."""
+    """Return the queries that the priced rule needs for the regret of the confidence rule."""
     found = []
     for forgetting, some in _by_forgetting(rows):
         curve = sorted(
-            (mean(row["regret"]), mean(row["looks"])) for row in some if row["family"] == "priced"
+            (mean(row["regret"]), mean(row["queries"])) for row in some if row["family"] == "priced"
         )
         for row in some:
             if row["family"] == "confidence" and row["parameter"] in EQUAL_REGRET_KAPPAS:
                 regret = mean(row["regret"])
-                looks = looks_at(curve, regret)
-                theirs = mean(row["looks"])
-                found.append(EqualRegret(forgetting, row["parameter"], regret, looks, theirs))
+                queries = queries_at(curve, regret)
+                theirs = mean(row["queries"])
+                found.append(EqualRegret(forgetting, row["parameter"], regret, queries, theirs))
     return found
 
 
-def looks_at(curve: Sequence[tuple[float, float]], regret: float) -> float | None:
-    """Return the fewest looks at which a curve of (regret, looks) has come down to a regret.
+def queries_at(curve: Sequence[tuple[float, float]], regret: float) -> float | None:
+    """Return the fewest queries at which a curve of (regret, queries) has come down to a regret.
 
     Between two points of the curve their mixture is meant: a coin thrown once between two prices.
     """
-    reached = [looks for r, looks in curve if r <= regret]
+    reached = [queries for r, queries in curve if r <= regret]
     for (r1, c1), (r2, c2) in pairwise(curve):
         if r1 < regret <= r2:
             share = (r2 - regret) / (r2 - r1)
@@ -198,7 +198,7 @@ def sweep(
 
 def main(arguments: list[str]) -> None:
     """Play both rules on the same functions, store what they paid and compare."""
-    parser = size_parser("priced", "regret and looks of the priced and the confidence rule")
+    parser = size_parser("priced", "regret and queries of the priced and the confidence rule")
     parser.set_defaults(seed=FRESH_SEED)
 
     def play(world: World) -> Iterator[Row]:

@@ -1,10 +1,10 @@
-"""What the priced look loses where its model is wrong, beside what the confidence rule loses.
+"""What the priced query loses where its model is wrong, beside what the confidence rule loses.
 
 The model believes the setting of Table A2: Matérn-3/2 with lengthscale 0.2, forgetting rate 0.01, noise
 variance 0.01. Either it believes something else of functions drawn from that, or the functions are
 others: of another kernel, turning round in a circle, or changing all at once. ``L_T = R_T + price * C_T``
 as in ``continuous``; the threshold of the confidence rule is chosen in hindsight for each scenario and
-price, the priced look is told the price and nothing else.
+price, the priced query is told the price and nothing else.
 
 Three parts: ``grid``, many trials on a grid; and two with ``OnlineTuner`` on the functions of such a grid
 with straight lines between its points, ``fixed`` with what it believes, ``learned`` with refits of
@@ -139,7 +139,7 @@ class Task(NamedTuple):
 
 
 def rules(part: str) -> dict[str, QueryRule]:
-    """Return the confidence rule along its thresholds and the priced look at each price."""
+    """Return the confidence rule along its thresholds and the priced query at each price."""
     return {**confident(KAPPAS[part]), **priced(PRICES)}
 
 
@@ -154,9 +154,9 @@ def on_grid(name: str, size: Size) -> Iterator[Row]:
         began = time.perf_counter()
         run = play_on_grid(belief, [GridPolicy(policy, rule)], draws).of(0)
         ms = 1000 * (time.perf_counter() - began) / (size.trials * size.horizon)
-        regret, looks = run.regret.mean(-1).tolist(), run.look.sum(-1).tolist()
+        regret, queries = run.regret.mean(-1).tolist(), run.query.sum(-1).tolist()
         what = {"part": "grid", "scenario": name, "policy": policy, "ms": round(ms, 3)}
-        yield {**what, "regret": regret, "looks": looks, **size._asdict()}
+        yield {**what, "regret": regret, "queries": queries, **size._asdict()}
 
 
 def trial(task: Task) -> dict[str, dict[str, float]]:
@@ -210,17 +210,17 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
         found = [paid for _, paid in group]
         for policy in rules(part):
             regret = [paid[policy]["regret"] for paid in found]
-            looks = [paid[policy]["looks"] for paid in found]
+            queries = [paid[policy]["queries"] for paid in found]
             ms = round(sum(paid[policy]["ms"] for paid in found) / len(found), 3)
             what = {"part": part, "scenario": name, "policy": policy, "ms": ms}
-            yield {**what, "regret": regret, "looks": looks, **size._asdict()}
+            yield {**what, "regret": regret, "queries": queries, **size._asdict()}
 
 
 def text(rows: Sequence[Row]) -> str:
-    """Return the comparison in every part and scenario, and where the priced look loses."""
+    """Return the comparison in every part and scenario, and where the priced query loses."""
     lines, lost = [], []
     for part, cells in _by_part(rows).items():
-        lines.append(f"{part}: regret of a round / looks of a run / L_T")
+        lines.append(f"{part}: regret of a round / queries of a run / L_T")
         lines.append(f"  {'scenario':<28} price  {'best confidence':<38}{'priced':<22} ratio")
         for scenario, paid in cells.items():
             for price in PRICES:
@@ -255,7 +255,7 @@ def learning(parts: Parts) -> list[str]:
 
 def _numbers(paid: Outcome, price: float) -> str:
     regret = _mean(paid.regret) / paid.horizon
-    return f"{regret:.3f} / {_mean(paid.looks):.0f} / {_mean(paid.cost(price)):.1f}"
+    return f"{regret:.3f} / {_mean(paid.queries):.0f} / {_mean(paid.cost(price)):.1f}"
 
 
 def _mean(values: Tensor) -> float:
@@ -274,7 +274,7 @@ def main(arguments: list[str]) -> None:
     """Measure every part and scenario, store the rows and print the comparison."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks priced-misspecified",
-        description="the priced look where its model is wrong",
+        description="the priced query where its model is wrong",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add: Callable[..., object] = parser.add_argument

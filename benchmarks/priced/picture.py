@@ -1,6 +1,6 @@
-"""One picture of the priced look: belief, what a look at each point is worth, its price, the decision.
+"""One picture of the priced query: belief, what a query at each point is worth, its price, the decision.
 
-Left a round that was worth a look, right one that was not.
+Left a round that was worth a query, right one that was not.
 """
 
 from pathlib import Path
@@ -12,9 +12,9 @@ from torch import Tensor
 from benchmarks.table_a2 import World, draw_world, size_parser
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
-from botorch_costly.numerics.stationary import coverage
-from botorch_costly.plotting import Marks, plot_belief, plot_worth
-from botorch_costly.query import Contest, PricedQuery, Progress, Prospect
+from botorch_costly.numerics.stationary import information_share
+from botorch_costly.plotting import Marks, plot_belief, plot_query_value
+from botorch_costly.query import Comparison, PricedQuery, Progress, Prospect
 
 FORGETTING, PRICE = 0.03, 0.5
 WINDOW = 60  # rounds of which the marks are shown
@@ -27,57 +27,61 @@ class Scene(NamedTuple):
     round: int
     mean: Tensor  # shape: (n,)
     std: Tensor  # shape: (n,)
-    worth: Tensor  # shape: (n,)
-    looks: bool
+    value: Tensor  # shape: (n,)
+    queries: bool
     plays: int
 
 
 def play(world: World) -> list[Scene]:
-    """Run the rule on the first trial, weighing a look at every point."""
+    """Run the rule on the first trial, weighing a query at every point."""
     truth, path = world.truth, world.paths[0]
-    # One look deep: what is drawn is then all that the rule decides by.
-    rule = PricedQuery(price=PRICE, horizon=len(path), foresight=0.0)
+    # One query deep: what is drawn is then all that the rule decides by.
+    rule = PricedQuery(price=PRICE, horizon=len(path), lookahead_weight=0.0)
     belief = DriftingGrid(truth.prior_cov, FORGETTING, truth.noise)
-    share = coverage(truth.prior_cov)
-    live, looks, scenes = 0.0, 0, []
+    share = information_share(truth.prior_cov)
+    live, queries, scenes = 0.0, 0, []
     everywhere = torch.arange(belief.num_points)
     for t in range(len(path)):
         if t:
             belief.wait()
-        progress = Progress(t + 1, looks, None, FORGETTING, live, share)
+        progress = Progress(t + 1, queries, None, FORGETTING, live, share)
         mean, variance = belief.mean, belief.variance
         cov = belief.covariance_between(everywhere, everywhere)
         gain = knowledge_gradient(mean, cov, variance, truth.noise, tolerance=1e-5)
-        worth = mean + rule.reach(progress) * gain - mean.max()
+        worth = mean + rule.effective_horizon(progress) * gain - mean.max()
         at, best = int(worth.argmax()), int(mean.argmax())
-        look = bool(rule(_contest(mean, gain, at, best), progress, torch.Generator()).look)
-        played = at if look else best
-        scenes.append(Scene(t, mean, variance.sqrt(), worth, look, played))
-        if look:
+        query = bool(rule(_comparison(mean, gain, at, best), progress, torch.Generator()).query)
+        played = at if query else best
+        scenes.append(Scene(t, mean, variance.sqrt(), worth, query, played))
+        if query:
             belief.observe(torch.tensor(played), path[t, played] + world.noise[0, t])
-        live, looks = (1 - FORGETTING) * (live + look), looks + look
+        live, queries = (1 - FORGETTING) * (live + query), queries + query
     return scenes
 
 
-def _contest(mean: Tensor, gain: Tensor, at: int, best: int) -> Contest:
+def _comparison(mean: Tensor, gain: Tensor, at: int, best: int) -> Comparison:
     nobody = mean[:0]
     prospect = Prospect(mean[at], gain[at])
-    return Contest(mean[best], mean[best], nobody, nobody, None, nobody.bool(), mean[0], prospect)
+    return Comparison(
+        mean[best], mean[best], nobody, nobody, None, nobody.bool(), mean[0], prospect
+    )
 
 
 def pick(scenes: list[Scene]) -> list[Scene]:
-    """Return the round in which a look far from the best known was worth most, and one worth least."""
+    """Return the round in which a query far from the best known was worth most, and one worth least."""
     middle = [s for s in scenes if WINDOW <= s.round < 3 * len(scenes) // 4]
-    far = [s for s in middle if s.looks and abs(s.plays - int(s.mean.argmax())) > FAR * len(s.mean)]
+    far = [
+        s for s in middle if s.queries and abs(s.plays - int(s.mean.argmax())) > FAR * len(s.mean)
+    ]
     return [
-        max(far, key=lambda s: float(s.worth.max())),
-        min(middle, key=lambda s: float(s.worth.max())),
+        max(far, key=lambda s: float(s.value.max())),
+        min(middle, key=lambda s: float(s.value.max())),
     ]
 
 
-def marks(scenes: list[Scene], now: Scene, path: Tensor, x: Tensor, looked: bool) -> Marks:
-    """Return the recent rounds with, or without, a look, on the function as it is now."""
-    recent = [s for s in scenes[max(now.round - WINDOW, 0) : now.round] if s.looks == looked]
+def marks(scenes: list[Scene], now: Scene, path: Tensor, x: Tensor, queried: bool) -> Marks:
+    """Return the recent rounds with, or without, a query, on the function as it is now."""
+    recent = [s for s in scenes[max(now.round - WINDOW, 0) : now.round] if s.queries == queried]
     plays = torch.tensor([s.plays for s in recent], dtype=torch.long)
     ages = torch.tensor([now.round - s.round for s in recent])
     return Marks(x[plays], path[now.round, plays], ages)
@@ -95,10 +99,12 @@ def draw(world: World, scenes: list[Scene], path: Path) -> None:
     for column, scene in enumerate(pick(scenes)):
         top, below = axes[0][column], axes[1][column]
         truth = world.paths[0, scene.round]
-        looks, skips = (marks(scenes, scene, world.paths[0], x, looked) for looked in (True, False))
-        plot_belief(x, scene.mean, scene.std, truth, looks, skips, ax=top)
-        plot_worth(x, scene.worth, PRICE, ax=below)
-        word = "looks at" if scene.looks else "does not look; plays the best known,"
+        queries, skips = (
+            marks(scenes, scene, world.paths[0], x, queried) for queried in (True, False)
+        )
+        plot_belief(x, scene.mean, scene.std, truth, queries, skips, ax=top)
+        plot_query_value(x, scene.value, PRICE, ax=below)
+        word = "queries at" if scene.queries else "does not query; plays the best known,"
         top.set_title(f"round {scene.round}: {word} x = {float(x[scene.plays]):.2f}")
         top.axvline(float(x[scene.plays]), color="#999999", linewidth=0.8, zorder=0)
         below.axvline(float(x[scene.plays]), color="#999999", linewidth=0.8, zorder=0)
@@ -113,9 +119,9 @@ def draw(world: World, scenes: list[Scene], path: Path) -> None:
 
 def main(arguments: list[str]) -> None:
     """Play one run and draw two of its rounds."""
-    parser = size_parser("priced-picture", "belief, worth of a look, price and decision")
+    parser = size_parser("priced-picture", "belief, worth of a query, price and decision")
     parser.set_defaults(trials=1, points=301, horizon=240)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     world = draw_world(FORGETTING, options)
-    draw(world, play(world), options.results / "priced-look.png")
+    draw(world, play(world), options.results / "priced-query.png")

@@ -19,9 +19,9 @@ from botorch_costly.acquisition import ConstantBeta, LogBeta
 from botorch_costly.models import DriftingGrid, StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import ConfidenceQuery, PricedQuery, Progress, QueryRule
-from botorch_costly.simulation import GridPolicy, Ground, grid_move
-from botorch_costly.tuners.domain import domain_of
-from botorch_costly.tuners.strategy import Strategy
+from botorch_costly.simulation import GridPolicy, Ground, grid_proposal
+from botorch_costly.tuners.online.search import search_of
+from botorch_costly.tuners.online.strategy import Strategy
 
 RULES: dict[str, QueryRule] = {
     "confidence": ConfidenceQuery(0.9),
@@ -54,7 +54,7 @@ def tuner_decisions(space: SearchSpace, rows: int, seed: int) -> dict[str, Calla
     progress = Progress(rows + 1, rows, HORIZON, FORGETTING)
 
     def decision(rule: QueryRule) -> Callable[[], object]:
-        domain = domain_of(space, 50, 0.2, DOUBLE)
+        domain = search_of(space, 50, 0.2, DOUBLE)
         strategy = Strategy(domain, rule, "ucb", ConstantBeta(1.0), "acquisition")
         draws = torch.Generator().manual_seed(seed)
         return lambda: strategy.decide(belief, progress, True, draws)
@@ -72,14 +72,16 @@ def grid_decisions(trials: int, points: int, rows: int, seed: int) -> dict[str, 
         belief.observe(at, world.paths[:, 0].gather(-1, at[:, None]).squeeze(-1))
         belief.wait()
     beta, ground = LogBeta()(rows), Ground.of(world.truth.points, bandwidth=0.2)
-    progress = Progress(rows + 1, torch.full((trials,), rows), HORIZON, FORGETTING, coverage=0.3)
+    progress = Progress(
+        rows + 1, torch.full((trials,), rows), HORIZON, FORGETTING, information_share=0.3
+    )
 
     def decision(name: str, rule: QueryRule) -> Callable[[], object]:
         policy = GridPolicy(name, rule)
 
         def decide() -> object:
-            move = grid_move(policy, belief, ground, progress, beta)
-            return rule(move.contest, progress, generator)
+            interval = grid_proposal(policy, belief, ground, progress, beta)
+            return rule(interval.comparison, progress, generator)
 
         return decide
 

@@ -1,7 +1,7 @@
 """Many beliefs decided on at once: decisions a second against the size of the batch.
 
 A decision is the belief seen from the round, the climb from 50 starts, the merging of where it ended and
-the confidence rule. Learning the look comes before. Rewards differ from belief to belief, and so do the
+the confidence rule. Learning the query comes before. Rewards differ from belief to belief, and so do the
 configurations; the kernel is one. A lone optimum is not given a far rival, and counts as sure.
 """
 
@@ -17,15 +17,15 @@ from benchmarks.record import Row
 from benchmarks.timing.clock import timed
 from benchmarks.timing.decision import BANDWIDTH, BETA, RESTARTS, RULE
 from benchmarks.timing.problems import FORGETTING, draw, kernel_of, noisy_covariance
-from botorch_costly.acquisition.present_ucb import PresentUCB
+from botorch_costly.acquisition.snapshot_ucb import SnapshotUCB
 from botorch_costly.numerics.cholesky import Factor, factorize
 from botorch_costly.numerics.drift import retention
-from botorch_costly.numerics.present import Present, moments, present
+from botorch_costly.numerics.snapshot import Snapshot, moments, snapshot
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.optim.climb import InCube, climb
 from botorch_costly.optim.local_optima import ascend
 from botorch_costly.optim.suppression import Optima, suppress
-from botorch_costly.query import Contest, Progress, Verdict
+from botorch_costly.query import Comparison, Progress, Verdict
 
 SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256, 1024, 4096)}
 RATIO = 0.5  # of the lengthscale to the root of the dimension
@@ -53,8 +53,8 @@ class Choice(NamedTuple):
 def batch_of(size: int, n: int, dim: int, seed: int, device: torch.device | str) -> Batch:
     """Draw ``size`` beliefs about as many functions.
 
-    From the 65th on the looks are those of earlier ones, the rewards mirrored or scaled: what counts here
-    is that no two climbs are the same.
+    From the 65th on the queries are those of earlier ones, the rewards mirrored or scaled: what
+    counts here is that no two climbs are the same.
     """
     number = min(size, _DISTINCT)
     problems = [draw(n, dim, seed + i, device, RATIO) for i in range(number)]
@@ -87,32 +87,32 @@ def starts_of(dim: int, seed: int, device: torch.device | str) -> Tensor:
 
 def decide(batch: Batch, starts: Tensor) -> Choice:
     """Decide for every belief."""
-    belief = present(
+    belief = snapshot(
         batch.kernel,
         batch.configurations,
         batch.retentions,
         batch.factor.inverse,
         batch.factor.whitened,
     )
-    bound = PresentUCB(belief, 1.0, starts.new_tensor(BETA).sqrt(), FLOOR)
+    bound = SnapshotUCB(belief, 1.0, starts.new_tensor(BETA).sqrt(), FLOOR)
     size, zeros = len(batch.retentions), torch.zeros_like(starts[0])
     ends = climb(
         InCube(bound, zeros, zeros + 1), starts.expand(size, *starts.shape), BANDWIDTH, MAX_ITER
     )
     optima = suppress(ends.points, ends.values, BANDWIDTH)
-    contest = _contest(belief, optima)
+    comparison = _comparison(belief, optima)
     return Choice(
-        optima, RULE(contest, Progress(batch.retentions.shape[-1] + 1), torch.Generator())
+        optima, RULE(comparison, Progress(batch.retentions.shape[-1] + 1), torch.Generator())
     )
 
 
-def _contest(belief: Present, optima: Optima) -> Contest:
+def _comparison(belief: Snapshot, optima: Optima) -> Comparison:
     """Hold the best optimum of each belief against the others."""
     there = optima.values > -torch.inf
     mean, explained = moments(belief, optima.points.nan_to_num(0.0))
     variance = (belief.prior - explained).clamp_min(FLOOR)
     rivals = mean[:, 1:], variance[:, 1:], None, there[:, 1:]
-    return Contest(mean[:, 0], variance[:, 0], *rivals, mean.new_tensor(BETA))
+    return Comparison(mean[:, 0], variance[:, 0], *rivals, mean.new_tensor(BETA))
 
 
 def throughput(
@@ -136,7 +136,7 @@ def throughput(
             "first_ms": first_ms,
             "decisions_a_second": 1e3 * size / spent,
             "optima": float((choice.optima.values > -torch.inf).sum() / size),
-            "looks": float(choice.verdict.look.double().mean()),
+            "queries": float(choice.verdict.query.double().mean()),
         }
 
 

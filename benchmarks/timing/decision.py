@@ -1,7 +1,7 @@
-"""One decision after a look, from the same state, by this package and by BoTorch's public pieces.
+"""One decision after a query, from the same state, by this package and by BoTorch's public pieces.
 
 Both learn one reward, climb the same upper confidence bound from the same 50 starts in the same cube,
-merge where the climbs ended, and ask the same rule whether to look again. BoTorch's pieces are
+merge where the climbs ended, and ask the same rule whether to query again. BoTorch's pieces are
 ``condition_on_observations``, ``optimize_acqf`` and the posterior; the merging is scikit-learn's
 ``MeanShift``. A lone optimum is held against its far rival, which both find by the same function.
 
@@ -24,9 +24,9 @@ from botorch_costly.acquisition import ConstantBeta, TimeVaryingUCB, at_round
 from botorch_costly.optim.climb import InCube, climb
 from botorch_costly.optim.local_optima import ascend, far_rival
 from botorch_costly.optim.suppression import Optima
-from botorch_costly.query import ConfidenceQuery, Contest, Progress
-from botorch_costly.tuners.domain import CubeDomain
-from botorch_costly.tuners.strategy import Strategy
+from botorch_costly.query import Comparison, ConfidenceQuery, Progress
+from botorch_costly.tuners.online.search import CubeSearch
+from botorch_costly.tuners.online.strategy import Strategy
 
 RULE, BETA, RESTARTS, BANDWIDTH = ConfidenceQuery(0.9), 1.0, 50, 0.2
 CANDIDATES = 128  # for the rival of a lone optimum
@@ -43,7 +43,7 @@ class Decision(NamedTuple):
 
     plays: Tensor  # shape: (d,)
     optima: Tensor  # shape: (m, d)
-    look: bool
+    query: bool
     confidence: float
 
 
@@ -51,7 +51,7 @@ class Case:
     """A state in which both ways decide, over and over.
 
     Args:
-        problem: Whose last look is to be learnt.
+        problem: Whose last query is to be learnt.
         seed: Of the starts.
         against_botorch: Whether BoTorch's way is wanted.
     """
@@ -79,19 +79,21 @@ class Case:
         return flat.starts
 
     def ours(self) -> Callable[[], Decision]:
-        """Return our decision, ready to be made from the state before the look."""
+        """Return our decision, ready to be made from the state before the query."""
         problem, belief, generator = self.problem, self.belief, self.generator()
         belief.set_extra_state(self.state)
         tkwargs = {"dtype": problem.inputs.dtype, "device": self.device}
-        domain = CubeDomain(problem.dim, lambda X: X, RESTARTS, BANDWIDTH, tkwargs)
+        domain = CubeSearch(problem.dim, lambda X: X, RESTARTS, BANDWIDTH, tkwargs)
         strategy = Strategy(domain, RULE, "ucb", ConstantBeta(BETA), "acquisition")
 
         def decide() -> Decision:
             belief.observe(problem.inputs[-1], float(problem.rewards[-1]))
-            move = strategy.decide(belief, self.progress, True, generator)
+            interval = strategy.decide(belief, self.progress, True, generator)
             found = domain.state_dict()["warm_starts"]
-            verdict = move.verdict
-            return Decision(move.look_at, found, bool(verdict.look), float(verdict.confidence))
+            verdict = interval.verdict
+            return Decision(
+                interval.query_at, found, bool(verdict.query), float(verdict.confidence)
+            )
 
         return decide
 
@@ -115,15 +117,15 @@ class Case:
             if len(points) == 1:
                 rival = _rival(acquisition, optima, bounds, starts, generator)
                 points = torch.cat([points, rival])
-            contest = self._contest(acquisition, points)
-            verdict = RULE(contest, self.progress, generator)
-            look, sure = bool(verdict.look), float(verdict.confidence)
-            return Decision(points[0], optima.points, look, sure)
+            comparison = self._comparison(acquisition, points)
+            verdict = RULE(comparison, self.progress, generator)
+            query, sure = bool(verdict.query), float(verdict.confidence)
+            return Decision(points[0], optima.points, query, sure)
 
         return decide
 
     def bound(self) -> TimeVaryingUCB:
-        """Return the bound of BoTorch's model after the look."""
+        """Return the bound of BoTorch's model after the query."""
         assert self.model is not None
         x, y = self.problem.inputs[-1:], self.problem.rewards[-1:].unsqueeze(-1)
         with torch.no_grad():
@@ -136,13 +138,13 @@ class Case:
         ends = climb(InCube(bound, lower, width), points, bandwidth=_STAYS, max_iter=100)
         return int((torch.linalg.vector_norm(ends.points - points, dim=-1) <= _STAYS).sum())
 
-    def _contest(self, acquisition: TimeVaryingUCB, points: Tensor) -> Contest:
+    def _comparison(self, acquisition: TimeVaryingUCB, points: Tensor) -> Comparison:
         with torch.no_grad():
             posterior = acquisition.model.posterior(at_round(points, acquisition.now).unsqueeze(-2))
         mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
         there = torch.ones_like(mean[1:], dtype=torch.bool)
         beta = mean.new_tensor(BETA)
-        return Contest(mean[0], variance[0], mean[1:], variance[1:], None, there, beta)
+        return Comparison(mean[0], variance[0], mean[1:], variance[1:], None, there, beta)
 
 
 def _best_of_each(ends: Tensor, values: Tensor) -> Optima:
@@ -211,11 +213,11 @@ def quality(n: int, dim: int, problems: int, seed: int, device: str) -> Row:
         "botorch_optima": mean(len(pair.botorchs.optima) for pair in pairs),
         "botorch_settled": mean(pair.settled for pair in pairs),
         "same_optima": _share(len(pair.ours.optima) == pair.settled for pair in pairs),
-        "same_verdict": _share(pair.ours.look == pair.botorchs.look for pair in pairs),
+        "same_verdict": _share(pair.ours.query == pair.botorchs.query for pair in pairs),
         "same_confidence": _share(
             abs(pair.ours.confidence - pair.botorchs.confidence) <= _ALIKE for pair in pairs
         ),
-        "looks": _share(pair.ours.look for pair in pairs),
+        "queries": _share(pair.ours.query for pair in pairs),
     }
 
 
@@ -273,6 +275,6 @@ def describe(row: Row) -> str:
         f" least ahead {row['least_ahead']:.1e}\n"
         f"  optima: {row['our_optima']:.2f}, BoTorch {row['botorch_optima']:.2f}, of which"
         f" {row['botorch_settled']:.2f} are some; as many as those {row['same_optima']:.1%}\n"
-        f"  same verdict {row['same_verdict']:.1%} (a look {row['looks']:.1%}),"
+        f"  same verdict {row['same_verdict']:.1%} (a query {row['queries']:.1%}),"
         f" same confidence {row['same_confidence']:.1%}"
     )

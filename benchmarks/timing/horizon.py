@@ -2,7 +2,7 @@
 
 Two runs without an end: one on a grid of 1,000 points, one of a tuner in four dimensions that decides
 on every round anew. Both follow an optimum that wanders. What is timed is the decision and, with a
-look, the update; the truth is not. Time is that of the processor, since a million rounds meet every
+query, the update; the truth is not. Time is that of the processor, since a million rounds meet every
 kind of neighbour on a shared machine; the clock's is kept beside it.
 """
 
@@ -25,7 +25,7 @@ from botorch_costly.models import DriftingGrid
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import Progress
 from botorch_costly.simulation import GridPolicy
-from botorch_costly.simulation.move import Ground, grid_move
+from botorch_costly.simulation.proposal import Ground, grid_proposal
 
 ROUNDS = 1_000_000
 WINDOW = 1000  # rounds from which the early cost is taken, and as many of them
@@ -40,7 +40,7 @@ class Cost(NamedTuple):
 
     cpu: float
     clock: float
-    looked: bool
+    queried: bool
 
 
 def rounds_on_a_grid(points: int, seed: int) -> Iterator[Cost]:
@@ -60,11 +60,11 @@ def rounds_on_a_grid(points: int, seed: int) -> Iterator[Cost]:
         def play(t: int = t, y: Tensor = y) -> bool:
             belief.wait()
             progress = Progress(t)
-            move = grid_move(policy, belief, ground, progress, beta(t))
-            look = bool(policy.rule(move.contest, progress, generator).look)
-            if look:
-                belief.observe(move.look_at, y[move.look_at])
-            return look
+            interval = grid_proposal(policy, belief, ground, progress, beta(t))
+            query = bool(policy.rule(interval.comparison, progress, generator).query)
+            if query:
+                belief.observe(interval.query_at, y[interval.query_at])
+            return query
 
         yield cost_of(play)
 
@@ -119,16 +119,16 @@ def rounds_of_a_tuner(dim: int, seed: int) -> Iterator[Cost]:
 def cost_of(play: Callable[[], bool]) -> Cost:
     """Play a round and return what it cost."""
     cpu, clock = time.thread_time(), time.perf_counter()
-    looked = play()
-    return Cost(1e3 * (time.thread_time() - cpu), 1e3 * (time.perf_counter() - clock), looked)
+    queried = play()
+    return Cost(1e3 * (time.thread_time() - cpu), 1e3 * (time.perf_counter() - clock), queried)
 
 
 def measure(case: str, costs: Iterator[Cost], rounds: int) -> Row:
     """Return early and late medians of a run, by what a round was, and the peak memory at both."""
-    early, late, looks = [], [], 0
+    early, late, queries = [], [], 0
     start, peak = rounds - int(LATE * rounds), 0.0
     for t, cost in zip(range(rounds), costs, strict=False):
-        looks += cost.looked
+        queries += cost.queried
         if WINDOW <= t < 2 * WINDOW:
             early.append(cost)
         if t == 2 * WINDOW:
@@ -138,7 +138,7 @@ def measure(case: str, costs: Iterator[Cost], rounds: int) -> Row:
     return {
         "case": case,
         "rounds": rounds,
-        "looks": looks,
+        "queries": queries,
         "early": summary(early),
         "late": summary(late),
         "ratio": summary(late)["cpu_ms"] / summary(early)["cpu_ms"],
@@ -148,14 +148,14 @@ def measure(case: str, costs: Iterator[Cost], rounds: int) -> Row:
 
 
 def summary(costs: list[Cost]) -> dict[str, float]:
-    """Return medians over all rounds, and over those with and without a look."""
+    """Return medians over all rounds, and over those with and without a query."""
     found = {
         "cpu_ms": median(cost.cpu for cost in costs),
         "clock_ms": median(cost.clock for cost in costs),
         "mean_cpu_ms": sum(cost.cpu for cost in costs) / len(costs),
     }
-    for name, looked in (("look_cpu_ms", True), ("wait_cpu_ms", False)):
-        some = [cost.cpu for cost in costs if cost.looked == looked]
+    for name, queried in (("query_cpu_ms", True), ("wait_cpu_ms", False)):
+        some = [cost.cpu for cost in costs if cost.queried == queried]
         found[name] = median(some) if some else 0.0
     return found
 
@@ -177,7 +177,7 @@ def describe(row: Row) -> str:
     return (
         f"{row['case']}: {row['early']['cpu_ms']:.3f} ms early, {row['late']['cpu_ms']:.3f} ms over the"
         f" last {LATE:.0%} of {row['rounds']:,} rounds, {row['ratio']:.2f} times ({flat});"
-        f" {row['looks']:,} looks; peak {row['peak_mb_early']:.0f} and {row['peak_mb_late']:.0f} MB"
+        f" {row['queries']:,} queries; peak {row['peak_mb_early']:.0f} and {row['peak_mb_late']:.0f} MB"
     )
 
 

@@ -39,7 +39,7 @@ def draw_grid(rows: Sequence[Row], path: Path) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(ScalarFormatter())
     ax.set_xlabel("observations learnt before")
-    ax.set_ylabel("milliseconds of one decision after a look")
+    ax.set_ylabel("milliseconds of one decision after a query")
     ax.grid(True, which="major", color="#dddddd", linewidth=0.6)
     dims = len({row["dim"] for row in rows})
     figure.legend(loc="outside lower center", ncols=dims, fontsize=8, frameon=False)

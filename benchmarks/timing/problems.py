@@ -1,7 +1,7 @@
-"""Problems to decide on: looks at a drifting function, believed by both models alike.
+"""Problems to decide on: queries at a drifting function, believed by both models alike.
 
-One configuration a round is drawn at random and looked at. The belief knows the hyperparameters of the
-function. No look is dropped from it, however old, because BoTorch's model drops none either.
+One configuration a round is drawn at random and queried at. The belief knows the hyperparameters of the
+function. No query is dropped from it, however old, because BoTorch's model drops none either.
 """
 
 import math
@@ -18,11 +18,11 @@ from botorch_costly.problems import DriftingSample
 
 FAMILY, FORGETTING, NOISE = "matern52", 0.01, 0.1  # the noise is a variance; that of the prior is 1
 RATIOS = (0.2, 0.5, 1.0)  # of the lengthscale to the diagonal of the cube
-_NEVER = 1e-100  # weight below which a look is dropped
+_NEVER = 1e-100  # weight below which a query is dropped
 
 
 class Problem(NamedTuple):
-    """Looks at a function, the last of them not learnt yet."""
+    """Queries at a function, the last of them not learnt yet."""
 
     inputs: Tensor  # [configuration, round], shape: (n + 1, d + 1)
     rewards: Tensor  # shape: (n + 1,)
@@ -43,10 +43,10 @@ class Problem(NamedTuple):
 def draw(
     n: int, dim: int, seed: int, device: torch.device | str = "cpu", ratio: float | None = None
 ) -> Problem:
-    """Draw ``n`` looks and one more.
+    """Draw ``n`` queries and one more.
 
     Args:
-        n: Looks that are learnt already.
+        n: Queries that are learnt already.
         dim: Of the cube.
         seed: Of everything.
         device: Where the problem is to be.
@@ -80,7 +80,7 @@ def noisy_covariance(problem: Problem) -> Tensor:  # shape: (n, n)
 
 
 def streaming(problem: Problem) -> StreamingGP:
-    """Return our belief after all looks but the last."""
+    """Return our belief after all queries but the last."""
     rows = len(problem.inputs)
     belief = StreamingGP(kernel_of(problem), FORGETTING, NOISE, _NEVER, maximum_rows=rows)
     learnt = problem.rewards[:-1]

@@ -1,4 +1,4 @@
-"""Where the time of one decision after a look goes, and how far each part is from its floor.
+"""Where the time of one decision after a query goes, and how far each part is from its floor.
 
 The floor of a part is what its floating-point operations take at the measured rate of a matrix
 product of the decision's own shape, plus what its operations take if each were a small one: no code
@@ -27,12 +27,12 @@ from botorch_costly.optim.climb import InCube, climb
 from botorch_costly.optim.lbfgs import ValueAndGradient
 from botorch_costly.optim.local_optima import Ascent, distinct, far_rival
 from botorch_costly.query import Verdict
-from botorch_costly.tuners.strategy import contest_of
+from botorch_costly.tuners.online.strategy import comparison_of
 
 APPEND, SEEN, STARTS = "append", "belief seen from the round", "draw starts"
 EVALUATIONS, BOOKKEEPING = "L-BFGS evaluations", "L-BFGS bookkeeping"
-NEWTON, MERGING, RIVAL, CONTEST = "Newton", "merging", "far rival", "contest and rule"
-PARTS = (APPEND, SEEN, STARTS, EVALUATIONS, BOOKKEEPING, NEWTON, MERGING, RIVAL, CONTEST)
+NEWTON, MERGING, RIVAL, COMPARISON = "Newton", "merging", "far rival", "comparison and rule"
+PARTS = (APPEND, SEEN, STARTS, EVALUATIONS, BOOKKEEPING, NEWTON, MERGING, RIVAL, COMPARISON)
 WHOLE = "whole decision"
 MAX_ITER = 100
 PRECISIONS = (torch.float32, torch.float64)
@@ -96,7 +96,7 @@ def decide_by_parts(case: Case, watch: Watch) -> tuple[Tensor, Verdict]:
     acquisition = WatchedUCB(belief, BETA, case.now)
     acquisition.watch = watch
     for precision in PRECISIONS:
-        belief.present(case.now, precision)
+        belief.snapshot(case.now, precision)
     watch.at(STARTS)
     starts = _starts(problem.dim, generator).to(bounds)
     watch.at(BOOKKEEPING)
@@ -110,10 +110,10 @@ def decide_by_parts(case: Case, watch: Watch) -> tuple[Tensor, Verdict]:
         options: dict[str, Any] = {"num_candidates": CANDIDATES, "generator": generator}
         rival = far_rival(acquisition, optima, bounds, BANDWIDTH, starts, **options)
         points = points if rival is None else torch.cat([points, rival.point.unsqueeze(0)])
-    watch.at(CONTEST)
-    contest = contest_of(belief, points, case.now, BETA, RULE.reads_covariances)
-    verdict = RULE(contest, case.progress, generator)
-    bool(verdict.look)
+    watch.at(COMPARISON)
+    comparison = comparison_of(belief, points, case.now, BETA, RULE.reads_covariances)
+    verdict = RULE(comparison, case.progress, generator)
+    bool(verdict.query)
     watch.at("")
     return points[0], verdict
 

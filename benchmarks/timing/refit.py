@@ -5,7 +5,7 @@ iterations; they are timed by turns, problem by problem, so that a busy machine 
 *warm* start is what a tuner has: values fitted before the last ten rewards came. A *cold* one is the
 prior's. What is timed of BoTorch's way is the fit alone, not the making of the model.
 
-The problems are draws of the time-varying GP, one look a round, with hyperparameters drawn for each.
+The problems are draws of the time-varying GP, one query a round, with hyperparameters drawn for each.
 """
 
 import math
@@ -66,27 +66,27 @@ def problem(n: int, dim: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def prior_values(dim: int) -> Hyperparameters:
-    """Return what a tuner might believe before its first look."""
+    """Return what a tuner might believe before its first query."""
     lengthscale = torch.full((dim,), 0.35 * math.sqrt(dim), dtype=torch.float64)
     return Hyperparameters(lengthscale, *torch.tensor([1.0, 0.1, 0.01], dtype=torch.float64))
 
 
 def botorch_fit(
-    inputs: Tensor, targets: Tensor, present: Hyperparameters, learn_forgetting: bool
+    inputs: Tensor, targets: Tensor, current: Hyperparameters, learn_forgetting: bool
 ) -> Callable[[], Hyperparameters]:
     """Return BoTorch's fit of the same objective, ready to begin."""
     space = default_space_kernel(inputs.shape[-1] - 1, torch.Size())
     model = TimeVaryingGP(
         inputs,
         targets.unsqueeze(-1),
-        forgetting=None if learn_forgetting else present.forgetting.item(),
+        forgetting=None if learn_forgetting else current.forgetting.item(),
         space_kernel=space,
         likelihood=GaussianLikelihood(),
         outcome_transform=None,
     ).to(inputs)
     base, likelihood = space.base_kernel, model.likelihood
-    base.lengthscale, space.outputscale = present.lengthscale, present.outputscale
-    likelihood.noise, model.time_kernel.forgetting = present.noise, present.forgetting
+    base.lengthscale, space.outputscale = current.lengthscale, current.outputscale
+    likelihood.noise, model.time_kernel.forgetting = current.noise, current.forgetting
     objective = ExactMarginalLogLikelihood(likelihood, model)
 
     def run() -> Hyperparameters:
@@ -123,18 +123,18 @@ def _row(n: int, dim: int, start: str, problems: int, seed: int, learn: bool) ->
 def _turn(n: int, dim: int, start: str, seed: int, learn: bool) -> tuple[float, float, int, float]:
     """Return the milliseconds of both ways, our evaluations and how far ours got ahead, in nats."""
     inputs, targets = problem(n, dim, seed)
-    present = prior_values(dim)
+    current = prior_values(dim)
     if start == "warm":
         earlier = inputs[:-NEW_ROWS], targets[:-NEW_ROWS]
-        present, _ = fit(FAMILY, *earlier, present, learn_forgetting=learn)
+        current, _ = fit(FAMILY, *earlier, current, learn_forgetting=learn)
         least = priors_and_bounds(dim)[1]  # where a softplus has no slope
-        present = present._replace(
-            lengthscale=present.lengthscale.clamp_min(2 * least.lengthscale),
-            noise=present.noise.clamp_min(2 * least.noise),
+        current = current._replace(
+            lengthscale=current.lengthscale.clamp_min(2 * least.lengthscale),
+            noise=current.noise.clamp_min(2 * least.noise),
         )
-    theirs = botorch_fit(inputs, targets, present, learn)
+    theirs = botorch_fit(inputs, targets, current, learn)
     (their_ms, found), (our_ms, (_, report)) = _timed(
-        theirs, lambda: fit(FAMILY, inputs, targets, present, learn_forgetting=learn)
+        theirs, lambda: fit(FAMILY, inputs, targets, current, learn_forgetting=learn)
     )
     _, reached = fit(FAMILY, inputs, targets, found, learn_forgetting=learn, max_iter=0)
     ahead = report.after.item() - reached.before.item()

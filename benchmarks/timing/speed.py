@@ -1,4 +1,4 @@
-"""How long a decision takes: after a look, while waiting, for many beliefs at once, and part by part.
+"""How long a decision takes: after a query, while waiting, for many beliefs at once, and part by part.
 
 Parts of a run replace their own rows on their own device and leave all others.
 """
@@ -20,13 +20,13 @@ Options = argparse.Namespace
 
 
 def decision_rows(options: Options) -> Iterator[Row]:
-    """Compare one decision after a look on many problems."""
+    """Compare one decision after a query on many problems."""
     size = options.observations, options.dim
     yield decision.quality(*size, options.problems, options.seed, options.device)
 
 
 def grid_rows(options: Options) -> Iterator[Row]:
-    """Time one decision after a look by size."""
+    """Time one decision after a query by size."""
     size = options.grid_observations, options.grid_dims
     yield from decision.grid(
         *size, options.repeats, options.seed, options.device, options.largest_for_botorch
@@ -34,7 +34,7 @@ def grid_rows(options: Options) -> Iterator[Row]:
 
 
 def waiting_rows(options: Options) -> Iterator[Row]:
-    """Time decisions without a look since the last one."""
+    """Time decisions without a query since the last one."""
     size = options.observations, options.dim
     yield waiting.waiting(*size, options.rounds, options.seed, options.device)
 

@@ -1,4 +1,4 @@
-"""Where to look: BoTorch acquisition functions and exploration schedules."""
+"""Where to query: BoTorch acquisition functions and exploration schedules."""
 
 from botorch_costly.acquisition.beta import (
     BetaSchedule,
@@ -7,6 +7,7 @@ from botorch_costly.acquisition.beta import (
     FiniteDomainBeta,
     LogBeta,
 )
+from botorch_costly.acquisition.fixed_round import at_round
 from botorch_costly.acquisition.improvement import (
     TimeVaryingEI,
     TimeVaryingLogEI,
@@ -14,7 +15,6 @@ from botorch_costly.acquisition.improvement import (
     best_mean,
 )
 from botorch_costly.acquisition.knowledge_gradient import TimeVaryingKG
-from botorch_costly.acquisition.present import at_round
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
 
 __all__ = [

@@ -20,7 +20,7 @@ from botorch.utils.datasets import SupervisedDataset
 from botorch.utils.transforms import is_ensemble
 from torch import Tensor
 
-from botorch_costly.acquisition.present import InRound, as_numbers, as_round, at_round
+from botorch_costly.acquisition.fixed_round import InRound, as_numbers, as_round, at_round
 from botorch_costly.errors import InvalidShapeError, check
 
 

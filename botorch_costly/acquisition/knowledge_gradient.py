@@ -1,8 +1,8 @@
-r"""Knowledge gradient of a drifting function: what a look adds to the best that is known.
+r"""Knowledge gradient of a drifting function: what a query adds to the best that is known.
 
-The maximum is taken over finitely many *anchors*, such as the local optima of mean and UCB, and the
-candidate itself. With all points of a finite domain as anchors it is exact; otherwise it is a lower
-bound of the knowledge gradient over the continuum, with gradients.
+The maximum is taken over a finite *discretization*, such as the local optima of mean and UCB, and the
+configuration itself. With all points of a finite domain it is exact; otherwise it is a lower bound of the
+knowledge gradient over the continuum, with gradients.
 """
 
 from typing import Any
@@ -14,10 +14,10 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_costly.acquisition.present import as_numbers, as_round, at_round
+from botorch_costly.acquisition.fixed_round import as_numbers, as_round, at_round
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_nonnegative
 from botorch_costly.models import StreamingGP
-from botorch_costly.models.streaming import Anchors
+from botorch_costly.models.streaming import ProjectedRows
 from botorch_costly.numerics.knowledge_gradient import (
     FAR_OUTCOMES,
     expected_rise,
@@ -27,7 +27,7 @@ from botorch_costly.numerics.knowledge_gradient import (
 
 
 class TimeVaryingKG(AcquisitionFunction):
-    """``mean(x, now) + reach KG(x, now)``: where a look earns most over ``reach`` rounds.
+    """``mean(x, now) + H KG(x, now)``: where a query earns most over an effective horizon ``H``.
 
     References:
         - P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
@@ -37,16 +37,16 @@ class TimeVaryingKG(AcquisitionFunction):
 
     Args:
         model: A single-outcome model over ``[configuration, round]``, maximized.
-        anchors: Configurations the maximum is taken over, ``m x d``; the candidate is added.
+        discretization: Configurations the maximum is taken over, ``m x d``; the candidate is added.
         now: The round to decide for.
-        reach: Rounds for which the gain of a look counts.
-        noise: Noise variance of a look; the model's at the first anchor if omitted.
+        effective_horizon: Rounds for which the gain of a query counts.
+        noise: Noise variance of a query; the model's at the first anchor if omitted.
         rough: Whether a lower bound of the gain will do, in a fraction of the time, as in a search.
         tolerance: By a few of these an exact gain may be too small, in rewards, which saves time too.
 
     Raises:
-        InvalidArgumentError: If ``reach`` or ``noise`` is negative or not finite, or ``now`` is not a
-            finite number.
+        InvalidArgumentError: If ``effective_horizon`` or ``noise`` is negative or not finite, or
+            ``now`` is not a finite number.
         InvalidShapeError: If there is no anchor.
 
     Example:
@@ -54,7 +54,8 @@ class TimeVaryingKG(AcquisitionFunction):
         >>> kernel = Stationary("matern52", torch.tensor([0.3]), torch.tensor(1.0))
         >>> belief = StreamingGP(kernel, forgetting=0.1, noise=0.01)
         >>> belief.observe(torch.tensor([0.2, 0.0]), 1.0)
-        >>> where = TimeVaryingKG(belief, anchors=torch.tensor([[0.2], [0.8]]), now=1.0, reach=10.0)
+        >>> grid = torch.tensor([[0.2], [0.8]])
+        >>> where = TimeVaryingKG(belief, discretization=grid, now=1.0, effective_horizon=10.0)
         >>> [round(v, 2) for v in where(torch.tensor([[[0.2]], [[0.8]]])).tolist()]
         [0.94, 1.23]
     """
@@ -62,9 +63,9 @@ class TimeVaryingKG(AcquisitionFunction):
     def __init__(
         self,
         model: Model,
-        anchors: Tensor,
+        discretization: Tensor,
         now: float | Tensor,
-        reach: float | Tensor,
+        effective_horizon: float | Tensor,
         noise: float | Tensor | None = None,
         rough: bool = False,
         tolerance: float = 0.0,
@@ -72,42 +73,44 @@ class TimeVaryingKG(AcquisitionFunction):
         super().__init__(model)
         self._rough = rough
         self._tolerance = check_nonnegative("tolerance", tolerance)
-        some = anchors.dim() == 2 and len(anchors) > 0
-        expected, shape = "at least one configuration, m x d", tuple(anchors.shape)
-        check(some, "anchors", expected, shape, InvalidShapeError)
+        some = discretization.dim() == 2 and len(discretization) > 0
+        expected, shape = "at least one configuration, m x d", tuple(discretization.shape)
+        check(some, "discretization", expected, shape, InvalidShapeError)
         self.register_buffer("now", as_round(now))
-        self.register_buffer("anchors", at_round(anchors, self.now))
+        self.register_buffer("discretization", at_round(discretization, self.now))
         streaming = isinstance(model, StreamingGP)
-        projected = model.anchor(self.anchors).projected if streaming else None
+        projected = model.project(self.discretization).projected if streaming else None
         self.register_buffer("_projected", projected)
-        self.register_buffer("reach", _nonnegative("reach", reach))
+        self.register_buffer(
+            "effective_horizon", _nonnegative("effective_horizon", effective_horizon)
+        )
         with torch.no_grad():
-            mean, _, _ = self._beside(self.anchors)
+            mean, _, _ = self._covariance_with(self.discretization)
             if noise is None:
-                first = self.anchors[:1]
+                first = self.discretization[:1]
                 noisy = model.posterior(first, observation_noise=True).variance
                 noise = (noisy - model.posterior(first).variance).clamp_min(0).squeeze()
-        self.register_buffer("anchor_mean", mean)
+        self.register_buffer("discretization_mean", mean)
         self.register_buffer("noise", _nonnegative("noise", noise))
 
     @t_batch_mode_transform(expected_q=1)
     def forward(self, X: Tensor) -> Tensor:
-        """Return ``mean + reach KG`` of ``batch x 1 x d`` configurations, shape ``batch``."""
+        """Return ``mean + effective horizon KG`` of ``batch x 1 x d`` configurations, shape ``batch``."""
         mean, gain = self.mean_and_gain(X.squeeze(-2))
-        return mean + self.reach.to(mean) * gain
+        return mean + self.effective_horizon.to(mean) * gain
 
     def mean_and_gain(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and knowledge gradient of configurations ``(*batch, d)``, each ``(*batch,)``."""
         mean, _, gain = self.terms(at_round(x, self.now))
         return mean, gain
 
-    def terms(self, rows: Tensor | Anchors) -> tuple[Tensor, Tensor, Tensor]:
+    def terms(self, rows: Tensor | ProjectedRows) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean, variance and knowledge gradient of ``[x, now]`` rows, perhaps prepared ones.
 
-        Only a ``StreamingGP`` prepares any, by its ``anchor``.
+        Only a ``StreamingGP`` prepares any, by its ``project``.
         """
-        mean, variance, cov = self._beside(rows)
-        heights = self.anchor_mean.to(mean).expand(*mean.shape, -1)
+        mean, variance, cov = self._covariance_with(rows)
+        heights = self.discretization_mean.to(mean).expand(*mean.shape, -1)
         level = torch.cat([mean.unsqueeze(-1), heights], -1)
         cov = torch.cat([variance.unsqueeze(-1), cov], -1)
         slope = slopes(cov, variance, self.noise.to(mean))
@@ -115,12 +118,14 @@ class TimeVaryingKG(AcquisitionFunction):
             return mean, variance, rough_rise(level, slope, FAR_OUTCOMES)
         return mean, variance, expected_rise(level, slope, self._tolerance)
 
-    def _beside(self, rows: Tensor | Anchors) -> tuple[Tensor, Tensor, Tensor]:
-        """Return mean and variance at rows and their covariances with the anchors, (*batch, m)."""
+    def _covariance_with(self, rows: Tensor | ProjectedRows) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean and variance at rows and their covariances with the discretization, (*batch, m)."""
         if self._projected is not None:
-            return self.model.beside(rows, Anchors(self.anchors, self._projected))
+            return self.model.covariance_with(
+                rows, ProjectedRows(self.discretization, self._projected)
+            )
         assert isinstance(rows, Tensor)
-        everyone = self.anchors.to(rows).expand(*rows.shape[:-1], *self.anchors.shape)
+        everyone = self.discretization.to(rows).expand(*rows.shape[:-1], *self.discretization.shape)
         posterior = self.model.posterior(torch.cat([rows.unsqueeze(-2), everyone], -2))
         mean = posterior.mean[..., 0, 0]
         cov = posterior.distribution.covariance_matrix[..., 0, :]
@@ -137,13 +142,18 @@ def _nonnegative(name: str, value: float | Tensor) -> Tensor:
 @acqf_input_constructor(TimeVaryingKG)
 def construct_inputs_time_varying_kg(
     model: Model,
-    anchors: Tensor,
+    discretization: Tensor,
     now: float,
-    reach: float | Tensor,
+    effective_horizon: float | Tensor,
     noise: float | Tensor | None = None,
     rough: bool = False,
     tolerance: float = 0.0,
 ) -> dict[str, Any]:
     """Return the keyword arguments of ``TimeVaryingKG``."""
-    arguments = {"model": model, "anchors": anchors, "now": now, "reach": reach}
+    arguments = {
+        "model": model,
+        "discretization": discretization,
+        "now": now,
+        "effective_horizon": effective_horizon,
+    }
     return {**arguments, "noise": noise, "rough": rough, "tolerance": tolerance}

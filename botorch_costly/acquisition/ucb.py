@@ -9,8 +9,8 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_costly.acquisition.present import InRound, as_numbers
-from botorch_costly.acquisition.present_ucb import PresentUCB
+from botorch_costly.acquisition.fixed_round import InRound, as_numbers
+from botorch_costly.acquisition.snapshot_ucb import SnapshotUCB
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.expansion import Quadratic
@@ -18,7 +18,7 @@ from botorch_costly.optim.lbfgs import ValueAndGradient, from_callable
 
 
 class TimeVaryingUCB(InRound, UpperConfidenceBound):
-    """``mean(x, now) + sqrt(beta) std(x, now)``: where to look in round ``now``.
+    """``mean(x, now) + sqrt(beta) std(x, now)``: where to query in round ``now``.
 
     References:
         I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit optimization.
@@ -63,7 +63,7 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         value = self._bound()(self.model.configurations(X).unsqueeze(-2))
         return self._in_units(value).reshape(X.shape[:-2])
 
-    def of_standing_questions(self, X: Tensor) -> Tensor:
+    def at_fixed_points(self, X: Tensor) -> Tensor:
         """Return what ``forward`` does, of a tensor asked about in every round and never changed."""
         if not self.is_closed_form:
             return self(X)
@@ -107,7 +107,7 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
     @property
     def retained(self) -> float:
         """What is retained of the belief's newest observation."""
-        return self.model.present(self.round)[1]
+        return self.model.snapshot(self.round)[1]
 
     def second_order(self, X: Tensor) -> Quadratic:
         """Return values, gradients and Hessians at ``batch_shape x n x d``, if ``is_smooth``."""
@@ -117,10 +117,12 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         value, *slopes = found
         return Quadratic(self._in_units(value), *(model.scale * part for part in slopes))
 
-    def _bound(self, dtype: torch.dtype | None = None) -> PresentUCB:
+    def _bound(self, dtype: torch.dtype | None = None) -> SnapshotUCB:
         """Return this bound in units of the prior, in the belief's precision or another."""
-        belief, keep = self.model.present(self.round, dtype)
-        return PresentUCB(belief, keep, self.beta.to(belief.rows).sqrt(), self.model.least_variance)
+        belief, keep = self.model.snapshot(self.round, dtype)
+        return SnapshotUCB(
+            belief, keep, self.beta.to(belief.rows).sqrt(), self.model.least_variance
+        )
 
     def _in_units(self, value: Tensor) -> Tensor:
         return self.model.center + self.model.scale * value

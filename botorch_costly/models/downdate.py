@@ -1,4 +1,4 @@
-"""What looks have taken from the covariance of each of many trials: weighted rank-one terms.
+"""What queries have taken from the covariance of each of many trials: weighted rank-one terms.
 
     V = sum_i w_i v_i v_i^T
 
@@ -7,7 +7,7 @@ for each trial, and a new one takes the place of the oldest once that weighs les
 Where forgetting is too slow for that, ``2 n`` terms are compressed into ``n`` by a QR factorization
 without changing their sum.
 
-Nothing here waits for the device as long as the ring is known to have room: from the number of looks so
+Nothing here waits for the device as long as the ring is known to have room: from the number of queries so
 far or from the time passed since the oldest.
 
 Notation: ``m`` trials, ``T`` slots of a ring, ``n`` points.
@@ -66,7 +66,7 @@ class Downdate:
         return self.terms.shape[1]
 
     @property
-    def live(self) -> Tensor:
+    def active(self) -> Tensor:
         """Which slots hold a term that counts, shape ``(m, T)``."""
         return self.weights > self._tolerance
 
@@ -93,35 +93,37 @@ class Downdate:
         self.weights.masked_fill_(mask.unsqueeze(-1), 0)
         self.count.masked_fill_(mask, 0)
 
-    def push(self, shape: Tensor, looking: Tensor) -> None:
-        """Add ``shape shape^T`` with weight one, ``(m, n)``, in trials that look, ``(m,)``."""
-        self._make_room(looking)
+    def push(self, shape: Tensor, querying: Tensor) -> None:
+        """Add ``shape shape^T`` with weight one, ``(m, n)``, in trials that query, ``(m,)``."""
+        self._make_room(querying)
         rows, slot = self._rows, self.count % self.num_slots
-        if looking.is_cuda:  # is not waited for: those not looking get what they had
-            shape = torch.where(looking.unsqueeze(-1), shape.to(self.terms), self.terms[rows, slot])
-            self.weights[rows, slot] = torch.where(looking, 1.0, self.weights[rows, slot])
+        if querying.is_cuda:  # is not waited for: those not querying get what they had
+            shape = torch.where(
+                querying.unsqueeze(-1), shape.to(self.terms), self.terms[rows, slot]
+            )
+            self.weights[rows, slot] = torch.where(querying, 1.0, self.weights[rows, slot])
         else:
-            rows = looking.nonzero().squeeze(-1)
+            rows = querying.nonzero().squeeze(-1)
             shape, slot = shape[rows].to(self.terms), slot[rows]
             self.weights[rows, slot] = 1
         self.terms[rows, slot] = shape
-        self.count += looking
+        self.count += querying
         self._births.append(self._clock)
         # A CPU knows how many slots are in use; of another device it is not asked.
         most = self._held + 1 if self.count.is_cuda else int(self.count.max())
         self._held = min(max(self._held, most), self.num_slots)
 
-    def column(self, at: Tensor, looking: Tensor | None = None) -> Tensor:
+    def column(self, at: Tensor, querying: Tensor | None = None) -> Tensor:
         """Return ``V[:, at]`` for a point of each trial, ``(m,) -> (m, n)``.
 
-        If it is said who is looking, what is returned for the others has no meaning.
+        If it is said who is querying, what is returned for the others has no meaning.
         """
         held = self._held
         terms, weights = self.terms[:, :held], self.weights[:, :held]
         if terms.dtype != weights.dtype:
             return self._sum_by_blocks(at)
-        if looking is not None and not looking.is_cuda:
-            wanted = self.live[:, :held] & looking.unsqueeze(-1)
+        if querying is not None and not querying.is_cuda:
+            wanted = self.active[:, :held] & querying.unsqueeze(-1)
             if int(wanted.sum()) < _FEW * wanted.numel():
                 return self._sum_of(wanted, at)
         picked = terms.gather(-1, at.view(-1, 1, 1).expand(-1, held, 1)).squeeze(-1)
@@ -131,7 +133,7 @@ class Downdate:
     def _sum_by_blocks(self, at: Tensor) -> Tensor:
         """Return ``V[:, at]`` of terms of lower precision, in which only the sums of some are made.
 
-        The terms of all looks together are no larger than the prior, so rounding them costs little; it
+        The terms of all queries together are no larger than the prior, so rounding them costs little; it
         is in long sums that digits are lost.
         """
         total = self.weights.new_zeros(len(at), self.terms.shape[-1])
@@ -185,16 +187,16 @@ class Downdate:
         # Nobody said how old they are.
         self._births.extend([self._clock] * self.num_slots)
 
-    def _make_room(self, looking: Tensor) -> None:
-        """See to it that the next slot of each trial that looks is free, or its term light enough."""
+    def _make_room(self, querying: Tensor) -> None:
+        """See to it that the next slot of each trial that queries is free, or its term light enough."""
         births = self._births
         if len(births) < self.num_slots:
             return
         if self._clock - births[0] < math.log(self._tolerance):
             return
-        # Weights decide, not counts: any number of looks may fall into one round.
+        # Weights decide, not counts: any number of queries may fall into one round.
         next_weight = self.weights[self._rows, self.count % self.num_slots]
-        if not bool((looking & (next_weight > self._tolerance)).any()):
+        if not bool((querying & (next_weight > self._tolerance)).any()):
             return
         if self.num_slots < 2 * self.terms.shape[-1]:
             self._grow()
@@ -222,4 +224,4 @@ class Downdate:
         self.terms[:, :kept], self.weights[:, :kept] = triangle.to(self.terms), 1
         self.terms[:, kept:], self.weights[:, kept:] = 0, 0
         self.count.fill_(kept)
-        self._births.extend([self._clock] * self.num_slots)  # the oldest look is in all of them
+        self._births.extend([self._clock] * self.num_slots)  # the oldest query is in all of them

@@ -4,23 +4,23 @@ The posterior covariance is kept as a downdate of the prior,
 
     cov = K - sum_i w_i v_i v_i^T,
 
-one rank-one term per look. Looking at point j with ``c = cov[:, j]`` and ``s = c[j] + noise`` adds
+one rank-one term per query. Querying at point j with ``c = cov[:, j]`` and ``s = c[j] + noise`` adds
 ``v = c / sqrt(s)`` with weight one and moves the mean by ``c (y - mean[j]) / s``. A round of waiting
 multiplies the mean by ``a`` and every weight by ``a^2 = 1 - forgetting``, because
 
     a^2 (K - V) + (1 - a^2) K = K - a^2 V.
 
-So waiting costs O(n), a look O(n) per live term, and the terms are bounded whatever the horizon; see
+So waiting costs O(n), a query O(n) per live term, and the terms are bounded whatever the horizon; see
 ``downdate.py``.
 
-Rounding. Where looks have told all there is to tell, ``K - V`` is rounding error alone, and of an error
-``-e`` a look makes ``-e - e^2 / s``: left to itself it reaches infinity after ``noise / e`` looks. So a
-column is held to what a covariance may be (Cauchy-Schwarz, with a slack of ``d``, some rounding errors
-of the prior variance),
+Rounding. Where queries have told all there is to tell, ``K - V`` is rounding error alone, and of an error
+``-e`` a query makes ``-e - e^2 / s``: left to itself it reaches infinity after ``noise / e`` queries.
+So a column is held to what a covariance may be (Cauchy-Schwarz, with a slack of ``d``, some rounding
+errors of the prior variance),
 
     |c_i|^2 <= (var_j + d) (var_i + d),
 
-and a look at a point of variance at most ``d`` teaches nothing. A look at point j then oversteps a
+and a query at a point of variance at most ``d`` teaches nothing. A query at point j then oversteps a
 variance of zero by at most ``2 d var_j / (var_j + noise)``, and a run by 4 d times its information gain:
 an error no longer feeds on itself. While all variances are far larger than rounding neither can bind.
 
@@ -73,8 +73,8 @@ class DriftingGrid(Model):
         batch_shape: Shape of the trials run side by side.
         prior_mean: What the function relaxes to.
         tolerance: A term is dropped when its weight falls below this.
-        capacity: Looks of a trial for which memory is set aside at once; more comes as it is needed.
-        term_dtype: Of the terms, which are nearly all of the memory and of the work of a look; that of
+        capacity: Queries of a trial for which memory is set aside at once; more comes as it is needed.
+        term_dtype: Of the terms, which are nearly all of the memory and of the work of a query; that of
             ``prior_cov`` if omitted. Means and variances are always in that of ``prior_cov``.
 
     Raises:
@@ -150,7 +150,7 @@ class DriftingGrid(Model):
     @property
     def num_terms(self) -> int:
         """Live rank-one terms of the trial that has most of them."""
-        return int(self._downdate.live.sum(-1).max())
+        return int(self._downdate.active.sum(-1).max())
 
     @property
     def mean(self) -> Tensor:
@@ -168,7 +168,7 @@ class DriftingGrid(Model):
         return self.prior_cov.diagonal()
 
     def wait(self, rounds: float = 1, which: Tensor | None = None) -> None:
-        """Let rounds pass without a look, in O(n).
+        """Let rounds pass without a query, in O(n).
 
         Args:
             rounds: How many, in any part of a round.
@@ -238,66 +238,66 @@ class DriftingGrid(Model):
         cov = self.prior_cov[:, there][here] - (weights * left).mT @ right
         return cov.view(*self._batch_shape, *cov.shape[1:])
 
-    def observe(self, index: Tensor, y: Tensor, look: Tensor | None = None) -> Tensor:
-        """Condition on ``y = f[index] + N(0, noise)`` in the trials that look.
+    def observe(self, index: Tensor, y: Tensor, query: Tensor | None = None) -> Tensor:
+        """Condition on ``y = f[index] + N(0, noise)`` in the trials that query.
 
         Args:
-            index: The point looked at, shape ``(*batch,)``.
-            y: What was seen, shape ``(*batch,)``; ignored where ``look`` is false.
-            look: Which trials look, shape ``(*batch,)``; all of them if omitted.
+            index: The point queried at, shape ``(*batch,)``.
+            y: What was seen, shape ``(*batch,)``; ignored where ``query`` is false.
+            query: Which trials query, shape ``(*batch,)``; all of them if omitted.
 
         Returns:
-            ``log p(y | past)``, zero where a trial does not look, shape ``(*batch,)``.
+            ``log p(y | past)``, zero where a trial does not query, shape ``(*batch,)``.
 
         Raises:
-            InvalidArgumentError: If a value that was looked at is not finite, or an index is not one
+            InvalidArgumentError: If a value that was queried at is not finite, or an index is not one
                 of the points; the belief is unchanged.
             NumericalError: If the belief holds numbers that are not finite; it is unchanged. On a GPU,
                 which is not waited for, they show in what is read.
-            InvalidShapeError: If ``y`` or ``look`` is not one value or one a trial.
+            InvalidShapeError: If ``y`` or ``query`` is not one value or one a trial.
         """
         at = self._check_index(index)
         y = self._per_trial("y", torch.as_tensor(y).to(self._mean))
-        look = torch.ones_like(at, dtype=torch.bool) if look is None else look
-        looking = self._per_trial("look", look).bool()
-        finite = bool(y[looking].isfinite().all())
-        check(finite, "y", "finite values where a trial looks", y, InvalidArgumentError)
-        if not bool(looking.any()):
+        query = torch.ones_like(at, dtype=torch.bool) if query is None else query
+        querying = self._per_trial("query", query).bool()
+        finite = bool(y[querying].isfinite().all())
+        check(finite, "y", "finite values where a trial queries", y, InvalidArgumentError)
+        if not bool(querying.any()):
             return torch.zeros_like(y).view(self._batch_shape)
-        residual, variance = self._condition(at, y, looking)
-        log_prob = torch.where(looking, log_density(residual, variance), 0.0)
+        residual, variance = self._condition(at, y, querying)
+        log_prob = torch.where(querying, log_density(residual, variance), 0.0)
         return log_prob.view(self._batch_shape)
 
-    def take_in(self, index: Tensor, y: Tensor, look: Tensor) -> None:
+    def take_in(self, index: Tensor, y: Tensor, query: Tensor) -> None:
         """Condition as ``observe`` does, on what is known to be right: nothing is checked or returned.
 
         On a GPU that saves waiting for it.
 
         Args:
             index: Shape ``(*batch,)``.
-            y: Shape ``(*batch,)``, finite where ``look`` is true.
-            look: Shape ``(*batch,)``.
+            y: Shape ``(*batch,)``, finite where ``query`` is true.
+            query: Shape ``(*batch,)``.
         """
-        if look.is_cuda or look.any():  # a GPU is not waited for
-            self._condition(index.reshape(-1), y.reshape(-1), look.reshape(-1))
+        if query.is_cuda or query.any():  # a GPU is not waited for
+            self._condition(index.reshape(-1), y.reshape(-1), query.reshape(-1))
 
-    def _condition(self, at: Tensor, y: Tensor, looking: Tensor) -> tuple[Tensor, Tensor]:
+    def _condition(self, at: Tensor, y: Tensor, querying: Tensor) -> tuple[Tensor, Tensor]:
         """Return how far ``y`` (``(m,)``) was from what was expected, and the variance of that."""
-        column = self.prior_cov[at] - self._downdate.column(at, looking)
+        column = self.prior_cov[at] - self._downdate.column(at, querying)
         known = column.gather(-1, at[:, None]).squeeze(-1)
         column = self._held_to_covariances(column, known)
         variance = known.clamp_min(0) + self.noise
         expected = self._mean.gather(-1, at[:, None]).squeeze(-1) + self.prior_mean
-        residual = torch.where(looking, y - expected, 0.0)
-        if not looking.is_cuda:  # a GPU is not waited for
+        residual = torch.where(querying, y - expected, 0.0)
+        if not querying.is_cuda:  # a GPU is not waited for
             sound = bool((column.sum(-1) + residual).isfinite().all())
             check(sound, "belief", "finite covariances", "NaN or infinity", NumericalError)
         deviation = variance.sqrt()
-        teaches = looking & (known > self._slack)
+        teaches = querying & (known > self._slack)
         shape = column.mul_((teaches / deviation)[:, None])
         self._mean.addcmul_(shape, (residual / deviation)[:, None])
         self._variance.addcmul_(shape, shape, value=-1).clamp_min_(0)
-        self._downdate.push(shape, looking)
+        self._downdate.push(shape, querying)
         return residual, variance
 
     def _held_to_covariances(self, column: Tensor, known: Tensor) -> Tensor:

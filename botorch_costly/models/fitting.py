@@ -7,7 +7,7 @@ way adds the Jacobian of its units to the prior, so that the maximizer is the sa
 which searches through softplus and logit, and in ours, which are logarithms in a box: lengthscales and
 noise above the bounds of the modules. Only ours may end *on* a bound, where a softplus never arrives.
 
-A fit begins with one look at the slope ``g`` and the average information ``H`` of the present values
+A fit begins with one query at the slope ``g`` and the average information ``H`` of the current values
 (``numerics.evidence``). ``1/2 g'H^{-1} g`` in the variables that are free to move is what a Newton step
 would gain, and unless that is worth it the fit is *skipped*. Otherwise ``H`` is where the search
 begins, so that after a few more rewards a handful of evaluations is enough.
@@ -64,13 +64,13 @@ class FitReport:
     """What a fit did, trial by trial.
 
     Args:
-        before: Log evidence and log priors at the present values, moved into their bounds; ``-inf``
+        before: Log evidence and log priors at the current values, moved into their bounds; ``-inf``
             where the covariance is not positive definite. Shape ``(*batch,)``.
         after: The same at the values returned.
-        predicted: What a Newton step from the present values promised, in nats.
+        predicted: What a Newton step from the current values promised, in nats.
         skipped: Whether that was not worth a search.
         converged: Whether the search that won ended by itself; false where it was skipped.
-        iterations: Evaluations of that search after the first look.
+        iterations: Evaluations of that search after the first query.
         seconds: Of the wall, for all trials together.
     """
 
@@ -110,7 +110,7 @@ def fit(
     family: str,
     inputs: Tensor,
     targets: Tensor,
-    present: Hyperparameters,
+    current: Hyperparameters,
     *,
     learn_forgetting: bool = False,
     restarts: int = 0,
@@ -119,14 +119,14 @@ def fit(
     max_iter: int = 100,
     seconds: float = math.inf,
 ) -> tuple[Hyperparameters, FitReport]:
-    r"""Return the most probable hyperparameters, searched for from the present ones.
+    r"""Return the most probable hyperparameters, searched for from the current ones.
 
     Args:
         family: A key of ``numerics.stationary.FAMILIES``.
         inputs: Configurations and rounds, ``batch_shape x n x (d + 1)``, the former in the unit cube.
         targets: Rewards in units of the prior, ``batch_shape x n``. These and all other tensors are
             taken to double precision, which is that of what is returned.
-        present: Where the search begins; lengthscales of shape ``batch_shape x 1`` serve all columns.
+        current: Where the search begins; lengthscales of shape ``batch_shape x 1`` serve all columns.
         learn_forgetting: Whether the rate is learnt too; it is returned as it came otherwise.
         restarts: Further searches for each trial, from values drawn from the priors.
         generator: Draws them; needed for restarts only.
@@ -145,8 +145,8 @@ def fit(
     Example:
         >>> X = torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
         >>> lengthscale, rest = torch.tensor([0.5]), torch.tensor([1.0, 0.1, 0.01])
-        >>> present = Hyperparameters(lengthscale, *rest)
-        >>> fitted, report = fit("matern52", X, torch.sin(9 * X[:, 0]), present)
+        >>> current = Hyperparameters(lengthscale, *rest)
+        >>> fitted, report = fit("matern52", X, torch.sin(9 * X[:, 0]), current)
         >>> bool(report.after > report.before), bool(report.converged)
         (True, True)
     """
@@ -157,22 +157,22 @@ def fit(
     check_count("max_iter", max_iter)
     _check_rows(inputs, targets)
     shape = targets.shape[:-1]
-    old = _checked(present, shape, inputs.shape[-1] - 1, targets.device)
+    old = _checked(current, shape, inputs.shape[-1] - 1, targets.device)
     task, start = _pose(family, inputs, targets, old, learn_forgetting)
-    look = _look(task, _starts(task, start, restarts, generator))
+    query = _query(task, _starts(task, start, restarts, generator))
 
-    theta, loss, gain = look.theta[:, 0].clone(), look.loss[:, 0].clone(), look.gain[:, 0]
+    theta, loss, gain = query.theta[:, 0].clone(), query.loss[:, 0].clone(), query.gain[:, 0]
     inside = ((theta - start).abs() <= _ON_A_BOUND).all(-1) & loss.isfinite()
     skipped = inside & (gain <= tolerance / _SAFETY) & (tolerance > 0) & (restarts == 0)
     converged, iterations = torch.zeros_like(skipped), torch.zeros_like(skipped, dtype=torch.long)
     if not bool(skipped.all()):
         going = ~skipped
-        end = _search(task.take(going), look.take(going), max_iter, began + seconds)
+        end = _search(task.take(going), query.take(going), max_iter, began + seconds)
         theta[going], loss[going] = end.point, end.value
         iterations[going], converged[going] = end.iterations, end.converged
 
     fitted = _hyperparameters(task, theta, old, skipped.reshape(shape))
-    parts = {"before": -look.loss[:, 0], "after": -loss, "predicted": gain, "skipped": skipped}
+    parts = {"before": -query.loss[:, 0], "after": -loss, "predicted": gain, "skipped": skipped}
     parts |= {"converged": converged, "iterations": iterations}
     parts = {name: part.reshape(shape) for name, part in parts.items()}
     return fitted, FitReport(**parts, seconds=time.perf_counter() - began)
@@ -192,7 +192,7 @@ class _Task(NamedTuple):
         return self._replace(rows=Rows(x[going], y[going], lag[going], keep))
 
 
-class _Look(NamedTuple):
+class _Query(NamedTuple):
     """The objective where searches begin."""
 
     theta: Tensor  # shape: (T, r, p)
@@ -201,27 +201,27 @@ class _Look(NamedTuple):
     hessian: Tensor  # shape: (T, r, p, p)
     gain: Tensor  # of a Newton step, shape: (T, r)
 
-    def take(self, going: Tensor) -> "_Look":
-        return _Look(*(part[going] for part in self))
+    def take(self, going: Tensor) -> "_Query":
+        return _Query(*(part[going] for part in self))
 
 
 def _pose(
     family: str,
     inputs: Tensor,  # shape: (*batch, n, d + 1)
     targets: Tensor,  # shape: (*batch, n)
-    present: Hyperparameters,
+    current: Hyperparameters,
     learn: bool,
 ) -> tuple[_Task, Tensor]:
     """Return the task with its trials in one dimension, and where they are, shape ``(T, p)``."""
     dim, trials = inputs.shape[-1] - 1, targets.shape[:-1].numel()
-    outputscale, noise, rate = (part.reshape(trials, 1) for part in present[1:])
+    outputscale, noise, rate = (part.reshape(trials, 1) for part in current[1:])
     rows = prepare(
         inputs.double().reshape(trials, 1, *inputs.shape[-2:]),
         targets.double().reshape(trials, 1, targets.shape[-1]),
         None if learn else rate,
     )
     prior, least = priors_and_bounds(dim)
-    units = [present.lengthscale.reshape(trials, dim).log(), outputscale.log(), noise.log()]
+    units = [current.lengthscale.reshape(trials, dim).log(), outputscale.log(), noise.log()]
     floor = [math.log(least.lengthscale)] * dim + [-math.inf, math.log(least.noise)]
     ceiling = [math.inf] * (dim + 2)
     if learn:
@@ -241,36 +241,36 @@ def _check_rows(inputs: Tensor, targets: Tensor) -> None:
 
 
 def _checked(
-    present: Hyperparameters, shape: torch.Size, dim: int, device: torch.device
+    current: Hyperparameters, shape: torch.Size, dim: int, device: torch.device
 ) -> Hyperparameters:
-    """Return the present values in double precision, expanded to all trials."""
+    """Return the current values in double precision, expanded to all trials."""
     parts = []
-    for name, value in zip(present._fields, present, strict=True):
+    for name, value in zip(current._fields, current, strict=True):
         value = value.detach().to(device, torch.float64)
         rate = name == "forgetting"
         good = (value >= 0) & (value <= 1) if rate else (value > 0) & value.isfinite()
         expected = "rates in [0, 1]" if rate else "finite numbers > 0"
-        check(bool(good.all()), f"present.{name}", expected, value)
+        check(bool(good.all()), f"current.{name}", expected, value)
         full = (*shape, dim) if name == "lengthscale" else tuple(shape)
         fits = value.shape in (full, (*shape, 1)) if name == "lengthscale" else value.shape == full
         received = tuple(value.shape)
-        check(fits, f"present.{name}", f"shape {full}", received, InvalidShapeError)
+        check(fits, f"current.{name}", f"shape {full}", received, InvalidShapeError)
         parts.append(value.expand(full))
     return Hyperparameters(*parts)
 
 
 def _starts(
-    task: _Task, present: Tensor, restarts: int, generator: torch.Generator | None
+    task: _Task, current: Tensor, restarts: int, generator: torch.Generator | None
 ) -> Tensor:  # shape: (T, 1 + restarts, p)
-    """Return where searches begin: at the present values, and where the priors say."""
-    starts = present.unsqueeze(1)
+    """Return where searches begin: at the current values, and where the priors say."""
+    starts = current.unsqueeze(1)
     if restarts > 0:
         if generator is None:
             expected = "a torch.Generator, which restarts are drawn by"
             raise InvalidArgumentError("generator", expected, generator)
-        shape, dim = torch.Size([len(present), restarts]), task.rows.x.shape[-1]
+        shape, dim = torch.Size([len(current), restarts]), task.rows.x.shape[-1]
         drawn = draw(task.prior, shape, dim, _NOISE_OF_A_START, generator)
-        starts = torch.cat([starts, drawn[..., : present.shape[-1]].to(starts)], 1)
+        starts = torch.cat([starts, drawn[..., : current.shape[-1]].to(starts)], 1)
     lower, upper = task.box
     starts = torch.where(starts < lower + _ON_A_BOUND, lower, starts)
     return torch.where(starts > upper - _ON_A_BOUND, upper, starts)
@@ -283,8 +283,8 @@ def _loss(task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
     return -(value + prior.value), -(gradient + prior.gradient)
 
 
-def _look(task: _Task, theta: Tensor) -> _Look:
-    """Look at the objective and its curvature, and at what a Newton step would gain.
+def _query(task: _Task, theta: Tensor) -> _Query:
+    """Query at the objective and its curvature, and at what a Newton step would gain.
 
     The variables that the slope pushes out of the box stay where they are. Where the curvature is next
     to none, as that of a vanishing noise is, steps are kept short by adding to it.
@@ -298,24 +298,24 @@ def _look(task: _Task, theta: Tensor) -> _Look:
     mask = (theta - torch.where(slope > 0, lower, upper)).ne(0).to(slope)
     newton = inverse_of_free(hessian, mask) @ (slope * mask).unsqueeze(-1)
     gain = 0.5 * (slope * newton.squeeze(-1)).sum(-1)
-    return _Look(theta, -(value + prior.value), slope, hessian, gain)
+    return _Query(theta, -(value + prior.value), slope, hessian, gain)
 
 
-def _search(task: _Task, look: _Look, max_iter: int, deadline: float) -> Minimum:
+def _search(task: _Task, query: _Query, max_iter: int, deadline: float) -> Minimum:
     """Return the best end of each trial's searches, shapes as in ``Minimum`` less the restarts."""
-    known = [(look.loss, look.slope)]  # what the search would begin by evaluating once more
+    known = [(query.loss, query.slope)]  # what the search would begin by evaluating once more
 
     def value_and_gradient(theta: Tensor) -> tuple[Tensor, Tensor]:
         return known.pop() if known else _loss(task, theta)
 
     end = minimize_batch(
         value_and_gradient,
-        look.theta,
+        query.theta,
         task.box,
         max_iter=max_iter,
         gradient_tolerance=_SLOPE,
         check_every=1,
-        hessian=look.hessian,
+        hessian=query.hessian,
         should_stop=lambda: time.perf_counter() > deadline,
     )
     best = end.value.argmin(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""The time-varying GP with a cached factor: one row per look, nothing per waiting round."""
+"""The time-varying GP with a cached factor: one row per query, nothing per waiting round."""
 
 import copy
 import logging
@@ -24,11 +24,11 @@ from botorch_costly.errors import (
     check_rate,
 )
 from botorch_costly.models.posterior import gaussian_posterior
+from botorch_costly.models.snapshot import SnapshotCache
 from botorch_costly.models.time_varying import TimeVaryingGP
-from botorch_costly.models.vantage import Vantage
 from botorch_costly.numerics.cholesky import Factor, append, empty_factor, factorize, remove
 from botorch_costly.numerics.drift import memory, retention
-from botorch_costly.numerics.present import Moments, Present, moments
+from botorch_costly.numerics.snapshot import Moments, Snapshot, moments
 from botorch_costly.numerics.stationary import (
     FAMILIES,
     SMOOTHNESS,
@@ -41,7 +41,7 @@ _logger = logging.getLogger(__name__)
 _MATERN_FAMILIES = {nu: family for family, nu in SMOOTHNESS.items()}
 
 
-class Anchors(NamedTuple):
+class ProjectedRows(NamedTuple):
     """Rows whose share of a covariance is computed once."""
 
     rows: Tensor  # [configuration, round], shape: (m, d + 1)
@@ -49,10 +49,10 @@ class Anchors(NamedTuple):
 
 
 class StreamingGP(Model):
-    r"""The belief of ``TimeVaryingGP`` with given hyperparameters, kept up to date in O(n^2) a look.
+    r"""The belief of ``TimeVaryingGP`` with given hyperparameters, kept up to date in O(n^2) a query.
 
     An observation borders the Cholesky factor, and rows too old to matter are removed from it; the
-    factor does not depend on the present round, so waiting costs nothing at all. Rewards enter by
+    factor does not depend on the current round, so waiting costs nothing at all. Rewards enter by
     ``reward = center + scale * f``, or by any other targets; what they enter by may be changed at
     any time in O(n^2), because the factor does not depend on the rewards.
 
@@ -94,7 +94,7 @@ class StreamingGP(Model):
         self._rewards = like.new_zeros(0)
         self._targets = like.new_zeros(0)
         self.center, self.scale = 0.0, 1.0
-        self._vantage: Vantage | None = None
+        self._snapshot_cache: SnapshotCache | None = None
 
     @classmethod
     def from_model(cls, model: TimeVaryingGP, **kwargs: Any) -> "StreamingGP":
@@ -137,7 +137,7 @@ class StreamingGP(Model):
 
     @property
     def has_slopes(self) -> bool:
-        """Whether moments have gradients in closed form: not among arms, nor before the first look."""
+        """Whether moments have gradients in closed form: not among arms, nor before the first query."""
         return self.kernel.family in FAMILIES and self.num_rows > 0
 
     @property
@@ -165,7 +165,7 @@ class StreamingGP(Model):
         """What the factor is conditioned on, in units of the prior, shape ``(n,)``."""
         return self._targets
 
-    def remembered(self, now: float) -> Tensor:
+    def weights(self, now: float) -> Tensor:
         """Return the weight ``(1 - forgetting)^age`` of each row in round ``now``, shape ``(n,)``."""
         ages = (now - self._inputs[..., -1:].reshape(-1)).clamp_min(0)
         return retention(ages.new_tensor(self.forgetting), ages).square()
@@ -296,7 +296,7 @@ class StreamingGP(Model):
             mean = 0 * X[..., 0] + self.center  # differentiable, if flat
             return mean, (self.scale**2 * prior).expand_as(mean)
         rows = X.reshape(-1, X.shape[-1])
-        mean, variance = self.moments(Anchors(rows, self._project(rows)))
+        mean, variance = self.moments(ProjectedRows(rows, self._project(rows)))
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
     def posterior(
@@ -324,10 +324,10 @@ class StreamingGP(Model):
         projected = self._project(X)
         return self._mean(projected), self.scale**2 * (prior - projected @ projected.mT)
 
-    def present(self, now: float, dtype: torch.dtype | None = None) -> tuple[Present, float]:
+    def snapshot(self, now: float, dtype: torch.dtype | None = None) -> tuple[Snapshot, float]:
         """Return the belief about ``f`` as seen from one round, and what was retained until ``now``.
 
-        Both together are what is believed in round ``now``. The first changes with looks only.
+        Both together are what is believed in round ``now``. The first changes with queries only.
 
         Args:
             now: The round.
@@ -336,8 +336,8 @@ class StreamingGP(Model):
         Raises:
             InvalidArgumentError: If nothing has been observed.
         """
-        check(self.num_rows > 0, "present", "a belief with observations", "none")
-        return self._seen().present(now, dtype)
+        check(self.num_rows > 0, "snapshot", "a belief with observations", "none")
+        return self._seen().snapshot(now, dtype)
 
     def in_round(self, X: Tensor, now: float) -> tuple[Tensor, Tensor]:
         """Return mean and variance at configurations ``batch_shape x d`` in one round.
@@ -351,7 +351,7 @@ class StreamingGP(Model):
         if not self.num_rows:
             return self.mean_and_variance(torch.cat([X, torch.full_like(X[..., :1], now)], -1))
         rows = self.configurations(X)
-        seen, keep = self.present(now)
+        seen, keep = self.snapshot(now)
         with torch.no_grad():
             found = moments(seen, rows)
         raw = torch.add(seen.prior, found.explained, alpha=-(keep * keep))
@@ -360,10 +360,10 @@ class StreamingGP(Model):
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
     def seen_from(self, now: float, X: Tensor) -> Moments:
-        """Return the moments of ``f`` at configurations, as :meth:`present` sees them in round ``now``.
+        """Return the moments of ``f`` at configurations, as :meth:`snapshot` sees them in round ``now``.
 
         The last few answers are kept: a domain asks about the same tensor of points in every round, and
-        between looks their moments change by a factor only.
+        between queries their moments change by a factor only.
 
         Args:
             now: The round.
@@ -392,35 +392,40 @@ class StreamingGP(Model):
         """Return a difference of configurations in units of the lengthscales."""
         return step / self.kernel.lengthscale
 
-    def anchor(self, rows: Tensor) -> Anchors:
-        """Prepare rows (``m x (d + 1)``) that ``beside`` is to be asked about many times."""
+    def project(self, rows: Tensor) -> ProjectedRows:
+        """Prepare rows (``m x (d + 1)``) that ``covariance_with`` is to be asked about many times."""
         self._check_questions(rows)
         if not self.num_rows:
-            return Anchors(rows, rows.new_zeros(len(rows), 0))
-        return Anchors(rows, self._project(rows))
+            return ProjectedRows(rows, rows.new_zeros(len(rows), 0))
+        return ProjectedRows(rows, self._project(rows))
 
-    def moments(self, prepared: Anchors) -> tuple[Tensor, Tensor]:
-        """Return mean and variance at rows from ``anchor`` since the last reward, each ``(m,)``."""
+    def moments(self, prepared: ProjectedRows) -> tuple[Tensor, Tensor]:
+        """Return mean and variance at rows from ``project`` since the last reward, each ``(m,)``."""
         if not self.num_rows:
             return self.mean_and_variance(prepared.rows)
         return self._mean(prepared.projected), self._variance(prepared.projected)
 
-    def beside(self, X: Tensor | Anchors, anchors: Anchors) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what is believed at ``X`` and how it moves with the function at the anchors.
+    def covariance_with(
+        self, X: Tensor | ProjectedRows, discretization: ProjectedRows
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what is believed at ``X`` and how it moves with the function at the discretization.
 
         Args:
             X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``, or such as are prepared.
-            anchors: What ``anchor`` returned since the last reward.
+            discretization: What ``project`` returned since the last reward.
 
         Returns:
             Mean and variance at ``X``, each ``(*batch,)``, and covariances, ``(*batch, m)``.
         """
-        if isinstance(X, Anchors):
-            cov = self._covariance(X.rows, anchors.rows) - X.projected @ anchors.projected.mT
+        if isinstance(X, ProjectedRows):
+            cov = (
+                self._covariance(X.rows, discretization.rows)
+                - X.projected @ discretization.projected.mT
+            )
             return *self.moments(X), self.scale**2 * cov
         self._check_questions(X)
-        flat = self.anchor(X.reshape(-1, X.shape[-1]))
-        mean, variance, cov = self.beside(flat, anchors)
+        flat = self.project(X.reshape(-1, X.shape[-1]))
+        mean, variance, cov = self.covariance_with(flat, discretization)
         shape = X.shape[:-1]
         return mean.reshape(shape), variance.reshape(shape), cov.reshape(*shape, -1)
 
@@ -457,11 +462,13 @@ class StreamingGP(Model):
         self.forgetting, self.noise = state["forgetting"], state["noise"]
         self.window, self.maximum_rows = state["window"], state["maximum_rows"]
 
-    def _seen(self) -> Vantage:
+    def _seen(self) -> SnapshotCache:
         # What changes a belief replaces its factor: the same factor is the same belief.
-        if self._vantage is None or self._vantage.factor is not self._factor:
-            self._vantage = Vantage(self.kernel, self.forgetting, self._factor, self._inputs)
-        return self._vantage
+        if self._snapshot_cache is None or self._snapshot_cache.factor is not self._factor:
+            self._snapshot_cache = SnapshotCache(
+                self.kernel, self.forgetting, self._factor, self._inputs
+            )
+        return self._snapshot_cache
 
     def _covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Return the product covariance of ``[configuration, round]`` rows."""

@@ -1,4 +1,4 @@
-r"""What a drifting function becomes while nobody looks: exact, in closed form.
+r"""What a drifting function becomes while nobody queries: exact, in closed form.
 
 A function drifts as an Ornstein-Uhlenbeck process on top of a prior ``GP(0, K)``,
 
@@ -81,7 +81,7 @@ def update(belief: Belief, index: Tensor, y: Tensor, noise: Tensor) -> tuple[Bel
 
     Args:
         belief: The belief before.
-        index: Which of the ``n`` points was looked at, shape ``(*batch,)``.
+        index: Which of the ``n`` points was queried at, shape ``(*batch,)``.
         y: What was seen, shape ``(*batch,)``.
         noise: Its noise variance, shape ``(*batch,)``.
     """
@@ -112,8 +112,8 @@ def information_gain(variance: Tensor, noise: Tensor) -> Tensor:
         optimization. 2021, Lemma 3 (eq. 17).
 
     Args:
-        variance: Shape ``(*batch, looks)``.
-        noise: Observation noise variance, broadcastable to ``(*batch, looks)``.
+        variance: Shape ``(*batch, queries)``.
+        noise: Observation noise variance, broadcastable to ``(*batch, queries)``.
 
     Returns:
         In nats, shape ``(*batch,)``.
@@ -121,8 +121,10 @@ def information_gain(variance: Tensor, noise: Tensor) -> Tensor:
     return 0.5 * torch.log1p(variance / noise).sum(-1)
 
 
-def regret_bound(gain: Tensor, beta: Tensor, noise: Tensor, horizon: int, looks: Tensor) -> Tensor:
-    r"""Return Theorem 4's bound on the expected cumulative regret under Bernoulli looks.
+def regret_bound(
+    gain: Tensor, beta: Tensor, noise: Tensor, horizon: int, queries: Tensor
+) -> Tensor:
+    r"""Return Theorem 4's bound on the expected cumulative regret under Bernoulli queries.
 
     ``E[R_T] <= sqrt(C_1 beta_T (T^2 / B_1) gain)`` with ``C_1 = 8 / log(1 + 1/noise)`` (eq. 31). It
     assumes prior variances of at most 1 and the finite-domain schedule of beta.
@@ -137,14 +139,14 @@ def regret_bound(gain: Tensor, beta: Tensor, noise: Tensor, horizon: int, looks:
         optimization. 2021, Theorem 4.
 
     Args:
-        gain: Maximum information gain of as many points as there are looks, in nats, ``(*batch,)``.
+        gain: Maximum information gain of as many points as there are queries, in nats, ``(*batch,)``.
         beta: The last, largest exploration coefficient beta_T, ``(*batch,)``.
         noise: Observation noise variance, ``(*batch,)``.
         horizon: Rounds T.
-        looks: Expected looks B_1, ``(*batch,)``.
+        queries: Expected queries B_1, ``(*batch,)``.
 
     Returns:
         The bound on the regret summed over the horizon, in units of the reward, ``(*batch,)``.
     """
     constant = 8 / torch.log1p(1 / noise)
-    return (constant * beta * horizon**2 / looks * gain).sqrt()
+    return (constant * beta * horizon**2 / queries * gain).sqrt()

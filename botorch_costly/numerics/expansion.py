@@ -1,4 +1,4 @@
-r"""A belief around some configurations, to second order, in every round until the next look.
+r"""A belief around some configurations, to second order, in every round until the next query.
 
 Around a configuration a belief is its second-order expansion: mean ``m`` and explained variance
 ``q`` with gradients and Hessians, worked out once. With ``delta_i = u - u_i`` in the units of the rows,
@@ -24,8 +24,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.present import Present, distances, scaled
-from botorch_costly.numerics.slopes import SHAPES
+from botorch_costly.numerics.radial import SHAPES
+from botorch_costly.numerics.snapshot import Snapshot, distances, scaled
 
 
 class Quadratic(NamedTuple):
@@ -49,7 +49,7 @@ class Expansion(NamedTuple):
     explained: Quadratic
 
 
-def expand(belief: Present, X: Tensor) -> Expansion:
+def expand(belief: Snapshot, X: Tensor) -> Expansion:
     """Expand a belief around configurations ``X``, shape ``(*batch, j, d)``."""
     points = scaled(belief, X)
     delta = points.unsqueeze(-2) - belief.rows.unsqueeze(-3)  # (*batch, j, n, d)

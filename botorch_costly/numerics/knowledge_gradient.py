@@ -1,6 +1,6 @@
-r"""The knowledge gradient: what a look adds to the largest mean, exactly and batched.
+r"""The knowledge gradient: what a query adds to the largest mean, exactly and batched.
 
-A look at ``x`` will move the means of all points together, along lines ``mean + slope z`` with
+A query at ``x`` will move the means of all points together, along lines ``mean + slope z`` with
 
     slope_j = cov(x_j, x) / sqrt(variance(x) + noise),    z ~ N(0, 1).
 
@@ -38,7 +38,7 @@ _LEAST_SURPRISE = 1e-30
 _SMALL = 50_000  # numbers that are asked for at once
 _FIRST_QUESTIONS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
 _MOST_PASSES = 50  # a bound for the loop alone: lines are few and each pass finds new ones
-OUTCOMES = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)  # of a rough look: between the strata
+OUTCOMES = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)  # of a rough query: between the strata
 # Where much is known, only what is rare changes the best.
 FAR_OUTCOMES = (-3.8, -3.0, *OUTCOMES, 3.0, 3.8)
 
@@ -50,7 +50,7 @@ def knowledge_gradient(
     noise: float | Tensor,
     tolerance: float = 0.0,
 ) -> Tensor:  # shape: (*batch, m)
-    """Return what a look at each of ``m`` candidates adds to the largest of ``n`` means.
+    """Return what a query at each of ``m`` candidates adds to the largest of ``n`` means.
 
     With a tolerance it may be too small by a few tolerances, which saves time on fine grids.
 
@@ -68,7 +68,7 @@ def slopes(
     variance: Tensor,  # shape: (*batch,): of the candidate
     noise: float | Tensor,
 ) -> Tensor:  # shape: (*batch, n)
-    """Return how far a look that turns out one deviation high raises each mean."""
+    """Return how far a query that turns out one deviation high raises each mean."""
     # A point of which nothing is left to learn has no slope; rounding must not give it one.
     surprise = (variance.clamp_min(0) + noise).unsqueeze(-1)
     return torch.where(surprise > 0, cov / surprise.clamp_min(_LEAST_SURPRISE).sqrt(), 0.0)

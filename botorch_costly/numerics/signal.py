@@ -82,7 +82,7 @@ def contrasts(correlations: Tensor) -> Tensor:
 def _rest(lag: Tensor, trend: float, level: float) -> Tensor:
     """Return the covariance of what has nothing to do with configurations."""
     eye = torch.eye(len(lag)).to(lag)
-    # Neighbours in the order of looks, however many rounds lie between.
+    # Neighbours in the order of queries, however many rounds lie between.
     neighbours = torch.ones_like(lag).tril(1).triu(-1) - eye
     noise = eye - level * neighbours
     smooth = (-0.5 * (_LENGTHS_OF_TREND * lag / lag.max().clamp_min(1)).square()).exp()

@@ -82,16 +82,16 @@ def covariance(kernel: Stationary, x1: Tensor, x2: Tensor) -> Tensor:
     return kernel.outputscale * FAMILIES[kernel.family](r)
 
 
-def coverage(cov: Tensor) -> float:
-    """Return the share that one look tells of what tells the points apart, from their covariance.
+def information_share(cov: Tensor) -> float:
+    """Return the share that one query tells of what tells the points apart, from their covariance.
 
     With ``l_i`` the eigenvalues of the covariance of the points less their common average, it is
     ``sum l_i^2 / (sum l_i)^2``: one over the number of contrasts that such eigenvalues amount to. What
     all points have in common is left out, for it says nothing about which of them is best; at
-    long lengthscales in many dimensions that is most of what a look tells.
+    long lengthscales in many dimensions that is most of what a query tells.
 
     Example:
-        >>> round(coverage(0.5 + 0.5 * torch.eye(5)), 4)  # four contrasts, whatever is common
+        >>> round(information_share(0.5 + 0.5 * torch.eye(5)), 4)  # four contrasts, whatever is common
         0.25
     """
     centred = cov - cov.mean(-1, keepdim=True)

@@ -76,7 +76,7 @@ def highest(
     """Return the first point that is within the tolerance of the maximum.
 
     So rounding does not decide between two points that are equally good, as they are on either side of
-    a look on an even grid.
+    a query on an even grid.
 
     Args:
         values: ``batch_shape x n``, finite.
@@ -181,7 +181,7 @@ def _plateaus(
     label = torch.arange(level.shape[-2], device=level.device).expand(level.shape[:-1])
     while True:
         reached = label[..., index].where(level, label[..., None]).amin(-1).minimum(label)
-        # Following the labels themselves doubles the distance a label travels in a round.
+        # PathFollowing the labels themselves doubles the distance a label travels in a round.
         reached = reached.gather(-1, reached)
         if torch.equal(reached, label):
             return label
@@ -190,20 +190,20 @@ def _plateaus(
 
 def far_rival_on_grid(
     values: Tensor,  # shape: (*batch, n)
-    incumbent: Tensor,  # shape: (*batch,)
+    candidate: Tensor,  # shape: (*batch,)
     points: Tensor,  # shape: (n, d)
     bandwidth: float,
 ) -> tuple[Tensor, Tensor]:  # shapes: (*batch,), (*batch,)
-    """Find the best point farther from the incumbent than the bandwidth.
+    """Find the best point farther from the candidate than the bandwidth.
 
     Args:
         values: ``batch_shape x n``, finite.
-        incumbent: ``batch_shape`` indices.
+        candidate: ``batch_shape`` indices.
         points: ``n x d`` coordinates, in the unit of the bandwidth.
-        bandwidth: Least distance from the incumbent.
+        bandwidth: Least distance from the candidate.
 
     Returns:
-        The index of the rival, and whether there is one. Without one the index is the incumbent's.
+        The index of the rival, and whether there is one. Without one the index is the candidate's.
 
     Raises:
         InvalidShapeError: If the shapes do not fit each other.
@@ -219,15 +219,15 @@ def far_rival_on_grid(
     shape = tuple(values.shape)
     fits = points.dim() == 2 and points.shape[0] == shape[-1]
     check(fits, "points", f"{shape[-1]} x d", tuple(points.shape), InvalidShapeError)
-    received = tuple(incumbent.shape)
-    check(received == shape[:-1], "incumbent", f"shape {shape[:-1]}", received, InvalidShapeError)
+    received = tuple(candidate.shape)
+    check(received == shape[:-1], "candidate", f"shape {shape[:-1]}", received, InvalidShapeError)
     # Plain differences: the expansion of the square would lose the digits that decide a tie.
-    centers = points[incumbent].reshape(-1, points.shape[-1])
+    centers = points[candidate].reshape(-1, points.shape[-1])
     distance = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
     near = (distance <= bandwidth).reshape(shape)
     exists = ~near.all(-1)
     index = values.masked_fill(near, -torch.inf).argmax(-1)
-    return torch.where(exists, index, incumbent), exists
+    return torch.where(exists, index, candidate), exists
 
 
 def _check_values(values: Tensor) -> None:

@@ -31,7 +31,7 @@ from botorch_costly.optim.two_loops import CURVATURE, inverse_of_free, two_loops
 
 ValueAndGradient = Callable[[Tensor], tuple[Tensor, Tensor]]
 
-_LOOKS_ON_CPU, _LOOKS_ELSEWHERE = 4, 16  # iterations between them
+_QUERIES_ON_CPU, _QUERIES_ELSEWHERE = 4, 16  # iterations between them
 _ARMIJO = 1e-4  # share of the predicted decrease that a trial must deliver
 _SHRINK, _GROW = (0.1, 0.5), 4.0  # range of a backtracking factor; factor of a growing step
 _MOST_GROWTH = 1e8
@@ -166,11 +166,11 @@ def minimize_batch(
             takes its result, since both would most likely end in one minimum; 0 merges nothing.
         leave: How many problems of each batch entry may be left unfinished, for somebody who ends
             them at less cost.
-        check_every: Iterations between two looks at which problems are left; each look waits for
+        check_every: Iterations between two queries at which problems are left; each query waits for
             the device, and nothing else does. 4 on a CPU and 16 elsewhere if omitted.
         hessian: A positive definite guess at the Hessians where the search begins, from which the
             first step is Newton's; the pairs correct it from there on.
-        should_stop: Asked at each such look but the first whether to return what was reached so
+        should_stop: Asked at each such query but the first whether to return what was reached so
             far, be it for lack of time; problems it cuts short have not converged.
 
     Returns:
@@ -191,7 +191,7 @@ def minimize_batch(
     check_count("history", history, minimum=1)
     check_count("leave", leave)
     if check_every is None:
-        check_every = _LOOKS_ON_CPU if start.device.type == "cpu" else _LOOKS_ELSEWHERE
+        check_every = _QUERIES_ON_CPU if start.device.type == "cpu" else _QUERIES_ELSEWHERE
     check_count("check_every", check_every, minimum=1)
     check_nonnegative("gradient_tolerance", gradient_tolerance)
     check_nonnegative("value_tolerance", value_tolerance)
@@ -372,7 +372,7 @@ def _direction(
     """Return the quasi-Newton direction and the norm of the projected gradient.
 
     Variables that the gradient pushes against a near bound go to that bound and out of the model.
-    The reach within which this holds shrinks with the norm of the projected gradient, as in
+    The effective horizon within which this holds shrinks with the norm of the projected gradient, as in
     Bertsekas' method, so that it cannot hold a variable at a bound where it does not belong.
     """
     projected = point - (point - gradient).clamp(box.lower, box.upper)

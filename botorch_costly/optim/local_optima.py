@@ -1,6 +1,6 @@
 """The local optima of an acquisition function, and the rival of one that stands alone.
 
-A query rule compares the incumbent with the other local optima of the acquisition function: many
+A query rule compares the candidate with the other local optima of the acquisition function: many
 starts, L-BFGS from each of them, mean shift to merge those that ended together.
 
 Everything here happens in the unit cube. So a bandwidth is a share of the range of a parameter,
@@ -37,7 +37,7 @@ class Ascent(NamedTuple):
 
 
 class Rival(NamedTuple):
-    """The best point found farther from the incumbent than the bandwidth."""
+    """The best point found farther from the candidate than the bandwidth."""
 
     point: Tensor  # shape: (d,)
     value: Tensor  # shape: ()
@@ -186,11 +186,11 @@ def far_rival(
 ) -> Rival | None:
     r"""Find the rival of a lone optimum: the best point farther from it than the bandwidth.
 
-    When the incumbent is the only local optimum, a rule that compares it with the other optima
-    has nothing to compare it with, would never look again and would forget everything.
+    When the candidate is the only local optimum, a rule that compares it with the other optima
+    has nothing to compare it with, would never query again and would forget everything.
 
     The candidates are a Sobol set, the points given (the starts and ends of the search, say), the
-    points at which the ray from the incumbent to each of them leaves the ball
+    points at which the ray from the candidate to each of them leaves the ball
 
     .. math:: \{x : \|x - x_t\| \le h\},
 
@@ -199,17 +199,17 @@ def far_rival(
 
     Args:
         acq_function: Maps ``b x 1 x d`` to ``b``.
-        optima: Local optima; the incumbent is the first.
+        optima: Local optima; the candidate is the first.
         bounds: ``2 x d`` finite lower and upper bounds.
-        bandwidth: Least distance from the incumbent, in the unit cube.
+        bandwidth: Least distance from the candidate, in the unit cube.
         candidates: ``m x d`` further points, in the unit of the bounds.
         num_candidates: Number of Sobol points.
         generator: Source of the Sobol points; without one they are those of seed 0.
 
     Returns:
-        The rival, or None if no point of the box is that far from the incumbent (as with a
-        bandwidth of at least 1 and an incumbent in a corner of a one-dimensional box): then the
-        incumbent is, at this resolution, the whole box, and has no rival at all.
+        The rival, or None if no point of the box is that far from the candidate (as with a
+        bandwidth of at least 1 and an candidate in a corner of a one-dimensional box): then the
+        candidate is, at this resolution, the whole box, and has no rival at all.
 
     Raises:
         NumericalError: If the acquisition function is finite at no candidate.
@@ -226,9 +226,9 @@ def far_rival(
     """
     check_positive("bandwidth", bandwidth)
     lower, width = _check_bounds(bounds)
-    incumbent = ((optima.points[..., 0, :] - lower) / width).clamp(0.0, 1.0)
-    farthest = (incumbent < 0.5).to(incumbent)  # the corner across
-    if torch.linalg.vector_norm(farthest - incumbent) <= bandwidth:
+    candidate = ((optima.points[..., 0, :] - lower) / width).clamp(0.0, 1.0)
+    farthest = (candidate < 0.5).to(candidate)  # the corner across
+    if torch.linalg.vector_norm(farthest - candidate) <= bandwidth:
         return None
     around = [_draw(num_candidates, "sobol", bounds, generator), farthest[None]]
     if candidates is not None:
@@ -236,34 +236,34 @@ def far_rival(
         expected = f"shape (m, {len(lower)})"
         check(fits, "candidates", expected, tuple(candidates.shape), InvalidShapeError)
         around.append(((candidates.to(bounds) - lower) / width).clamp(0.0, 1.0))
-    far = _beyond(incumbent, torch.cat(around), bandwidth)
+    far = _beyond(candidate, torch.cat(around), bandwidth)
     points = _outside(far, lower, width, bounds)
     with torch.no_grad():
         values = acq_function(points.unsqueeze(-2))
     finite = values.isfinite()
     if not finite.any():
         raise NumericalError(
-            "acq_function", "a finite value far from the incumbent", values[0].item()
+            "acq_function", "a finite value far from the candidate", values[0].item()
         )
     best = values.masked_fill(~finite, -torch.inf).argmax()
     return Rival(points[best], values[best])
 
 
 def _beyond(
-    incumbent: Tensor,  # shape: (d,)
+    candidate: Tensor,  # shape: (d,)
     around: Tensor,  # shape: (m, d)
     bandwidth: float,
-) -> Tensor:  # shape: (c, d), all farther from the incumbent than the bandwidth
+) -> Tensor:  # shape: (c, d), all farther from the candidate than the bandwidth
     # A little outside the sphere, so that rounding cannot bring a point back in.
     radius = bandwidth * (1 + torch.finfo(around.dtype).eps ** 0.5)
-    axes = torch.eye(len(incumbent), dtype=around.dtype, device=around.device)
-    directions = around - incumbent
+    axes = torch.eye(len(candidate), dtype=around.dtype, device=around.device)
+    directions = around - candidate
     length = torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
     # The box is convex: the ray to a point in it is in it until it gets there.
-    on_sphere = incumbent + directions * (radius / length)
-    on_axes = torch.cat([incumbent + radius * axes, incumbent - radius * axes]).clamp(0.0, 1.0)
+    on_sphere = candidate + directions * (radius / length)
+    on_axes = torch.cat([candidate + radius * axes, candidate - radius * axes]).clamp(0.0, 1.0)
     points = torch.cat([around, on_sphere[(length > radius).squeeze(-1)], on_axes])
-    return points[torch.linalg.vector_norm(points - incumbent, dim=-1) > bandwidth]
+    return points[torch.linalg.vector_norm(points - candidate, dim=-1) > bandwidth]
 
 
 def _check_bounds(bounds: Tensor) -> tuple[Tensor, Tensor]:

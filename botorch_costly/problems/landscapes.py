@@ -24,7 +24,7 @@ from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.stationary import FAMILIES, SMOOTHNESS
 from botorch_costly.optim import Optima, ascend, distinct
 
-_SCANNED, _CLIMBED = 2000, 24  # points of a round that are looked over, and climbed from
+_SCANNED, _CLIMBED = 2000, 24  # points of a round that are queried over, and climbed from
 _FIRST = 10  # times as many in the first round, which has no round before it
 _KEPT = 24  # optima of a round that the next one starts from, too
 _APART = 0.05  # optima closer than this, times sqrt(d), are one

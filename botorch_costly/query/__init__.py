@@ -1,4 +1,4 @@
-"""Whether to pay for a look: query rules."""
+"""Whether to pay for a query: query rules."""
 
 from botorch_costly.query.bernoulli import AlwaysQuery, BernoulliQuery
 from botorch_costly.query.confidence import (
@@ -11,13 +11,13 @@ from botorch_costly.query.mixed import MixedQuery
 from botorch_costly.query.priced import PricedQuery
 from botorch_costly.query.rule import (
     RECENT,
-    BlindPlay,
     Cause,
-    Contest,
+    Comparison,
     Outlook,
     Progress,
     Prospect,
     QueryRule,
+    UnqueriedPlay,
     Verdict,
 )
 
@@ -25,17 +25,17 @@ __all__ = [
     "RECENT",
     "AlwaysQuery",
     "BernoulliQuery",
-    "BlindPlay",
     "Cause",
+    "Comparison",
     "ConfidenceBoundQuery",
     "ConfidenceQuery",
-    "Contest",
     "MixedQuery",
     "Outlook",
     "PricedQuery",
     "Progress",
     "Prospect",
     "QueryRule",
+    "UnqueriedPlay",
     "Verdict",
     "confidence",
     "kappa_of_bounds",

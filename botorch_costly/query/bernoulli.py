@@ -5,30 +5,32 @@ from dataclasses import dataclass
 import torch
 
 from botorch_costly.errors import check_rate
-from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdict, choose, toss
+from botorch_costly.query.rule import Cause, Comparison, Progress, QueryRule, Verdict, choose, toss
 
 
 @dataclass(frozen=True)
 class AlwaysQuery(QueryRule):
-    """Look in every round: full feedback, as in TV-GP-UCB."""
+    """Query in every round: full feedback, as in TV-GP-UCB."""
 
-    def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
-        """Decide for a contest of any batch shape."""
-        look = torch.ones_like(contest.mean, dtype=torch.bool)
-        cause = torch.full_like(look, Cause.ALWAYS, dtype=torch.long)
-        return Verdict(look, torch.full_like(contest.mean, torch.nan), cause)
+    def __call__(
+        self, comparison: Comparison, progress: Progress, generator: torch.Generator
+    ) -> Verdict:
+        """Decide for a comparison of any batch shape."""
+        query = torch.ones_like(comparison.mean, dtype=torch.bool)
+        cause = torch.full_like(query, Cause.ALWAYS, dtype=torch.long)
+        return Verdict(query, torch.full_like(comparison.mean, torch.nan), cause)
 
 
 @dataclass(frozen=True)
 class BernoulliQuery(QueryRule):
-    """Look with a fixed probability, whatever is known.
+    """Query with a fixed probability, whatever is known.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
         optimization. 2021, section 3.2.
 
     Args:
-        rate: Probability of a look, in [0, 1] (the paper's ``B / T``).
+        rate: Probability of a query, in [0, 1] (the paper's ``B / T``).
 
     Raises:
         InvalidArgumentError: If the rate is outside [0, 1].
@@ -39,8 +41,10 @@ class BernoulliQuery(QueryRule):
     def __post_init__(self) -> None:
         check_rate("rate", self.rate)
 
-    def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
-        """Decide for a contest of any batch shape."""
-        look = toss(contest, self.rate, generator, progress.coin)
-        unknown = torch.full_like(contest.mean, torch.nan)
-        return Verdict(look, unknown, choose(look, Cause.CHANCE, Cause.NO_CHANCE))
+    def __call__(
+        self, comparison: Comparison, progress: Progress, generator: torch.Generator
+    ) -> Verdict:
+        """Decide for a comparison of any batch shape."""
+        query = toss(comparison, self.rate, generator, progress.coin)
+        unknown = torch.full_like(comparison.mean, torch.nan)
+        return Verdict(query, unknown, choose(query, Cause.CHANCE, Cause.NO_CHANCE))

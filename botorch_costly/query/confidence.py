@@ -1,4 +1,4 @@
-"""Rules that look when the model is unsure that the incumbent is best."""
+"""Rules that query when the model is unsure that the candidate is best."""
 
 import math
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, check_nonnegative, check_probability
-from botorch_costly.query.rule import Cause, Contest, Progress, QueryRule, Verdict, choose
+from botorch_costly.query.rule import Cause, Comparison, Progress, QueryRule, Verdict, choose
 
 
 def _normal_cdf(z: Tensor) -> Tensor:
     return torch.special.ndtr(z)
 
 
-def confidence(contest: Contest, joint: bool = False) -> Tensor:
-    r"""Return the least probability with which the incumbent beats a rival.
+def confidence(comparison: Comparison, joint: bool = False) -> Tensor:
+    r"""Return the least probability with which the candidate beats a rival.
 
     ``min_x P(y(x_t) > y(x))``, ``P = Phi((mu_t - mu_x) / sqrt(sigma_t^2 + sigma_x^2 - 2 cov))``
 
@@ -26,39 +26,39 @@ def confidence(contest: Contest, joint: bool = False) -> Tensor:
         Shape ``(*batch,)``; 1 where there is no rival.
 
     Raises:
-        InvalidArgumentError: If ``joint`` is asked for and the contest has no covariances.
+        InvalidArgumentError: If ``joint`` is asked for and the comparison has no covariances.
     """
-    spread = contest.variance.unsqueeze(-1) + contest.rival_variance
+    spread = comparison.variance.unsqueeze(-1) + comparison.rival_variance
     precision = torch.finfo(spread.dtype)
     if joint:
-        if contest.rival_covariance is None:
+        if comparison.rival_covariance is None:
             raise InvalidArgumentError("rival_covariance", "a tensor, for joint=True", None)
         # What is left of two values that move together must not be the rounding error alone.
         rounding = precision.eps * spread
-        spread = torch.maximum(spread - 2 * contest.rival_covariance, rounding)
-    lead = contest.mean.unsqueeze(-1) - contest.rival_mean
+        spread = torch.maximum(spread - 2 * comparison.rival_covariance, rounding)
+    lead = comparison.mean.unsqueeze(-1) - comparison.rival_mean
     if lead.shape[-1] == 0:
-        return torch.ones_like(contest.mean)
+        return torch.ones_like(comparison.mean)
     # The floor keeps 0 / 0 of two certain, equal values at an even chance.
     wins = lead / spread.clamp_min(precision.tiny).sqrt()
     # The least probability is that of the least argument.
-    return _normal_cdf(wins.masked_fill(~contest.present, torch.inf).amin(-1))
+    return _normal_cdf(wins.masked_fill(~comparison.exists, torch.inf).amin(-1))
 
 
 @dataclass(frozen=True)
 class ConfidenceQuery(QueryRule):
-    """Look if some rival beats the incumbent with probability above ``1 - kappa``.
+    """Query if some rival beats the candidate with probability above ``1 - kappa``.
 
-    The cost-efficient rule of CE-GP-UCB. It says nothing about a contest without rivals: there the
-    literal rule never looks again, so domains name a far rival for a lone optimum.
+    The cost-efficient rule of CE-GP-UCB. It says nothing about a comparison without rivals: there the
+    literal rule never queries again, so domains name a far rival for a lone optimum.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
         optimization. 2021, section 3.2.
 
     Args:
-        kappa: Confidence threshold in (0, 1); higher looks more often.
-        joint: Whether to use the covariance of incumbent and rival, which the paper drops.
+        kappa: Confidence threshold in (0, 1); higher queries more often.
+        joint: Whether to use the covariance of candidate and rival, which the paper drops.
 
     Raises:
         InvalidArgumentError: If ``kappa`` is outside (0, 1).
@@ -76,16 +76,18 @@ class ConfidenceQuery(QueryRule):
     def __post_init__(self) -> None:
         check_probability("kappa", self.kappa)
 
-    def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
-        """Decide for a contest of any batch shape."""
-        sure = confidence(contest, self.joint)
-        look = sure < self.kappa
-        return Verdict(look, sure, choose(look, Cause.UNSURE, Cause.SURE))
+    def __call__(
+        self, comparison: Comparison, progress: Progress, generator: torch.Generator
+    ) -> Verdict:
+        """Decide for a comparison of any batch shape."""
+        sure = confidence(comparison, self.joint)
+        query = sure < self.kappa
+        return Verdict(query, sure, choose(query, Cause.UNSURE, Cause.SURE))
 
 
 @dataclass(frozen=True)
 class ConfidenceBoundQuery(QueryRule):
-    """Look if some rival's upper confidence bound exceeds the incumbent's lower one (rule ``@*``).
+    """Query if some rival's upper confidence bound exceeds the candidate's lower one (rule ``@*``).
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -95,13 +97,15 @@ class ConfidenceBoundQuery(QueryRule):
     needs_rivals = True
     reads_covariances = False
 
-    def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
-        """Decide for a contest of any batch shape."""
-        width = contest.beta.sqrt()
-        lower = contest.mean - width * contest.variance.sqrt()
-        upper = contest.rival_mean + width.unsqueeze(-1) * contest.rival_variance.sqrt()
-        look = (contest.present & (upper > lower.unsqueeze(-1))).any(-1)
-        return Verdict(look, confidence(contest), choose(look, Cause.OVERLAP, Cause.APART))
+    def __call__(
+        self, comparison: Comparison, progress: Progress, generator: torch.Generator
+    ) -> Verdict:
+        """Decide for a comparison of any batch shape."""
+        width = comparison.beta.sqrt()
+        lower = comparison.mean - width * comparison.variance.sqrt()
+        upper = comparison.rival_mean + width.unsqueeze(-1) * comparison.rival_variance.sqrt()
+        query = (comparison.exists & (upper > lower.unsqueeze(-1))).any(-1)
+        return Verdict(query, confidence(comparison), choose(query, Cause.OVERLAP, Cause.APART))
 
 
 def kappa_of_bounds(beta: float, as_printed: bool = False) -> float:

@@ -10,7 +10,7 @@ from botorch_costly.errors import InvalidBudgetError, check, check_count
 from botorch_costly.query.confidence import ConfidenceQuery
 from botorch_costly.query.rule import (
     Cause,
-    Contest,
+    Comparison,
     Outlook,
     Progress,
     QueryRule,
@@ -23,11 +23,11 @@ from botorch_costly.query.rule import (
 
 @dataclass(frozen=True)
 class MixedQuery(QueryRule):
-    """Look by coin at rate ``B1 / T``; otherwise by another rule, thinned to rate ``(B2 - B1) / T``.
+    """Query by coin at rate ``B1 / T``; otherwise by another rule, thinned to rate ``(B2 - B1) / T``.
 
     The quotas then hold in expectation, as in the paper, over the rounds in which the rule is asked: an
     initial design of ``OnlineTuner`` comes on top. With ``hard=True`` they hold in every run:
-    the other rule is not thinned, looks end once ``B2`` are spent, and the last rounds are all looked
+    the other rule is not thinned, queries end once ``B2`` are spent, and the last rounds are all queried
     at when fewer than ``B1`` would otherwise come together.
 
     References:
@@ -35,7 +35,7 @@ class MixedQuery(QueryRule):
         optimization. 2021, Algorithm 1 (version 2).
 
     Args:
-        lower: ``B1``, the least number of looks.
+        lower: ``B1``, the least number of queries.
         upper: ``B2``, the greatest.
         horizon: Rounds ``T``.
         rule: What spends the difference.
@@ -75,36 +75,38 @@ class MixedQuery(QueryRule):
         """As the rule inside."""
         return self.rule.outlook(self._with_horizon(progress))
 
-    def counted(self, moves: Callable[[int], int], horizon: int | None) -> "MixedQuery":
-        """Return the rule with its horizon in moves, and quotas that are no more than these."""
-        most = moves(self.horizon)
+    def counted(self, intervals: Callable[[int], int], horizon: int | None) -> "MixedQuery":
+        """Return the rule with its horizon in intervals, and quotas that are no more than these."""
+        most = intervals(self.horizon)
         return replace(
             self,
             lower=min(self.lower, most),
             upper=min(self.upper, most),
             horizon=most,
-            rule=self.rule.counted(moves, horizon or self.horizon),
+            rule=self.rule.counted(intervals, horizon or self.horizon),
         )
 
     def check_run(self, horizon: int | None) -> None:
         """As the rule inside, over the horizon of the quotas if the run's is unknown."""
         self.rule.check_run(self.horizon if horizon is None else horizon)
 
-    def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
-        """Decide for a contest of any batch shape."""
+    def __call__(
+        self, comparison: Comparison, progress: Progress, generator: torch.Generator
+    ) -> Verdict:
+        """Decide for a comparison of any batch shape."""
         first, second = self.lower / self.horizon, (self.upper - self.lower) / self.horizon
         again = left_of(progress.coin, first)
         rest = progress._replace(coin=left_of(again, second))
-        inner = self.rule(contest, self._with_horizon(rest), generator)
-        coin = toss(contest, first, generator, progress.coin)
-        thinning = toss(contest, second, generator, again)
-        by_rule = inner.look if self.hard else inner.look & thinning
-        skipped = choose(inner.look, Cause.NO_CHANCE, inner.cause)
+        inner = self.rule(comparison, self._with_horizon(rest), generator)
+        coin = toss(comparison, first, generator, progress.coin)
+        thinning = toss(comparison, second, generator, again)
+        by_rule = inner.query if self.hard else inner.query & thinning
+        skipped = choose(inner.query, Cause.NO_CHANCE, inner.cause)
         cause = choose(coin, Cause.CHANCE, choose(by_rule, inner.cause, skipped))
-        look = coin | by_rule
+        query = coin | by_rule
         if self.hard:
-            look, cause = self._bind(look, cause, progress)
-        return inner._replace(look=look, cause=cause)
+            query, cause = self._bind(query, cause, progress)
+        return inner._replace(query=query, cause=cause)
 
     def explain(self, verdict: Verdict) -> str:
         """As the rule inside."""
@@ -114,12 +116,12 @@ class MixedQuery(QueryRule):
         """Let the rule inside know the horizon of the quotas if nobody knows the run's."""
         return progress if progress.horizon else progress._replace(horizon=self.horizon)
 
-    def _bind(self, look: Tensor, cause: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
+    def _bind(self, query: Tensor, cause: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
         """Make the quotas hold in this run."""
-        looks = torch.as_tensor(progress.looks, device=look.device).expand(look.shape)
+        queries = torch.as_tensor(progress.queries, device=query.device).expand(query.shape)
         rounds_left = max(self.horizon - progress.round + 1, 1)  # a run may outlast its horizon
-        due = self.lower - looks >= rounds_left
-        spent = looks >= self.upper
-        cause = choose(due & ~look, Cause.DUE, cause)
-        cause = choose(spent & look, Cause.SPENT, cause)
-        return (look | due) & ~spent, cause
+        due = self.lower - queries >= rounds_left
+        spent = queries >= self.upper
+        cause = choose(due & ~query, Cause.DUE, cause)
+        cause = choose(spent & query, Cause.SPENT, cause)
+        return (query | due) & ~spent, cause

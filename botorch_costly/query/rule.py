@@ -1,7 +1,7 @@
 """What every query rule reads and returns.
 
-A rule decides *whether* a look is worth its price. It knows no model and no domain: it reads a belief
-about the incumbent and its rivals, how far the run has come, and an explicit generator, and is a pure
+A rule decides *whether* a query is worth its price. It knows no model and no domain: it reads a belief
+about the candidate and its rivals, how far the run has come, and an explicit generator, and is a pure
 function of the three. Any rule therefore works with any model, one run or a batch of trials.
 """
 
@@ -15,58 +15,64 @@ from torch import Tensor
 
 from botorch_costly.errors import check
 
-RECENT = 30  # rounds of which rules may ask what a look was worth
+RECENT = 30  # rounds of which rules may ask what a query was worth
 
-BlindPlay = Literal["acquisition", "mean"]
-"""What a round without a look plays: the maximizer of the acquisition function or of the mean."""
+UnqueriedPlay = Literal["acquisition", "mean"]
+"""What a round without a query plays: the maximizer of the acquisition function or of the mean."""
 
 
 class Prospect(NamedTuple):
-    """What a look would find out, at the configuration where it promises most."""
+    """What a query would find out, at the configuration where it promises most."""
 
-    mean: Tensor  # of what would be played and looked at, shape: (*batch,)
-    gain: Tensor  # its knowledge gradient: what the look adds to the largest mean, (*batch,)
-    option: Tensor | float = 0.0  # what the next look would earn more after this one, (*batch,)
+    mean: Tensor  # of what would be played and queried at, shape: (*batch,)
+    gain: Tensor  # its knowledge gradient: what the query adds to the largest mean, (*batch,)
+    lookahead: Tensor | float = 0.0  # what the next query would earn more after this one, (*batch,)
 
 
 class Outlook(NamedTuple):
-    """How a rule weighs what a look at ``x`` would earn: ``mean + reach * gain + foresight * option``."""
+    """How a rule values a query: ``mean + effective_horizon * gain + lookahead_weight * lookahead``."""
 
-    reach: Tensor | float  # rounds for which the gain of a look counts, shape: (*batch,)
-    price: Tensor | float = 0.0  # of the next look, in units of the belief, shape: (*batch,)
-    foresight: float = 0.0  # share of the option that counts; nobody needs to work it out at 0
+    effective_horizon: (
+        Tensor | float
+    )  # rounds for which the gain of a query counts, shape: (*batch,)
+    price: Tensor | float = 0.0  # of the next query, in units of the belief, shape: (*batch,)
+    lookahead_weight: float = (
+        0.0  # share of the lookahead that counts; nobody needs to work it out at 0
+    )
 
 
-class Contest(NamedTuple):
-    """The belief about the incumbent, the configuration about to be played, and its rivals.
+class Comparison(NamedTuple):
+    """The belief about the candidate, the configuration about to be played, and its rivals.
 
     Rivals are the other local optima of the acquisition function (or the other arms). With a
-    prospect the incumbent is what a round without a look would play: the maximizer of the mean.
+    prospect the candidate is what a round without a query would play: the maximizer of the mean.
     """
 
-    mean: Tensor  # of the incumbent, shape: (*batch,)
-    variance: Tensor  # of the incumbent, shape: (*batch,)
+    mean: Tensor  # of the candidate, shape: (*batch,)
+    variance: Tensor  # of the candidate, shape: (*batch,)
     rival_mean: Tensor  # shape: (*batch, m)
     rival_variance: Tensor  # shape: (*batch, m)
-    rival_covariance: Tensor | None  # with the incumbent, shape: (*batch, m)
-    present: Tensor  # which rivals there are, bool, shape: (*batch, m)
+    rival_covariance: Tensor | None  # with the candidate, shape: (*batch, m)
+    exists: Tensor  # which rivals there are, bool, shape: (*batch, m)
     beta: Tensor  # of this round's confidence bounds, shape: (*batch,)
     prospect: Prospect | None = None  # for rules with an outlook
 
 
 class Progress(NamedTuple):
-    """How far a run has come, and what a rule must know about it to weigh a look."""
+    """How far a run has come, and what a rule must know about it to weigh a query."""
 
-    round: int  # the present round, from 1
-    looks: Tensor | int = 0  # looks paid for so far, shape: (*batch,)
+    round: int  # the current round, from 1
+    queries: Tensor | int = 0  # queries paid for so far, shape: (*batch,)
     horizon: int | None = None  # rounds of the run, if known
     forgetting: float = 0.0  # as believed now
-    live: Tensor | float = 0.0  # looks, each by what is still remembered of it, shape: (*batch,)
-    coverage: float = 1.0  # share that a look tells of what tells configurations apart
+    effective_queries: Tensor | float = (
+        0.0  # queries, each by what is still remembered of it, shape: (*batch,)
+    )
+    information_share: float = 1.0  # share that a query tells of what tells configurations apart
     scale: float = 1.0  # rewards in a unit of the belief
-    income: float | None = None  # reward that a round earned on average, if known
+    reward_rate: float | None = None  # reward that a round earned on average, if known
     # Rates of the last RECENT verdicts in order, NaN if unknown.
-    worths: Tensor | None = None  # shape: (*batch, w)
+    query_values: Tensor | None = None  # shape: (*batch, w)
     # A uniform number in [0, 1) for each trial, drawn beforehand: tossed instead of the generator's.
     coin: Tensor | None = None  # shape: (*batch,)
 
@@ -75,58 +81,58 @@ class Cause(IntEnum):
     """Why a rule decided as it did."""
 
     ALWAYS = 0
-    CHANCE = 1  # a coin said look
+    CHANCE = 1  # a coin said query
     NO_CHANCE = 2  # a coin said skip
     UNSURE = 3  # some rival may well be better
     SURE = 4  # no rival is likely to be better
     SPENT = 5  # the quota is used up
     DUE = 6  # the rounds left are needed for the lower quota or the budget
-    OVERLAP = 7  # some rival's confidence bound reaches the incumbent's
+    OVERLAP = 7  # some rival's confidence bound reaches the candidate's
     APART = 8  # no rival's confidence bound does
-    FIRST = 9  # without a look nothing is known
-    PAYS = 10  # the look earns more than its price
-    DEAR = 11  # it does not
+    FIRST = 9  # without a query nothing is known
+    PAYS = 10  # the query earns more than its price
+    NOT_WORTH_IT = 11  # it does not
 
 
 class Verdict(NamedTuple):
-    """Whether to look, and why."""
+    """Whether to query, and why."""
 
-    look: Tensor  # bool, shape: (*batch,)
-    confidence: Tensor  # least P(incumbent beats rival); 1 without rivals; nan where not asked
+    query: Tensor  # bool, shape: (*batch,)
+    confidence: Tensor  # least P(candidate beats rival); 1 without rivals; nan where not asked
     cause: Tensor  # Cause, shape: (*batch,)
-    worth: Tensor | None = None  # what a look earns, in units of the reward, shape: (*batch,)
+    value: Tensor | None = None  # what a query earns, in units of the reward, shape: (*batch,)
     price: Tensor | None = None  # what it costs, in units of the reward, shape: (*batch,)
-    # What it earns over its reach, in units of the belief, NaN if it has none: rules with a budget
-    # hear of it again.
+    # What it earns over its effective horizon, in units of the belief, NaN if it has none: rules with
+    # a budget hear of it again.
     rate: Tensor | None = None  # shape: (*batch,)
 
 
 class QueryRule(ABC):
-    """Whether to pay for a look.
+    """Whether to pay for a query.
 
-    Subclasses say with ``needs_rivals`` whether the contest has to name rivals: finding them costs a
-    multistart optimization in continuous domains. A rule that weighs what a look earns says with
-    ``outlook`` how; it is then asked about a contest with a prospect.
+    Subclasses say with ``needs_rivals`` whether the comparison has to name rivals: finding them costs a
+    multistart optimization in continuous domains. A rule that weighs what a query earns says with
+    ``outlook`` how; it is then asked about a comparison with a prospect.
     """
 
     needs_rivals: bool = False
-    reads_covariances: bool = True  # of the incumbent with its rivals
+    reads_covariances: bool = True  # of the candidate with its rivals
     reads_rewards: bool = False  # whether it compares beliefs with numbers in units of the reward
-    budget: int | None = None  # looks it has for a run, those of an initial design among them
+    budget: int | None = None  # queries it has for a run, those of an initial design among them
 
     def outlook(self, progress: Progress) -> Outlook | None:
-        """Return how the rule weighs what a look would earn, or None if it does not ask.
+        """Return how the rule weighs what a query would earn, or None if it does not ask.
 
-        With an outlook, a round with a look plays the configuration at which that is most, and one
+        With an outlook, a round with a query plays the configuration at which that is most, and one
         without the maximizer of the mean.
         """
         return None
 
-    def counted(self, moves: Callable[[int], int], horizon: int | None) -> "QueryRule":
-        """Return the rule for a run that counts moves of some rounds, of which each has one look.
+    def counted(self, intervals: Callable[[int], int], horizon: int | None) -> "QueryRule":
+        """Return the rule for a run that counts intervals of some rounds, of which each has one query.
 
         Args:
-            moves: From a number of rounds to the moves that begin in them.
+            intervals: From a number of rounds to the intervals that begin in them.
             horizon: Rounds of the run, None if nobody knows.
         """
         return self
@@ -135,8 +141,10 @@ class QueryRule(ABC):
         """Raise unless the rule can serve a run of ``horizon`` rounds, None if nobody knows."""
 
     @abstractmethod
-    def __call__(self, contest: Contest, progress: Progress, generator: torch.Generator) -> Verdict:
-        """Decide for a contest of any batch shape."""
+    def __call__(
+        self, comparison: Comparison, progress: Progress, generator: torch.Generator
+    ) -> Verdict:
+        """Decide for a comparison of any batch shape."""
 
     def explain(self, verdict: Verdict) -> str:
         """Say in words why a verdict without a batch fell as it did.
@@ -148,24 +156,24 @@ class QueryRule(ABC):
             return f"decided by {type(self).__name__}"
         cause = Cause(number)
         words = {
-            Cause.ALWAYS: "every round is looked at",
-            Cause.CHANCE: "drawn for a look",
-            Cause.NO_CHANCE: "not drawn for a look",
+            Cause.ALWAYS: "every round is queried at",
+            Cause.CHANCE: "drawn for a query",
+            Cause.NO_CHANCE: "not drawn for a query",
             Cause.UNSURE: f"a rival may be better (confidence {float(verdict.confidence):.2f})",
             Cause.SURE: f"no rival is likely to be better (confidence {float(verdict.confidence):.2f})",
-            Cause.SPENT: "the quota of looks is spent",
+            Cause.SPENT: "the quota of queries is spent",
             Cause.DUE: "every round left is needed to spend the quota",
-            Cause.OVERLAP: "the confidence bounds of a rival overlap with the incumbent's",
-            Cause.APART: "no rival's confidence bounds overlap with the incumbent's",
+            Cause.OVERLAP: "the confidence bounds of a rival overlap with the candidate's",
+            Cause.APART: "no rival's confidence bounds overlap with the candidate's",
             Cause.FIRST: "nothing is known yet",
-            Cause.PAYS: "a look is worth its price",
-            Cause.DEAR: "a look is not worth its price",
+            Cause.PAYS: "a query is worth its price",
+            Cause.NOT_WORTH_IT: "a query is not worth its price",
         }
         return words[cause]
 
 
 def toss(
-    contest: Contest,
+    comparison: Comparison,
     probability: float,
     generator: torch.Generator,
     coin: Tensor | None = None,  # shape: (*batch,)
@@ -173,7 +181,7 @@ def toss(
     """Return one coin for each trial, true with ``probability``.
 
     Args:
-        contest: Gives shape and device.
+        comparison: Gives shape and device.
         probability: Of true.
         generator: Drawn from unless there is a coin.
         coin: Uniform numbers drawn beforehand, see :class:`Progress`.
@@ -182,10 +190,10 @@ def toss(
         InvalidArgumentError: If there is neither coin nor generator; the global one is never drawn from.
     """
     if coin is not None:
-        return (coin < probability).to(contest.mean.device).expand(contest.mean.shape)
+        return (coin < probability).to(comparison.mean.device).expand(comparison.mean.shape)
     given = isinstance(generator, torch.Generator)
     check(given, "generator", "a torch.Generator", generator)
-    shape, device = contest.mean.shape, contest.mean.device
+    shape, device = comparison.mean.shape, comparison.mean.device
     return torch.rand(shape, generator=generator, device=device, dtype=torch.float64) < probability
 
 
@@ -208,7 +216,7 @@ def left_of(coin: Tensor | None, probability: float) -> Tensor | None:
     )
 
 
-def choose(look: Tensor, if_look: Tensor | Cause, if_skip: Tensor | Cause) -> Tensor:
-    """Return the cause for each trial, by whether it looks."""
-    yes, no = (torch.as_tensor(int(c) if isinstance(c, Cause) else c) for c in (if_look, if_skip))
-    return torch.where(look, yes.to(look.device), no.to(look.device))
+def choose(query: Tensor, if_query: Tensor | Cause, if_skip: Tensor | Cause) -> Tensor:
+    """Return the cause for each trial, by whether it queries."""
+    yes, no = (torch.as_tensor(int(c) if isinstance(c, Cause) else c) for c in (if_query, if_skip))
+    return torch.where(query, yes.to(query.device), no.to(query.device))

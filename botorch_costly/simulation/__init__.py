@@ -1,26 +1,26 @@
 """Simulated tuning on known truths: many trials of many policies in one tensor program."""
 
 from botorch_costly.simulation.draws import Draws, draw
-from botorch_costly.simulation.move import GridMove, Ground, grid_move
 from botorch_costly.simulation.policies import (
     GridPolicy,
     expected_improvement,
     probability_of_improvement,
     upper_confidence_bound,
 )
+from botorch_costly.simulation.proposal import GridProposal, Ground, grid_proposal
 from botorch_costly.simulation.prospect import grid_prospect
 from botorch_costly.simulation.run import Run, play
 from botorch_costly.simulation.simulate import simulate
 
 __all__ = [
     "Draws",
-    "GridMove",
     "GridPolicy",
+    "GridProposal",
     "Ground",
     "Run",
     "draw",
     "expected_improvement",
-    "grid_move",
+    "grid_proposal",
     "grid_prospect",
     "play",
     "probability_of_improvement",

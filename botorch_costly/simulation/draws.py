@@ -26,7 +26,7 @@ class Draws(NamedTuple):
     """What chance decides in each of ``m`` trials; every policy meets the same."""
 
     paths: Tensor  # f_t on the points, shape: (m, horizon, n)
-    noise: Tensor  # what a look adds to the value, shape: (m, horizon)
+    noise: Tensor  # what a query adds to the value, shape: (m, horizon)
     coins: Tensor  # uniform numbers in [0, 1), shape: (m, horizon)
     opening: Tensor  # index of the point played before anything is known, shape: (m,)
 

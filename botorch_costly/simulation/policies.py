@@ -1,4 +1,4 @@
-"""What a simulated player does: where it goes, whether it looks, and what it forgets."""
+"""What a simulated player does: where it goes, whether it queries, and what it forgets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.errors import check, check_count, check_rate
-from botorch_costly.query import BlindPlay, QueryRule
+from botorch_costly.query import QueryRule, UnqueriedPlay
 
 Score = Callable[[Tensor, Tensor, float], Tensor]
 """``mean, std, beta -> score``, means, deviations and scores of shape ``(m, n)``."""
@@ -41,17 +41,17 @@ class GridPolicy:
 
     Args:
         name: What tables call the policy.
-        rule: Whether to look.
+        rule: Whether to query.
         score: Where to go: the point with the highest score is played.
         forgetting: Rate in [0, 1] that the model assumes, per round; the truth's if omitted.
         restart_every: Rounds after which the model forgets everything, as in R-GP-UCB.
         lone_rival: Whether a lone optimum is held against the best point beyond the bandwidth.
-            Without it, the literal rule has nobody to compare it with and never looks again.
-        joint: Whether the rule reads the covariances of the incumbent and its rivals.
-        blind_play: What a round without a look plays: the maximizer of the ``"acquisition"`` or of the
-            ``"mean"``. Rules with an outlook choose themselves.
-        ages: Whether the belief ages in rounds without a look. Algorithm 1 as printed (line 10)
-            leaves it as it was, although the function has moved on; so the model's clock counts looks.
+            Without it, the literal rule has nobody to compare it with and never queries again.
+        joint: Whether the rule reads the covariances of the candidate and its rivals.
+        unqueried_play: What a round without a query plays: the maximizer of the ``"acquisition"`` or
+            of the ``"mean"``. Rules with an outlook choose themselves.
+        ages: Whether the belief ages in rounds without a query. Algorithm 1 as printed (line 10)
+            leaves it as it was, although the function has moved on; so the model's clock counts queries.
 
     Raises:
         InvalidArgumentError: If the rule is no rule, or a number is outside its range.
@@ -65,7 +65,7 @@ class GridPolicy:
     lone_rival: bool = True
     joint: bool = False
     ages: bool = True
-    blind_play: BlindPlay = "acquisition"
+    unqueried_play: UnqueriedPlay = "acquisition"
 
     def __post_init__(self) -> None:
         check(isinstance(self.rule, QueryRule), "rule", "a QueryRule", self.rule)
@@ -73,5 +73,5 @@ class GridPolicy:
             check_rate("forgetting", self.forgetting)
         if self.restart_every is not None:
             check_count("restart_every", self.restart_every, minimum=1)
-        known = self.blind_play in ("acquisition", "mean")
-        check(known, "blind_play", '"acquisition" or "mean"', self.blind_play)
+        known = self.unqueried_play in ("acquisition", "mean")
+        check(known, "unqueried_play", '"acquisition" or "mean"', self.unqueried_play)

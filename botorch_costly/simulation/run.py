@@ -15,14 +15,14 @@ from botorch_costly.acquisition import BetaSchedule, LogBeta
 from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import memory
-from botorch_costly.numerics.stationary import coverage
+from botorch_costly.numerics.stationary import information_share
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import RECENT, Progress
 from botorch_costly.simulation.draws import Draws
-from botorch_costly.simulation.move import SEEN, GridMove, Ground, grid_move
 from botorch_costly.simulation.policies import GridPolicy
+from botorch_costly.simulation.proposal import SEEN, GridProposal, Ground, grid_proposal
 
-_TOLERANCE = 1e-12  # weight below which the belief drops what a look has told
+_TOLERANCE = 1e-12  # weight below which the belief drops what a query has told
 DTYPES = (torch.float64, torch.float32)
 
 
@@ -30,7 +30,7 @@ class Run(NamedTuple):
     """What happened in every trial, and what was believed at the end."""
 
     regret: Tensor  # max f_t - f_t(x_t), shape: (p, m, horizon)
-    look: Tensor  # bool, shape: (p, m, horizon)
+    query: Tensor  # bool, shape: (p, m, horizon)
     choice: Tensor  # index of x_t, shape: (p, m, horizon)
     mean: Tensor  # after the last round, shape: (p, m, n)
     variance: Tensor  # after the last round, shape: (p, m, n)
@@ -57,12 +57,12 @@ def play(
     Args:
         problem: What is believed: points in ascending order, prior covariance, noise variance and,
             for policies without a rate of their own, the forgetting rate.
-        policies: Where and whether to look.
+        policies: Where and whether to query.
         draws: Functions, noise, coins and openings; their device is computed on.
         beta: Exploration by round; ``LogBeta()`` if omitted.
         bandwidth: Distance beyond which the rival of a lone optimum is sought.
         dtype: Of the terms of the beliefs, see ``simulate``.
-        history: A run whose choices and looks are played instead. Choices and looks returned are what
+        history: A run whose choices and queries are played instead. Choices and queries returned are what
             would have been decided in each round of that; regret and belief are those of the history.
 
     Raises:
@@ -108,20 +108,20 @@ class _Program:
         self._rates = [problem.forgetting if rate is None else rate for rate in own]
         prior_cov = problem.prior_cov.to(device)
         self._ground = Ground.of(problem.points.to(device), bandwidth)
-        self._coverage = coverage(prior_cov)
+        self._information_share = information_share(prior_cov)
         self._belief = self._believed(prior_cov, problem.noise, shape, dtype)
         self._ages = torch.tensor([[policy.ages] for policy in policies], device=device)
         # For rules that draw otherwise than by a coin; what they draw depends on the batch.
         self._generator = torch.Generator(device=device).manual_seed(0)
         self._keep = 1 - torch.tensor(self._rates, dtype=torch.float64, device=device)[:, None]
-        self._live = torch.zeros(shape, dtype=torch.float64, device=device)
-        self._looks = torch.zeros(shape, dtype=torch.long, device=device)
+        self._effective_queries = torch.zeros(shape, dtype=torch.float64, device=device)
+        self._queries = torch.zeros(shape, dtype=torch.long, device=device)
         self._seen = torch.zeros(shape, dtype=torch.bool, device=device)  # since the last restart
-        self._last_look = self._seen.clone()
-        self._look = torch.empty(*shape, horizon, dtype=torch.bool, device=device)
+        self._last_query = self._seen.clone()
+        self._query = torch.empty(*shape, horizon, dtype=torch.bool, device=device)
         self._choice = torch.empty(*shape, horizon, dtype=torch.long, device=device)
         self._value = draws.paths.new_empty(*shape, horizon)
-        self._worths = draws.paths.new_full((*shape, RECENT), torch.nan)  # of the last rounds
+        self._query_values = draws.paths.new_full((*shape, RECENT), torch.nan)  # of the last rounds
 
     def _believed(
         self, prior_cov: Tensor, noise: float, shape: tuple[int, int], dtype: torch.dtype
@@ -146,25 +146,25 @@ class _Program:
         for t in range(self._horizon):
             if t > 0:
                 self._pass(t)
-            at, look = self._decide(t)
-            self._choice[..., t], self._look[..., t] = at, look
+            at, query = self._decide(t)
+            self._choice[..., t], self._query[..., t] = at, query
             if history is not None:
-                at, look = history.choice[..., t], history.look[..., t]
-            self._last_look = look
-            self._looks = self._looks + look  # rules may keep what they were told
-            self._seen = self._seen | look
-            self._live = self._keep * (self._live + look)
+                at, query = history.choice[..., t], history.query[..., t]
+            self._last_query = query
+            self._queries = self._queries + query  # rules may keep what they were told
+            self._seen = self._seen | query
+            self._effective_queries = self._keep * (self._effective_queries + query)
             value = paths[:, t].gather(-1, at.mT).mT
             self._value[..., t] = value
-            self._belief.take_in(at, value + noise[:, t], look)
+            self._belief.take_in(at, value + noise[:, t], query)
         regret = paths.amax(-1) - self._value
-        return Run(regret, self._look, self._choice, self._belief.mean, self._belief.variance)
+        return Run(regret, self._query, self._choice, self._belief.mean, self._belief.variance)
 
     def _pass(self, t: int) -> None:
         """Let a round pass, and some policies start afresh."""
         which = None
         if not all(policy.ages for policy in self._policies):
-            which = self._ages | self._last_look
+            which = self._ages | self._last_query
         self._belief.wait(which=which)
         periods = (policy.restart_every for policy in self._policies)
         afresh = [period is not None and t % period == 0 for period in periods]
@@ -177,32 +177,32 @@ class _Program:
             self._seen = self._seen & ~mask
 
     def _decide(self, t: int) -> tuple[Tensor, Tensor]:
-        """Return where each trial goes and whether it looks, both ``(p, m)``."""
-        # Before the first look every point is as good as any, and the first one is in a corner.
+        """Return where each trial goes and whether it queries, both ``(p, m)``."""
+        # Before the first query every point is as good as any, and the first one is in a corner.
         opening = torch.where(self._seen, SEEN, self._draws.opening)
         decided = [self._decide_for(i, t, opening[i]) for i in range(len(self._policies))]
-        at, look = zip(*decided, strict=True)
-        return torch.stack(at), torch.stack(look)
+        at, query = zip(*decided, strict=True)
+        return torch.stack(at), torch.stack(query)
 
     def _decide_for(self, i: int, t: int, opening: Tensor) -> tuple[Tensor, Tensor]:
-        """Return where a policy goes and whether it looks, both ``(m,)``."""
+        """Return where a policy goes and whether it queries, both ``(m,)``."""
         policy, progress = self._policies[i], self._progress(i, t)
-        move: GridMove = grid_move(
+        proposal: GridProposal = grid_proposal(
             policy, self._belief.select(i), self._ground, progress, self._beta(t + 1), opening
         )
-        verdict = policy.rule(move.contest, progress, self._generator)
+        verdict = policy.rule(proposal.comparison, progress, self._generator)
         if verdict.rate is not None:
-            self._worths[i, :, t % RECENT] = verdict.rate
-        return torch.where(verdict.look, move.look_at, move.play_blind), verdict.look
+            self._query_values[i, :, t % RECENT] = verdict.rate
+        return torch.where(verdict.query, proposal.query_at, proposal.play_unqueried), verdict.query
 
     def _progress(self, i: int, t: int) -> Progress:
         return Progress(
             round=t + 1,  # beta and the rules count rounds from 1
-            looks=self._looks[i],
+            queries=self._queries[i],
             horizon=self._horizon,
             forgetting=self._rates[i],
-            live=self._live[i],
-            coverage=self._coverage,
-            worths=self._worths[i].roll(-(t % RECENT), -1),  # the oldest first
+            effective_queries=self._effective_queries[i],
+            information_share=self._information_share,
+            query_values=self._query_values[i].roll(-(t % RECENT), -1),  # the oldest first
             coin=self._draws.coins[:, t],
         )

@@ -37,7 +37,7 @@ def simulate(
 
     Args:
         problem: A function on a finite domain, its points in ascending order.
-        policies: Where and whether to look.
+        policies: Where and whether to query.
         trials: How many.
         horizon: Rounds of a trial.
         seed: Of functions, noise, coins and openings, at least 0.
@@ -45,20 +45,20 @@ def simulate(
         dtype: Of the terms of the beliefs, which are most of the memory and of the work; means,
             variances and scores are always in double precision. Terms in ``torch.float32`` make errors
             in the means of a unit prior of about 3e-6 at forgetting 0.05, 1e-5 at 0.01, 5e-5 at 0.003,
-            and now and then 1e-3 without any. On the same history, on 1,000 points, choice and look are
+            and now and then 1e-3 without any. On the same history, on 1,000 points, choice and query are
             the same in 99 to 100 % of rounds at 0.05, in 97 to 100 % at 0.01, in 94 to 100 % at 0.003
-            and in 92 to 96 % without any; looks alone in 99 to 100 %. Almost always another choice
+            and in 92 to 96 % without any; queries alone in 99 to 100 %. Almost always another choice
             is next door, a point as good; see the benchmark ``single-precision``.
         beta: Exploration by round; ``LogBeta()`` if omitted.
         bandwidth: Distance beyond which the rival of a lone optimum is sought.
         first_trial: Number of the first of the trials.
         policies_at_once: How many share a tensor program. By default one on a CPU, where policies with
-            few looks would pay for those with many, and all elsewhere.
+            few queries would pay for those with many, and all elsewhere.
         trials_at_once: How many share a tensor program, and are in memory: ``horizon x n`` numbers
             each. By default as many as stay in the cache of a CPU, or in the memory of a GPU.
 
     Returns:
-        Regret, looks and choices, ``policies x trials x horizon``, and mean and variance of the last
+        Regret, queries and choices, ``policies x trials x horizon``, and mean and variance of the last
         belief, ``policies x trials x n``.
 
     Raises:
@@ -70,7 +70,7 @@ def simulate(
         >>> problem = DriftingFunction.on_unit_interval(50, forgetting=0.03)
         >>> policies = [GridPolicy("always", AlwaysQuery()), GridPolicy("coin", BernoulliQuery(0.3))]
         >>> run = simulate(problem, policies, trials=4, horizon=20)
-        >>> run.regret.shape, run.look.sum(-1)[0].tolist()
+        >>> run.regret.shape, run.query.sum(-1)[0].tolist()
         (torch.Size([2, 4, 20]), [20, 20, 20, 20])
     """
     for name, count in (("trials", trials), ("horizon", horizon)):

@@ -1,9 +1,5 @@
-"""When: ask/tell tuners, their state and their rewards."""
+"""When: ask/tell tuners."""
 
-from botorch_costly.tuners.gain import GainReward
-from botorch_costly.tuners.guard import GuardedReward
-from botorch_costly.tuners.online import OnlineTuner
-from botorch_costly.tuners.rewards import RewardScale
-from botorch_costly.tuners.schedule import Schedule
+from botorch_costly.tuners.online.tuner import OnlineTuner
 
-__all__ = ["GainReward", "GuardedReward", "OnlineTuner", "RewardScale", "Schedule"]
+__all__ = ["OnlineTuner"]

@@ -9,7 +9,7 @@ BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 
 
 def data(seed=0, batch=(), dtype=torch.float64):
-    """Ten looks in rounds 0 .. 9 at rewards around 50."""
+    """Ten queries in rounds 0 .. 9 at rewards around 50."""
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(*batch, 10, 2, generator=generator, dtype=torch.float64)
     noise = 0.3 * torch.randn(*batch, 10, 1, generator=generator, dtype=torch.float64)

@@ -332,15 +332,15 @@ def test_shapes_do_not_depend_on_who_asks_for_gradients(points):
 
 def test_standing_questions_have_the_answers_of_others(points):
     acquisition = closed_form()
-    torch.testing.assert_close(acquisition.of_standing_questions(points), acquisition(points))
+    torch.testing.assert_close(acquisition.at_fixed_points(points), acquisition(points))
     slope = points.clone().requires_grad_()
-    acquisition.of_standing_questions(slope)
+    acquisition.at_fixed_points(slope)
     acquisition(slope).sum().backward()
     assert slope.grad.abs().max() > 0
     with torch.inference_mode():
         made_there = points.clone()
     torch.testing.assert_close(acquisition(made_there), acquisition(points))
-    torch.testing.assert_close(acquisition.of_standing_questions(made_there), acquisition(points))
+    torch.testing.assert_close(acquisition.at_fixed_points(made_there), acquisition(points))
 
 
 def test_single_precision_questions_are_answered_in_that_of_the_belief(points):

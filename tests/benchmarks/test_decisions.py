@@ -40,7 +40,7 @@ def hash_of(made, monkeypatch, group="tuner"):
 
 
 def test_reasons_and_confidences_do_not_count(monkeypatch):
-    other = [replace(d, reason="chance", confidence=0.5, move=0) for d in MADE]
+    other = [replace(d, reason="chance", confidence=0.5, interval=0) for d in MADE]
     assert hash_of(other, monkeypatch) == hash_of(MADE, monkeypatch)
 
 
@@ -58,7 +58,7 @@ def test_the_order_of_a_configuration_is_that_of_the_space(monkeypatch):
         {"query": True},
     ],
 )
-def test_one_value_or_one_look_counts(change, monkeypatch):
+def test_one_value_or_one_query_counts(change, monkeypatch):
     other = [*MADE[:3], replace(MADE[3], **change)]
     count, found = hash_of(other, monkeypatch)
     assert (count, len(found)) == (4, decisions.DIGITS)
@@ -84,8 +84,8 @@ def test_what_is_done_to_a_network_is_what_was_decided():
     record = run_online(watched, TunedPolicy(tuner, guarded=True), seed=0, rounds=8)
     (run,) = watched.runs
     assert run.configs == [dict(d.config) for d in record.decisions]
-    assert run.looks == {d.round for d in record.decisions if d.query}
-    assert 0 < len(run.looks) < 8
+    assert run.queries == {d.round for d in record.decisions if d.query}
+    assert 0 < len(run.queries) < 8
 
 
 def test_lines_of_chosen_groups_are_written(monkeypatch, tmp_path, capsys):

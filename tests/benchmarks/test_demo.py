@@ -42,21 +42,21 @@ def test_the_demo_killed_at_a_random_round_makes_the_same_decisions(tmp_path):
     expected, found = Record.from_json(expected), Record.from_json(found)
     assert found.decisions == expected.decisions, f"killed in round {kill_at}"
     assert found.test_accuracy == expected.test_accuracy
-    assert found.looks == expected.looks
+    assert found.queries == expected.queries
 
 
-def test_looks_are_counted_and_only_looks_are_told():
+def test_queries_are_counted_and_only_queries_are_told():
     space = PROBLEM.space
     tuner = OnlineTuner(space, 30, ConfidenceQuery(0.6), initial_rounds=4, num_restarts=4)
     record = run_online(PROBLEM, TunedPolicy(tuner), seed=0, rounds=30)
-    assert record.looks == sum(d.query for d in record.decisions) == tuner.looks
+    assert record.queries == sum(d.query for d in record.decisions) == tuner.queries
     assert [o.round for o in tuner.observations] == [d.round for d in record.decisions if d.query]
     assert tuner.observations[0].reward is None  # the first loss has nothing to be compared with
     assert [r for r, _ in record.test_accuracy] == [5, 10, 15, 20, 25, 30]
 
 
 @pytest.mark.parametrize("kind", ["fixed", "random"])
-def test_policies_without_looks_resume_too(kind, tmp_path):
+def test_policies_without_queries_resume_too(kind, tmp_path):
     def policy():
         space = PROBLEM.space
         return FixedPolicy(PROBLEM.default) if kind == "fixed" else RandomPolicy(space, 3)
@@ -66,7 +66,7 @@ def test_policies_without_looks_resume_too(kind, tmp_path):
     resumed = run_online(PROBLEM, policy(), seed=1, checkpoint=tmp_path / "c.pt", rounds=8)
     assert resumed.decisions == whole.decisions
     assert resumed.test_accuracy == whole.test_accuracy
-    assert whole.looks == 0
+    assert whole.queries == 0
 
 
 def test_the_table_shows_the_worst_seed_and_the_paired_difference():
@@ -77,19 +77,19 @@ def test_the_table_shows_the_worst_seed_and_the_paired_difference():
         "Bernoulli": 90,
         "CE-GP-UCB": 93,
     }
-    looks = {"full feedback": 200, "Bernoulli": 100, "CE-GP-UCB": 110}
+    queries = {"full feedback": 200, "Bernoulli": 100, "CE-GP-UCB": 110}
     rows = []
     for method, end in ends.items():
         for seed in range(3):
             accuracy = (end - 10 * seed + (method == "CE-GP-UCB") * seed) / 100
             row = {"method": method, "seed": seed, "test_accuracy": accuracy, "rounds": 200}
-            rows.append({**row, "looks": looks.get(method, 0), "seconds": 1.0})
+            rows.append({**row, "queries": queries.get(method, 0), "seconds": 1.0})
     table = format_table(rows)
     assert "full feedback   95.0 85.0 75.0" in table
     assert "85.0   75.0    200" in table
     assert "CE-GP-UCB less full feedback: -1.0 points on average" in table
     assert "3 seeds: p = 0.23" in table
-    assert "at 55% of its looks" in table
+    assert "at 55% of its queries" in table
 
 
 def test_a_fresh_start_removes_its_own_checkpoint_alone(tmp_path, monkeypatch):

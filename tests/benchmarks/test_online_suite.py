@@ -89,7 +89,7 @@ class TestEveryProblem:
         run.validate()
         assert torch.equal(torch.get_rng_state(), before)
 
-    def test_looking_changes_nothing(self, problem):
+    def test_querying_changes_nothing(self, problem):
         run = problem.setup(0)
         run.train_round(problem.default)
         before = copy.deepcopy(run.state_dict())

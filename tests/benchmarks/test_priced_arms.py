@@ -14,11 +14,11 @@ def test_the_curves_are_those_of_the_head():
     assert [steps[t] for t in (0, 99, 100, 299, 300)] == [0.3, 0.3, 0.8, 0.45, 0.65]
 
 
-def test_who_always_looks_soon_knows_the_best_arm():
+def test_who_always_queries_soon_knows_the_best_arm():
     full = arms.play(AlwaysQuery(), 200, seed=0)
-    assert full["looks"] == 200
+    assert full["queries"] == 200
     rare = arms.play(PricedQuery(price=100.0), 200, seed=0)
-    assert rare["looks"] == 1  # the first
+    assert rare["queries"] == 1  # the first
     assert full["regret"] < 0.05 < rare["regret"]
 
 
@@ -37,8 +37,8 @@ def test_every_run_of_every_policy_is_stored_and_compared(tmp_path, monkeypatch,
     assert lines[0]["seeds"] == [7, 8]
     expected = [(name, seed) for name in ("confidence @0.90", "priced 0.3") for seed in (7, 8)]
     assert [(row["policy"], row["seed"]) for row in rows] == expected
-    looks = sum(row["looks"] for row in rows[:2]) / 2
+    queries = sum(row["queries"] for row in rows[:2]) / 2
     shown = capsys.readouterr().out
     (line,) = (x for x in shown.splitlines() if x.startswith("  confidence @0.90"))
-    assert float(line.split()[-1]) == looks
+    assert float(line.split()[-1]) == queries
     assert "price 0.3: " in shown

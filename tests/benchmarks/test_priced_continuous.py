@@ -1,4 +1,4 @@
-"""The priced look in continuous domains and with wrong models: who meets what, and what is counted."""
+"""The priced query in continuous domains and with wrong models: who meets what, and what is counted."""
 
 import math
 from argparse import Namespace
@@ -26,12 +26,12 @@ from botorch_costly.simulation import Draws, GridPolicy
 SMALL = Size(trials=3, horizon=12, points=41, seed=7)
 
 
-def task(function="sample", dim=2, horizon=5, seed=3000, blind_play="acquisition"):
-    return Task(function, dim, horizon, seed, blind_play)
+def task(function="sample", dim=2, horizon=5, seed=3000, unqueried_play="acquisition"):
+    return Task(function, dim, horizon, seed, unqueried_play)
 
 
-def outcome(regret, looks):
-    return Outcome.of(regret, looks, horizon=1)
+def outcome(regret, queries):
+    return Outcome.of(regret, queries, horizon=1)
 
 
 class Ramp:
@@ -49,18 +49,18 @@ def coin_tuner(horizon):
     return OnlineTuner(space, horizon, BernoulliQuery(0.5), initial_rounds=0, seed=1)
 
 
-def test_regret_and_looks_are_those_of_what_was_played():
+def test_regret_and_queries_are_those_of_what_was_played():
     tuner, noise = coin_tuner(8), torch.linspace(5, 6, 8)
     paid = continuous.play(Ramp(), noise, tuner)
     lost = [1 - decision.config["x"] / 10 for decision in tuner.decisions]
     assert paid["regret"] == pytest.approx(sum(lost) / 8)
     assert paid["least_regret"] == pytest.approx(min(lost))
-    assert paid["looks"] == sum(decision.query for decision in tuner.decisions)
-    assert 0 < paid["looks"] < 8
+    assert paid["queries"] == sum(decision.query for decision in tuner.decisions)
+    assert 0 < paid["queries"] < 8
     assert paid["ms"] > 0
 
 
-def test_a_look_sees_the_value_and_the_noise_of_its_round():
+def test_a_query_sees_the_value_and_the_noise_of_its_round():
     tuner, noise = coin_tuner(8), torch.linspace(5, 6, 8)
     continuous.play(Ramp(), noise, tuner)
     assert tuner.observations
@@ -73,7 +73,7 @@ def test_a_look_sees_the_value_and_the_noise_of_its_round():
 def test_every_policy_meets_the_same_truth_and_noise(function):
     x = torch.rand(4, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     (one, noise), (two, again) = (
-        continuous.draw(task(function, blind_play=b)) for b in ("acquisition", "mean")
+        continuous.draw(task(function, unqueried_play=b)) for b in ("acquisition", "mean")
     )
     other, _ = continuous.draw(task(function, seed=3001))
     assert torch.equal(one.value(4, x), two.value(4, x))
@@ -153,11 +153,11 @@ def test_continuous_stores_every_policy_of_every_trial(tmp_path, monkeypatch, ca
     names = ["confidence @0.90", "priced 1"]
     expected = [(f, 3000 + i, n) for f in ("sample", "hartmann") for i in range(2) for n in names]
     assert [(r["function"], r["seed"], r["policy"]) for r in rows] == expected
-    assert all(1 <= r["looks"] <= 3 for r in rows)
+    assert all(1 <= r["queries"] <= 3 for r in rows)
     assert min(r["least_regret"] for r in rows) > -1e-6
     shown = capsys.readouterr().out
     assert "hartmann, d = 1: 2 trials of 3 rounds" in shown
-    cost = sum(3 * r["regret"] + r["looks"] for r in rows[:4:2]) / 2
+    cost = sum(3 * r["regret"] + r["queries"] for r in rows[:4:2]) / 2
     line = next(x for x in shown.splitlines() if x.startswith("  confidence @0.90"))
     assert line.split()[-1] == f"{cost:.1f}"
 
@@ -217,7 +217,7 @@ def test_the_grid_plays_with_the_belief_and_pays_in_truth():
     opening = torch.randint(41, (3,), generator=torch.Generator().manual_seed(SMALL.seed + 1))
     draws = Draws(paths, noise, torch.zeros_like(noise), opening)  # nobody tosses coins
     run = simulation.play(truth, [GridPolicy("", ConfidenceQuery(0.8))], draws).of(0)
-    assert rows["confidence @0.80"]["looks"] == run.look.sum(-1).tolist()
+    assert rows["confidence @0.80"]["queries"] == run.query.sum(-1).tolist()
     assert rows["confidence @0.80"]["regret"] == run.regret.mean(-1).tolist()
     matched = {row["policy"]: row for row in misspecified.on_grid("matched", SMALL)}
     assert matched["confidence @0.80"]["regret"] != rows["confidence @0.80"]["regret"]
@@ -235,7 +235,7 @@ def test_the_tuner_starts_from_the_belief_and_learns_where_it_is_to():
         )
         paths, noise = misspecified.draw(one.scenario, one.size)
         continuous.play(Line(paths[1]), noise[1], tuner)
-        assert tuner.looks > 15
+        assert tuner.queries > 15
         return (
             tuner.belief.forgetting,
             tuner.belief.noise,
@@ -260,7 +260,7 @@ def test_a_trial_of_the_tuner_meets_its_own_function_and_noise(monkeypatch):
 def test_rows_gather_the_trials_of_a_scenario(monkeypatch):
     def paid(one):
         mark = 100 * (one.part == "learned") + 10 * (one.scenario != "matched") + one.trial
-        cost = {"regret": mark / 1000, "looks": mark, "ms": one.trial}
+        cost = {"regret": mark / 1000, "queries": mark, "ms": one.trial}
         return dict.fromkeys(misspecified.rules(one.part), cost)
 
     monkeypatch.setattr(misspecified, "trial", paid)
@@ -269,7 +269,7 @@ def test_rows_gather_the_trials_of_a_scenario(monkeypatch):
         tuner_horizon=9, points=5, seed=0, processes=1,
     )  # fmt: skip
     rows = list(misspecified.rows(options))
-    assert [row["looks"] for row in rows[::4]] == [
+    assert [row["queries"] for row in rows[::4]] == [
         [0, 1, 2], [10, 11, 12], [100, 101, 102], [110, 111, 112],
     ]  # fmt: skip
     assert rows[-1]["regret"] == [0.11, 0.111, 0.112]
@@ -279,10 +279,10 @@ def test_rows_gather_the_trials_of_a_scenario(monkeypatch):
     assert "priced above the best:" in text
 
 
-def test_where_the_priced_look_is_above_the_best_it_is_said():
-    def row(policy, looks):
+def test_where_the_priced_query_is_above_the_best_it_is_said():
+    def row(policy, queries):
         what = {"part": "grid", "scenario": "matched", "policy": policy, "horizon": 100}
-        return {**what, "regret": [0.1, 0.2], "looks": [looks, looks]}
+        return {**what, "regret": [0.1, 0.2], "queries": [queries, queries]}
 
     rivals = [row(name, 50) for name in continuous.confident(misspecified.KAPPAS["grid"])]
     text = misspecified.text([*rivals, row("priced 0.3", 40), row("priced 1", 60)])
@@ -298,5 +298,5 @@ def test_misspecified_runs_through(tmp_path, capsys):
     misspecified.main([*size, *few, "--results", str(tmp_path)])
     rows = [line["row"] for line in read("priced-misspecified", tmp_path)]
     assert [row["part"] for row in rows] == ["grid"] * 7 + ["fixed"] * 4 + ["learned"] * 4
-    assert all(len(row["regret"]) == len(row["looks"]) == row["trials"] for row in rows)
+    assert all(len(row["regret"]) == len(row["queries"]) == row["trials"] for row in rows)
     assert "learned / fixed" in capsys.readouterr().out

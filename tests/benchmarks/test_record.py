@@ -123,8 +123,8 @@ def test_benchmarks_run_small(tmp_path, capsys):
     assert main(["streaming", "--repeats", "2", "--rounds", "30", "--points", "50", *kept]) == 0
     assert {row["case"] for row in rows_of(tmp_path, "streaming")} == {
         "append",
-        "round without a look",
-        "round with a look",
+        "round without a query",
+        "round with a query",
     }
     assert {path.name for path in tmp_path.glob("*.png")} == {"figure-1.png", "figure-a3.png"}
     capsys.readouterr()

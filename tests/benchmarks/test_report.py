@@ -75,7 +75,7 @@ def test_a_curve_above_the_printed_one_is_a_miss_and_below_is_none():
     assert not misses(moved(printed_as_ours(), name, 0.05, -0.3))
 
 
-def test_thresholds_that_look_more_for_less_regret_are_on_the_curve():
+def test_thresholds_that_query_more_for_less_regret_are_on_the_curve():
     """Each of our thresholds does what the next printed one does: the same curve, read shifted."""
     table = printed_as_ours()
     names = [name for name in table if name.startswith("CE-GP-UCB @")]
@@ -97,7 +97,7 @@ def test_what_was_not_measured_is_a_miss():
 
 
 def test_curves_are_read_between_neighbours():
-    assert regret_at(CURVE, 200) == (pytest.approx(0.4), "at 200 looks")
+    assert regret_at(CURVE, 200) == (pytest.approx(0.4), "at 200 queries")
     assert regret_at(CURVE, 250)[0] == pytest.approx(0.35)
     assert regret_at(CURVE, 110)[0] == pytest.approx(0.49)
 
@@ -106,10 +106,10 @@ def test_curves_are_read_between_neighbours():
 def test_beyond_a_curve_the_nearer_end_is_taken_and_said(queries, regret, end):
     value, note = regret_at(CURVE, queries)
     assert value == regret
-    assert note == f"at {queries} looks, outside our range: our end at {end}"
+    assert note == f"at {queries} queries, outside our range: our end at {end}"
 
 
-def test_reading_a_convex_curve_never_rises_with_looks():
+def test_reading_a_convex_curve_never_rises_with_queries():
     values = [regret_at(CURVE, queries)[0] for queries in range(50, 400, 7)]
     assert values == sorted(values, reverse=True)
 

@@ -38,7 +38,7 @@ def test_both_models_hold_one_belief():
     torch.testing.assert_close(variance, posterior.variance.squeeze(-1))
 
 
-def test_no_look_is_dropped_however_old():
+def test_no_query_is_dropped_however_old():
     problem = draw(30, 2, seed=1)
     problem.inputs[0, -1] = -10_000.0
     belief = streaming(problem)
@@ -50,7 +50,7 @@ def test_no_look_is_dropped_however_old():
 def test_both_ways_decide_the_same(seed):
     pair = decision.turn(case(n=40, seed=seed))
     assert pair.ahead >= -decision.AS_GOOD
-    assert pair.ours.look == pair.botorchs.look
+    assert pair.ours.query == pair.botorchs.query
     assert pair.ours.confidence == pytest.approx(pair.botorchs.confidence, abs=1e-5)
     torch.testing.assert_close(pair.ours.plays, pair.botorchs.plays, atol=1e-3, rtol=0)
 
@@ -122,7 +122,7 @@ def test_a_batch_of_decisions_is_that_of_each():
         number = alone.optima.values.shape[-1]
         for ours, theirs in zip(together.optima, alone.optima, strict=True):
             torch.testing.assert_close(ours[i, :number], theirs[0], atol=1e-8, rtol=0)
-        assert together.verdict.look[i] == alone.verdict.look[0]
+        assert together.verdict.query[i] == alone.verdict.query[0]
 
 
 def test_a_batch_decides_as_the_streaming_belief_does():
@@ -142,7 +142,7 @@ def test_waiting_rounds_learn_nothing_and_are_ranked():
     row = waiting.waiting(12, 2, rounds=5, seed=0, device="cpu")
     assert 0 < row["median_ms"] <= row["ms_90"] <= row["ms_99"] <= row["most_ms"]
     assert row["small_operation_us"] > 0
-    assert waiting.fed_tuner(12, 2, 0, "cpu").looks == 12
+    assert waiting.fed_tuner(12, 2, 0, "cpu").queries == 12
 
 
 def test_a_part_replaces_its_own_rows_only(tmp_path, capsys):
@@ -158,7 +158,7 @@ def test_a_part_replaces_its_own_rows_only(tmp_path, capsys):
     assert sorted(map(json.dumps, again)) != sorted(map(json.dumps, rows))
     rest = [row for row in rows if row["part"] != "waiting"]
     assert again[:-1] == rest
-    assert "waiting round after 12 looks" in capsys.readouterr().out
+    assert "waiting round after 12 queries" in capsys.readouterr().out
 
 
 def test_a_refit_is_timed_where_it_can_be(monkeypatch):

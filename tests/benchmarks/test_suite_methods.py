@@ -16,8 +16,8 @@ from benchmarks.online_suite.problems import POLICIES, PROBLEMS
 from benchmarks.online_suite.protocol import Metrics, OnlineProblem, TrainingRun
 from benchmarks.record import read, recording
 from botorch_costly import BernoulliQuery, Real, SearchSpace
-from botorch_costly.tuners.holding import Moves
-from botorch_costly.tuners.online import DEFAULT_HOLD, SHORTEST_HOLD
+from botorch_costly.tuners.online.intervals import Intervals
+from botorch_costly.tuners.online.tuner import DEFAULT_HOLD, SHORTEST_HOLD
 
 
 @dataclass
@@ -80,7 +80,7 @@ def test_rivals_pay_no_more_rounds_than_one_run(slopes, method):
     outcome = method(slopes, seed=0)
     assert outcome.rounds == sum(run.round for run in slopes.made) <= slopes.horizon
     assert outcome.rounds > 0.8 * slopes.horizon
-    assert outcome.looks > 0
+    assert outcome.queries > 0
 
 
 def test_in_a_population_the_worst_copies_the_best(slopes):
@@ -115,14 +115,16 @@ def test_a_guarded_tuner_undoes_ruinous_rounds(slopes):
     free = tuned(guarded=False, **options)(slopes, 0)
     guarded = tuned(**options)(Slopes(), 0)
     assert free.test_accuracy < 0.5 < guarded.test_accuracy
-    assert guarded.looks == guarded.rounds == 40
+    assert guarded.queries == guarded.rounds == 40
 
 
-def test_looks_are_those_of_the_query_rule(slopes):
-    assert tuned(rule=lambda horizon: BernoulliQuery(0.3), initial_rounds=3)(slopes, 0).looks < 30
-    assert METHODS["tuned"](slopes, 0).looks == Moves(DEFAULT_HOLD, 40, SHORTEST_HOLD).within(40)
-    assert METHODS["tuned, priced"](slopes, 0).looks == 10
-    assert METHODS["random schedule"](slopes, 0).looks == 0
+def test_queries_are_those_of_the_query_rule(slopes):
+    assert tuned(rule=lambda horizon: BernoulliQuery(0.3), initial_rounds=3)(slopes, 0).queries < 30
+    assert METHODS["tuned"](slopes, 0).queries == Intervals(DEFAULT_HOLD, 40, SHORTEST_HOLD).within(
+        40
+    )
+    assert METHODS["tuned, priced"](slopes, 0).queries == 10
+    assert METHODS["random schedule"](slopes, 0).queries == 0
 
 
 def test_learning_rates_follow_their_schedules():
@@ -170,7 +172,7 @@ def test_an_outcome_is_that_of_the_last_round(slopes):
     outcome = one_run(lambda problem, seed: Rising())(slopes, 0)
     level = sum(i / 100 for i in range(1, 41)) / 100
     assert outcome.test_accuracy == pytest.approx(1 / (1 + math.exp(-level)))
-    assert (outcome.looks, outcome.rounds) == (0, 40)
+    assert (outcome.queries, outcome.rounds) == (0, 40)
 
 
 def test_the_gap_is_counted_from_the_default_to_the_best_fixed():
@@ -186,7 +188,7 @@ def test_the_gap_is_counted_from_the_default_to_the_best_fixed():
 def rows_of(problem, **ends):
     return [
         {"problem": problem, "method": method.replace("_", " "), "seed": seed, "test_accuracy": end}
-        | {"looks": 3, "rounds": 9, "seconds": 1.0}
+        | {"queries": 3, "rounds": 9, "seconds": 1.0}
         for method, accuracies in ends.items()
         for seed, end in enumerate(accuracies)
     ]

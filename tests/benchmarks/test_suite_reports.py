@@ -42,7 +42,7 @@ def test_what_is_said_on_the_way_is_stored_and_counted(tmp_path, monkeypatch, ca
     verdicts.main([*few, "--results", str(tmp_path)])
     rows = [line["row"] for line in read(verdicts.NAME, tmp_path)]
     assert [row["round"] for row in rows] == [10, 20, 30]
-    assert [row["looks"] for row in rows] == [5, 10, 15]
+    assert [row["queries"] for row in rows] == [5, 10, 15]
     assert rows[0]["pays"] is None  # too early
     assert rows[0]["signal"] is None
     assert rows[-1]["pays"] in (True, False)

@@ -17,22 +17,22 @@ def test_the_far_rival_pays():
     literal = world.play(GridPolicy("", rule, lone_rival=False))
     repaired = world.play(GridPolicy("", rule))
     assert literal.regret.mean() > repaired.regret.mean() + 0.05
-    silent = ~literal.look[:, 100:].any(-1)
+    silent = ~literal.query[:, 100:].any(-1)
     assert silent.any()
-    assert repaired.look[:, 100:].any(-1).all()
+    assert repaired.query[:, 100:].any(-1).all()
 
 
 def test_a_belief_that_stands_still_never_asks_again():
     world = World.draw(0.05, trials=6, horizon=150, points=60)
     still = world.play(GridPolicy("", ConfidenceQuery(0.8), ages=False))
-    assert still.look[:, 75:].double().mean() < 0.05
+    assert still.query[:, 75:].double().mean() < 0.05
 
 
 def test_every_policy_meets_the_same_world():
     one, two = (World.draw(0.05, trials=2, horizon=20, points=30, seed=3) for _ in range(2))
     assert one.paths.equal(two.paths)
     assert one.noise.equal(two.noise)
-    rare, often = (one.play(GridPolicy("", BernoulliQuery(p))).look for p in (0.3, 0.7))
+    rare, often = (one.play(GridPolicy("", BernoulliQuery(p))).query for p in (0.3, 0.7))
     assert not (rare & ~often).any()  # the same coins
     other = World.draw(0.05, trials=2, horizon=20, points=30, seed=4)
     assert not one.paths.equal(other.paths)

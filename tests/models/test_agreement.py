@@ -15,7 +15,7 @@ EXACT = {"rtol": 1e-8, "atol": 1e-8}
 
 @pytest.fixture(params=[0.0, 0.01, 0.3, 1.0], ids=lambda f: f"forgetting={f}")
 def story(request):
-    """Looks at points of a grid at uneven rounds, and what the oracle makes of them."""
+    """Queries at points of a grid at uneven rounds, and what the oracle makes of them."""
     generator = torch.Generator().manual_seed(3)
     grid = torch.rand(15, 2, generator=generator, dtype=torch.float64)
     times = torch.randperm(30, generator=generator)[:12].sort().values.double()
@@ -87,8 +87,8 @@ def test_drifting_grid_is_the_oracle(story):
 @pytest.mark.parametrize("order", ["in order", "late"])
 def test_streaming_gp_is_the_oracle(story, order):
     belief = streaming_gp(story)
-    looks = range(12) if order == "in order" else [3, 0, 11, 7, 1, 2, 10, 9, 4, 8, 6, 5]
-    for i in looks:
+    queries = range(12) if order == "in order" else [3, 0, 11, 7, 1, 2, 10, 9, 4, 8, 6, 5]
+    for i in queries:
         x = with_round(story["grid"][story["index"][i]][None], story["times"][i])[0]
         belief.observe(x, story["y"][i].item())
     X = with_round(story["grid"], NOW)

@@ -21,7 +21,7 @@ def prior_cov(n=12, **tkwargs):
     return dense_gp.matern(x, x, 0.3, 1.4).to(**tkwargs)
 
 
-def run(belief, rounds, seed=0, looks=0.7, oracle=None, at_once=1):
+def run(belief, rounds, seed=0, queries=0.7, oracle=None, at_once=1):
     """Play random rounds; ``oracle`` is a Belief that is filtered along, of an unbatched grid."""
     generator = torch.Generator().manual_seed(seed)
     batch, n = belief.batch_shape, belief.num_points
@@ -31,9 +31,9 @@ def run(belief, rounds, seed=0, looks=0.7, oracle=None, at_once=1):
         for _ in range(at_once):
             index = torch.randint(n, batch, generator=generator)
             y = torch.randn(batch, generator=generator, dtype=torch.float64)
-            look = torch.rand(batch, generator=generator) < looks
-            belief.observe(index, y, look)
-            if oracle is not None and look:
+            query = torch.rand(batch, generator=generator) < queries
+            belief.observe(index, y, query)
+            if oracle is not None and query:
                 oracle, _ = update(oracle, index, y, noise)
         elapsed = float(torch.randint(0, 4, (), generator=generator))
         belief.wait(elapsed)
@@ -84,7 +84,7 @@ def test_compression_changes_nothing(forgetting):
 
 
 @pytest.mark.parametrize("forgetting", [0.1, 0.9, 1.0])
-def test_many_looks_in_one_round_are_all_remembered(forgetting):
+def test_many_queries_in_one_round_are_all_remembered(forgetting):
     prior = prior_cov(40)
     belief = DriftingGrid(prior, forgetting, NOISE)
     oracle = run(belief, 30, oracle=fresh_oracle(prior), at_once=50)
@@ -97,7 +97,7 @@ def test_many_looks_in_one_round_are_all_remembered(forgetting):
 
 
 @pytest.mark.parametrize("number", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_one_point_looked_at_thousands_of_times(number):
+def test_one_point_queried_at_thousands_of_times(number):
     belief = DriftingGrid(prior_cov(3), 0.0, NOISE)
     for _ in range(number):
         belief.observe(torch.tensor(1), torch.tensor(2.0))
@@ -119,14 +119,14 @@ def least_noise(prior):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n", [5, 30, 100])
 def test_rounding_does_not_feed_on_itself(n, seed):
-    """One look tells all, in single precision; more than two thousand follow."""
+    """One query tells all, in single precision; more than two thousand follow."""
     v = rank_one(n, seed)
     belief = DriftingGrid(v @ v.mT, 0.0, least_noise(v @ v.mT))
     for i in range(2000 + 2 * n):
         belief.observe(torch.tensor(i % n), v[i % n, 0])
         assert (belief.variance >= 0).all()
     torch.testing.assert_close(belief.mean, v.squeeze(-1), rtol=0, atol=2e-2)
-    # The truth is a variance of noise / looks, far below the rounding errors of the prior's 4.
+    # The truth is a variance of noise / queries, far below the rounding errors of the prior's 4.
     assert float(belief.variance.max()) < 1e-4
 
 
@@ -174,13 +174,13 @@ def test_a_batch_is_a_loop(forgetting):
     for r in range(60):
         index = torch.randint(8, batch, generator=generator)
         y = torch.randn(batch, generator=generator, dtype=torch.float64)
-        look = torch.rand(batch, generator=generator) < torch.linspace(0.1, 1, 6).view(batch)
-        y[~look] = torch.nan  # ignored
-        log_prob = many.observe(index, y, look)
-        for one, i, value, looks, expected in zip(
-            alone, index.view(-1), y.view(-1), look.view(-1), log_prob.view(-1), strict=True
+        query = torch.rand(batch, generator=generator) < torch.linspace(0.1, 1, 6).view(batch)
+        y[~query] = torch.nan  # ignored
+        log_prob = many.observe(index, y, query)
+        for one, i, value, queries, expected in zip(
+            alone, index.view(-1), y.view(-1), query.view(-1), log_prob.view(-1), strict=True
         ):
-            step = one.observe(i, value) if looks else torch.zeros(()).double()
+            step = one.observe(i, value) if queries else torch.zeros(()).double()
             torch.testing.assert_close(step, expected)
         if r == 30:
             which = torch.tensor([[True, False, False], [False, True, False]])
@@ -239,7 +239,7 @@ def test_the_prior_mean_is_where_it_relaxes_to():
     torch.testing.assert_close(shifted.mean, torch.full_like(shifted.mean, 5.0))
 
 
-def test_nobody_looking_changes_nothing():
+def test_nobody_querying_changes_nothing():
     belief = DriftingGrid(prior_cov(), 0.1, NOISE, torch.Size([3]))
     run(belief, 10)
     before = snapshot(belief)
@@ -350,7 +350,7 @@ def test_values_of_another_shape_are_named():
     index = torch.tensor([0, 1, 2])
     with pytest.raises(InvalidShapeError, match=r"y: Expected one value or shape \(3,\)"):
         belief.observe(index, torch.zeros(2))
-    with pytest.raises(InvalidShapeError, match="look: Expected one value or shape"):
+    with pytest.raises(InvalidShapeError, match="query: Expected one value or shape"):
         belief.observe(index, torch.zeros(3), torch.tensor([True, False]))
     assert belief.num_terms == 0
 
@@ -363,12 +363,12 @@ def test_every_trial_may_forget_at_its_own_rate():
     for r in range(90):
         index = torch.randint(12, (2, 2), generator=generator)
         y = torch.randn(2, 2, generator=generator, dtype=torch.float64)
-        look = torch.rand(2, 2, generator=generator) < 0.7
+        query = torch.rand(2, 2, generator=generator) < 0.7
         which = torch.rand(2, 2, generator=generator) < 0.5 if r % 3 == 0 else None
-        many.observe(index, y, look)
+        many.observe(index, y, query)
         many.wait(1 + r % 2, which)
         for i, one in enumerate(alone):
-            if look.view(-1)[i]:
+            if query.view(-1)[i]:
                 one.observe(index.view(-1)[i], y.view(-1)[i])
             if which is None or which.view(-1)[i]:
                 one.wait(1 + r % 2)
@@ -390,8 +390,8 @@ def test_rates_that_do_not_fit_are_named(rates, error):
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("forgetting", [0.0, 0.05, 0.9])
-def test_trials_that_look_seldom_beside_others_that_look_often(share, forgetting):
-    """However the terms of those that look are summed, and whenever their rings come round."""
+def test_trials_that_query_seldom_beside_others_that_query_often(share, forgetting):
+    """However the terms of those that query are summed, and whenever their rings come round."""
     prior, batch = prior_cov(8), torch.Size([6])
     many = DriftingGrid(prior, forgetting, NOISE, batch, capacity=5)
     alone = [DriftingGrid(prior, forgetting, NOISE) for _ in range(6)]
@@ -400,11 +400,11 @@ def test_trials_that_look_seldom_beside_others_that_look_often(share, forgetting
     for _ in range(120):
         index = torch.randint(8, batch, generator=generator)
         y = torch.randn(batch, generator=generator, dtype=torch.float64)
-        look = torch.rand(batch, generator=generator) < rates
-        many.take_in(index, y, look)
+        query = torch.rand(batch, generator=generator) < rates
+        many.take_in(index, y, query)
         many.wait()
-        for one, i, value, looks in zip(alone, index, y, look, strict=True):
-            if looks:
+        for one, i, value, queries in zip(alone, index, y, query, strict=True):
+            if queries:
                 one.observe(i, value)
             one.wait()
     for name in ("mean", "variance"):

@@ -23,7 +23,7 @@ def double(*values):
 
 
 def drifting(n, dim, seed=0, family="matern52"):
-    """Draw rows of a truth whose hyperparameters are drawn too, one look a round."""
+    """Draw rows of a truth whose hyperparameters are drawn too, one query a round."""
     draws = torch.Generator().manual_seed(seed)
     inputs = torch.rand(n, dim + 1, generator=draws, dtype=torch.float64)
     inputs[:, -1] = torch.arange(n)
@@ -35,7 +35,7 @@ def drifting(n, dim, seed=0, family="matern52"):
     return inputs, torch.linalg.cholesky(noisy) @ normal
 
 
-def present_of(dim, batch=(), noise=0.1, forgetting=0.01):
+def snapshot_of(dim, batch=(), noise=0.1, forgetting=0.01):
     lengthscale = torch.full((*batch, dim), 0.35 * math.sqrt(dim), dtype=torch.float64)
     rest = (torch.full(batch, v, dtype=torch.float64) for v in (1.0, noise, forgetting))
     return Hyperparameters(lengthscale, *rest)
@@ -49,7 +49,7 @@ def objective(family, inputs, targets, found, learnt):
     return oracle.log_evidence(family, inputs, targets, *words) + prior
 
 
-def fit_by_botorch(inputs, targets, present, learnt, family="matern52"):
+def fit_by_botorch(inputs, targets, current, learnt, family="matern52"):
     """Fit the model of the same prior from the same values, and return what it found."""
     dim = inputs.shape[-1] - 1
     space = default_space_kernel(dim, torch.Size())
@@ -57,13 +57,13 @@ def fit_by_botorch(inputs, targets, present, learnt, family="matern52"):
     model = TimeVaryingGP(
         inputs,
         targets.unsqueeze(-1),
-        forgetting=None if learnt else present.forgetting.item(),
+        forgetting=None if learnt else current.forgetting.item(),
         space_kernel=space,
         likelihood=GaussianLikelihood(),
         outcome_transform=None,
     ).to(inputs)
-    space.base_kernel.lengthscale, space.outputscale = present.lengthscale, present.outputscale
-    model.likelihood.noise, model.time_kernel.forgetting = present.noise, present.forgetting
+    space.base_kernel.lengthscale, space.outputscale = current.lengthscale, current.outputscale
+    model.likelihood.noise, model.time_kernel.forgetting = current.noise, current.forgetting
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model), max_attempts=1)
@@ -79,8 +79,8 @@ def fit_by_botorch(inputs, targets, present, learnt, family="matern52"):
 @pytest.mark.parametrize("learnt", [True, False])
 def test_the_report_is_of_what_is_returned(family, learnt):
     inputs, targets = drifting(20, 2)
-    found, report = fit(family, inputs, targets, present_of(2), learn_forgetting=learnt)
-    for value, at in ((report.before, present_of(2)), (report.after, found)):
+    found, report = fit(family, inputs, targets, snapshot_of(2), learn_forgetting=learnt)
+    for value, at in ((report.before, snapshot_of(2)), (report.after, found)):
         expected = objective(family, inputs, targets, at, learnt)
         assert value.item() == pytest.approx(expected, rel=1e-6)  # priors are in float32
     assert report.after > report.before + 0.1
@@ -95,9 +95,9 @@ def test_the_report_is_of_what_is_returned(family, learnt):
 def test_it_is_as_probable_as_what_botorch_finds(learnt, n, dim):
     for seed in range(3):
         inputs, targets = drifting(n, dim, seed)
-        present = present_of(dim)
-        theirs = fit_by_botorch(inputs, targets, present, learnt)
-        ours, _ = fit("matern52", inputs, targets, present, learn_forgetting=learnt)
+        current = snapshot_of(dim)
+        theirs = fit_by_botorch(inputs, targets, current, learnt)
+        ours, _ = fit("matern52", inputs, targets, current, learn_forgetting=learnt)
         reached = (objective("matern52", inputs, targets, at, learnt) for at in (ours, theirs))
         assert next(reached) >= next(reached) - 1e-3
 
@@ -105,7 +105,7 @@ def test_it_is_as_probable_as_what_botorch_finds(learnt, n, dim):
 def test_no_neighbour_is_more_probable():
     """The maximum, within its tolerance: a tenth of a log unit to either side is worse."""
     inputs, targets = drifting(25, 2)
-    found, report = fit("matern32", inputs, targets, present_of(2), learn_forgetting=True)
+    found, report = fit("matern32", inputs, targets, snapshot_of(2), learn_forgetting=True)
     least = priors_and_bounds(2)[1]
     for field, value in zip(found._fields, found, strict=True):
         for entry in range(value.numel()):
@@ -124,7 +124,7 @@ def test_bounds_hold_and_bind():
     inputs = torch.stack([torch.linspace(0, 1, 40), torch.zeros(40)], -1).double()
     targets = torch.sin(5 * inputs[:, 0])
     least = priors_and_bounds(1)[1]
-    smooth, _ = fit("rbf", inputs, targets, present_of(1), max_iter=200)
+    smooth, _ = fit("rbf", inputs, targets, snapshot_of(1), max_iter=200)
     assert smooth.noise.item() == pytest.approx(least.noise, rel=1e-9)
     outside = Hyperparameters(double(1e-3), double(1.0)[0], double(1e-9)[0], double(0.01)[0])
     found, report = fit("rbf", inputs, targets, outside)
@@ -145,9 +145,9 @@ def test_bounds_hold_and_bind():
 @pytest.mark.parametrize("rate", [0.0, 1e-6, 0.3, 1.0])
 def test_a_given_rate_is_kept_to_the_last_digit(rate):
     inputs, targets = drifting(15, 1)
-    found, _ = fit("matern52", inputs, targets, present_of(1, forgetting=rate))
+    found, _ = fit("matern52", inputs, targets, snapshot_of(1, forgetting=rate))
     assert found.forgetting.item() == rate
-    assert found.lengthscale.item() != present_of(1).lengthscale.item()
+    assert found.lengthscale.item() != snapshot_of(1).lengthscale.item()
 
 
 # -- batches and restarts -------------------------------------------------------------------------
@@ -159,14 +159,14 @@ def test_a_batch_of_trials_is_a_loop(learnt):
     inputs = torch.stack([x for x, _ in rows]).unflatten(0, (2, 3))
     targets = torch.stack([y for _, y in rows]).unflatten(0, (2, 3))
     together, report = fit(
-        "matern52", inputs, targets, present_of(2, (2, 3)), learn_forgetting=learnt
+        "matern52", inputs, targets, snapshot_of(2, (2, 3)), learn_forgetting=learnt
     )
     assert together.lengthscale.shape == (2, 3, 2)
     assert together.noise.shape == report.after.shape == report.skipped.shape == (2, 3)
     for i in range(2):
         for j in range(3):
             alone, single = fit(
-                "matern52", inputs[i, j], targets[i, j], present_of(2), learn_forgetting=learnt
+                "matern52", inputs[i, j], targets[i, j], snapshot_of(2), learn_forgetting=learnt
             )
             for part, expected in zip(together, alone, strict=True):
                 torch.testing.assert_close(part[i, j], expected, rtol=1e-5, atol=1e-7)
@@ -177,8 +177,8 @@ def test_a_batch_of_trials_is_a_loop(learnt):
 def test_a_trial_that_is_not_worth_it_is_skipped_beside_others():
     rows = [drifting(15, 1, seed) for seed in (0, 1)]
     inputs, targets = (torch.stack(part) for part in zip(*rows, strict=True))
-    done, _ = fit("matern52", inputs[0], targets[0], present_of(1))
-    both = Hyperparameters(*(torch.stack(p) for p in zip(done, present_of(1), strict=True)))
+    done, _ = fit("matern52", inputs[0], targets[0], snapshot_of(1))
+    both = Hyperparameters(*(torch.stack(p) for p in zip(done, snapshot_of(1), strict=True)))
     found, report = fit("matern52", inputs, targets, both)
     assert report.skipped.tolist() == [True, False]
     assert report.iterations[0] == 0 < report.iterations[1]
@@ -189,11 +189,11 @@ def test_a_trial_that_is_not_worth_it_is_skipped_beside_others():
 def test_restarts_find_better_ends_and_nothing_worse():
     """Of two explanations, signal and noise, a search stays with the one it begins with."""
     generator, gains = torch.Generator().manual_seed(3), []
-    present = present_of(2, noise=1e-3)._replace(lengthscale=double(0.05, 0.05))
+    current = snapshot_of(2, noise=1e-3)._replace(lengthscale=double(0.05, 0.05))
     for seed in range(4):
         inputs, targets = drifting(15, 2, seed)
         (_, one), (_, many) = (
-            fit("matern52", inputs, targets, present, restarts=n, generator=generator)
+            fit("matern52", inputs, targets, current, restarts=n, generator=generator)
             for n in (0, 8)
         )
         gains.append((many.after - one.after).item())
@@ -205,7 +205,7 @@ def test_restarts_are_drawn_by_the_generator_alone():
     inputs, targets = drifting(15, 2)
     state = torch.random.get_rng_state()
     ends = [
-        fit("rbf", inputs, targets, present_of(2), restarts=3, learn_forgetting=True,
+        fit("rbf", inputs, targets, snapshot_of(2), restarts=3, learn_forgetting=True,
             generator=torch.Generator().manual_seed(seed))[0]
         for seed in (1, 1)
     ]  # fmt: skip
@@ -219,11 +219,11 @@ def test_restarts_are_drawn_by_the_generator_alone():
 @pytest.mark.parametrize("learnt", [True, False])
 @pytest.mark.parametrize("tolerance", [1e-3, 0.1])
 def test_skipping_costs_less_than_the_stated_bound(learnt, tolerance, monkeypatch):
-    """After a few more looks, at values fitted before them: a search to the end tells."""
+    """After a few more queries, at values fitted before them: a search to the end tells."""
     rows = [drifting(31, 2, seed) for seed in range(40)]
     inputs, targets = (torch.stack(part) for part in zip(*rows, strict=True))
     options = {"learn_forgetting": learnt, "tolerance": 0.0}
-    before, _ = fit("matern52", inputs[:, :-1], targets[:, :-1], present_of(2, (40,)), **options)
+    before, _ = fit("matern52", inputs[:, :-1], targets[:, :-1], snapshot_of(2, (40,)), **options)
     shaken = torch.randn(40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for shake in (0.0, 0.003, 0.01, 0.03):  # and from nearby, where there is nothing to be gained
         near = before if shake == 0 else _shaken(before, shake * shaken, learnt)
@@ -252,7 +252,7 @@ def _shaken(found, factor, learnt):
 
 def test_what_is_skipped_keeps_every_digit():
     inputs, targets = (part.expand(20, *part.shape) for part in drifting(15, 1))
-    done, _ = fit("matern52", inputs, targets, present_of(1, (20,)), learn_forgetting=True)
+    done, _ = fit("matern52", inputs, targets, snapshot_of(1, (20,)), learn_forgetting=True)
     near = _shaken(done, torch.linspace(0, 1e-3, 20).double(), True)
     found, report = fit("matern52", inputs, targets, near, learn_forgetting=True)
     assert bool(report.skipped.all())
@@ -260,19 +260,19 @@ def test_what_is_skipped_keeps_every_digit():
     assert all(torch.equal(part, kept) for part, kept in zip(found, near, strict=True))
 
 
-def test_after_a_few_more_looks_a_few_evaluations_are_enough():
+def test_after_a_few_more_queries_a_few_evaluations_are_enough():
     """Because the search begins with the curvature where it begins."""
     spent = []
     for seed in range(8):
         inputs, targets = drifting(60, 2, seed)
-        before, _ = fit("matern52", inputs[:-5], targets[:-5], present_of(2))
+        before, _ = fit("matern52", inputs[:-5], targets[:-5], snapshot_of(2))
         spent.append(fit("matern52", inputs, targets, before)[1].iterations.item())
     assert sum(spent) / 8 < 5
 
 
 def test_no_tolerance_skips_nothing():
     inputs, targets = drifting(15, 1)
-    done, _ = fit("matern52", inputs, targets, present_of(1))
+    done, _ = fit("matern52", inputs, targets, snapshot_of(1))
     assert bool(fit("matern52", inputs, targets, done)[1].skipped)
     assert not bool(fit("matern52", inputs, targets, done, tolerance=0.0)[1].skipped)
 
@@ -280,7 +280,7 @@ def test_no_tolerance_skips_nothing():
 def test_the_deadline_returns_the_best_so_far():
     inputs, targets = drifting(60, 4)
     whole, hurried = (
-        fit("matern52", inputs, targets, present_of(4), seconds=seconds)[1]
+        fit("matern52", inputs, targets, snapshot_of(4), seconds=seconds)[1]
         for seconds in (math.inf, 1e-9)
     )
     assert hurried.iterations == 1  # it is asked after an evaluation
@@ -290,12 +290,12 @@ def test_the_deadline_returns_the_best_so_far():
 
 def test_iterations_are_bounded():
     inputs, targets = drifting(30, 4)
-    _, report = fit("matern52", inputs, targets, present_of(4), max_iter=3)
+    _, report = fit("matern52", inputs, targets, snapshot_of(4), max_iter=3)
     assert report.iterations == 3
     assert not bool(report.converged)
-    found, report = fit("matern52", inputs, targets, present_of(4), max_iter=0)
+    found, report = fit("matern52", inputs, targets, snapshot_of(4), max_iter=0)
     assert report.after == report.before
-    torch.testing.assert_close(found, present_of(4))
+    torch.testing.assert_close(found, snapshot_of(4))
 
 
 # -- failures and errors --------------------------------------------------------------------------
@@ -305,52 +305,52 @@ def test_a_trial_that_cannot_be_factorized_poisons_no_other():
     """A variance beyond what noise can be added to: it says so, and another start may save it."""
     inputs, targets = (torch.stack([part] * 2) for part in drifting(15, 1))
     inputs[:, 1] = inputs[:, 0]
-    present = present_of(1, (2,), noise=1e-4)._replace(outputscale=double(1e16, 1.0))
-    found, report = fit("matern52", inputs, targets, present)
+    current = snapshot_of(1, (2,), noise=1e-4)._replace(outputscale=double(1e16, 1.0))
+    found, report = fit("matern52", inputs, targets, current)
     assert report.before.isfinite().tolist() == report.after.isfinite().tolist() == [False, True]
     assert report.converged.tolist() == [False, True]
     assert not bool(report.skipped.any())
-    torch.testing.assert_close(found.outputscale[0], present.outputscale[0])
-    alone, _ = fit("matern52", inputs[1], targets[1], present_of(1, noise=1e-4))
+    torch.testing.assert_close(found.outputscale[0], current.outputscale[0])
+    alone, _ = fit("matern52", inputs[1], targets[1], snapshot_of(1, noise=1e-4))
     torch.testing.assert_close(found.lengthscale[1], alone.lengthscale, rtol=1e-5, atol=0)
     generator = torch.Generator().manual_seed(0)
-    _, saved = fit("matern52", inputs, targets, present, restarts=2, generator=generator)
+    _, saved = fit("matern52", inputs, targets, current, restarts=2, generator=generator)
     assert bool(saved.after.isfinite().all())
 
 
 def test_single_precision_is_fitted_in_double():
     inputs, targets = drifting(15, 2)
     inputs, targets = inputs.float(), targets.float()
-    single = Hyperparameters(*(part.float() for part in present_of(2)))
-    present = Hyperparameters(*(part.double() for part in single))
+    single = Hyperparameters(*(part.float() for part in snapshot_of(2)))
+    current = Hyperparameters(*(part.double() for part in single))
     found, _ = fit("matern52", inputs, targets, single)
-    expected, _ = fit("matern52", inputs.double(), targets.double(), present)
+    expected, _ = fit("matern52", inputs.double(), targets.double(), current)
     assert all(part.dtype == torch.float64 for part in found)
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
 def test_one_lengthscale_begins_for_all_columns():
     inputs, targets = drifting(15, 3)
-    one = present_of(3)._replace(lengthscale=present_of(3).lengthscale[:1])
+    one = snapshot_of(3)._replace(lengthscale=snapshot_of(3).lengthscale[:1])
     found, _ = fit("matern52", inputs, targets, one)
     assert found.lengthscale.shape == (3,)
-    assert torch.equal(found.lengthscale, fit("matern52", inputs, targets, present_of(3))[0][0])
+    assert torch.equal(found.lengthscale, fit("matern52", inputs, targets, snapshot_of(3))[0][0])
 
 
 X, Y = drifting(5, 2)
-GOOD = present_of(2)
+GOOD = snapshot_of(2)
 
 
 @pytest.mark.parametrize(
     ("change", "options", "error", "name"),
     [
-        ({"noise": double(0.0)[0]}, {}, InvalidArgumentError, "present.noise: Expected finite"),
-        ({"outputscale": double(math.inf)[0]}, {}, InvalidArgumentError, "present.outputscale"),
-        ({"lengthscale": double(0.1, -0.1)}, {}, InvalidArgumentError, "present.lengthscale"),
-        ({"lengthscale": double(1, 1, 1)}, {}, InvalidShapeError, "present.lengthscale"),
-        ({"noise": double(0.1)}, {}, InvalidShapeError, "present.noise: Expected shape"),
-        ({"forgetting": double(1.5)[0]}, {}, InvalidArgumentError, "present.forgetting"),
-        ({"forgetting": double(math.nan)[0]}, {}, InvalidArgumentError, "present.forgetting"),
+        ({"noise": double(0.0)[0]}, {}, InvalidArgumentError, "current.noise: Expected finite"),
+        ({"outputscale": double(math.inf)[0]}, {}, InvalidArgumentError, "current.outputscale"),
+        ({"lengthscale": double(0.1, -0.1)}, {}, InvalidArgumentError, "current.lengthscale"),
+        ({"lengthscale": double(1, 1, 1)}, {}, InvalidShapeError, "current.lengthscale"),
+        ({"noise": double(0.1)}, {}, InvalidShapeError, "current.noise: Expected shape"),
+        ({"forgetting": double(1.5)[0]}, {}, InvalidArgumentError, "current.forgetting"),
+        ({"forgetting": double(math.nan)[0]}, {}, InvalidArgumentError, "current.forgetting"),
         ({}, {"tolerance": -1.0}, InvalidArgumentError, "tolerance"),
         ({}, {"seconds": 0.0}, InvalidArgumentError, "seconds: Expected a number > 0"),
         ({}, {"restarts": -1}, InvalidArgumentError, "restarts"),
@@ -379,5 +379,5 @@ def test_the_clock_is_asked_between_evaluations(monkeypatch):
     inputs, targets = drifting(30, 4)
     ticks = iter(range(1000))
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(ticks)))
-    _, report = fit("matern52", inputs, targets, present_of(4), seconds=3.5)
+    _, report = fit("matern52", inputs, targets, snapshot_of(4), seconds=3.5)
     assert report.iterations == 4

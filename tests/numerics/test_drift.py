@@ -66,7 +66,7 @@ def test_memory_is_when_an_observation_is_forgotten():
 
 
 def problem(forgetting, adaptive=False):
-    """Sparse looks at uneven rounds; where to look may depend on what was seen."""
+    """Sparse queries at uneven rounds; where to query may depend on what was seen."""
     generator = torch.Generator().manual_seed(5)
     grid = torch.rand(9, 2, generator=generator, dtype=torch.float64)
     prior = dense_gp.matern(grid, grid, 0.4, nu=1.5)
@@ -82,18 +82,18 @@ def problem(forgetting, adaptive=False):
         variances.append(belief.cov[at, at])
         belief, step = update(belief, at, value, noise)
         log_prob = log_prob + step
-    looks = {"times": times.tolist(), "index": index, "y": y, "noise": noise, "prior": prior}
-    return belief, log_prob, torch.stack(variances), looks
+    queries = {"times": times.tolist(), "index": index, "y": y, "noise": noise, "prior": prior}
+    return belief, log_prob, torch.stack(variances), queries
 
 
 @pytest.mark.parametrize("forgetting", [0.0, 0.02, 0.5, 1.0])
 def test_the_recursion_is_the_dense_gp(forgetting):
-    belief, log_prob, _, looks = problem(forgetting)
-    prior, index = looks["prior"], looks["index"]
+    belief, log_prob, _, queries = problem(forgetting)
+    prior, index = queries["prior"], queries["index"]
     now = 43.0
     belief = predict(belief, prior, double(forgetting), double(now - 40.25))
     mean, cov, expected = dense_gp.posterior(
-        prior[index][:, index], looks["times"], looks["y"], 0.05, prior[:, index], prior, now,
+        prior[index][:, index], queries["times"], queries["y"], 0.05, prior[:, index], prior, now,
         forgetting,
     )  # fmt: skip
     torch.testing.assert_close(belief.mean, mean, rtol=1e-9, atol=1e-11)
@@ -120,11 +120,11 @@ def test_a_batch_of_beliefs_is_a_loop(generator):
 
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("forgetting", [0.0, 0.02, 0.5, 1.0])
-def test_lemma_3_holds_for_sparse_and_adaptive_looks(forgetting, adaptive):
-    _, _, variances, looks = problem(forgetting, adaptive)
-    index, noise = looks["index"], looks["noise"]
-    t = double(looks["times"])
-    kernel = looks["prior"][index][:, index] * (1 - forgetting) ** ((t[:, None] - t).abs() / 2)
+def test_lemma_3_holds_for_sparse_and_adaptive_queries(forgetting, adaptive):
+    _, _, variances, queries = problem(forgetting, adaptive)
+    index, noise = queries["index"], queries["noise"]
+    t = double(queries["times"])
+    kernel = queries["prior"][index][:, index] * (1 - forgetting) ** ((t[:, None] - t).abs() / 2)
     log_determinant = torch.logdet(torch.eye(9, dtype=torch.float64) + kernel / noise)  # (15)
     gain = information_gain(variances, noise)  # (17)
     torch.testing.assert_close(gain, log_determinant / 2, rtol=1e-10, atol=0)
@@ -136,12 +136,12 @@ def test_lemma_3_holds_for_sparse_and_adaptive_looks(forgetting, adaptive):
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20)), max_size=8),
     st.floats(0.3, 1.0),
 )
-def test_lemma_2_bounds_the_growth_of_the_variance(forgetting, looks, scale):
+def test_lemma_2_bounds_the_growth_of_the_variance(forgetting, queries, scale):
     x = torch.linspace(0, 1, 6, dtype=torch.float64)[:, None]
     prior = dense_gp.matern(x, x, 0.4, scale)  # variances of at most 1
     rate = double(forgetting)
     belief = Belief(torch.zeros(6, dtype=torch.float64), prior)
-    for at, lag in looks:
+    for at, lag in queries:
         belief = predict(belief, prior, rate, double(float(lag)))
         belief, _ = update(belief, torch.tensor(at), double(1.0), double(0.05))
     before = belief.cov.diagonal()
@@ -154,7 +154,7 @@ def test_lemma_1_is_false_rankings_swap_while_waiting():
     """The paper keeps a point while waiting because UCB rankings would not change. They do."""
     prior = torch.eye(2, dtype=torch.float64)
     belief = Belief(torch.zeros(2, dtype=torch.float64), prior)
-    # A look at the second point that leaves it at 0.5 +- 0.1.
+    # A query at the second point that leaves it at 0.5 +- 0.1.
     belief, _ = update(belief, torch.tensor(1), double(0.5 / 0.99), double(0.01 / 0.99))
     torch.testing.assert_close(belief.mean, double([0.0, 0.5]))
     torch.testing.assert_close(belief.cov.diagonal().sqrt(), double([1.0, 0.1]))
@@ -167,17 +167,17 @@ def test_lemma_1_is_false_rankings_swap_while_waiting():
 
 def test_the_regret_bound_is_above_the_sum_of_variances_it_bounds():
     # (28) <= (31), with equality up to the factor sqrt(1) at variances of 1.
-    beta, noise, looks = double(4.0), double(0.1), double(20.0)
+    beta, noise, queries = double(4.0), double(0.1), double(20.0)
     variance = torch.rand(50, 20, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     variance[0] = 1.0
-    bound = regret_bound(information_gain(variance, noise), beta, noise, 100, looks)
-    summed = (4 * beta * 100**2 / looks * variance.sum(-1)).sqrt()  # (28)
+    bound = regret_bound(information_gain(variance, noise), beta, noise, 100, queries)
+    summed = (4 * beta * 100**2 / queries * variance.sum(-1)).sqrt()  # (28)
     torch.testing.assert_close(bound[0], summed[0])
     assert (bound[1:] > summed[1:]).all()
 
 
-def test_the_regret_bound_grows_with_everything_but_looks():
-    base = {"gain": 5.0, "beta": 4.0, "noise": 0.1, "looks": 20.0}
+def test_the_regret_bound_grows_with_everything_but_queries():
+    base = {"gain": 5.0, "beta": 4.0, "noise": 0.1, "queries": 20.0}
 
     def bound(horizon=100, **changed):
         values = {name: double(value) for name, value in {**base, **changed}.items()}
@@ -186,6 +186,6 @@ def test_the_regret_bound_grows_with_everything_but_looks():
     for name in ("gain", "beta"):
         assert bound(**{name: 4 * base[name]}) == pytest.approx(2 * bound())
     assert bound(horizon=200) == pytest.approx(2 * bound())
-    assert bound(looks=80.0) == pytest.approx(bound() / 2)
+    assert bound(queries=80.0) == pytest.approx(bound() / 2)
     assert bound(noise=0.2) > bound()
     assert bound(gain=0.0) == 0

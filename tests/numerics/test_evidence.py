@@ -21,7 +21,7 @@ RATE = 0.03
 
 
 def rows_of(n, dim, seed=0, batch=()):
-    """Draw configurations, looks now and then, and rewards; one configuration comes twice."""
+    """Draw configurations, queries now and then, and rewards; one configuration comes twice."""
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.rand(*batch, n, dim + 1, generator=generator, dtype=torch.float64)
     inputs[..., -1] = (40 * inputs[..., -1]).floor()

@@ -97,7 +97,7 @@ def test_it_is_the_mean_of_samples():
     assert ((expected_rise(a, b) - rise.mean(-1)).abs() < 4 * sigma).all()
 
 
-def test_a_look_moves_the_mean_as_a_gaussian_belief_does():
+def test_a_query_moves_the_mean_as_a_gaussian_belief_does():
     root = normal(7, 7) / 3
     mean, cov, noise = 0.5 * normal(7, seed=1), root @ root.mT, 0.3
     variance = cov.diagonal()
@@ -235,7 +235,7 @@ def test_the_envelope_holds_whoever_is_the_maximum_somewhere():
 def test_roughly_it_is_never_more_and_rarely_much_less(name):
     a, b = LINES[name]
     exact, rough = expected_rise(a, b).item(), rough_rise(a, b).item()
-    unit = (b.max() - b.min()).item()  # of what a look can move
+    unit = (b.max() - b.min()).item()  # of what a query can move
     assert 0 <= rough <= exact + 1e-12 * max(1.0, a.abs().max().item(), unit)
     assert rough >= exact - 0.05 * unit
 

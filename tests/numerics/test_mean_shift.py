@@ -84,7 +84,7 @@ def test_seeds_and_weights_follow_the_naive_twin():
 
 
 def test_the_size_of_a_resting_seed_is_final():
-    # The first seed rests after one shift, just as a third point comes within its reach; the
+    # The first seed rests after one shift, just as a third point comes within its effective horizon; the
     # second goes on moving, which must not count that point in.
     points = torch.tensor([-0.5, 0.501, 1.0004, 10.0, 10.9], dtype=torch.float64)[:, None]
     seeds = torch.tensor([[0.0], [9.5]], dtype=torch.float64)

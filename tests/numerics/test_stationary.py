@@ -11,7 +11,7 @@ from botorch_costly.numerics.stationary import (
     Stationary,
     check_family,
     covariance,
-    coverage,
+    information_share,
 )
 from tests.oracles import knowledge_gradient as oracle
 
@@ -104,7 +104,7 @@ def test_an_unknown_family_is_named():
         check_family("matern")
 
 
-# -- coverage -----------------------------------------------------------------------------------------
+# -- information share ------------------------------------------------------------
 
 
 def positive(n, seed=0):
@@ -112,29 +112,33 @@ def positive(n, seed=0):
     return root @ root.mT
 
 
-def test_coverage_is_its_twin_and_counts_contrasts_by_their_eigenvalues():
+def test_information_share_is_its_twin_and_counts_contrasts_by_their_eigenvalues():
     cov = positive(7)
-    assert coverage(cov) == pytest.approx(oracle.coverage(cov.tolist()), rel=1e-12)
+    assert information_share(cov) == pytest.approx(
+        oracle.information_share(cov.tolist()), rel=1e-12
+    )
     centring = torch.eye(7, dtype=torch.float64) - 1 / 7
     eigenvalues = torch.linalg.eigvalsh(centring @ cov @ centring)
     expected = eigenvalues.square().sum() / eigenvalues.sum() ** 2
-    assert coverage(cov) == pytest.approx(float(expected), rel=1e-12)
+    assert information_share(cov) == pytest.approx(float(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_independent_arms_are_told_apart_by_one_contrast_less_than_there_are_arms(n):
-    assert coverage(torch.eye(n, dtype=torch.float64)) == pytest.approx(1 / (n - 1))
+    assert information_share(torch.eye(n, dtype=torch.float64)) == pytest.approx(1 / (n - 1))
 
 
 def test_what_all_points_have_in_common_covers_nothing():
     cov = positive(6)
     for common in (0.0, 0.3, 1e3):
-        assert coverage(2.5 * (cov + common)) == pytest.approx(coverage(cov), rel=1e-9)
+        assert information_share(2.5 * (cov + common)) == pytest.approx(
+            information_share(cov), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("cov", [torch.ones(1, 1), torch.ones(9, 9).double() / 3])
 def test_where_nothing_tells_points_apart_nothing_is_covered(cov):
-    assert coverage(cov) == 0
+    assert information_share(cov) == 0
 
 
 def test_more_dimensions_leave_more_to_be_told():
@@ -144,7 +148,9 @@ def test_more_dimensions_leave_more_to_be_told():
         points = torch.rand(200, dim, generator=generator, dtype=torch.float64)
         one = torch.ones((), dtype=torch.float64)
         shares.append(
-            coverage(covariance(Stationary("matern52", 0.35 * dim**0.5 * one, one), points, points))
+            information_share(
+                covariance(Stationary("matern52", 0.35 * dim**0.5 * one, one), points, points)
+            )
         )
     assert shares == sorted(shares, reverse=True)
     assert shares[-1] < 0.2 * shares[0]

@@ -113,12 +113,12 @@ def test_lattice_neighbours_are_the_points_one_step_away():
 def test_far_rival_is_the_best_of_the_far(generator):
     points = torch.rand(40, 2, generator=generator)
     values = torch.randn(3, 4, 40, generator=generator)
-    incumbent = values.argmax(-1)
-    index, exists = far_rival_on_grid(values, incumbent, points, 0.4)
+    candidate = values.argmax(-1)
+    index, exists = far_rival_on_grid(values, candidate, points, 0.4)
     assert exists.all()
     for place in torch.cartesian_prod(torch.arange(3), torch.arange(4)).tolist():
         i, j = place
-        far = [k for k in range(40) if (points[k] - points[incumbent[i, j]]).norm() > 0.4]
+        far = [k for k in range(40) if (points[k] - points[candidate[i, j]]).norm() > 0.4]
         assert index[i, j] == max(far, key=lambda k: values[i, j, k])
 
 
@@ -139,7 +139,7 @@ def test_bad_input_is_named():
         grid_local_maxima(torch.zeros(4), lattice_neighbours((3,)))
     with pytest.raises(InvalidArgumentError, match="neighbours"):
         grid_local_maxima(torch.zeros(2), torch.tensor([[1], [2]]))
-    with pytest.raises(InvalidShapeError, match="incumbent"):
+    with pytest.raises(InvalidShapeError, match="candidate"):
         far_rival_on_grid(torch.zeros(2, 3), torch.tensor(0), torch.zeros(3, 1), 0.2)
     with pytest.raises(InvalidShapeError, match="points"):
         far_rival_on_grid(torch.zeros(3), torch.tensor(0), torch.zeros(4, 1), 0.2)
@@ -150,6 +150,6 @@ def test_of_equals_the_first_is_the_highest(generator):
     assert torch.equal(highest(values, 0.0), values.argmax(-1))
     for row, found in zip(values.tolist(), highest(values, 0.2).tolist(), strict=True):
         assert found == next(i for i, value in enumerate(row) if value >= max(row) - 0.2)
-    look = torch.tensor([0.0, 1.0, 0.5, 1.0, 0.0], dtype=torch.float64)
-    for shaken in (look, look + 1e-12 * torch.tensor([0, 0, 0, 1.0, 0]).double()):
+    query = torch.tensor([0.0, 1.0, 0.5, 1.0, 0.0], dtype=torch.float64)
+    for shaken in (query, query + 1e-12 * torch.tensor([0, 0, 0, 1.0, 0]).double()):
         assert highest(shaken, 1e-9).item() == 1

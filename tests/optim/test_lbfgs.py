@@ -168,7 +168,7 @@ class Waits(TorchDispatchMode):
 @pytest.mark.parametrize("check_every", [1, 4, 7])
 @pytest.mark.parametrize("within", [0.0, 0.05])
 @pytest.mark.parametrize("max_iter", [30, 400])
-def test_the_device_is_waited_for_at_looks_only(tkwargs, check_every, within, max_iter):
+def test_the_device_is_waited_for_at_queries_only(tkwargs, check_every, within, max_iter):
     bounds = box(2, -2.0, 2.0).to(**tkwargs)
     begin = starts(box(2, -2.0, 2.0), 40).to(**tkwargs)
     evaluations = []
@@ -187,10 +187,10 @@ def test_the_device_is_waited_for_at_looks_only(tkwargs, check_every, within, ma
     with Waits() as waits:
         minimize_batch(slopes, begin, bounds, **options)
     iterations = len(evaluations) - 1
-    ended_at_a_look = iterations < max_iter
-    looks = -(-iterations // check_every) + ended_at_a_look
-    assert looks >= 3
-    assert waits.number - before.number == looks
+    ended_at_a_query = iterations < max_iter
+    queries = -(-iterations // check_every) + ended_at_a_query
+    assert queries >= 3
+    assert waits.number - before.number == queries
 
 
 def test_holes_in_the_function_are_stepped_around():

@@ -1,6 +1,6 @@
 """One run of CE-GP-UCB on a line of points, round by round, from the paper's Algorithm 1.
 
-The belief of every round is computed anew from all looks so far, by one dense solve.
+The belief of every round is computed anew from all queries so far, by one dense solve.
 """
 
 import math
@@ -24,11 +24,11 @@ def local_maxima(score):
     ]  # fmt: skip
 
 
-def belief(prior, forgetting, noise, looks, now):
-    """Mean vector and covariance matrix; looks are (round, point, reward)."""
-    if not looks:
+def belief(prior, forgetting, noise, queries, now):
+    """Mean vector and covariance matrix; queries are (round, point, reward)."""
+    if not queries:
         return torch.zeros(len(prior), dtype=prior.dtype), prior
-    times, points, rewards = zip(*looks, strict=True)
+    times, points, rewards = zip(*queries, strict=True)
     points = list(points)
     mean, cov, _ = dense_gp.posterior(
         prior[points][:, points], times, prior.new_tensor(rewards), noise,
@@ -46,7 +46,7 @@ def rivals_of(score, choice, points, bandwidth):
     return [max(far, key=lambda i: score[i])] if far else []
 
 
-def wants_look(rule, mean, cov, choice, rivals, beta, coin):
+def wants_query(rule, mean, cov, choice, rivals, beta, coin):
     kind, level = rule
     if kind == "always":
         return True
@@ -64,26 +64,26 @@ def wants_look(rule, mean, cov, choice, rivals, beta, coin):
 
 def run(
     path, noise, points, prior, forgetting, noise_variance, rule, beta, opening, coins,
-    bandwidth=0.2, restart_every=None, clock_counts_looks=False,
+    bandwidth=0.2, restart_every=None, clock_counts_queries=False,
 ):  # fmt: skip
-    """Choices, looks and regrets of one run; `path` is (T, n), bandwidth None the literal rule."""
-    looks, clock, history = [], 0, []
+    """Choices, queries and regrets of one run; `path` is (T, n), bandwidth None the literal rule."""
+    queries, clock, history = [], 0, []
     for t in range(len(path)):
         if restart_every and t % restart_every == 0:
-            looks = []
-        mean, cov = belief(prior, forgetting, noise_variance, looks, clock)
+            queries = []
+        mean, cov = belief(prior, forgetting, noise_variance, queries, clock)
         score = [
             float(m + math.sqrt(beta(t + 1) * v)) for m, v in zip(mean, cov.diagonal(), strict=True)
         ]
-        if looks:
+        if queries:
             choice = max(range(len(score)), key=lambda i: score[i])
             rivals = rivals_of(score, choice, points, bandwidth)
         else:  # nothing is known: any other point is as good
             choice, rivals = opening, [i for i in range(len(score)) if i != opening][:1]
-        looked = wants_look(rule, mean, cov, choice, rivals, beta(t + 1), coins[t])
+        queried = wants_query(rule, mean, cov, choice, rivals, beta(t + 1), coins[t])
         value = float(path[t, choice])
-        if looked:
-            looks.append((clock, choice, value + float(noise[t])))
-        history.append((choice, looked, float(path[t].max()) - value))
-        clock += looked if clock_counts_looks else 1
+        if queried:
+            queries.append((clock, choice, value + float(noise[t])))
+        history.append((choice, queried, float(path[t].max()) - value))
+        clock += queried if clock_counts_queries else 1
     return history

@@ -1,4 +1,4 @@
-"""The knowledge gradient line by line, and the priced look round by round, in plain numbers."""
+"""The knowledge gradient line by line, and the priced query round by round, in plain numbers."""
 
 import math
 from functools import cache
@@ -34,13 +34,13 @@ def expected_rise(intercepts, slopes):
 
 
 def _slopes(cov, at, noise):
-    """How far a look that turns out one deviation high raises each mean."""
+    """How far a query that turns out one deviation high raises each mean."""
     spread = math.sqrt(max(cov[at][at], 0.0) + noise)
     return [c / spread if spread > 0 else 0.0 for c in cov[at]]
 
 
 def knowledge_gradient(mean, cov, at, noise):
-    """What a look at point ``at`` adds to the largest mean of a Gaussian belief (lists of numbers)."""
+    """What a query at point ``at`` adds to the largest mean of a Gaussian belief (lists of numbers)."""
     return expected_rise(mean, _slopes(cov, at, noise))
 
 
@@ -65,21 +65,21 @@ def rough_knowledge_gradient(mean, cov, at, noise, outcomes):
     return math.fsum(highest) - max(mean)
 
 
-def _next_earns(mean, cov, noise, reach, price, outcomes):
-    """[max_y worth(y) - price]^+; the knowledge gradients are exact if ``outcomes`` is None."""
-    worths = []
+def _next_earns(mean, cov, noise, effective_horizon, price, outcomes):
+    """[max_y value(y) - price]^+; the knowledge gradients are exact if ``outcomes`` is None."""
+    query_values = []
     for y in range(len(mean)):
         gain = (
             knowledge_gradient(mean, cov, y, noise)
             if outcomes is None
             else rough_knowledge_gradient(mean, cov, y, noise, outcomes)
         )
-        worths.append(mean[y] - max(mean) + reach * gain)
-    return max(max(worths) - price, 0.0)
+        query_values.append(mean[y] - max(mean) + effective_horizon * gain)
+    return max(max(query_values) - price, 0.0)
 
 
 def _aged(mean, cov, prior_cov, keep):
-    """The belief a round later, if nobody looks."""
+    """The belief a round later, if nobody queries."""
     cells = [
         [keep**2 * c + (1 - keep**2) * k for c, k in zip(row, prior, strict=True)]
         for row, prior in zip(cov, prior_cov, strict=True)
@@ -87,9 +87,20 @@ def _aged(mean, cov, prior_cov, keep):
     return [keep * m for m in mean], cells
 
 
-def option(mean, cov, prior_cov, at, noise, keep, reach, price, outcomes=FEW, next_outcomes=MORE):
-    """What the next look earns more after one at ``at``: the head of ``numerics/next_look.py``."""
-    terms = noise, reach, price, next_outcomes
+def lookahead(
+    mean,
+    cov,
+    prior_cov,
+    at,
+    noise,
+    keep,
+    effective_horizon,
+    price,
+    outcomes=FEW,
+    next_outcomes=MORE,
+):
+    """What the next query earns more after one at ``at``: the head of ``numerics/lookahead.py``."""
+    terms = noise, effective_horizon, price, next_outcomes
     slopes = _slopes(cov, at, noise)
     told = [
         [c - a * b for c, b in zip(row, slopes, strict=True)]
@@ -102,15 +113,17 @@ def option(mean, cov, prior_cov, at, noise, keep, reach, price, outcomes=FEW, ne
     return math.fsum(earned) - _next_earns(*_aged(mean, cov, prior_cov, keep), *terms)
 
 
-def live(rounds, now, forgetting):
-    """What is still remembered of looks in past rounds."""
+def effective_queries(rounds, now, forgetting):
+    """What is still remembered of queries in past rounds."""
     return sum((1 - forgetting) ** (now - t) for t in rounds)
 
 
-def reach(left, forgetting, live=0.0, coverage=1.0, discount=1.0, *, supersession):
+def effective_horizon(
+    left, forgetting, effective_queries=0.0, information_share=1.0, discount=1.0, *, supersession
+):
     """``H = sum_s b^s`` over the rounds left, as the head of ``query/priced.py`` has it."""
-    rate = forgetting * live
-    replaced = min(supersession * coverage * rate, 1.0)
+    rate = forgetting * effective_queries
+    replaced = min(supersession * information_share * rate, 1.0)
     b = discount * math.sqrt(1 - forgetting) * (1 - replaced)
     total, weight = 0.0, 1.0
     for _ in range(left):
@@ -119,28 +132,35 @@ def reach(left, forgetting, live=0.0, coverage=1.0, discount=1.0, *, supersessio
     return total
 
 
-def price_of_budget(looks_left, rounds_left, worths, reach, even):
-    """What the looks that can be afforded would be worth, by what one was lately in a round of reach."""
-    need = looks_left / rounds_left
-    recent = worths[-min(max(12, math.ceil(3 / need)), 30) :]  # in which three looks are due
+def price_of_budget(queries_left, rounds_left, query_values, effective_horizon, even):
+    """What the queries that can be afforded would be worth, by the values of recent ones."""
+    need = queries_left / rounds_left
+    recent = query_values[
+        -min(max(12, math.ceil(3 / need)), 30) :
+    ]  # in which three queries are due
     known = sorted(worth for worth in recent if not math.isnan(worth))
     due = len(known) * min(need**2 / even, 1.0)
     dearer = known[min(math.floor(len(known) - due), len(known) - 1)]
-    return reach * max(dearer, 0.0) / math.sqrt(min(due, 1.0))
+    return effective_horizon * max(dearer, 0.0) / math.sqrt(min(due, 1.0))
 
 
-def wants_look(best, mean, gain, reach, price, looks, option=0.0, foresight=0.0):
-    """Whether the best look beats the best play by more than its price, in rewards."""
-    return looks == 0 or mean + reach * gain + foresight * option > best + price
+def wants_query(
+    best, mean, gain, effective_horizon, price, queries, lookahead=0.0, lookahead_weight=0.0
+):
+    """Whether the best query beats the best play by more than its price, in rewards."""
+    return (
+        queries == 0
+        or mean + effective_horizon * gain + lookahead_weight * lookahead > best + price
+    )
 
 
-def promises(mean, cov, noise, reach):
-    """``mean + reach KG`` of a look at each point."""
+def promises(mean, cov, noise, effective_horizon):
+    """``mean + effective horizon KG`` of a query at each point."""
     gains = (knowledge_gradient(mean, cov, i, noise) for i in range(len(mean)))
-    return [m + reach * gain for m, gain in zip(mean, gains, strict=True)]
+    return [m + effective_horizon * gain for m, gain in zip(mean, gains, strict=True)]
 
 
-def coverage(cov):
+def information_share(cov):
     """One over the number of contrasts: (sum l_i)^2 / sum l_i^2 of the pairwise differences.
 
     In plain sums over pairs and points (lists of numbers), from c_ij - c_i. - c_.j + c_..

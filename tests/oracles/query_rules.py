@@ -1,7 +1,7 @@
 """Query rules one trial and one rival at a time, as Wang et al. (2021) write them.
 
 A trial is ``(mean, variance, rivals, beta)`` in plain numbers, and a rival
-``(mean, variance, covariance with the incumbent)``.
+``(mean, variance, covariance with the candidate)``.
 """
 
 import math
@@ -34,7 +34,7 @@ def by_confidence(trial, kappa, joint=False):
 
 
 def by_bounds(trial):
-    """Lemma 8: no regret, and so no look, if ucb(x) <= lcb(x_t) for all x."""
+    """Lemma 8: no regret, and so no query, if ucb(x) <= lcb(x_t) for all x."""
     mean, variance, rivals, beta = trial
     lower = mean - math.sqrt(beta) * math.sqrt(variance)
     for rival_mean, rival_variance, _ in rivals:
@@ -50,15 +50,15 @@ def by_algorithm_1(trial, kappa, lower, upper, horizon, first, second):
     return bool(by_confidence(trial, kappa) and second < (upper - lower) / horizon)
 
 
-def trials(contest):
-    """Yield the plain trials of a contest with one batch dimension; absent rivals are left out."""
-    for i in range(len(contest.mean)):
+def trials(comparison):
+    """Yield the plain trials of a comparison with one batch dimension; absent rivals are left out."""
+    for i in range(len(comparison.mean)):
         rivals = []
-        for j in range(contest.rival_mean.shape[-1]):
-            if contest.present[i, j]:
-                shared = contest.rival_covariance
+        for j in range(comparison.rival_mean.shape[-1]):
+            if comparison.exists[i, j]:
+                shared = comparison.rival_covariance
                 covariance = 0.0 if shared is None else shared[i, j].item()
-                mean, variance = contest.rival_mean[i, j], contest.rival_variance[i, j]
+                mean, variance = comparison.rival_mean[i, j], comparison.rival_variance[i, j]
                 rivals.append((mean.item(), variance.item(), covariance))
-        mean, variance = contest.mean[i].item(), contest.variance[i].item()
-        yield mean, variance, rivals, contest.beta[i].item()
+        mean, variance = comparison.mean[i].item(), comparison.variance[i].item()
+        yield mean, variance, rivals, comparison.beta[i].item()

@@ -12,9 +12,9 @@ from botorch_costly.query import (
     AlwaysQuery,
     BernoulliQuery,
     Cause,
+    Comparison,
     ConfidenceBoundQuery,
     ConfidenceQuery,
-    Contest,
     MixedQuery,
     Progress,
     Verdict,
@@ -23,20 +23,20 @@ from botorch_costly.query import (
 )
 from botorch_costly.query.rule import left_of
 from tests.oracles import query_rules as oracle
-from tests.strategies import contests, duel
+from tests.strategies import comparisons, duel
 
 START = Progress(1)
-LOOKS = {Cause.ALWAYS, Cause.CHANCE, Cause.UNSURE, Cause.DUE, Cause.OVERLAP}
-LOOKS |= {Cause.FIRST, Cause.PAYS}
+QUERIES = {Cause.ALWAYS, Cause.CHANCE, Cause.UNSURE, Cause.DUE, Cause.OVERLAP}
+QUERIES |= {Cause.FIRST, Cause.PAYS}
 
 
 @pytest.fixture(params=[1, 4], ids=lambda m: f"rivals={m}")
 def batch(request, generator):
-    return contests((200,), request.param, generator)
+    return comparisons((200,), request.param, generator)
 
 
-def looks_of(rule, contest, generator, progress=START):
-    return rule(contest, progress, generator).look.tolist()
+def queries_of(rule, comparison, generator, progress=START):
+    return rule(comparison, progress, generator).query.tolist()
 
 
 # -- twins --------------------------------------------------------------------------------------
@@ -53,14 +53,14 @@ def test_confidence_is_its_twin(batch, joint):
 def test_confidence_query_is_its_twin(batch, generator, kappa, joint):
     expected = [oracle.by_confidence(trial, kappa, joint) for trial in oracle.trials(batch)]
     assert len(set(expected)) == 2
-    assert looks_of(ConfidenceQuery(kappa, joint), batch, generator) == expected
+    assert queries_of(ConfidenceQuery(kappa, joint), batch, generator) == expected
 
 
 def test_confidence_bound_query_is_its_twin(generator):
-    batch = contests((200,), 4, generator, spread=4.0)
+    batch = comparisons((200,), 4, generator, spread=4.0)
     expected = [oracle.by_bounds(trial) for trial in oracle.trials(batch)]
     assert 0 < sum(expected) < 200
-    assert looks_of(ConfidenceBoundQuery(), batch, generator) == expected
+    assert queries_of(ConfidenceBoundQuery(), batch, generator) == expected
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(0, 50), (10, 30), (20, 20), (0, 0), (50, 50)])
@@ -72,7 +72,7 @@ def test_mixed_query_is_algorithm_1(batch, lower, upper):
         oracle.by_algorithm_1(trial, kappa, lower, upper, horizon, first, second)
         for trial, first, second in zip(oracle.trials(batch), *coins.tolist(), strict=True)
     ]
-    assert looks_of(rule, batch, torch.Generator().manual_seed(5)) == expected
+    assert queries_of(rule, batch, torch.Generator().manual_seed(5)) == expected
 
 
 def test_the_joint_confidence_is_the_frequency_in_joint_samples(generator):
@@ -83,20 +83,20 @@ def test_the_joint_confidence_is_the_frequency_in_joint_samples(generator):
     noise = torch.randn(6, 2, size, generator=generator, dtype=torch.float64)
     samples = mean.unsqueeze(-1) + root @ noise
     frequency = (samples[:, 0] > samples[:, 1]).double().mean(-1)
-    contest = Contest(
+    comparison = Comparison(
         mean[:, 0], cov[:, 0, 0], mean[:, 1:], cov[:, 1:, 1], cov[:, 0, 1:],
         torch.ones(6, 1, dtype=torch.bool), torch.ones(6, dtype=torch.float64),
     )  # fmt: skip
     sigma = (frequency * (1 - frequency) / size).sqrt() + 1 / size
-    assert ((confidence(contest, joint=True) - frequency).abs() < 4 * sigma).all()
-    assert ((confidence(contest) - frequency).abs() > 4 * sigma).any()
+    assert ((confidence(comparison, joint=True) - frequency).abs() < 4 * sigma).all()
+    assert ((confidence(comparison) - frequency).abs() > 4 * sigma).any()
 
 
-def test_a_tie_with_the_threshold_does_not_look(generator):
+def test_a_tie_with_the_threshold_does_not_query(generator):
     even = duel(1.0, 1.0, 1.0, 1.0)
-    assert not ConfidenceQuery(0.5)(even, START, generator).look
+    assert not ConfidenceQuery(0.5)(even, START, generator).query
     touching = duel(2.0, 1.0, 0.0, 1.0, beta=1.0)  # lcb = ucb = 1
-    assert not ConfidenceBoundQuery()(touching, START, generator).look
+    assert not ConfidenceBoundQuery()(touching, START, generator).query
 
 
 # -- corner cases -------------------------------------------------------------------------------
@@ -104,26 +104,26 @@ def test_a_tie_with_the_threshold_does_not_look(generator):
 
 @pytest.mark.parametrize("rule", [ConfidenceQuery(0.99), ConfidenceBoundQuery()])
 @pytest.mark.parametrize("rivals", [0, 3])
-def test_the_literal_rules_never_look_at_a_lone_optimum(rule, rivals, generator):
+def test_the_literal_rules_never_query_at_a_lone_optimum(rule, rivals, generator):
     # The paper's trap: whoever calls these rules has to name a rival for a lone optimum.
-    alone = contests((5,), rivals, generator)
-    alone = alone._replace(present=torch.zeros_like(alone.present))
+    alone = comparisons((5,), rivals, generator)
+    alone = alone._replace(exists=torch.zeros_like(alone.exists))
     verdict = rule(alone, START, generator)
-    assert not verdict.look.any()
+    assert not verdict.query.any()
     assert (verdict.confidence == 1).all()
     skipped = Cause.APART if isinstance(rule, ConfidenceBoundQuery) else Cause.SURE
     assert (verdict.cause == skipped).all()
 
 
 def test_an_absent_rival_may_hold_anything(generator):
-    contest = contests((50,), 3, generator, absent=0.5)
-    garbage = torch.where(contest.present, contest.rival_mean, torch.nan)
-    spoiled = contest._replace(
-        rival_mean=garbage, rival_variance=contest.rival_variance + (garbage - garbage)
+    comparison = comparisons((50,), 3, generator, absent=0.5)
+    garbage = torch.where(comparison.exists, comparison.rival_mean, torch.nan)
+    spoiled = comparison._replace(
+        rival_mean=garbage, rival_variance=comparison.rival_variance + (garbage - garbage)
     )
     for rule in (ConfidenceQuery(), ConfidenceQuery(joint=True), ConfidenceBoundQuery()):
         for ours, clean in zip(
-            rule(spoiled, START, generator), rule(contest, START, generator), strict=True
+            rule(spoiled, START, generator), rule(comparison, START, generator), strict=True
         ):
             torch.testing.assert_close(ours, clean)
 
@@ -134,10 +134,10 @@ def test_certain_values_are_compared_without_nan(dtype, joint, generator):
     zero = torch.zeros(3, 1, dtype=dtype)
     lead = torch.tensor([-1.0, 0.0, 1.0], dtype=dtype)
     there = torch.ones(3, 1, dtype=torch.bool)
-    contest = Contest(lead, zero[:, 0], zero, zero, zero, there, torch.ones(3, dtype=dtype))
-    assert confidence(contest, joint).tolist() == [0.0, 0.5, 1.0]
-    assert looks_of(ConfidenceQuery(0.9, joint), contest, generator) == [True, True, False]
-    assert looks_of(ConfidenceBoundQuery(), contest, generator) == [True, False, False]
+    comparison = Comparison(lead, zero[:, 0], zero, zero, zero, there, torch.ones(3, dtype=dtype))
+    assert confidence(comparison, joint).tolist() == [0.0, 0.5, 1.0]
+    assert queries_of(ConfidenceQuery(0.9, joint), comparison, generator) == [True, True, False]
+    assert queries_of(ConfidenceBoundQuery(), comparison, generator) == [True, False, False]
 
 
 @pytest.mark.parametrize("rounding", [-4e-16, -1e-16, 0.0])
@@ -153,18 +153,18 @@ def test_joint_needs_covariances(generator):
         ConfidenceQuery(joint=True)(duel(0.0, 1.0, 0.0, 1.0), START, generator)
 
 
-def test_always_looks(generator):
-    verdict = AlwaysQuery()(contests((4,), 0, generator), START, generator)
-    assert verdict.look.all()
+def test_always_queries(generator):
+    verdict = AlwaysQuery()(comparisons((4,), 0, generator), START, generator)
+    assert verdict.query.all()
     assert verdict.confidence.isnan().all()
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.07, 0.5, 1.0])
-def test_bernoulli_looks_at_its_rate(rate, generator):
+def test_bernoulli_queries_at_its_rate(rate, generator):
     n = 20_000
-    verdict = BernoulliQuery(rate)(contests((n,), 0, generator), START, generator)
+    verdict = BernoulliQuery(rate)(comparisons((n,), 0, generator), START, generator)
     sigma = math.sqrt(rate * (1 - rate) / n)
-    assert abs(verdict.look.double().mean().item() - rate) <= 4 * sigma
+    assert abs(verdict.query.double().mean().item() - rate) <= 4 * sigma
     assert verdict.confidence.isnan().all()
 
 
@@ -183,49 +183,49 @@ HORIZON = 40
 
 
 def campaign(rule, story, generator, trials=2000, rounds=HORIZON):
-    """Return the looks of each trial; every verdict on the way has to give a fitting cause."""
+    """Return the queries of each trial; every verdict on the way has to give a fitting cause."""
     unsure, sure = duel(0.0, 1.0, 0.0, 1.0), duel(9.0, 1.0, 0.0, 1.0)
-    looks = torch.zeros(trials, dtype=torch.long)
+    queries = torch.zeros(trials, dtype=torch.long)
     for t in range(1, rounds + 1):
         one = {"unsure": unsure, "sure": sure, "both": (sure, unsure)[t % 2]}[story]
         everyone = [None if x is None else x.expand(trials, *x.shape) for x in one]
-        verdict = rule(Contest(*everyone), Progress(t, looks), generator)
-        looking = torch.isin(verdict.cause, torch.tensor([int(c) for c in LOOKS]))
-        assert torch.equal(verdict.look, looking)
-        looks += verdict.look
-    return looks
+        verdict = rule(Comparison(*everyone), Progress(t, queries), generator)
+        querying = torch.isin(verdict.cause, torch.tensor([int(c) for c in QUERIES]))
+        assert torch.equal(verdict.query, querying)
+        queries += verdict.query
+    return queries
 
 
 @pytest.mark.parametrize("story", ["unsure", "sure", "both"])
 @pytest.mark.parametrize(("lower", "upper"), [(0, 12), (4, 12), (12, 12), (0, 40), (40, 40)])
 def test_quotas_hold_in_expectation(story, lower, upper, generator):
-    looks = campaign(MixedQuery(lower, upper, HORIZON), story, generator).double()
+    queries = campaign(MixedQuery(lower, upper, HORIZON), story, generator).double()
     coin, thinned = lower / HORIZON, (upper - lower) / HORIZON
     asked = {"unsure": 1.0, "sure": 0.0, "both": 0.5}[story] * HORIZON
     expected = HORIZON * coin + asked * (1 - coin) * thinned
-    sigma = math.sqrt(HORIZON * 0.25 / len(looks))
-    assert abs(looks.mean().item() - expected) <= 4 * sigma
-    assert lower - 4 * sigma <= looks.mean().item() <= upper + 4 * sigma
+    sigma = math.sqrt(HORIZON * 0.25 / len(queries))
+    assert abs(queries.mean().item() - expected) <= 4 * sigma
+    assert lower - 4 * sigma <= queries.mean().item() <= upper + 4 * sigma
 
 
 @pytest.mark.parametrize("story", ["unsure", "sure", "both"])
 @pytest.mark.parametrize(("lower", "upper"), [(0, 0), (0, 7), (5, 9), (9, 9), (3, 40), (40, 40)])
 def test_hard_quotas_hold_in_every_run(story, lower, upper, generator):
     rule = MixedQuery(lower, upper, HORIZON, hard=True)
-    looks = campaign(rule, story, generator, trials=300)
-    assert looks.min() >= lower
-    assert looks.max() <= upper
+    queries = campaign(rule, story, generator, trials=300)
+    assert queries.min() >= lower
+    assert queries.max() <= upper
     if story == "unsure":
-        assert (looks == upper).all()  # not thinned
+        assert (queries == upper).all()  # not thinned
 
 
 def test_beyond_the_horizon_only_unmet_quotas_are_due(generator):
     rule = MixedQuery(1, 4, 10, ConfidenceQuery(), hard=True)
     sure = duel(9.0, 1.0, 0.0, 1.0)
-    looks = torch.tensor([rule(sure, Progress(99, 2), generator).look for _ in range(300)])
-    assert 0 < looks.sum() < 100  # the coin of rate 1/10 alone
-    assert rule(sure, Progress(99, 0), generator).look
-    assert not rule(sure, Progress(99, 4), generator).look
+    queries = torch.tensor([rule(sure, Progress(99, 2), generator).query for _ in range(300)])
+    assert 0 < queries.sum() < 100  # the coin of rate 1/10 alone
+    assert rule(sure, Progress(99, 0), generator).query
+    assert not rule(sure, Progress(99, 4), generator).query
 
 
 def test_each_hard_decision_gives_its_cause(generator):
@@ -238,7 +238,7 @@ def test_each_hard_decision_gives_its_cause(generator):
     causes = {Cause(int(due(sure, Progress(10, 8), generator).cause)) for _ in range(50)}
     assert causes == {Cause.DUE, Cause.CHANCE}
     early = {Cause(int(due(sure, Progress(9, 8), generator).cause)) for _ in range(50)}
-    assert early == {Cause.NO_CHANCE, Cause.CHANCE}  # one look is due, two rounds are left
+    assert early == {Cause.NO_CHANCE, Cause.CHANCE}  # one query is due, two rounds are left
     soft = MixedQuery(0, 1, 10**6)
     assert soft(unsure, START, generator).cause == Cause.NO_CHANCE
 
@@ -250,21 +250,21 @@ def test_each_hard_decision_gives_its_cause(generator):
     ("cause", "words"),
     [
         (Cause.ALWAYS, "every round"),
-        (Cause.CHANCE, "^drawn for a look"),
-        (Cause.NO_CHANCE, "^not drawn for a look"),
+        (Cause.CHANCE, "^drawn for a query"),
+        (Cause.NO_CHANCE, "^not drawn for a query"),
         (Cause.UNSURE, r"may be better \(confidence 0\.62\)"),
         (Cause.SURE, r"no rival is likely to be better \(confidence 0\.62\)"),
-        (Cause.SPENT, "quota of looks is spent"),
+        (Cause.SPENT, "quota of queries is spent"),
         (Cause.DUE, "every round left is needed to spend the quota"),
         (Cause.OVERLAP, "^the confidence bounds of a rival overlap"),
         (Cause.APART, "^no rival's confidence bounds overlap"),
         (Cause.FIRST, "^nothing is known yet"),
-        (Cause.PAYS, "^a look is worth its price"),
-        (Cause.DEAR, "^a look is not worth its price"),
+        (Cause.PAYS, "^a query is worth its price"),
+        (Cause.NOT_WORTH_IT, "^a query is not worth its price"),
     ],
 )
 def test_every_cause_has_words(cause, words):
-    verdict = Verdict(torch.tensor(cause in LOOKS), torch.tensor(0.621), torch.tensor(int(cause)))
+    verdict = Verdict(torch.tensor(cause in QUERIES), torch.tensor(0.621), torch.tensor(int(cause)))
     assert re.search(words, AlwaysQuery().explain(verdict))
 
 
@@ -327,8 +327,8 @@ def test_kappa_of_bounds_is_its_formula(beta):
 @pytest.mark.parametrize("kappa", [0.5, 0.8, 0.99])
 def test_the_regret_left_is_bounded(kappa, generator):
     """Eq. (58)."""
-    batch = contests((2000,), 2, generator, absent=0.0, spread=3.0)
-    skipped = ~ConfidenceQuery(kappa)(batch, START, generator).look
+    batch = comparisons((2000,), 2, generator, absent=0.0, spread=3.0)
+    skipped = ~ConfidenceQuery(kappa)(batch, START, generator).query
     gap, _ = bounds_of(batch)
     assert skipped.sum() > 100
     assert (gap <= regret_left(batch, kappa) + 1e-12)[skipped].all()
@@ -336,43 +336,43 @@ def test_the_regret_left_is_bounded(kappa, generator):
 
 def test_below_one_half_the_bound_does_not_hold(generator):
     # Step (55) divides a negative quantile among the two deviations the wrong way round.
-    contest = duel(-1.4, 1.0, 0.0, 0.0)
-    assert not ConfidenceQuery(0.05)(contest, START, generator).look
-    assert bounds_of(contest)[0].item() > regret_left(contest, 0.05).item()
+    comparison = duel(-1.4, 1.0, 0.0, 0.0)
+    assert not ConfidenceQuery(0.05)(comparison, START, generator).query
+    assert bounds_of(comparison)[0].item() > regret_left(comparison, 0.05).item()
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.4, 1.0, 3.0])
-def test_at_that_kappa_no_look_means_no_overlap(beta, generator):
-    batch = contests((5000,), 2, generator, absent=0.2, spread=3.0)
+def test_at_that_kappa_no_query_means_no_overlap(beta, generator):
+    batch = comparisons((5000,), 2, generator, absent=0.2, spread=3.0)
     batch = batch._replace(beta=torch.full_like(batch.beta, beta))
     rule = ConfidenceQuery(kappa_of_bounds(beta))
-    skipped = ~rule(batch, START, generator).look
+    skipped = ~rule(batch, START, generator).query
     gap, _ = bounds_of(batch)
     assert skipped.sum() > 100
-    assert (gap[skipped][batch.present[skipped]] <= 1e-12).all()
-    assert not (skipped & ConfidenceBoundQuery()(batch, START, generator).look).any()
+    assert (gap[skipped][batch.exists[skipped]] <= 1e-12).all()
+    assert not (skipped & ConfidenceBoundQuery()(batch, START, generator).query).any()
 
 
-def bounds_of(contest):
+def bounds_of(comparison):
     """Return ``ucb(x) - lcb(x_t)`` and ``s(x_t) + s(x)`` for each rival."""
-    own, theirs = contest.variance.sqrt().unsqueeze(-1), contest.rival_variance.sqrt()
-    lead = contest.mean.unsqueeze(-1) - contest.rival_mean
-    return contest.beta.sqrt().unsqueeze(-1) * (own + theirs) - lead, own + theirs
+    own, theirs = comparison.variance.sqrt().unsqueeze(-1), comparison.rival_variance.sqrt()
+    lead = comparison.mean.unsqueeze(-1) - comparison.rival_mean
+    return comparison.beta.sqrt().unsqueeze(-1) * (own + theirs) - lead, own + theirs
 
 
-def regret_left(contest, kappa):
-    slack = contest.beta.sqrt() - NormalDist().inv_cdf(kappa) / math.sqrt(2)
-    return slack.unsqueeze(-1) * bounds_of(contest)[1]
+def regret_left(comparison, kappa):
+    slack = comparison.beta.sqrt() - NormalDist().inv_cdf(kappa) / math.sqrt(2)
+    return slack.unsqueeze(-1) * bounds_of(comparison)[1]
 
 
 def test_the_printed_kappa_leaves_regret(generator):
     # beta = 1/4: skips at a lead of 0.6, yet the bounds overlap up to a lead of 1.
-    contest = duel(0.6, 1.0, 0.0, 1.0, beta=0.25)
+    comparison = duel(0.6, 1.0, 0.0, 1.0, beta=0.25)
     assert not ConfidenceQuery(kappa_of_bounds(0.25, as_printed=True))(
-        contest, START, generator
-    ).look
-    assert ConfidenceBoundQuery()(contest, START, generator).look
-    assert ConfidenceQuery(kappa_of_bounds(0.25))(contest, START, generator).look
+        comparison, START, generator
+    ).query
+    assert ConfidenceBoundQuery()(comparison, START, generator).query
+    assert ConfidenceQuery(kappa_of_bounds(0.25))(comparison, START, generator).query
 
 
 def test_beyond_double_precision_no_kappa_is_left():
@@ -405,16 +405,16 @@ def test_what_is_left_of_a_coin_is_uniform_and_tells_nothing_of_how_it_fell(prob
 
 
 def test_a_coin_drawn_beforehand_falls_as_its_number_says(generator):
-    contest = contests((3,), 1, generator)
+    comparison = comparisons((3,), 1, generator)
     coin = torch.tensor([0.1, 0.3, 0.5], dtype=torch.float64)
-    look = BernoulliQuery(0.3)(contest, Progress(1, coin=coin), generator).look
-    assert look.tolist() == [True, False, False]
+    query = BernoulliQuery(0.3)(comparison, Progress(1, coin=coin), generator).query
+    assert query.tolist() == [True, False, False]
 
 
-def test_the_quotas_of_mixed_looks_hold_with_one_number_a_round(generator):
+def test_the_quotas_of_mixed_queries_hold_with_one_number_a_round(generator):
     """Two coins from one number are as good as two: quotas 10 and 40 of 100 rounds."""
-    unsure = contests((20_000,), 1, generator, absent=0.0)
+    unsure = comparisons((20_000,), 1, generator, absent=0.0)
     unsure = unsure._replace(mean=unsure.mean * 0, rival_mean=unsure.rival_mean * 0)
     coin = torch.rand(20_000, generator=generator, dtype=torch.float64)
-    look = MixedQuery(10, 40, 100)(unsure, Progress(1, coin=coin), generator).look
-    assert look.double().mean().item() == pytest.approx(0.1 + 0.9 * 0.3, abs=0.01)
+    query = MixedQuery(10, 40, 100)(unsure, Progress(1, coin=coin), generator).query
+    assert query.double().mean().item() == pytest.approx(0.1 + 0.9 * 0.3, abs=0.01)

@@ -1,4 +1,4 @@
-"""Priced looks in the batched run, against a loop over rounds and points."""
+"""Priced queries in the batched run, against a loop over rounds and points."""
 
 import math
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import torch
 from botorch_costly.errors import InvalidBudgetError
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.knowledge_gradient import knowledge_gradient, slopes
-from botorch_costly.numerics.next_look import option_of_next_look
+from botorch_costly.numerics.lookahead import lookahead_value
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import ConfidenceQuery, Outlook, PricedQuery
@@ -28,10 +28,10 @@ class Watched(PricedQuery):
     heard: list = field(default_factory=list, compare=False)
     said: list = field(default_factory=list, compare=False)
 
-    def __call__(self, contest, progress, generator):
-        worths = progress.worths.clone()  # which are kept in place
-        self.heard.append(progress._replace(worths=worths))
-        self.said.append(super().__call__(contest, progress, generator))
+    def __call__(self, comparison, progress, generator):
+        query_values = progress.query_values.clone()  # which are kept in place
+        self.heard.append(progress._replace(query_values=query_values))
+        self.said.append(super().__call__(comparison, progress, generator))
         return self.said[-1]
 
 
@@ -49,106 +49,112 @@ def run_of(setting, rule, **options):
     return play(truth, [GridPolicy("", rule, **options)], draws).of(0)
 
 
-def everywhere(mean, cov, noise, reach):
+def everywhere(mean, cov, noise, effective_horizon):
     """Each point is weighed."""
     return range(POINTS)
 
 
-def at_the_peaks(mean, cov, noise, reach):
-    """The maximizer of the mean and two local maxima of what a look promises roughly."""
+def at_the_peaks(mean, cov, noise, effective_horizon):
+    """The maximizer of the mean and two local maxima of what a query promises roughly."""
     gains = (
         oracle.rough_knowledge_gradient(mean, cov, i, noise, oracle.MORE) for i in range(POINTS)
     )
-    promises = [m + reach * gain for m, gain in zip(mean, gains, strict=True)]
+    promises = [m + effective_horizon * gain for m, gain in zip(mean, gains, strict=True)]
     peaks = sorted(ce_gp_ucb.local_maxima(promises), key=lambda i: -promises[i])[:2]
     return [max(range(POINTS), key=lambda i: mean[i]), *peaks]
 
 
-def by_hand(setting, trial, opening, price, foresight, weighed):
-    """Choices and looks of one trial; nothing of it is superseded."""
+def by_hand(setting, trial, opening, price, lookahead_weight, weighed):
+    """Choices and queries of one trial; nothing of it is superseded."""
     truth, (paths, noise, _, _) = setting
     prior = dense_gp.matern(truth.points, truth.points, 0.2, nu=1.5)
-    looks, history = [], []
+    queries, history = [], []
     for t in range(HORIZON):
-        belief = ce_gp_ucb.belief(prior, FORGETTING, truth.noise, looks, t)
+        belief = ce_gp_ucb.belief(prior, FORGETTING, truth.noise, queries, t)
         mean, cov = (part.tolist() for part in belief)
-        reach = oracle.reach(HORIZON - t - 1, FORGETTING, supersession=0.0)
+        effective_horizon = oracle.effective_horizon(HORIZON - t - 1, FORGETTING, supersession=0.0)
         best = max(range(POINTS), key=lambda i: mean[i])
-        at, look = opening, True
-        if looks:
-            promises = oracle.promises(mean, cov, truth.noise, reach)
-            foreseen = dict.fromkeys(weighed(mean, cov, truth.noise, reach), 0.0)
-            for i in foreseen if foresight else []:
-                ages = (truth.noise, math.sqrt(1 - FORGETTING), reach, price)
-                foreseen[i] = oracle.option(mean, cov, prior.tolist(), i, *ages)
-            at = max(foreseen, key=lambda i: promises[i] + foresight * foreseen[i])
-            earns = promises[at] + foresight * foreseen[at]
-            look = earns > mean[best] + price
-        choice = at if look else best
+        at, query = opening, True
+        if queries:
+            promises = oracle.promises(mean, cov, truth.noise, effective_horizon)
+            foreseen = dict.fromkeys(weighed(mean, cov, truth.noise, effective_horizon), 0.0)
+            for i in foreseen if lookahead_weight else []:
+                ages = (truth.noise, math.sqrt(1 - FORGETTING), effective_horizon, price)
+                foreseen[i] = oracle.lookahead(mean, cov, prior.tolist(), i, *ages)
+            at = max(foreseen, key=lambda i: promises[i] + lookahead_weight * foreseen[i])
+            earns = promises[at] + lookahead_weight * foreseen[at]
+            query = earns > mean[best] + price
+        choice = at if query else best
         value = float(paths[trial, t, choice])
-        if look:
-            looks.append((t, choice, value + float(noise[trial, t])))
-        history.append((choice, look, float(paths[trial, t].max()) - value))
+        if query:
+            queries.append((t, choice, value + float(noise[trial, t])))
+        history.append((choice, query, float(paths[trial, t].max()) - value))
     return zip(*history, strict=True)
 
 
 @pytest.mark.parametrize(
-    ("foresight", "weighed"),
+    ("lookahead_weight", "weighed"),
     [(0.0, everywhere), (0.5, everywhere), (1.0, at_the_peaks)],
 )
-def test_a_priced_simulation_is_the_loop_over_rounds(setting, monkeypatch, foresight, weighed):
+def test_a_priced_simulation_is_the_loop_over_rounds(
+    setting, monkeypatch, lookahead_weight, weighed
+):
     """With as many lines as points."""
     monkeypatch.setattr(prospect, "_TOLERANCE", 0.0)
     if weighed is everywhere:
         monkeypatch.setattr(prospect, "_peaks", lambda x: x.argsort(-1))
     else:
         monkeypatch.setattr(prospect, "_PEAKS", 2)
-    run = run_of(setting, PricedQuery(price=0.3, supersession=0.0, foresight=foresight))
+    run = run_of(
+        setting, PricedQuery(price=0.3, supersession=0.0, lookahead_weight=lookahead_weight)
+    )
     opening = setting[1].opening
     for i in range(2):
-        choice, look, regret = by_hand(setting, i, int(opening[i]), 0.3, foresight, weighed)
-        assert run.look[i].tolist() == list(look)
+        choice, query, regret = by_hand(setting, i, int(opening[i]), 0.3, lookahead_weight, weighed)
+        assert run.query[i].tolist() == list(query)
         assert run.choice[i].tolist() == list(choice)
         expected = torch.tensor(regret, dtype=torch.float64)
         torch.testing.assert_close(run.regret[i], expected, rtol=0, atol=1e-12)
-        assert 3 < sum(look) < 27
+        assert 3 < sum(query) < 27
 
 
 def test_the_rule_hears_how_far_each_trial_has_come(setting):
     rule = Watched(price=0.3)
     run = run_of(setting, rule)
-    share = oracle.coverage(setting[0].prior_cov.tolist())
+    share = oracle.information_share(setting[0].prior_cov.tolist())
     for t, heard in enumerate(rule.heard):
         assert (heard.round, heard.horizon, heard.forgetting) == (t + 1, HORIZON, FORGETTING)
-        assert torch.equal(heard.looks, run.look[:, :t].sum(-1))
-        assert heard.coverage == pytest.approx(share)
+        assert torch.equal(heard.queries, run.query[:, :t].sum(-1))
+        assert heard.information_share == pytest.approx(share)
     assert len(rule.heard) == HORIZON
 
 
-def test_the_rule_hears_what_looks_were_worth_lately(setting, monkeypatch):
+def test_the_rule_hears_what_queries_were_worth_lately(setting, monkeypatch):
     monkeypatch.setattr(of_run, "RECENT", 7)
-    rule = Watched(looks=12)
+    rule = Watched(queries=12)
     run_of(setting, rule)
     for t, heard in enumerate(rule.heard):
         past = list(zip(rule.said, rule.heard, strict=True))[:t][-7:]
-        lately = [verdict.worth / rule.reach(then) for verdict, then in past]
+        lately = [verdict.value / rule.effective_horizon(then) for verdict, then in past]
         for i in range(TRIALS):
-            known = heard.worths[i][~heard.worths[i].isnan()]
-            assert known.tolist() == [float(worths[i]) for worths in lately]  # the oldest first
+            known = heard.query_values[i][~heard.query_values[i].isnan()]
+            assert known.tolist() == [
+                float(query_values[i]) for query_values in lately
+            ]  # the oldest first
 
 
 def test_the_rule_hears_what_is_still_remembered(setting):
     rule = Watched(price=0.3)
     run = run_of(setting, rule)
     for t, heard in enumerate(rule.heard):
-        past = (row[:t].nonzero().squeeze(-1).tolist() for row in run.look)
-        expected = [oracle.live(rounds, t, FORGETTING) for rounds in past]
-        assert heard.live.tolist() == pytest.approx(expected)
+        past = (row[:t].nonzero().squeeze(-1).tolist() for row in run.query)
+        expected = [oracle.effective_queries(rounds, t, FORGETTING) for rounds in past]
+        assert heard.effective_queries.tolist() == pytest.approx(expected)
 
 
 @pytest.fixture(scope="module")
 def fine_belief():
-    """Two trials on 200 points, after a dozen looks."""
+    """Two trials on 200 points, after a dozen queries."""
     n, trials = 200, 2
     truth = DriftingFunction.on_unit_interval(n, forgetting=0.05)
     generator = torch.Generator().manual_seed(0)
@@ -172,77 +178,89 @@ def exact_gain(belief):
     return knowledge_gradient(belief.mean, cov, belief.variance, belief.noise), cov
 
 
-@pytest.mark.parametrize("reach", [1.0, 20.0])
-def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(fine_belief, reach):
+@pytest.mark.parametrize("effective_horizon", [1.0, 20.0])
+def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(
+    fine_belief, effective_horizon
+):
     mean = fine_belief.mean
-    picked, prospect = prospect_of(fine_belief, reach=reach)
+    picked, prospect = prospect_of(fine_belief, effective_horizon=effective_horizon)
     exact, _ = exact_gain(fine_belief)
     at = picked.unsqueeze(-1)
     torch.testing.assert_close(prospect.mean, mean.gather(-1, at)[:, 0], rtol=0, atol=0)
     gain = exact.gather(-1, at)[:, 0]
     # Several tolerances, and what lies between two of the lines.
     torch.testing.assert_close(prospect.gain, gain, rtol=0, atol=0.01)
-    worth = mean + reach * exact
-    assert (worth.gather(-1, at)[:, 0] >= worth.amax(-1) - 0.01 * reach).all()
+    worth = mean + effective_horizon * exact
+    assert (worth.gather(-1, at)[:, 0] >= worth.amax(-1) - 0.01 * effective_horizon).all()
     assert (worth.amax(-1) > worth.mean(-1) + 0.1).all()
-    assert (prospect.option == 0).all()  # which nobody asked for
-    # Each trial may have a reach of its own.
-    own, _ = prospect_of(fine_belief, reach=torch.full((len(mean),), reach).double())
+    assert (prospect.lookahead == 0).all()  # which nobody asked for
+    # Each trial may have an effective horizon of its own.
+    own, _ = prospect_of(
+        fine_belief, effective_horizon=torch.full((len(mean),), effective_horizon).double()
+    )
     assert torch.equal(own, picked)
 
 
 @pytest.mark.parametrize("price", [0.0, 1.0])
-def test_few_points_find_the_option_of_all_points(fine_belief, price):
-    mean, reach = fine_belief.mean, 20.0
-    picked, prospect = prospect_of(fine_belief, reach=reach, price=price, foresight=0.5)
+def test_few_points_find_the_lookahead_of_all_points(fine_belief, price):
+    mean, effective_horizon = fine_belief.mean, 20.0
+    picked, prospect = prospect_of(
+        fine_belief, effective_horizon=effective_horizon, price=price, lookahead_weight=0.5
+    )
     gain, cov = exact_gain(fine_belief)
     some = torch.cat([picked.unsqueeze(-1), torch.arange(5, 200, 10).expand(2, -1)], -1)
     beside = cov.gather(-2, some.unsqueeze(-1).expand(-1, -1, 200))
     slope = slopes(beside, fine_belief.variance.gather(-1, some), fine_belief.noise)
-    terms = (torch.full((2,), value).double() for value in (reach, price))
+    terms = (torch.full((2,), value).double() for value in (effective_horizon, price))
     prior, keep = fine_belief.prior_cov, math.sqrt(0.95)
-    option = option_of_next_look(mean, cov, prior, slope, fine_belief.noise, keep, *terms)
-    # What lies between two of the points where the next look may be.
-    torch.testing.assert_close(prospect.option, option[:, 0], rtol=0, atol=0.01 * reach)
-    promise = (mean + reach * gain).gather(-1, some) + 0.5 * option
-    assert (promise[:, 0] >= promise.amax(-1) - 0.01 * reach).all()
+    lookahead = lookahead_value(mean, cov, prior, slope, fine_belief.noise, keep, *terms)
+    # What lies between two of the points where the next query may be.
+    torch.testing.assert_close(
+        prospect.lookahead, lookahead[:, 0], rtol=0, atol=0.01 * effective_horizon
+    )
+    promise = (mean + effective_horizon * gain).gather(-1, some) + 0.5 * lookahead
+    assert (promise[:, 0] >= promise.amax(-1) - 0.01 * effective_horizon).all()
     assert (promise.amax(-1) > promise.mean(-1) + 0.5).all()
-    assert (option[:, 0].abs() > 0.2).all()
+    assert (lookahead[:, 0].abs() > 0.2).all()
 
 
-@pytest.mark.parametrize("looks", [6, 15])
-def test_a_budget_is_kept_by_every_trial(looks):
+@pytest.mark.parametrize("queries", [6, 15])
+def test_a_budget_is_kept_by_every_trial(queries):
     truth = DriftingFunction.on_unit_interval(40, forgetting=0.05)
     draws = draw(truth, range(8), 60, seed=2)
-    run = run_of((truth, draws), PricedQuery(looks=looks))
-    assert (run.look.sum(-1) == looks).all()
+    run = run_of((truth, draws), PricedQuery(queries=queries))
+    assert (run.query.sum(-1) == queries).all()
 
 
-def test_blind_rounds_may_play_the_mean(setting):
-    """What is looked at, and so what is believed, stays as it was."""
+def test_unqueried_rounds_may_play_the_mean(setting):
+    """What is queried at, and so what is believed, stays as it was."""
     published = run_of(setting, ConfidenceQuery(0.8))
-    ours = run_of(setting, ConfidenceQuery(0.8), blind_play="mean")
-    assert torch.equal(ours.look, published.look)
-    assert torch.equal(ours.choice[ours.look], published.choice[ours.look])
-    assert torch.equal(ours.regret[ours.look], published.regret[ours.look])
+    ours = run_of(setting, ConfidenceQuery(0.8), unqueried_play="mean")
+    assert torch.equal(ours.query, published.query)
+    assert torch.equal(ours.choice[ours.query], published.choice[ours.query])
+    assert torch.equal(ours.regret[ours.query], published.regret[ours.query])
     assert torch.equal(ours.mean, published.mean)
-    blind = ~ours.look
-    assert (ours.choice[blind] != published.choice[blind]).any()
+    unqueried = ~ours.query
+    assert (ours.choice[unqueried] != published.choice[unqueried]).any()
     paths = setting[1].paths
     value = paths.gather(-1, ours.choice.unsqueeze(-1)).squeeze(-1)
     torch.testing.assert_close(ours.regret, paths.amax(-1) - value)
     assert (ours.regret >= 0).all()
-    # The last round without a look plays the best of what was believed then.
-    last = blind[:, -1]
+    # The last round without a query plays the best of what was believed then.
+    last = unqueried[:, -1]
     assert last.any()
     assert torch.equal(ours.choice[last, -1], ours.mean[last].argmax(-1))
 
 
 def test_rules_with_an_outlook_choose_their_plays_themselves(setting):
-    runs = [run_of(setting, PricedQuery(price=0.3), blind_play=b) for b in ("acquisition", "mean")]
+    runs = [
+        run_of(setting, PricedQuery(price=0.3), unqueried_play=b) for b in ("acquisition", "mean")
+    ]
     assert torch.equal(runs[0].choice, runs[1].choice)
 
 
 def test_a_run_too_short_for_the_budget_is_named(setting):
-    with pytest.raises(InvalidBudgetError, match="looks: Expected at most 30 rounds; Received 31"):
-        run_of(setting, PricedQuery(looks=31))
+    with pytest.raises(
+        InvalidBudgetError, match="queries: Expected at most 30 rounds; Received 31"
+    ):
+        run_of(setting, PricedQuery(queries=31))

@@ -36,7 +36,7 @@ CASES = {
     "coin as printed": Case(
         GridPolicy("", BernoulliQuery(0.4), ages=False),
         ("coin", 0.4),
-        {"clock_counts_looks": True},
+        {"clock_counts_queries": True},
     ),
     "confidence": Case(GridPolicy("", ConfidenceQuery(0.8)), ("marginal", 0.8), {}),
     "joint": Case(GridPolicy("", ConfidenceQuery(0.9, joint=True), joint=True), ("joint", 0.9), {}),
@@ -57,7 +57,7 @@ CASES = {
 @pytest.fixture(scope="module")
 def setting():
     generator = torch.Generator().manual_seed(5)
-    # Uneven points: on an even grid two equally good ones may lie on either side of a look.
+    # Uneven points: on an even grid two equally good ones may lie on either side of a query.
     points = torch.rand(POINTS, 1, generator=generator, dtype=torch.float64).sort(0).values
     one = torch.ones((), dtype=torch.float64)
     truth = DriftingFunction(points, Stationary("matern32", 0.2 * one, one), 0.1, 0.01)
@@ -79,24 +79,24 @@ def test_a_run_is_the_loop_of_the_paper(setting, name):
             noise_variance=truth.noise, rule=case.rule, beta=LogBeta(), opening=int(draws.opening[i]),
             coins=draws.coins[i].tolist(), **options,
         )  # fmt: skip
-        choice, look, regret = zip(*history, strict=True)
+        choice, query, regret = zip(*history, strict=True)
         expected = torch.tensor(regret, dtype=torch.float64)
         for found in (run.of(0), beside):
-            assert found.look[i].tolist() == list(look)
+            assert found.query[i].tolist() == list(query)
             assert found.choice[i].tolist() == list(choice)
             torch.testing.assert_close(found.regret[i], expected, rtol=0, atol=1e-12)
 
 
 def test_the_cases_tell_the_rules_apart(setting):
     run = play(setting[0], [case.policy for case in CASES.values()], setting[1])
-    looks = dict(zip(CASES, run.look, strict=True))
-    assert not looks["confidence"].equal(looks["joint"])
-    assert not looks["confidence"].equal(looks["literal"])
-    assert not looks["confidence"].equal(looks["bounds"])
-    assert not looks["bounds"].all()
+    queries = dict(zip(CASES, run.query, strict=True))
+    assert not queries["confidence"].equal(queries["joint"])
+    assert not queries["confidence"].equal(queries["literal"])
+    assert not queries["confidence"].equal(queries["bounds"])
+    assert not queries["bounds"].all()
 
 
-def test_the_belief_returned_is_that_after_the_last_look(setting):
+def test_the_belief_returned_is_that_after_the_last_query(setting):
     truth, draws = setting
     run = play(truth, [GridPolicy("", AlwaysQuery())], draws).of(0)
     prior = dense_gp.matern(truth.points, truth.points, 0.2, nu=1.5)
@@ -106,8 +106,8 @@ def test_the_belief_returned_is_that_after_the_last_look(setting):
             .gather(-1, run.choice[i, :, None])
             .squeeze(-1)
         )
-        looks = list(zip(range(HORIZON), run.choice[i].tolist(), y.tolist(), strict=True))
-        mean, cov = ce_gp_ucb.belief(prior, truth.forgetting, truth.noise, looks, HORIZON - 1)
+        queries = list(zip(range(HORIZON), run.choice[i].tolist(), y.tolist(), strict=True))
+        mean, cov = ce_gp_ucb.belief(prior, truth.forgetting, truth.noise, queries, HORIZON - 1)
         torch.testing.assert_close(run.mean[i], mean, rtol=0, atol=1e-8)
         torch.testing.assert_close(run.variance[i], cov.diagonal(), rtol=0, atol=1e-8)
 
@@ -119,13 +119,13 @@ def test_a_history_is_played_whatever_would_be_decided(setting):
     again = play(truth, [rule], draws, history=first)
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     other = play(truth, [always], draws, history=first)
-    assert other.look.all()  # what it would do
+    assert other.query.all()  # what it would do
     assert torch.equal(other.regret, first.regret)  # what was done
     assert torch.equal(other.mean, first.mean)
 
 
 def hill(horizon=120):
-    """A world whose function has one hill, of which the first look sees the top."""
+    """A world whose function has one hill, of which the first query sees the top."""
     truth = DriftingFunction.on_unit_interval(41, forgetting=0.05)
     x = truth.points[:, 0]
     paths = (3 * torch.exp(-10 * (x - 0.5) ** 2)).expand(1, horizon, -1)
@@ -133,21 +133,21 @@ def hill(horizon=120):
     return truth, Draws(paths, nothing, nothing, torch.tensor([20]))
 
 
-def test_the_literal_rule_never_looks_again_at_a_lone_optimum():
+def test_the_literal_rule_never_queries_again_at_a_lone_optimum():
     literal = GridPolicy("", ConfidenceQuery(0.9), lone_rival=False)
     truth, draws = hill()
     # The opening is the middle of the plateau: not even the first round has a rival.
-    look = play(truth, [literal], draws).look
-    assert look.sum() <= 1
-    assert not look[..., 1:].any()
+    query = play(truth, [literal], draws).query
+    assert query.sum() <= 1
+    assert not query[..., 1:].any()
 
 
-def test_a_far_rival_keeps_the_rule_looking():
+def test_a_far_rival_keeps_the_rule_querying():
     truth, draws = hill()
     run = play(truth, [GridPolicy("", ConfidenceQuery(0.9))], draws)
-    assert run.look[..., 60:].any()
+    assert run.query[..., 60:].any()
     everyone_is_near = play(truth, [GridPolicy("", ConfidenceQuery(0.9))], draws, bandwidth=1.0)
-    assert not everyone_is_near.look[..., 1:].any()
+    assert not everyone_is_near.query[..., 1:].any()
 
 
 def test_improvement_is_finite_where_nothing_is_left_to_learn():
@@ -197,7 +197,7 @@ def test_what_does_not_fit_is_named():
         ("rule", "always"),
         ("forgetting", 1.5),
         ("restart_every", 0),
-        ("blind_play", "nothing"),
+        ("unqueried_play", "nothing"),
     ],
 )
 def test_a_policy_names_what_is_wrong_with_it(option, value):

@@ -25,11 +25,11 @@ POLICIES = [
     GridPolicy("joint", ConfidenceQuery(0.9, joint=True), joint=True),
     GridPolicy("bounds", ConfidenceBoundQuery()),
     GridPolicy("restarts", BernoulliQuery(0.7), forgetting=0.0, restart_every=17),
-    GridPolicy("another rate", ConfidenceQuery(0.8), forgetting=0.2, blind_play="mean"),
+    GridPolicy("another rate", ConfidenceQuery(0.8), forgetting=0.2, unqueried_play="mean"),
     GridPolicy("improvement", BernoulliQuery(0.5), score=expected_improvement),
     GridPolicy("mixed", MixedQuery(5, 30, HORIZON)),
     GridPolicy("priced", PricedQuery(price=0.3)),
-    GridPolicy("budget", PricedQuery(looks=15)),
+    GridPolicy("budget", PricedQuery(queries=15)),
 ]
 
 
@@ -44,7 +44,7 @@ def whole(problem):
 
 
 def assert_same(found, expected):
-    assert torch.equal(found.look, expected.look)
+    assert torch.equal(found.query, expected.query)
     assert torch.equal(found.choice, expected.choice)
     for part in ("regret", "mean", "variance"):
         values = getattr(found, part), getattr(expected, part)
@@ -72,29 +72,29 @@ def test_policies_may_share_a_program(problem, whole, together):
 def test_every_policy_meets_the_same_chance(problem, whole):
     rare = simulate(problem, [GridPolicy("", BernoulliQuery(0.2))], 12, HORIZON, seed=1)
     often = simulate(problem, [GridPolicy("", BernoulliQuery(0.6))], 12, HORIZON, seed=1)
-    assert not (rare.look & ~often.look).any()
-    assert not torch.equal(rare.look, often.look)
+    assert not (rare.query & ~often.query).any()
+    assert not torch.equal(rare.query, often.query)
     first = whole.choice[..., 0]
     assert (first == first[0]).all()
     draws = draw(problem, range(12), HORIZON, seed=1)
     assert_same(play(problem, POLICIES[:2], draws), Run(*(part[:2] for part in whole)))
 
 
-def test_the_cases_look_neither_always_nor_never(whole):
-    share = dict(zip((p.name for p in POLICIES), whole.look.double().mean((1, 2)), strict=True))
+def test_the_cases_query_neither_always_nor_never(whole):
+    share = dict(zip((p.name for p in POLICIES), whole.query.double().mean((1, 2)), strict=True))
     assert share.pop("always") == 1
     assert all(0.05 < value < 0.99 for value in share.values()), share
-    assert (whole.look.sum(-1)[-1] == 15).all()
+    assert (whole.query.sum(-1)[-1] == 15).all()
     assert 5 / HORIZON < share["mixed"] < 30 / HORIZON
     assert whole.regret.min() >= 0
 
 
 def test_what_comes_back_has_the_shape_promised(problem):
     run = bc.simulate(problem, POLICIES[:2], trials=3, horizon=5)
-    assert run.regret.shape == run.look.shape == run.choice.shape == (2, 3, 5)
+    assert run.regret.shape == run.query.shape == run.choice.shape == (2, 3, 5)
     assert run.mean.shape == run.variance.shape == (2, 3, 40)
     assert run.of(1).regret.shape == (3, 5)
-    assert (run.look.dtype, run.choice.dtype) == (torch.bool, torch.long)
+    assert (run.query.dtype, run.choice.dtype) == (torch.bool, torch.long)
 
 
 def test_global_randomness_is_not_touched(problem):
@@ -115,7 +115,7 @@ def fine():
 
 def test_single_precision_decides_the_same_in_99_of_100_rounds(fine):
     _, double, single = fine
-    same = (single.look == double.look) & (single.choice == double.choice)
+    same = (single.query == double.query) & (single.choice == double.choice)
     assert (same.double().mean((1, 2)) >= 0.99).all()
     torch.testing.assert_close(single.mean, double.mean, rtol=0, atol=2e-5)
     torch.testing.assert_close(single.variance, double.variance, rtol=0, atol=2e-6)
@@ -151,5 +151,5 @@ def test_what_is_wrong_is_named(problem, changed, name):
 
 
 def test_a_run_too_short_for_a_budget_is_named_before_anything_is_drawn(problem):
-    with pytest.raises(InvalidBudgetError, match="looks: Expected at most 9 rounds; Received 15"):
+    with pytest.raises(InvalidBudgetError, match="queries: Expected at most 9 rounds; Received 15"):
         simulate(problem, POLICIES, trials=10**9, horizon=9)

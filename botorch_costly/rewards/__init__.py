@@ -1,0 +1,7 @@
+"""From validation metrics to rewards, and back to a state that had not diverged."""
+
+from botorch_costly.rewards.gain import GainReward
+from botorch_costly.rewards.guard import GuardedReward
+from botorch_costly.rewards.scale import RewardScale
+
+__all__ = ["GainReward", "GuardedReward", "RewardScale"]

@@ -1,0 +1,206 @@
+"""A way back: one run has one network, and nothing undoes a ruinous round unless somebody kept a copy."""
+
+import copy
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from botorch_costly.errors import (
+    RestoreError,
+    StateMismatchError,
+    check,
+    check_positive,
+    worth_repeating,
+)
+from botorch_costly.records import Decision
+from botorch_costly.rewards.gain import GainReward, When
+from botorch_costly.rewards.scale import as_number
+
+_logger = logging.getLogger(__name__)
+_DEFAULT_MARGIN = {"loss": 0.1, "accuracy": 0.1}  # nats, share
+_SHARE_OF_THE_NEW = 0.3  # of the latest level in the smoothed one: single queries are noisy
+_SUSPICIOUS = 8  # restores in a row, and all powers of two from there
+_WORTH_KEEPING = 2 / 3  # of the margin: how far below the best a state may lie and still be kept
+
+
+class Stateful(Protocol):
+    """Whatever can be saved and restored, such as a network or an optimizer."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state."""
+
+    def load_state_dict(self, state: Any) -> Any:
+        """Continue from it."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The last good state, what was measured of it, and how good the run has been."""
+
+    state: Any
+    metric: float
+    last: float  # level of the last good query
+    smooth: float  # level
+    best: float  # level
+    round: int  # of the last query
+    interval: int | None  # of the last query, if known
+    restores: int = 0
+    in_a_row: int = 0  # of the restores, since the last good query
+
+
+class GuardedReward:
+    r"""A gain that takes the network back when a query finds it ruined.
+
+    After each query the level of the metric, :math:`-s \log m` of a loss or :math:`s m` of an
+    accuracy, is compared with the best level so far, smoothed, since single queries are noisy. A
+    network more than the margin below it is restored to the last good state. The tuner still hears
+    how bad the gain was, and the next one counts from the state restored, so no configuration is paid
+    for repairing what another one broke.
+
+    A metric that is not finite is the worst gain there is, ``-clip``: a failed query would teach the
+    tuner nothing, and it would play the same again. Before the first finite metric there is nothing to
+    go back to, and such a query fails. A metric that is reversed, or on another scale after a break,
+    looks like a ruin at every query: after 8 restores in a row a warning says so.
+
+    What no query finds is not mended: query after the last round. The schedule of a guarded run holds the
+    rounds that were taken back, too, and wants a guard when it is replayed.
+
+    Args:
+        reward: Gains since the last query.
+        save: Returns everything that training changes, such as weights and the optimizer's state; it is
+            copied. ``GuardedReward.of(reward, network, optimizer)`` needs no functions.
+        restore: Continues from what ``save`` returned.
+        margin: How far the level may fall, in units of the reward; 0.1 nats of a loss and 10 points of an
+            accuracy if omitted.
+
+    Raises:
+        InvalidArgumentError: If the margin is not positive, ``save`` or ``restore`` cannot be called,
+            or the gains are not those since the last query or not clipped.
+
+    Example:
+        >>> weights = {"w": 1.0}
+        >>> reward = GuardedReward(GainReward("loss"), lambda: weights, weights.update)
+        >>> reward(0.5, round=0)
+        >>> weights["w"] = 99.0
+        >>> reward(1.5, round=1), weights  # three times the loss: taken back
+        (-1.0, {'w': 1.0})
+    """
+
+    def __init__(
+        self,
+        reward: GainReward,
+        save: Callable[[], Any],
+        restore: Callable[[Any], Any],
+        margin: float | None = None,
+    ) -> None:
+        since = isinstance(reward, GainReward) and reward.reference == "last_query"
+        check(since, "reward", "a GainReward with reference='last_query'", reward)
+        check(reward.clip < math.inf, "reward", "a GainReward with a finite clip", reward)
+        for name, function in (("save", save), ("restore", restore)):
+            check(callable(function), name, "a function", function)
+        self.reward = reward
+        given = _DEFAULT_MARGIN[reward.kind] * reward.scale if margin is None else margin
+        self.margin = check_positive("margin", given)
+        self._save, self._restore = save, restore
+        self._kept: _Kept | None = None
+
+    @classmethod
+    def of(
+        cls, reward: GainReward, *parts: Stateful, margin: float | None = None
+    ) -> "GuardedReward":
+        """Guard networks, optimizers and whatever else has a ``state_dict``."""
+
+        def restore(states: list[Any]) -> None:
+            for part, state in zip(parts, states, strict=True):
+                part.load_state_dict(state)
+
+        stateful = [
+            hasattr(part, "state_dict") and hasattr(part, "load_state_dict") for part in parts
+        ]
+        good = len(parts) > 0 and all(stateful)
+        check(good, "parts", "at least one network, each part with a state_dict", parts)
+        return cls(reward, lambda: [part.state_dict() for part in parts], restore, margin)
+
+    @property
+    def restores(self) -> int:
+        """How often the network was taken back."""
+        return 0 if self._kept is None else self._kept.restores
+
+    def __call__(self, metric: float, round: int | Decision) -> float | None:
+        """Return the gain since the last query, and take the network back if it is ruined.
+
+        Whatever is raised meanwhile leaves the guard as it was, and the query can be tried again.
+
+        Args:
+            metric: The metric after the round.
+            round: The decision, or the round, later than that of the last query.
+
+        Raises:
+            InvalidArgumentError: As ``GainReward``.
+            RestoreError: If ``restore`` raised.
+        """
+        before = self.reward.state_dict()
+        try:
+            return self._guard(as_number("metric", metric), round)
+        except BaseException:
+            self.reward.load_state_dict(before)
+            raise
+
+    def _guard(self, metric: float, round: int | Decision) -> float | None:
+        gain, level = self.reward(metric, round), self.reward.level(metric)
+        kept, when = self._kept, When.of(round)
+        if kept is None:
+            if math.isfinite(level):
+                state = copy.deepcopy(self._save())
+                self._kept = _Kept(state, metric, level, level, level, *when)
+            return gain
+        if not level >= kept.best - self.margin:
+            self._take_back(kept, round)
+            return -self.reward.clip if math.isnan(level) else gain
+        share = 1 - (1 - _SHARE_OF_THE_NEW) ** when.since(When(kept.round, kept.interval))
+        smooth = kept.smooth + share * (level - kept.smooth)
+        # Two good queries in a row are no luck: where a run improves quickly, the smoothed level lags.
+        best = max(kept.best, smooth, min(kept.last, level) - self.margin / 2)
+        kept = replace(kept, **when._asdict(), last=level, smooth=smooth, best=best, in_a_row=0)
+        good = max(best, self.reward.level(kept.metric))
+        if level >= good - _WORTH_KEEPING * self.margin:
+            kept = replace(kept, state=copy.deepcopy(self._save()), metric=metric)
+        self._kept = kept
+        return gain
+
+    def _take_back(self, kept: _Kept, round: int | Decision) -> None:
+        try:
+            self._restore(copy.deepcopy(kept.state))
+        except Exception as error:
+            raise RestoreError("restore", "to continue from the last good state", error) from error
+        self.reward.rebase(kept.metric, round)
+        again = kept.in_a_row + 1
+        restores, when = kept.restores + 1, When.of(round)
+        self._kept = replace(kept, **when._asdict(), restores=restores, in_a_row=again)
+        if again >= _SUSPICIOUS and worth_repeating(again):
+            said = "The network was taken back %d times in a row: every configuration ruins it, or the "
+            said += "metric is reversed, or on another scale than at %g, the last good one."
+            _logger.warning(said, again, kept.metric)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the last good state and all that decides when it is returned to."""
+        kept = None if self._kept is None else dict(vars(self._kept))
+        return {"reward": self.reward.state_dict(), "margin": self.margin, "kept": kept}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If the state was saved with other options, or is none of ours; the
+                guard is unchanged.
+        """
+        try:
+            kept = None if state["kept"] is None else _Kept(**state["kept"])
+            reward, margin = state["reward"], state["margin"]
+        except (KeyError, TypeError) as error:
+            raise StateMismatchError("state", "a state_dict of GuardedReward", state) from error
+        check(margin == self.margin, "margin", str(self.margin), margin, StateMismatchError)
+        self.reward.load_state_dict(reward)
+        self._kept = copy.deepcopy(kept)

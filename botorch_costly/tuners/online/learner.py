@@ -1,0 +1,202 @@
+"""The belief inside a tuner: rewards scaled to the prior, hyperparameters refitted on a schedule."""
+
+import copy
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import (
+    NumericalError,
+    check,
+    check_count,
+    check_positive,
+    check_rate,
+)
+from botorch_costly.models import StreamingGP
+from botorch_costly.models.fitting import FitReport, Hyperparameters, fit
+from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_family
+from botorch_costly.rewards.scale import RewardScale
+
+_logger = logging.getLogger(__name__)
+_ALIVE = 1e-3  # weight above which a reward counts for the scale
+_LOWEST_RATE = 1e-6  # from which a forgetting rate is learnt: at 0 and 1 it has no slope
+_MOST_EVALUATIONS = 100  # of a refit
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What a tuner believes before its first query, in units of the scaled reward (variance 1).
+
+    Args:
+        kernel: ``"matern12"``, ``"matern32"``, ``"matern52"``, ``"rbf"`` or ``"arms"``.
+        lengthscale: In the unit cube.
+        noise: Noise variance, positive.
+        forgetting: Rate in [0, 1] per round.
+    """
+
+    kernel: str
+    lengthscale: float
+    noise: float
+    forgetting: float
+
+    def __post_init__(self) -> None:
+        check_family(self.kernel)
+        check_positive("lengthscale", self.lengthscale)
+        check_positive("noise", self.noise)
+        check_rate("forgetting", self.forgetting)
+
+
+@dataclass(frozen=True)
+class Refits:
+    """When hyperparameters are refitted, and for how long.
+
+    Args:
+        every: Refit after so many queries; ``None`` keeps the prior's.
+        seconds: Time cap of one refit.
+        forgetting: Whether the forgetting rate is learnt too.
+    """
+
+    every: int | None = None
+    seconds: float = 2.0
+    forgetting: bool = False
+
+    def __post_init__(self) -> None:
+        if self.every is not None:
+            check_count("refit_every", self.every, minimum=1)
+        check_positive("refit_seconds", self.seconds)
+        ever = self.every is not None or not self.forgetting
+        check(ever, "learn_forgetting", "False, or refits (refit_every)", self.forgetting)
+
+
+class Learner:
+    """A ``StreamingGP`` that keeps its rewards in the units of its prior and may be refitted."""
+
+    def __init__(
+        self,
+        prior: Prior,
+        refits: Refits,
+        scale: RewardScale,
+        tkwargs: dict[str, Any],
+        max_rows: int = 1000,
+    ) -> None:
+        fits = prior.kernel in SMOOTHNESS or refits.every is None
+        expected = f"None, or a kernel that can be refitted ({sorted(SMOOTHNESS)})"
+        check(fits, "refit_every", expected, (refits.every, prior.kernel))
+        self.refits, self.scale = refits, scale
+        lengthscale = torch.tensor([prior.lengthscale], **tkwargs)
+        kernel = Stationary(prior.kernel, lengthscale, torch.ones((), **tkwargs))
+        self.model = StreamingGP(kernel, prior.forgetting, prior.noise, maximum_rows=max_rows)
+        self.model.rescale(*scale.fit([]))
+        self._queries = 0
+
+    @property
+    def belief(self) -> StreamingGP:
+        """What decisions are made on: the belief in units of the prior."""
+        return self.model.in_prior_units()
+
+    @property
+    def num_told(self) -> int:
+        """Rewards learnt from so far; as long as it stays, so does the belief."""
+        return self._queries
+
+    def rescaled_by(self, scale: RewardScale) -> StreamingGP:
+        """Return the belief as it would be with another scale of the rewards.
+
+        Args:
+            scale: Of the rewards, of which there is one at least.
+        """
+        retold = copy.copy(self.model)
+        retold.rescale(*self._units(scale))
+        return retold
+
+    def reward_rate(self, now: int, lengths: Callable[[Iterable[int]], list[int]]) -> float | None:
+        """Return what a round earned on average, as remembered in interval ``now``; None unseen.
+
+        Args:
+            now: The current interval.
+            lengths: From intervals to the rounds of each.
+        """
+        if not self.model.num_rows:
+            return None
+        weights = self.model.weights(now)
+        weights = weights.clamp_min(torch.finfo(weights.dtype).tiny)
+        rounds = lengths(self.model.inputs[:, -1].long().tolist())
+        return float((weights * self.model.rewards).sum() / (weights @ weights.new_tensor(rounds)))
+
+    def observe(self, x: Tensor, now: float, reward: float) -> None:
+        """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``.
+
+        Whatever is raised meanwhile, an interrupt included, leaves the belief as it was.
+        """
+        before = copy.copy(self.model), self._queries
+        try:
+            self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)
+            self._queries += 1
+            self.model.rescale(*self._units(self.scale))
+            if self.refits.every is not None and self._queries % self.refits.every == 0:
+                self._refit()
+        except BaseException:
+            self.model, self._queries = before
+            raise
+
+    def _units(self, scale: RewardScale) -> tuple[float, float, Tensor]:
+        """Return center, scale and targets of the rewards at hand."""
+        # Weighted as the model weighs them: a scale from rewards it has forgotten is not its scale.
+        weights = self.model.weights(float(self.model.inputs[:, -1].max())).tolist()
+        if sum(w > _ALIVE for w in weights) < 2:  # any scale beats that of a single reward
+            weights = [1.0] * len(weights)
+        affine = scale.fit(self.model.rewards.tolist(), weights)
+        return *affine, scale.targets(self.model.rewards, affine)
+
+    def _refit(self) -> None:
+        try:
+            fitted, report = self._fitted()
+            if not bool(report.skipped):
+                self.model = self.model.with_hyperparameters_of(self._belief_of(fitted))
+        except (ArithmeticError, RuntimeError, ValueError) as error:
+            _logger.warning("A refit failed and the hyperparameters stay as they were: %s", error)
+
+    def _fitted(self) -> tuple[Hyperparameters, FitReport]:
+        """Fit the rows at hand from the current hyperparameters, in double precision.
+
+        A current value outside the bounds of a fit begins on the bound; and a rate that is to be
+        learnt a little away from 0, which has no logarithm, and from 1.
+        """
+        model, rate = self.model, self.model.forgetting
+        if self.refits.forgetting:
+            rate = min(max(rate, _LOWEST_RATE), 1 - _LOWEST_RATE)
+        family, lengthscale, outputscale = model.kernel
+        noise, forgetting = model.inputs.double().new_tensor([model.noise, rate])
+        fitted, report = fit(
+            family,
+            model.inputs,
+            model.targets,
+            Hyperparameters(lengthscale, outputscale, noise, forgetting),
+            learn_forgetting=self.refits.forgetting,
+            max_iter=_MOST_EVALUATIONS,
+            seconds=self.refits.seconds,
+        )
+        good = bool(report.after.isfinite())
+        check(good, "targets", "a finite log evidence", report.after.item(), NumericalError)
+        return fitted, report
+
+    def _belief_of(self, fitted: Hyperparameters) -> StreamingGP:
+        """Return an empty belief with what was fitted, in the dtype at hand."""
+        like = self.model.inputs
+        lengthscale, outputscale = fitted.lengthscale.to(like), fitted.outputscale.to(like)
+        kernel = Stationary(self.model.kernel.family, lengthscale, outputscale)
+        rate, noise = fitted.forgetting.item(), fitted.noise.item()
+        return StreamingGP(kernel, rate, noise, maximum_rows=self.model.maximum_rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values."""
+        return {"model": self.model.get_extra_state(), "queries": self._queries}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self.model.set_extra_state(state["model"])
+        self._queries = state["queries"]

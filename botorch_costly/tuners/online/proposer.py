@@ -1,0 +1,146 @@
+"""What each round plays: the design, then the strategy, held for an interval, within a budget."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+
+from botorch_costly.ask_tell.design import InitialDesign
+from botorch_costly.query import Progress, QueryRule
+from botorch_costly.records import Decision
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.online.intervals import Interval, Intervals
+from botorch_costly.tuners.online.learner import Learner
+from botorch_costly.tuners.online.search import SpaceSearch
+from botorch_costly.tuners.online.strategy import Strategy
+
+
+class Run(NamedTuple):
+    """What is to be played, and how much of it may be queried at."""
+
+    space: SearchSpace
+    intervals: Intervals
+    horizon: int | None
+    max_queries: int | None
+
+
+class Proposer:
+    """Proposes what the next round plays, and whether its end is queried at.
+
+    It knows how long the run is; what was seen in it comes with each question.
+
+    Args:
+        run: What is to be played.
+        design: Of the first intervals.
+        strategy: Of all others.
+        search: Where the strategy may go; what it remembers of former searches is kept here.
+        query: Explains the verdicts of the strategy.
+        generator: Source of random configurations, starts and coins.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        design: InitialDesign,
+        strategy: Strategy,
+        search: SpaceSearch,
+        query: QueryRule,
+        generator: torch.Generator,
+    ) -> None:
+        self._run, self._design, self._strategy = run, design, strategy
+        self._search, self._query, self._generator = search, query, generator
+        self._chosen: Decision | None = None
+        self._num_told: int | None = None  # that the last decision of the strategy knew
+
+    def propose(self, now: int, learner: Learner, queries: int) -> Decision:
+        """Return the decision of a round.
+
+        Whatever is raised meanwhile, an interrupt included, leaves the proposer as it was.
+
+        Args:
+            now: The round, from 0.
+            learner: What the queries so far taught.
+            queries: How many were paid for.
+        """
+        interval = self._run.intervals.at(now)
+        if now > interval.first and self._chosen is not None:
+            return self._within_budget(_held(self._chosen, now, interval), queries)
+        before = self.state_dict()
+        try:
+            self._chosen = self._choose(interval, learner, queries)
+            return self._within_budget(_held(self._chosen, now, interval), queries)
+        except BaseException:
+            self.load_state_dict(before)
+            raise
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values that the next proposals depend on."""
+        return {
+            "chosen": None if self._chosen is None else self._chosen.to_dict(),
+            "search": self._search.state_dict(),
+            "strategy": self._strategy.state_dict(),
+            "generator": self._generator.get_state(),
+            "num_told": self._num_told,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        chosen = state["chosen"]
+        self._chosen = None if chosen is None else Decision.from_dict(chosen)
+        self._search.load_state_dict(state["search"])
+        self._strategy.load_state_dict(state["strategy"])
+        self._generator.set_state(state["generator"].cpu())
+        self._num_told = state["num_told"]
+
+    def _choose(self, interval: Interval, learner: Learner, queries: int) -> Decision:
+        """Decide what an interval plays, and whether its end is queried at."""
+        if interval.number < self._design.rounds:
+            return self._design.decide(interval.number, self._generator)
+        may_query, progress = not self._spent(queries), self._progress(interval, learner, queries)
+        again, self._num_told = learner.num_told == self._num_told, learner.num_told
+        proposal = self._strategy.decide(
+            learner.belief, progress, may_query, self._generator, again
+        )
+        query, confidence = bool(proposal.verdict.query), float(proposal.verdict.confidence)
+        return Decision(
+            round=interval.first,
+            config=self._run.space.decode(
+                proposal.query_at if query and may_query else proposal.play_unqueried
+            ),
+            query=query,
+            reason=self._query.explain(proposal.verdict),
+            confidence=None if math.isnan(confidence) else confidence,
+        )
+
+    def _progress(self, interval: Interval, learner: Learner, queries: int) -> Progress:
+        """Return how far the run has come, counted in intervals; but reward rate is that of a round."""
+        intervals, horizon = self._run.intervals, self._run.horizon
+        reads = self._query.reads_rewards  # which takes as long as there are rewards
+        return Progress(
+            round=interval.number + 1,
+            queries=queries,
+            horizon=None if horizon is None else intervals.within(horizon),
+            forgetting=learner.model.forgetting,
+            scale=learner.model.scale,
+            reward_rate=learner.reward_rate(interval.number, intervals.lengths) if reads else None,
+        )
+
+    def _spent(self, queries: int) -> bool:
+        return self._run.max_queries is not None and queries >= self._run.max_queries
+
+    def _within_budget(self, decision: Decision, queries: int) -> Decision:
+        if not (decision.query and self._spent(queries)):
+            return decision
+        reason = f"the budget of {self._run.max_queries} queries is spent"
+        return replace(decision, query=False, reason=reason)
+
+
+def _held(chosen: Decision, now: int, interval: Interval) -> Decision:
+    """Return what was chosen as the decision of one of the rounds of its interval."""
+    changes: dict[str, Any] = {"round": now, "interval": interval.number}
+    if not interval.is_last(now):
+        held = f"held (round {now - interval.first + 1} of {interval.length})"
+        changes |= {"query": False, "reason": held}
+    return replace(chosen, **changes)

@@ -1,0 +1,129 @@
+"""The first rounds: the current setting, then random ones, within what the run may pay for."""
+
+import numpy as np
+import pytest
+
+import botorch_costly as bc
+from botorch_costly import errors
+from tests.tuners.online.playing import SPACES, make, play
+
+
+@pytest.mark.parametrize("name", ["cube", "arms"])
+@pytest.mark.parametrize("options", [{"initial_rounds": 0}, {"horizon": 5}, {"max_queries": 0}, {}])
+def test_the_start_is_played_however_few_the_initial_rounds(name, options):
+    start = {"cube": {"lr": 1e-3, "dropout": 0.5}, "arms": {"arm": "middle"}}[name]
+    first = make(SPACES[name], start=start, **options).ask()
+    assert dict(first.config) == start
+    assert first.query == (options.get("max_queries") != 0)
+
+
+@pytest.mark.parametrize("value", [np.float64(1e-3), np.float32(1e-3), "0.1"])
+def test_a_start_that_is_not_plain_is_refused_at_once(value):
+    with pytest.raises(errors.InvalidConfigError, match="lr: Expected"):
+        make(start={"lr": value, "dropout": 0.5})
+
+
+def test_no_budget_is_spent_on_a_design_that_nobody_may_query_at():
+    assert all(d.query for d in play(make(max_queries=2), 2))
+    third = make(max_queries=2)
+    play(third, 2)
+    assert "initial" not in third.ask().reason
+    with pytest.raises(errors.InvalidBudgetError, match="at most the max_queries, 2; Received 3"):
+        make(max_queries=2, initial_rounds=3)
+
+
+@pytest.mark.parametrize(
+    "limit", [{"max_queries": 10}, {"query": bc.PricedQuery(queries=12)}, {"horizon": 39}]
+)
+def test_a_design_shrinks_to_what_many_rounds_of_the_start_leave(limit):
+    start = {"lr": 1e-3, "dropout": 0.5}
+    most = limit.get("max_queries") or limit.get("horizon") or 12
+    tuner = make(**{"horizon": 60, **limit}, start=start, start_rounds=most)
+    decisions = play(tuner, most)
+    assert all(dict(d.config) == start and d.query for d in decisions)
+    with pytest.raises(errors.InvalidBudgetError, match="together: Expected at most the"):
+        make(**{"horizon": 60, **limit}, start=start, start_rounds=most, initial_rounds=2)
+
+
+def test_the_start_may_be_played_for_some_rounds_before_random_ones():
+    start = {"lr": 1e-3, "dropout": 0.5}
+    tuner = make(start=start, start_rounds=4, initial_rounds=3, query=bc.BernoulliQuery(0.0))
+    play(tuner, 8)
+    starts = [dict(d.config) == start for d in tuner.decisions]
+    assert starts[:6] == [True] * 4 + [False] * 2
+    assert [d.query for d in tuner.decisions] == [True] * 6 + [False] * 2
+    assert tuner.decisions[5].reason == "initial design (round 6 of 6)"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        (
+            {"start_rounds": 0},
+            errors.InvalidArgumentError,
+            "start_rounds: Expected an integer >= 1",
+        ),
+        ({"start_rounds": 3}, errors.InvalidArgumentError, "start_rounds: Expected 1 without a st"),
+        (
+            {"start": {"lr": 1e-3, "dropout": 0.5}, "start_rounds": 7, "max_queries": 6},
+            errors.InvalidBudgetError,
+            "start_rounds: Expected at most the max_queries, 6",
+        ),
+    ],
+)
+def test_rounds_of_the_start_that_cannot_be_are_named(options, error, match):
+    with pytest.raises(error, match=match):
+        make(**options)
+
+
+def test_numbers_are_screened_at_two_levels_and_choices_are_drawn():
+    space = bc.SearchSpace(
+        {
+            "lr": bc.Real(1e-4, 1.0, log=True),
+            "depth": bc.Integer(1, 11),
+            "policy": bc.Choice(["a", "b", "c"]),
+            "momentum": bc.Real(0.0, 1.0),
+        }
+    )
+    tuner = bc.OnlineTuner(space, 200, initial_rounds=8, hold=0.0, seed=1, num_restarts=4)
+    configs = [d.config for d in play(tuner, 8)]
+    for name, low, high in (("lr", 10**-3.6, 10**-0.4), ("momentum", 0.1, 0.9)):
+        values = sorted(config[name] for config in configs)
+        assert values == pytest.approx([low] * 4 + [high] * 4)
+    depths = sorted(config["depth"] for config in configs)
+    assert depths[3] < 3 < 9 < depths[4]
+    assert len({config["policy"] for config in configs}) > 1
+    pairs = {(config["lr"] < 0.01, config["momentum"] < 0.5) for config in configs}
+    assert len(pairs) == 4  # whatever one number is, the other is both
+
+
+@pytest.mark.parametrize("name", sorted(SPACES))
+def test_a_screening_is_drawn_from_the_seed_and_follows_the_start(name):
+    options = {"horizon": 200, "initial_rounds": 4, "hold": 0.0, "num_restarts": 4}
+
+    def first(seed):
+        return [d.config for d in play(bc.OnlineTuner(SPACES[name], seed=seed, **options), 4)]
+
+    assert first(1) == first(1)
+    assert len({tuple(map(str, first(seed))) for seed in range(8)}) > 1
+
+
+def test_the_design_follows_the_start_in_its_order():
+    start = {"lr": 1e-3, "dropout": 0.5}
+    tuner = bc.OnlineTuner(SPACES["cube"], 200, start=start, start_rounds=3, hold=0.0, seed=2)
+    design = [SPACES["cube"].decode(x) for x in tuner._proposer._design.others]
+    assert [dict(d.config) for d in play(tuner, 3 + len(design))] == [start] * 3 + design
+
+
+def test_every_choice_is_drawn_alike():
+    space = bc.SearchSpace({"policy": bc.Choice(["a", "b", "c"]), "lr": bc.Real(0.0, 1.0)})
+    drawn = []
+    for seed in range(30):
+        tuner = bc.OnlineTuner(space, 200, initial_rounds=8, seed=seed)
+        drawn += [space.decode(x)["policy"] for x in tuner._proposer._design.others]
+    assert all(60 < drawn.count(option) < 100 for option in "abc")
+
+
+def test_an_unknown_design_is_named():
+    with pytest.raises(errors.InvalidArgumentError, match="initial_design: Expected one of"):
+        make(initial_design="sobol")

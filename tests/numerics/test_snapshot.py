@@ -1,0 +1,229 @@
+"""A belief seen from one round against a dense solve, against autograd, and around its points."""
+
+import math
+
+import pytest
+import torch
+from botorch.acquisition.analytic import UpperConfidenceBound
+
+from botorch_costly.models import StreamingGP
+from botorch_costly.numerics.expansion import bound_of, expand
+from botorch_costly.numerics.radial import SHAPES
+from botorch_costly.numerics.snapshot import Moments, bound_at, moments, upper_bound
+from botorch_costly.numerics.stationary import ARMS, FAMILIES, Stationary
+from tests.oracles import dense_gp
+
+FORGETTING, NOISE, FLOOR, DIM = 0.04, 0.05, 1e-10, 3
+NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5, "rbf": math.inf}
+SMOOTH = ["matern32", "matern52", "rbf"]
+NUMBERS = {"dtype": torch.float64}
+
+
+def points(n, seed=1):
+    return torch.rand(n, DIM, generator=torch.Generator().manual_seed(seed), **NUMBERS)
+
+
+def belief_of(family, rows=9, seed=0, noise=NOISE):
+    generator = torch.Generator().manual_seed(seed)
+    lengthscale = torch.tensor([0.3, 0.5, 0.9], **NUMBERS)
+    belief = StreamingGP(
+        Stationary(family, lengthscale, torch.tensor(1.3, **NUMBERS)), FORGETTING, noise
+    )
+    for x in points(rows, seed):
+        now = float(torch.randint(20, (), generator=generator))  # rounds come in any order
+        reward = float(torch.randn((), generator=generator))
+        belief.observe(torch.cat([x, x.new_tensor([now])]), reward)
+    return belief
+
+
+def dense(belief, X, now):
+    """Return mean and variance as the paper writes them."""
+    x, times, kernel = belief.inputs[:, :-1], belief.inputs[:, -1].tolist(), belief.kernel
+    shape = kernel.lengthscale, kernel.outputscale, NU[kernel.family]
+    covs = (dense_gp.matern(a, b, *shape) for a, b in ((x, x), (X, x), (X, X)))
+    space, cross, target = covs
+    mean, cov, _ = dense_gp.posterior(
+        space, times, belief.rewards, belief.noise, cross, target, now, FORGETTING
+    )
+    return mean, cov.diagonal()
+
+
+@pytest.mark.parametrize("now", [19.0, 23.0, 60.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_moments_are_those_of_the_dense_solve(family, now):
+    belief, X = belief_of(family), points(6)
+    seen, keep = belief.snapshot(now)
+    found = moments(seen, X)
+    mean, variance = dense(belief, X, now)
+    torch.testing.assert_close(keep * found.mean, mean, rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(1.3 - keep**2 * found.explained, variance, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("now", [5.0, 40.0])
+def test_a_round_before_the_newest_row_counts_ages_both_ways(now):
+    belief, X = belief_of("matern52"), points(6)
+    mean, variance = belief.in_round(X, now)
+    expected = dense(belief, X, now)
+    torch.testing.assert_close(mean, expected[0], rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(variance, expected[1], rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("now", [19.0, 30.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_value_and_gradient_are_botorchs(family, now):
+    belief = belief_of(family, rows=40, noise=1e-4)
+    X = torch.cat([points(50), belief.inputs[:2, :-1] + 1e-4])
+    asked = torch.cat([X, torch.full_like(X[:, :1], now)], -1).requires_grad_()
+    theirs = UpperConfidenceBound(belief, X.new_tensor(1.7))(asked.unsqueeze(-2))
+    (slope,) = torch.autograd.grad(theirs.sum(), asked)
+    seen, keep = belief.snapshot(now)
+    value, gradient = upper_bound(seen, keep, X.new_tensor(1.7).sqrt(), FLOOR)(X)
+    torch.testing.assert_close(value, theirs.detach(), rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(gradient, slope[:, :-1], rtol=1e-8, atol=1e-8)
+
+
+def test_at_an_observation_the_kink_has_no_slope():
+    """Exactly there, not a rounding error beside it."""
+    belief = belief_of("matern12", rows=1)
+    seen, keep = belief.snapshot(30.0)
+    _, gradient = upper_bound(seen, keep, torch.tensor(1.0, **NUMBERS), FLOOR)(
+        belief.inputs[:, :-1]
+    )
+    assert torch.equal(gradient, torch.zeros(1, DIM, **NUMBERS))
+
+
+def test_a_variance_at_its_floor_has_no_slope():
+    belief, X = belief_of("matern52"), points(5)
+    seen, keep = belief.snapshot(25.0)
+    value, gradient = upper_bound(seen, keep, torch.tensor(2.0, **NUMBERS), 10.0)(X)
+    mean, slope = upper_bound(seen, keep, torch.tensor(0.0, **NUMBERS), FLOOR)(X)
+    torch.testing.assert_close(value, mean + 2 * math.sqrt(10.0))
+    torch.testing.assert_close(gradient, slope)
+
+
+def test_a_loss_is_the_bound_times_minus_one():
+    belief, X = belief_of("rbf"), points(5)
+    seen, keep = belief.snapshot(25.0)
+    width = torch.tensor(1.2, **NUMBERS)
+    up, down = (upper_bound(seen, keep, width, FLOOR, sign)(X) for sign in (1.0, -1.0))
+    for ours, theirs in zip(up, down, strict=True):
+        torch.testing.assert_close(ours, -theirs)
+
+
+def test_known_moments_give_the_bound_of_any_round():
+    belief, X = belief_of("matern52"), points(7)
+    width = torch.tensor(1.1, **NUMBERS)
+    seen, _ = belief.snapshot(19.0)
+    known = moments(seen, X)
+    for now in (19.0, 22.0, 90.0):
+        keep = belief.snapshot(now)[1]
+        expected, _ = upper_bound(seen, keep, width, FLOOR)(X)
+        found = bound_at(belief.kernel.outputscale, known, keep, width, FLOOR)
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_rankings_swap_while_nobody_queries():
+    """Lemma 1 of the paper says they do not: 1 > .6 now, and 1 < 1.005 after a = .8."""
+    known = Moments(torch.tensor([0.0, 0.5], **NUMBERS), torch.tensor([0.0, 0.99], **NUMBERS))
+    one = torch.tensor(1.0, **NUMBERS)
+    now, later = (bound_at(one, known, keep, one, FLOOR) for keep in (1.0, 0.8))
+    torch.testing.assert_close(now, torch.tensor([1.0, 0.6], **NUMBERS))
+    assert now[0] > now[1]
+    assert later[0] < later[1]
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, ARMS])
+def test_shapes_are_the_families(family):
+    s = torch.linspace(0, 4, 9, **NUMBERS)
+    shape = SHAPES[family]
+    phi, psi = shape.slope(s)
+    if family == ARMS:
+        assert phi.tolist() == [1.0] + [0.0] * 8
+        return
+    torch.testing.assert_close(phi, FAMILIES[family](s / shape.constant))
+    step, inner = 1e-6, s[1:]
+    up, down = (shape.slope(inner + d) for d in (step, -step))
+    torch.testing.assert_close(
+        psi[1:], -(up[0] - down[0]) / (2 * step) / inner, rtol=1e-6, atol=1e-8
+    )
+    chi = shape.bend(s, phi, psi)
+    torch.testing.assert_close(
+        chi[1:], -(up[1] - down[1]) / (2 * step) / inner, rtol=1e-6, atol=1e-8
+    )
+    assert chi.isfinite().all()
+
+
+@pytest.mark.parametrize("family", SMOOTH)
+@pytest.mark.parametrize("now", [19.0, 33.0])
+def test_hessians_are_differences_of_gradients(family, now):
+    belief, X = belief_of(family, rows=15), points(4)
+    (seen, keep), width = belief.snapshot(now), torch.tensor(1.4, **NUMBERS)
+    bound, step = upper_bound(seen, keep, width, FLOOR), 1e-5
+    model = bound_of(expand(seen, X), seen.prior, keep, width, FLOOR)
+    value, gradient = bound(X)
+    torch.testing.assert_close(model.value, value, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(model.gradient, gradient, rtol=1e-11, atol=1e-12)
+    for column in range(DIM):
+        shift = step * torch.eye(DIM, **NUMBERS)[column]
+        difference = (bound(X + shift)[1] - bound(X - shift)[1]) / (2 * step)
+        torch.testing.assert_close(model.hessian[..., column], difference, rtol=1e-5, atol=1e-7)
+
+
+def test_an_expansion_is_off_by_the_cube_of_the_step():
+    belief, X = belief_of("matern52", rows=15), points(4)
+    seen, _ = belief.snapshot(19.0)
+    around = expand(seen, X)
+    errors = []
+    for size in (0.04, 0.02):
+        step = size * torch.tensor([1.0, -1.0, 0.5], **NUMBERS).expand_as(X)
+        there = moments(seen, X + step)
+        errors.append((around.mean.at(step) - there.mean).abs().max())
+        assert (around.explained.at(step) - there.explained).abs().max() < 100 * size**3
+    assert errors[0] / errors[1] > 6
+
+
+def test_several_rounds_are_each_of_them():
+    belief, X = belief_of("matern52", rows=15), points(4)
+    seen, keep = belief.snapshot(19.0)
+    around, widths = expand(seen, X), torch.tensor([[1.0], [1.5]], **NUMBERS)
+    keeps = torch.tensor([[keep], [0.7 * keep]], **NUMBERS)
+    together = bound_of(around, seen.prior, keeps, widths, FLOOR)
+    for row in range(2):
+        alone = bound_of(around, seen.prior, float(keeps[row]), widths[row, 0], FLOOR)
+        for part, expected in zip(together, alone, strict=True):
+            torch.testing.assert_close(part[row], expected, rtol=1e-13, atol=1e-13)
+
+
+def test_single_precision_stays_single_and_close():
+    belief, X = belief_of("matern52", rows=30), points(6)
+    seen, keep = belief.snapshot(25.0, torch.float32)
+    assert belief.snapshot(26.0, torch.float32)[0] is seen  # it is made once
+    value, gradient = upper_bound(seen, keep, torch.tensor(1.0), FLOOR)(X.float())
+    assert value.dtype == gradient.dtype == torch.float32
+    exact = upper_bound(belief.snapshot(25.0)[0], keep, torch.tensor(1.0, **NUMBERS), FLOOR)(X)
+    torch.testing.assert_close(value.double(), exact[0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(gradient.double(), exact[1], rtol=1e-3, atol=1e-3)
+
+
+def test_what_is_kept_does_not_outlive_a_query():
+    belief, X = belief_of("matern52"), points(6).unsqueeze(-2)
+    before = belief.seen_from(25.0, X)
+    assert belief.seen_from(26.0, X) is before
+    belief.observe(torch.tensor([0.5, 0.5, 0.5, 25.0], **NUMBERS), 2.0)
+    after = belief.seen_from(26.0, X)
+    torch.testing.assert_close(after.mean, moments(belief.snapshot(26.0)[0], X.squeeze(-2)).mean)
+    assert (after.mean - before.mean).abs().max() > 1e-3
+    X += 0.01  # the same tensor with other numbers is another question
+    assert (belief.seen_from(26.0, X).mean - after.mean).abs().max() > 1e-6
+
+
+def test_rewards_told_on_another_scale_are_seen_anew():
+    belief, X = belief_of("matern52"), points(6)
+    mean, _ = belief.in_round(X, 25.0)
+    belief.rescale(1.0, 3.0)
+    again, variance = belief.in_round(X, 25.0)
+    rows = torch.cat([X, torch.full_like(X[:, :1], 25.0)], -1)
+    slow = belief.mean_and_variance(rows)
+    torch.testing.assert_close(again, slow[0])
+    torch.testing.assert_close(variance, slow[1])
+    assert (again - mean).abs().max() > 1e-3
