@@ -4,7 +4,8 @@ A kernel is made by ``make(batch_shape)`` in the default dtype; ``inputs(n, gene
 is meant for, in float64. A model is made by ``make(tkwargs, seen)``: with its data (and settings
 worth saving) if ``seen``, and otherwise as a program would make it before loading a state. An
 acquisition function is made by ``make(model)`` for a model over ``[x_1, x_2, round]``. A query rule
-``tosses`` if it reads the generator.
+``tosses`` if it reads the generator. An optimizer is made by ``make(seed)`` and told a number by
+``tell(optimizer, suggestion, number)``.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import torch
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 
+import botorch_costly as bc
 from botorch_costly.acquisition import (
     TimeVaryingEI,
     TimeVaryingKG,
@@ -32,6 +34,12 @@ from botorch_costly.query import (
     PricedQuery,
     QueryRule,
 )
+
+
+class OptimizerCase(NamedTuple):
+    make: Callable  # from a seed
+    tell: Callable  # of an optimizer, a suggestion and a number
+    horizon: int
 
 
 class QueryCase(NamedTuple):
@@ -167,4 +175,36 @@ QUERY_RULES = {
     "PricedQuery in seconds": QueryCase(PricedQuery(price_seconds=90.0, round_seconds=20.0), False),
     "PricedQuery of a budget": QueryCase(PricedQuery(queries=20), False),
     "MixedQuery of a price": QueryCase(MixedQuery(2, 7, 10, PricedQuery(price=0.5)), True),
+}
+
+
+def _tell(optimizer, decision, reward):
+    return optimizer.tell(decision, reward)
+
+
+_SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer(1, 4)})
+_CHOICES = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
+_FAST = {"search": bc.Search(num_restarts=4)}
+
+OPTIMIZERS = {
+    "OnlineTuner": OptimizerCase(
+        lambda seed: bc.OnlineTuner(_SPACE, 20, seed=seed, start={"lr": 0.01, "depth": 2}, **_FAST),
+        _tell,
+        20,
+    ),
+    "OnlineTuner as published": OptimizerCase(
+        lambda seed: bc.OnlineTuner.as_published(_SPACE, 20, seed=seed, **_FAST), _tell, 20
+    ),
+    "OnlineTuner with a price": OptimizerCase(
+        lambda seed: bc.OnlineTuner(_SPACE, 20, seed=seed, query=PricedQuery(price=0.1), **_FAST),
+        _tell,
+        20,
+    ),
+    "OnlineTuner of arms": OptimizerCase(
+        lambda seed: bc.OnlineTuner(_CHOICES, 20, seed=seed, acquisition=bc.LogEI()), _tell, 20
+    ),
+    "FixedTuner": OptimizerCase(
+        lambda seed: bc.FixedTuner(_CHOICES, {"arm": "left"}, horizon=20), _tell, 20
+    ),
+    "RandomTuner": OptimizerCase(lambda seed: bc.RandomTuner(_SPACE, 20, seed=seed), _tell, 20),
 }

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from botorch_costly.ask_tell.state import unchanged_on_error
+from botorch_costly.errors import check_count
 from botorch_costly.query import Progress, QueryRule
 from botorch_costly.records import Decision
 from botorch_costly.space import SearchSpace
@@ -84,7 +85,8 @@ class Proposer:
         self._chosen = None if chosen is None else Decision.from_dict(chosen)
         self._strategy.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
-        self._num_told = state["num_told"]
+        told = state["num_told"]
+        self._num_told = None if told is None else check_count("num_told", told)
 
     def _choose(self, interval: Interval, learner: Learner, queries: int) -> Decision:
         """Decide what an interval plays, and whether its end is queried at."""

@@ -19,7 +19,11 @@ def leaves(state):
 
 def same(ours, theirs):
     pairs = zip(leaves(ours), leaves(theirs), strict=True)
-    return all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in pairs)
+    # A value that is not known is NaN, and equal to itself.
+    return all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b or (a != a and b != b)
+        for a, b in pairs
+    )
 
 
 def count_slowly(tuner):

@@ -1,0 +1,187 @@
+"""What every optimizer that is asked and told must be."""
+
+import copy
+import io
+import math
+import pickle
+
+import pytest
+import torch
+
+from botorch_costly import errors
+from botorch_costly.ask_tell import load, save
+from tests.registry import OPTIMIZERS
+from tests.tuners.online.states import leaves, same
+
+ROUNDS = 14
+
+
+@pytest.fixture(params=OPTIMIZERS)
+def case(request):
+    return OPTIMIZERS[request.param]
+
+
+def step(case, optimizer):
+    """Ask once, and tell what is to be told."""
+    suggestion = optimizer.ask()
+    if suggestion.query:
+        case.tell(optimizer, suggestion, math.sin(suggestion.id))
+    return suggestion
+
+
+def run(case, rounds=ROUNDS, seed=0):
+    optimizer = case.make(seed)
+    return optimizer, [step(case, optimizer) for _ in range(rounds)]
+
+
+def through_a_file(state):
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def test_the_seed_alone_decides(case):
+    before = torch.get_rng_state()
+    (_, ours), (_, theirs) = run(case), run(case)
+    assert ours == theirs
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.get_default_dtype() == torch.float32
+
+
+@pytest.mark.parametrize("stop", [0, 1, 7, 13])
+def test_a_run_goes_on_from_a_state_saved_at_any_point(case, stop):
+    _, whole = run(case)
+    first, begun = run(case, stop)
+    second = case.make(0)
+    second.load_state_dict(through_a_file(first.state_dict()))
+    assert begun + [step(case, second) for _ in range(ROUNDS - stop)] == whole
+
+
+def test_a_state_is_of_tensors_and_plain_values_and_does_not_change(case):
+    optimizer, _ = run(case, 9)
+    state = optimizer.state_dict()
+    before = copy.deepcopy(state)
+    for leaf in leaves(state):
+        assert isinstance(leaf, torch.Tensor | str | int | float | None)
+    step(case, optimizer)
+    assert same(state, before)
+
+
+def test_a_damaged_state_is_refused_and_nothing_changes(case):
+    optimizer, _ = run(case, 9)
+    before = copy.deepcopy(optimizer.state_dict())
+    for part in before:
+        for damage in ([], {"nothing": 1}, "text", 0.5):
+            with pytest.raises(errors.StateMismatchError):
+                optimizer.load_state_dict({**before, part: damage})
+            assert same(optimizer.state_dict(), before)
+        with pytest.raises(errors.StateMismatchError):
+            optimizer.load_state_dict({k: v for k, v in before.items() if k != part})
+    for none in (None, {}, [1], "text", {"header": {}}):
+        with pytest.raises(errors.StateMismatchError):
+            optimizer.load_state_dict(none)
+    assert same(optimizer.state_dict(), before)
+
+
+def test_a_state_of_another_option_is_refused_by_its_name(case):
+    optimizer, _ = run(case, 3)
+    state = optimizer.state_dict()
+    options = [name for name in state["header"] if name not in ("kind", "version", "parameters")]
+    assert len(options) >= 2
+    for option in options:
+        other = {**state, "header": {**state["header"], option: "another"}}
+        with pytest.raises(errors.StateMismatchError, match=f"option {option}: Expected"):
+            case.make(0).load_state_dict(other)
+
+
+def test_suggestions_may_be_told_late_in_any_order_and_as_copies(case):
+    optimizer = case.make(0)
+    suggestions = [optimizer.ask() for _ in range(6)]
+    for i in (4, 0, 5, 2):
+        case.tell(optimizer, pickle.loads(pickle.dumps(suggestions[i])), 0.1 * i)
+    told = [row for row in optimizer.history if row["reward"] is not None]
+    assert [row["round"] for row in told] == [0, 2, 4, 5]
+
+
+def refusals(case, optimizer, asked, told):
+    stranger = case.make(0)
+    for _ in range(9):
+        last = stranger.ask()
+    return {
+        "told twice": (errors.AlreadyToldError, told, 1.0),
+        "never made": (errors.UnknownDecisionError, last, 1.0),
+        "no suggestion": (errors.InvalidArgumentError, {"round": 0}, 1.0),
+        "no number": (errors.InvalidArgumentError, asked, "much"),
+        "a complex one": (errors.InvalidArgumentError, asked, 1j),
+    }
+
+
+@pytest.mark.parametrize(
+    "what", ["told twice", "never made", "no suggestion", "no number", "a complex one"]
+)
+def test_what_cannot_be_told_changes_nothing(case, what):
+    optimizer = case.make(0)
+    told, asked = optimizer.ask(), optimizer.ask()
+    case.tell(optimizer, told, 0.5)
+    error, suggestion, value = refusals(case, optimizer, asked, told)[what]
+    before = copy.deepcopy(optimizer.state_dict())
+    with pytest.raises(error, match=r"Expected .*; Received "):
+        case.tell(optimizer, suggestion, value)
+    assert same(optimizer.state_dict(), before)
+    case.tell(optimizer, asked, 0.5)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_failed_query_is_recorded_and_never_learnt_from(case, value):
+    ours, theirs = case.make(0), case.make(0)
+    for optimizer, told in ((ours, value), (theirs, None)):
+        case.tell(optimizer, optimizer.ask(), told)
+    row = ours.history[0]
+    assert row["failed"]
+    assert row["reward"] is None
+    assert ours.ask().config == theirs.ask().config
+
+
+def test_a_reader_keeps_what_was_read(case):
+    """Neither asking nor telling changes what was handed out before."""
+    optimizer, _ = run(case, 9)
+    history, decisions = optimizer.history, optimizer.decisions
+    copies = copy.deepcopy(history), copy.deepcopy(decisions)
+    step(case, optimizer)
+    assert (history, decisions) == copies
+
+
+def test_asking_beyond_the_horizon_is_named_and_changes_nothing(case):
+    optimizer, _ = run(case, case.horizon)
+    before = copy.deepcopy(optimizer.state_dict())
+    with pytest.raises(errors.HorizonExceededError, match=f"at most {case.horizon} rounds"):
+        optimizer.ask()
+    assert same(optimizer.state_dict(), before)
+
+
+def test_a_file_is_replaced_at_once_and_loads_into_parts_of_equal_options(
+    case, tmp_path, monkeypatch
+):
+    path, (optimizer, _) = tmp_path / "deep" / "state.pt", run(case, 5)
+    save(path, optimizer=optimizer)
+    written = path.read_bytes()
+
+    def killed(state, file):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch, "save", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(path, optimizer=optimizer)
+    assert path.read_bytes() == written
+    assert [p.name for p in path.parent.iterdir()] == ["state.pt"]
+    other = case.make(0)
+    load(path, optimizer=other)
+    assert same(other.state_dict(), optimizer.state_dict())
+    with pytest.raises(errors.StateMismatchError, match="states of"):
+        load(path, tuner=other)
+    path.write_bytes(b"half")
+    with pytest.raises(errors.StateMismatchError, match="written by save"):
+        load(path, optimizer=other)
+    assert same(other.state_dict(), optimizer.state_dict())
