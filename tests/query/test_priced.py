@@ -91,7 +91,7 @@ def test_it_is_its_twin_with_queries_and_memory_of_each_trial(
     assert verdict.confidence.isnan().all()
 
 
-@pytest.mark.parametrize("rule", [PricedQuery(price=0.4), PricedQuery(queries=30)])
+@pytest.mark.parametrize("rule", [PricedQuery(price=0.4), PricedQuery(budget=30)])
 def test_a_batch_with_queries_of_its_own_is_a_loop(rule, generator):
     many = comparisons((6,), 2, generator)
     queries, live = torch.arange(6), torch.linspace(0, 9, 6).double()
@@ -161,7 +161,7 @@ def test_the_unit_of_the_reward_does_not_matter(unit, generator):
     for small, large in [
         (PricedQuery(price=0.7), PricedQuery(price=0.7 * unit)),
         (PricedQuery(**SECONDS), PricedQuery(**SECONDS)),
-        (PricedQuery(queries=30), PricedQuery(queries=30)),
+        (PricedQuery(budget=30), PricedQuery(budget=30)),
     ]:
         ours, theirs = small(batch, near, generator), large(batch, far, generator)
         assert torch.equal(ours.query, theirs.query)
@@ -287,7 +287,7 @@ def test_the_outlook_is_effective_horizon_price_and_lookahead_weight(generator):
         assert outlook.lookahead_weight == 0.7
     query_values = torch.rand(6, 30, generator=generator, dtype=torch.float64)
     progress = progress._replace(query_values=query_values, queries=torch.arange(4, 10))
-    budget = PricedQuery(queries=30)
+    budget = PricedQuery(budget=30)
     verdict = budget(comparisons((6,), 0, generator), progress, generator)
     assert torch.equal(0.5 * budget.outlook(progress).price, verdict.price)
     assert len(set(verdict.price.tolist())) == 6
@@ -297,10 +297,10 @@ def test_trials_that_share_what_queries_were_worth_pay_for_their_own_need(genera
     """One trial has spent more of its budget than the other."""
     query_values = torch.arange(30, dtype=torch.float64)
     progress = HALFWAY._replace(query_values=query_values, queries=torch.tensor([5, 25]))
-    thrifty, lavish = PricedQuery(queries=30).outlook(progress).price.tolist()
+    thrifty, lavish = PricedQuery(budget=30).outlook(progress).price.tolist()
     assert thrifty < lavish
     for queries, price in ((5, thrifty), (25, lavish)):
-        alone = PricedQuery(queries=30).outlook(progress._replace(queries=queries)).price
+        alone = PricedQuery(budget=30).outlook(progress._replace(queries=queries)).price
         assert float(alone) == price
 
 
@@ -348,7 +348,7 @@ def test_inside_another_rule_it_keeps_its_outlook_and_its_reasons():
     rule = MixedQuery(0, 100, 100, alone)
     assert rule.reads_rewards
     assert not rule.needs_rivals
-    assert not MixedQuery(0, 10, 100, PricedQuery(queries=7)).reads_rewards
+    assert not MixedQuery(0, 10, 100, PricedQuery(budget=7)).reads_rewards
     assert rule.outlook(HALFWAY) == alone.outlook(HALFWAY)
     assert rule.outlook(HALFWAY._replace(horizon=None)) == alone.outlook(HALFWAY)
     coins = torch.Generator().manual_seed(0)

@@ -19,7 +19,7 @@ def useless(queries, round=50, horizon=HORIZON, spent=9, query_values=LATELY):
     nothing = Comparison(zero, zero, none, none, None, none.bool(), zero, Prospect(zero, zero))
     query_values = None if query_values is None else query_values.expand(*zero.shape, -1)
     progress = Progress(round, spent, horizon, 0.05, query_values=query_values)
-    return PricedQuery(queries=queries)(nothing, progress, None)
+    return PricedQuery(budget=queries)(nothing, progress, None)
 
 
 def price(queries, **options):
@@ -44,7 +44,7 @@ def test_what_is_paid_for_is_spent(spent):
     due = useless(queries=40, spent=spent, round=HORIZON - left + 1)
     assert due.query
     assert due.cause == Cause.DUE
-    assert PricedQuery(queries=40).explain(due).startswith("every round left is needed")
+    assert PricedQuery(budget=40).explain(due).startswith("every round left is needed")
     early = useless(queries=40, spent=spent, round=HORIZON - left)
     assert not early.query
     assert early.cause == Cause.NOT_WORTH_IT
@@ -178,7 +178,7 @@ def run(rule, forgetting, trials=20, size=0.2):
 @pytest.mark.parametrize("forgetting", [0.003, 0.01, 0.05, 0.2])
 @pytest.mark.parametrize("budget", [6, 10, 20, 50, 100, 160])
 def test_runs_keep_to_their_budget(forgetting, budget):
-    queries = run(PricedQuery(queries=budget), forgetting)
+    queries = run(PricedQuery(budget=budget), forgetting)
     assert (queries[-1] == budget).all()
     assert_spread(queries.mean(-1) / budget)
 
@@ -191,13 +191,13 @@ def assert_spread(share):
 
 @pytest.mark.parametrize("size", [0.02, 2.0])
 def test_the_price_is_found_whatever_a_query_is_worth(size):
-    queries = run(PricedQuery(queries=50, supersession=0.0), 0.05, size=size)
+    queries = run(PricedQuery(budget=50, supersession=0.0), 0.05, size=size)
     assert (queries[-1] == 50).all()
     assert_spread(queries.mean(-1) / 50)
 
 
 def test_a_budget_is_spent_where_nothing_is_found_out():
-    assert (run(PricedQuery(queries=50), 0.05, size=0.0)[-1] == 50).all()
+    assert (run(PricedQuery(budget=50), 0.05, size=0.0)[-1] == 50).all()
 
 
 def test_prices_without_a_budget_buy_the_fewer_queries_the_dearer_they_are():

@@ -45,7 +45,7 @@ def queries_of(rule, comparison, generator, progress=START):
 @pytest.mark.parametrize("joint", [False, True])
 def test_confidence_is_its_twin(batch, joint):
     expected = [oracle.confidence(trial, joint) for trial in oracle.trials(batch)]
-    assert confidence(batch, joint).tolist() == pytest.approx(expected, abs=1e-12)
+    assert confidence(batch, joint=joint).tolist() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("kappa", [0.3, 0.7, 0.95])
@@ -53,7 +53,7 @@ def test_confidence_is_its_twin(batch, joint):
 def test_confidence_query_is_its_twin(batch, generator, kappa, joint):
     expected = [oracle.by_confidence(trial, kappa, joint) for trial in oracle.trials(batch)]
     assert len(set(expected)) == 2
-    assert queries_of(ConfidenceQuery(kappa, joint), batch, generator) == expected
+    assert queries_of(ConfidenceQuery(kappa, joint=joint), batch, generator) == expected
 
 
 def test_confidence_bound_query_is_its_twin(generator):
@@ -135,8 +135,12 @@ def test_certain_values_are_compared_without_nan(dtype, joint, generator):
     lead = torch.tensor([-1.0, 0.0, 1.0], dtype=dtype)
     there = torch.ones(3, 1, dtype=torch.bool)
     comparison = Comparison(lead, zero[:, 0], zero, zero, zero, there, torch.ones(3, dtype=dtype))
-    assert confidence(comparison, joint).tolist() == [0.0, 0.5, 1.0]
-    assert queries_of(ConfidenceQuery(0.9, joint), comparison, generator) == [True, True, False]
+    assert confidence(comparison, joint=joint).tolist() == [0.0, 0.5, 1.0]
+    assert queries_of(ConfidenceQuery(0.9, joint=joint), comparison, generator) == [
+        True,
+        True,
+        False,
+    ]
     assert queries_of(ConfidenceBoundQuery(), comparison, generator) == [True, False, False]
 
 
@@ -249,7 +253,7 @@ def test_each_hard_decision_gives_its_cause(generator):
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        (Cause.ALWAYS, "every round"),
+        (Cause.ALWAYS, "^every round has a query"),
         (Cause.CHANCE, "^drawn for a query"),
         (Cause.NO_CHANCE, "^not drawn for a query"),
         (Cause.UNSURE, r"may be better \(confidence 0\.62\)"),
@@ -302,7 +306,7 @@ def test_quotas_out_of_order_are_named(quotas):
     ("arguments", "message"),
     [
         ((-1, 2, 3), "lower: Expected an integer >= 0; Received -1"),
-        ((1, 2.0, 3), "upper: Expected an integer >= 0; Received 2.0"),
+        ((1, 2.5, 3), "upper: Expected an integer >= 0; Received 2.5"),
         ((0, 0, 0), "horizon: Expected an integer >= 1; Received 0"),
         ((1, 2, 3, 0.9), "rule: Expected a QueryRule; Received 0.9"),
     ],

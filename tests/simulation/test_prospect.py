@@ -57,7 +57,7 @@ def everywhere(mean, cov, noise, effective_horizon):
 def at_the_peaks(mean, cov, noise, effective_horizon):
     """The maximizer of the mean and two local maxima of what a query promises roughly."""
     gains = (
-        oracle.rough_knowledge_gradient(mean, cov, i, noise, oracle.MORE) for i in range(POINTS)
+        oracle.rough_knowledge_gradient(mean, cov, i, noise, oracle.FAR) for i in range(POINTS)
     )
     promises = [m + effective_horizon * gain for m, gain in zip(mean, gains, strict=True)]
     peaks = sorted(ce_gp_ucb.local_maxima(promises), key=lambda i: -promises[i])[:2]
@@ -100,7 +100,7 @@ def test_a_priced_simulation_is_the_loop_over_rounds(
     setting, monkeypatch, lookahead_weight, weighed
 ):
     """With as many lines as points."""
-    monkeypatch.setattr(prospect, "_TOLERANCE", 0.0)
+    monkeypatch.setattr(prospect, "TOLERANCE", 0.0)
     if weighed is everywhere:
         monkeypatch.setattr(prospect, "_peaks", lambda x: x.argsort(-1))
     else:
@@ -131,7 +131,7 @@ def test_the_rule_hears_how_far_each_trial_has_come(setting):
 
 def test_the_rule_hears_what_queries_were_worth_lately(setting, monkeypatch):
     monkeypatch.setattr(of_run, "RECENT", 7)
-    rule = Watched(queries=12)
+    rule = Watched(budget=12)
     run_of(setting, rule)
     for t, heard in enumerate(rule.heard):
         past = list(zip(rule.said, rule.heard, strict=True))[:t][-7:]
@@ -228,7 +228,7 @@ def test_few_points_find_the_lookahead_of_all_points(fine_belief, price):
 def test_a_budget_is_kept_by_every_trial(queries):
     truth = DriftingFunction.on_unit_interval(40, forgetting=0.05)
     draws = draw(truth, range(8), 60, seed=2)
-    run = run_of((truth, draws), PricedQuery(queries=queries))
+    run = run_of((truth, draws), PricedQuery(budget=queries))
     assert (run.query.sum(-1) == queries).all()
 
 
@@ -260,7 +260,5 @@ def test_rules_with_an_outlook_choose_their_plays_themselves(setting):
 
 
 def test_a_run_too_short_for_the_budget_is_named(setting):
-    with pytest.raises(
-        InvalidBudgetError, match="queries: Expected at most 30 rounds; Received 31"
-    ):
-        run_of(setting, PricedQuery(queries=31))
+    with pytest.raises(InvalidBudgetError, match="budget: Expected at most 30 rounds; Received 31"):
+        run_of(setting, PricedQuery(budget=31))

@@ -29,7 +29,7 @@ POLICIES = [
     GridPolicy("improvement", BernoulliQuery(0.5), score=expected_improvement),
     GridPolicy("mixed", MixedQuery(5, 30, HORIZON)),
     GridPolicy("priced", PricedQuery(price=0.3)),
-    GridPolicy("budget", PricedQuery(queries=15)),
+    GridPolicy("budget", PricedQuery(budget=15)),
 ]
 
 
@@ -151,5 +151,5 @@ def test_what_is_wrong_is_named(problem, changed, name):
 
 
 def test_a_run_too_short_for_a_budget_is_named_before_anything_is_drawn(problem):
-    with pytest.raises(InvalidBudgetError, match="queries: Expected at most 9 rounds; Received 15"):
+    with pytest.raises(InvalidBudgetError, match="budget: Expected at most 9 rounds; Received 15"):
         simulate(problem, POLICIES, trials=10**9, horizon=9)

@@ -36,7 +36,7 @@ class Proposer:
         design: Of the first intervals.
         strategy: Of all others.
         search: Where the strategy may go; what it remembers of former searches is kept here.
-        query: Explains the verdicts of the strategy.
+        query: The rule of the strategy, which explains its verdicts.
         generator: Source of random configurations, starts and coins.
     """
 

@@ -176,7 +176,7 @@ class OnlineTuner:
         query.check_run(horizon)
         self._intervals = Intervals(hold, horizon, shortest_hold)
         self._run = Run(space, self._intervals, horizon, max_queries)
-        counted = query.counted(self._intervals.within, horizon)
+        rule = query.for_run(self._intervals.within, horizon)
         check_count("seed", seed)
         intervals = None if horizon is None else self._intervals.within(horizon)
         limits = limits_of(horizon, intervals, max_queries, query.budget)
@@ -204,9 +204,9 @@ class OnlineTuner:
         self._proposer = Proposer(
             self._run,
             design,
-            Strategy(self._search, counted, acquisition, schedule, unqueried_play),
+            Strategy(self._search, rule, acquisition, schedule, unqueried_play),
             self._search,
-            query,
+            rule,
             torch.Generator(device=device).manual_seed(seed),
         )
         if keep_rounds is not None:

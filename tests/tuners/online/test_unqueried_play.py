@@ -9,6 +9,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB
 from botorch_costly.errors import InvalidBudgetError
+from botorch_costly.query import weighing
 from botorch_costly.tuners.online import priced_play, strategy
 from tests.oracles import dense_gp
 from tests.oracles import knowledge_gradient as oracle
@@ -67,7 +68,7 @@ def promises_of(belief, points, prior, now, effective_horizon, price, lookahead_
     promises = oracle.promises(mean, cov, belief.noise, effective_horizon)
     if not lookahead_weight or not belief.num_rows:
         return mean, promises
-    most = sorted(promises)[-min(priced_play._FORESEEN, len(promises))]
+    most = sorted(promises)[-min(weighing.FORESEEN, len(promises))]
     terms = (belief.noise, math.sqrt(1 - FORGETTING), effective_horizon, price)
     return mean, [
         promise + lookahead_weight * oracle.lookahead(mean, cov, prior.tolist(), i, *terms)
@@ -91,8 +92,8 @@ def promises_of(belief, points, prior, now, effective_horizon, price, lookahead_
 def test_on_a_finite_space_every_decision_is_the_oracles(
     name, price, lookahead_weight, monkeypatch
 ):
-    monkeypatch.setattr(priced_play, "_FORESEEN", 3)
-    monkeypatch.setattr(priced_play, "_TOLERANCE", 0.0)
+    monkeypatch.setattr(weighing, "FORESEEN", 3)
+    monkeypatch.setattr(priced_play, "TOLERANCE", 0.0)
     space, lengthscale = FINITE[name]
     query = Watched(price=price, supersession=0.4, lookahead_weight=lookahead_weight)
     tuner, share = (
@@ -231,7 +232,7 @@ def test_the_rule_hears_how_far_the_run_has_come(maximize):
 
 def test_the_rule_hears_what_queries_were_worth_lately(monkeypatch):
     monkeypatch.setattr(strategy, "RECENT", 12)
-    query = Watched(queries=30)
+    query = Watched(budget=30)
     play(priced(ARMS, query=query, initial_rounds=3), 25)
     query_values = [
         float(verdict.value / then.scale / query.effective_horizon(then))
@@ -260,7 +261,7 @@ def test_the_rule_hears_what_was_learnt():
 
 @pytest.mark.parametrize(("queries", "design"), [(6, 1), (4, 0), (60, 4)])
 def test_an_initial_design_leaves_most_of_a_budget(queries, design):
-    rule = bc.PricedQuery(queries=queries)
+    rule = bc.PricedQuery(budget=queries)
     tuner = bc.OnlineTuner.as_published(LATTICE, horizon=200, query=rule)
     play(tuner, 200)
     reasons = [d.reason for d in tuner.decisions]
@@ -270,4 +271,4 @@ def test_an_initial_design_leaves_most_of_a_budget(queries, design):
 
 def test_an_initial_design_beyond_the_budget_is_refused():
     with pytest.raises(InvalidBudgetError, match="initial_rounds: Expected at most the budget, 6"):
-        bc.OnlineTuner(ARMS, horizon=200, query=bc.PricedQuery(queries=6), initial_rounds=7)
+        bc.OnlineTuner(ARMS, horizon=200, query=bc.PricedQuery(budget=6), initial_rounds=7)
