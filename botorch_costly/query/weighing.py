@@ -26,7 +26,7 @@ from botorch_costly.query.rule import Outlook, Prospect
 
 TOLERANCE = 1e-4  # of a gain, in prior standard deviations: far less than queries cost
 FORESEEN = 12  # points, those that promise most, of which the lookahead is worked out
-NEXT_POINTS = 34  # points at which the next query may be
+NEXT_POINTS = 64  # points, or about as many, at which the next query may be
 TIE = 1e-6  # promises that differ by less are equal: gains on a grid are of single precision
 
 

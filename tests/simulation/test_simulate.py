@@ -1,5 +1,6 @@
 """A trial is a trial: alone, in a batch, beside other policies, in single precision."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -97,6 +98,11 @@ def test_what_comes_back_has_the_shape_promised(problem):
     assert (run.query.dtype, run.choice.dtype) == (torch.bool, torch.long)
 
 
+def test_counts_come_in_any_type(problem):
+    plain = simulate(problem, POLICIES[:1], 3, 10)
+    assert_same(simulate(problem, POLICIES[:1], 3.0, np.int64(10), seed=0.0), plain)
+
+
 def test_global_randomness_is_not_touched(problem):
     before = torch.random.get_rng_state()
     simulate(problem, POLICIES[:2], trials=2, horizon=5)
@@ -134,6 +140,7 @@ def test_where_it_does_not_it_goes_next_door(fine):
     [
         ({"policies": []}, "policies"),
         ({"policies": [AlwaysQuery()]}, "policies"),
+        ({"policies": POLICIES[0]}, "policies"),
         ({"trials": 0}, "trials"),
         ({"horizon": 0}, "horizon"),
         ({"seed": -1}, "seed"),
@@ -141,6 +148,11 @@ def test_where_it_does_not_it_goes_next_door(fine):
         ({"policies_at_once": 0}, "policies_at_once"),
         ({"trials_at_once": 0}, "trials_at_once"),
         ({"dtype": torch.float16}, "dtype"),
+        ({"dtype": "float64"}, "dtype"),
+        ({"device": "abacus"}, "device"),
+        ({"device": "cuda:99"}, "device"),
+        ({"beta": 2.0}, "beta"),
+        ({"horizon": 3.5}, "horizon"),
         ({"bandwidth": -0.1}, "bandwidth"),
     ],
 )
