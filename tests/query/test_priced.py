@@ -41,7 +41,7 @@ def weighed(mean=1.0, play=1.0, gain=0.0, lookahead=0.0):
     return duel(play, 1.0, 0.0, 1.0)._replace(prospect=Prospect(*number))
 
 
-def worth(rule, progress=HALFWAY, **prospect):
+def value_of(rule, progress=HALFWAY, **prospect):
     return rule(weighed(**prospect), progress, None).value
 
 
@@ -79,8 +79,8 @@ def test_it_is_its_twin_with_queries_and_memory_of_each_trial(
     rule = PricedQuery(price=amount * scale, supersession=0.4, lookahead_weight=lookahead_weight)
     verdict = rule(batch, progress, generator)
     expected, columns = [], (live, queries, batch.mean, *batch.prospect)
-    for remembered, paid, *numbers in zip(*(c.tolist() for c in columns), strict=True):
-        effective_horizon = oracle.effective_horizon(50, 0.05, remembered, 0.3, supersession=0.4)
+    for effective, paid, *numbers in zip(*(c.tolist() for c in columns), strict=True):
+        effective_horizon = oracle.effective_horizon(50, 0.05, effective, 0.3, supersession=0.4)
         best, mean, gain, lookahead = (scale * number for number in numbers)
         terms = (best, mean, gain, effective_horizon, amount * scale, paid)
         expected.append(oracle.wants_query(*terms, lookahead, lookahead_weight))
@@ -113,7 +113,7 @@ def test_a_free_query_is_taken_whenever_it_can_help():
     assert rule(weighed(gain=1e-12), HALFWAY, None).query
     assert not rule(weighed(gain=0.0), HALFWAY, None).query
     assert not rule(weighed(mean=0.5, gain=1e-12), HALFWAY, None).query  # playing it costs more
-    last = HALFWAY._replace(round=100)  # nobody is left to profit
+    last = HALFWAY._replace(round=100)  # no round is left to profit
     assert not rule(weighed(gain=5.0), last, None).query
 
 
@@ -241,9 +241,9 @@ def test_a_horizon_of_its_own_comes_before_that_of_the_run():
 @pytest.mark.parametrize("lookahead_weight", [0.0, 0.25, 1.0])
 def test_of_the_lookahead_a_share_counts(lookahead_weight):
     rule = PricedQuery(price=0.3, lookahead_weight=lookahead_weight)
-    plain = worth(rule, gain=0.01)
+    plain = value_of(rule, gain=0.01)
     for lookahead in (-0.4, 0.8):
-        with_lookahead = worth(rule, gain=0.01, lookahead=lookahead)
+        with_lookahead = value_of(rule, gain=0.01, lookahead=lookahead)
         assert (with_lookahead - plain).item() == pytest.approx(
             lookahead_weight * lookahead, abs=1e-15
         )
@@ -354,7 +354,7 @@ def test_inside_another_rule_it_keeps_its_outlook_and_its_reasons():
     coins = torch.Generator().manual_seed(0)
     verdict = rule(weighed(gain=0.02), HALFWAY, coins)
     assert verdict.cause == Cause.NOT_WORTH_IT
-    assert verdict.value == worth(alone, gain=0.02)
+    assert verdict.value == value_of(alone, gain=0.02)
     assert rule(weighed(gain=0.2), HALFWAY, coins).cause == Cause.PAYS
     assert rule(weighed(gain=0.02, lookahead=1.0), HALFWAY, coins).cause == Cause.PAYS
 

@@ -1,4 +1,4 @@
-"""What the priced query cannot be asked for, named in the terms of whoever asked."""
+"""What the priced query cannot be asked for, named in the caller's terms."""
 
 import math
 
@@ -86,7 +86,7 @@ def test_a_comparison_without_a_prospect_is_named():
 
 
 @pytest.mark.parametrize("rule", [PricedQuery(price=1.0), PricedQuery(budget=9)])
-def test_a_horizon_that_nobody_knows_is_named_by_whom_it_stops(rule):
+def test_an_unknown_horizon_is_named_by_the_rule_it_stops(rule):
     with pytest.raises(CostlyError, match="Expected"):
         rule(COMPARISON, Progress(50, 8), None)
 

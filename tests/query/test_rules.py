@@ -105,7 +105,7 @@ def test_a_tie_with_the_threshold_does_not_query(generator):
 @pytest.mark.parametrize("rule", [ConfidenceQuery(0.99), ConfidenceBoundQuery()])
 @pytest.mark.parametrize("rivals", [0, 3])
 def test_the_literal_rules_never_query_at_a_lone_optimum(rule, rivals, generator):
-    # The paper's trap: whoever calls these rules has to name a rival for a lone optimum.
+    # The paper's trap: the caller of these rules has to name a rival for a lone optimum.
     alone = comparisons((5,), rivals, generator)
     alone = alone._replace(exists=torch.zeros_like(alone.exists))
     verdict = rule(alone, START, generator)

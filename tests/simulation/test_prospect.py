@@ -77,12 +77,12 @@ def by_hand(setting, trial, opening, price, lookahead_weight, weighed):
         at, query = opening, True
         if queries:
             promises = oracle.promises(mean, cov, truth.noise, effective_horizon)
-            foreseen = dict.fromkeys(weighed(mean, cov, truth.noise, effective_horizon), 0.0)
-            for i in foreseen if lookahead_weight else []:
+            lookaheads = dict.fromkeys(weighed(mean, cov, truth.noise, effective_horizon), 0.0)
+            for i in lookaheads if lookahead_weight else []:
                 ages = (truth.noise, math.sqrt(1 - FORGETTING), effective_horizon, price)
-                foreseen[i] = oracle.lookahead(mean, cov, prior.tolist(), i, *ages)
-            at = max(foreseen, key=lambda i: promises[i] + lookahead_weight * foreseen[i])
-            earns = promises[at] + lookahead_weight * foreseen[at]
+                lookaheads[i] = oracle.lookahead(mean, cov, prior.tolist(), i, *ages)
+            at = max(lookaheads, key=lambda i: promises[i] + lookahead_weight * lookaheads[i])
+            earns = promises[at] + lookahead_weight * lookaheads[at]
             query = earns > mean[best] + price
         choice = at if query else best
         value = float(paths[trial, t, choice])
@@ -190,10 +190,10 @@ def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(
     gain = exact.gather(-1, at)[:, 0]
     # Several tolerances, and what lies between two of the lines.
     torch.testing.assert_close(prospect.gain, gain, rtol=0, atol=0.01)
-    worth = mean + effective_horizon * exact
-    assert (worth.gather(-1, at)[:, 0] >= worth.amax(-1) - 0.01 * effective_horizon).all()
-    assert (worth.amax(-1) > worth.mean(-1) + 0.1).all()
-    assert (prospect.lookahead == 0).all()  # which nobody asked for
+    value = mean + effective_horizon * exact
+    assert (value.gather(-1, at)[:, 0] >= value.amax(-1) - 0.01 * effective_horizon).all()
+    assert (value.amax(-1) > value.mean(-1) + 0.1).all()
+    assert (prospect.lookahead == 0).all()  # which does not count
     # Each trial may have an effective horizon of its own.
     own, _ = prospect_of(
         fine_belief, effective_horizon=torch.full((len(mean),), effective_horizon).double()
@@ -209,8 +209,8 @@ def test_few_points_find_the_lookahead_of_all_points(fine_belief, price):
     )
     gain, cov = exact_gain(fine_belief)
     some = torch.cat([picked.unsqueeze(-1), torch.arange(5, 200, 10).expand(2, -1)], -1)
-    beside = cov.gather(-2, some.unsqueeze(-1).expand(-1, -1, 200))
-    slope = slopes(beside, fine_belief.variance.gather(-1, some), fine_belief.noise)
+    cov_with = cov.gather(-2, some.unsqueeze(-1).expand(-1, -1, 200))
+    slope = slopes(cov_with, fine_belief.variance.gather(-1, some), fine_belief.noise)
     terms = (torch.full((2,), value).double() for value in (effective_horizon, price))
     prior, keep = fine_belief.prior_cov, math.sqrt(0.95)
     lookahead = lookahead_value(mean, cov, prior, slope, fine_belief.noise, keep, *terms)
@@ -233,7 +233,7 @@ def test_a_budget_is_kept_by_every_trial(queries):
 
 
 def test_unqueried_rounds_may_play_the_mean(setting):
-    """What is queried at, and so what is believed, stays as it was."""
+    """The queries, and so the belief, stay as they were."""
     published = run_of(setting, ConfidenceQuery(0.8))
     ours = run_of(setting, ConfidenceQuery(0.8), unqueried_play="mean")
     assert torch.equal(ours.query, published.query)

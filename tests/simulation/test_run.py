@@ -77,7 +77,7 @@ def test_a_run_is_the_loop_of_the_paper(setting, name):
     truth, draws = setting
     case, names = CASES[name], list(CASES)
     run = play(truth, [case.policy], draws)
-    beside = play(truth, [other.policy for other in CASES.values()], draws).of(names.index(name))
+    together = play(truth, [other.policy for other in CASES.values()], draws).of(names.index(name))
     prior = dense_gp.matern(truth.points, truth.points, 0.2, nu=1.5)
     options = {"forgetting": truth.forgetting, **case.options}
     for i in range(TRIALS):
@@ -88,7 +88,7 @@ def test_a_run_is_the_loop_of_the_paper(setting, name):
         )  # fmt: skip
         choice, query, regret = zip(*history, strict=True)
         expected = torch.tensor(regret, dtype=torch.float64)
-        for found in (run.of(0), beside):
+        for found in (run.of(0), together):
             assert found.query[i].tolist() == list(query)
             assert found.choice[i].tolist() == list(choice)
             torch.testing.assert_close(found.regret[i], expected, rtol=0, atol=1e-12)

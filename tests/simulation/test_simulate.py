@@ -1,4 +1,4 @@
-"""A trial is a trial: alone, in a batch, beside other policies, in single precision."""
+"""A trial is a trial: alone, in a batch, together with other policies, in single precision."""
 
 import numpy as np
 import pytest

@@ -82,7 +82,9 @@ def test_an_ask_that_was_interrupted_may_be_repeated(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(bc.PricedQuery, "explain", interrupt)  # after the worth was entered
+        patch.setattr(
+            bc.PricedQuery, "explain", interrupt
+        )  # after the value of the query was entered
         with pytest.raises(KeyboardInterrupt):
             tuner.ask()
     assert tuner.state_dict()["strategy"] == before
@@ -101,7 +103,7 @@ def test_failed_queries_are_paid_for_and_not_learnt(query):
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("reward", [math.nan, None])
 def test_where_nothing_is_known_yet_queries_go_on(name, reward):
-    """The first one found out nothing, or nobody told."""
+    """The first query found out nothing, or its reward was not told."""
     tuner = priced(SPACES[name], query=bc.PricedQuery(price=0.001), initial_rounds=0)
     for _ in range(4):
         decision = tuner.ask()
@@ -110,16 +112,16 @@ def test_where_nothing_is_known_yet_queries_go_on(name, reward):
             tuner.tell(decision, reward)
 
 
-def test_query_values_without_a_effective_horizon_are_not_known():
+def test_query_values_without_an_effective_horizon_are_not_known():
     """The last round has none, nor have those that follow the rule's own horizon."""
     tuner = priced(ARMS, query=bc.PricedQuery(budget=5, horizon=10), initial_rounds=0, horizon=14)
     play(tuner, 14)
     query_values = tuner.state_dict()["strategy"]["query_values"]
-    assert [math.isfinite(worth) for worth in query_values] == [True] * 9 + [False] * 5
+    assert [math.isfinite(value) for value in query_values] == [True] * 9 + [False] * 5
     assert not any(map(math.isinf, query_values))
 
 
-def test_queries_that_nobody_tells_of_are_paid_for():
+def test_queries_that_are_not_told_are_paid_for():
     tuner = priced(ARMS, query=bc.PricedQuery(budget=5), initial_rounds=0, horizon=20)
     queries = [tuner.ask().query for _ in range(20)]
     assert queries[0]

@@ -131,14 +131,14 @@ def test_on_a_finite_space_every_decision_is_the_oracles(
 
 @pytest.mark.parametrize("name", ["cube", "mixed"])
 def test_on_a_cube_nothing_sampled_promises_more(name, monkeypatch):
-    space, query_values = SPACES[name], []
+    space, weighed = SPACES[name], []
 
-    class Remembered(TimeVaryingKG):
+    class Listed(TimeVaryingKG):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
-            query_values.append(self)
+            weighed.append(self)
 
-    monkeypatch.setattr(priced_play, "TimeVaryingKG", Remembered)
+    monkeypatch.setattr(priced_play, "TimeVaryingKG", Listed)
     query = bc.PricedQuery(price=0.01, supersession=0.4, lookahead_weight=0.0)
     tuner, queries = priced(space, query=query, forgetting=0.2, initial_rounds=4), []
     play(tuner, 4)
@@ -147,15 +147,15 @@ def test_on_a_cube_nothing_sampled_promises_more(name, monkeypatch):
         belief = tuner.belief.in_prior_units()
         decision = tuner.ask()
         space.check(decision.config)
-        worth = query_values[-1] if decision.query else TimeVaryingUCB(belief, 0.0, now)
+        value = weighed[-1] if decision.query else TimeVaryingUCB(belief, 0.0, now)
         with torch.no_grad():
-            values = worth(torch.cat([space.encode(decision.config)[None], everywhere])[:, None])
+            values = value(torch.cat([space.encode(decision.config)[None], everywhere])[:, None])
         # A few steps from the best starts are not quite the maximum.
         assert values[0] >= values.max() - 0.05 * values.std()
         queries.append(decision.query)
         if decision.query:
             tuner.tell(decision, reward_of(decision.config, now))
-    assert len(query_values) == 24  # a rough one and an exact one each time
+    assert len(weighed) == 24  # a rough one and an exact one each time
     assert 2 <= sum(queries) <= 10
 
 
@@ -183,7 +183,7 @@ def test_an_infinite_price_queries_once():
     assert len({d.config for d in tuner.decisions[1:]}) == 1  # the best by one reward
 
 
-def test_a_unqueried_round_has_nothing_to_explore_for():
+def test_an_unqueried_round_has_nothing_to_explore_for():
     start = {"depth": 2, "width": 3}
     options = {"start": start, "initial_rounds": 1, "reward_scale": bc.RewardScale(0.0, 1.0)}
     cautious = priced(LATTICE, math.inf, beta=9.0, **options)
@@ -194,7 +194,7 @@ def test_a_unqueried_round_has_nothing_to_explore_for():
     assert dict(daring.ask().config) != start
 
 
-def test_a_round_the_limit_forbids_to_query_at_plays_the_best():
+def test_a_round_that_the_limit_keeps_from_a_query_plays_the_best():
     start = {"arm": "middle"}
     options = {"start": start, "initial_rounds": 1, "reward_scale": bc.RewardScale(0.0, 1.0)}
     free, limited = (priced(ARMS, 0.0, max_queries=n, **options) for n in (None, 1))
