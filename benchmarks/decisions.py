@@ -99,7 +99,7 @@ RULES: dict[str, dict[str, Any]] = {
     "mixed": {"query": MixedQuery(lower=6, upper=30, horizon=ROUNDS)},
     "mixed hard": {"query": MixedQuery(lower=12, upper=20, horizon=ROUNDS, hard=True)},
     "price": {"query": PricedQuery(price=0.1)},
-    "budget": {"query": PricedQuery(queries=15)},
+    "budget": {"query": PricedQuery(budget=15)},
 }
 # Refits have all the time they want: where a cap binds, decisions depend on the clock.
 EXTRAS: dict[str, dict[str, Any]] = {

@@ -67,7 +67,7 @@ METHODS: dict[str, Callable[[int], Policy]] = {
     "full feedback": _tuned(AlwaysQuery()),
     "Bernoulli": _tuned(BernoulliQuery(BERNOULLI_RATE)),
     "CE-GP-UCB": _tuned(CONFIDENCE, MOST_QUERIES),
-    "priced": _tuned(PricedQuery(queries=MOST_QUERIES)),
+    "priced": _tuned(PricedQuery(budget=MOST_QUERIES)),
 }
 SHOWN = "CE-GP-UCB"
 

@@ -6,6 +6,7 @@ class also derives from the built-in error a caller would catch without knowing 
 
 import math
 from collections.abc import Callable
+from numbers import Real
 
 
 class CostlyError(Exception):
@@ -107,3 +108,14 @@ def check_count(name: str, value: int, minimum: int = 0) -> int:
     whole = isinstance(value, int) and not isinstance(value, bool)
     check(whole and value >= minimum, name, f"an integer >= {minimum}", value)
     return value
+
+
+def as_count(name: str, value: float, minimum: int = 0) -> int:
+    """Return ``value`` as an ``int`` if it is whole and at least ``minimum``; raise otherwise.
+
+    Integers of NumPy count, and numbers such as ``1e3``.
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    whole = number and math.isfinite(value) and value == int(value)
+    check(whole and value >= minimum, name, f"an integer >= {minimum}", value)
+    return int(value)

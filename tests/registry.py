@@ -173,7 +173,7 @@ QUERY_RULES = {
     "MixedQuery hard": QueryCase(MixedQuery(2, 7, 10, hard=True), True),
     "PricedQuery": QueryCase(PricedQuery(price=0.5), False),
     "PricedQuery in seconds": QueryCase(PricedQuery(price_seconds=90.0, round_seconds=20.0), False),
-    "PricedQuery of a budget": QueryCase(PricedQuery(queries=20), False),
+    "PricedQuery of a budget": QueryCase(PricedQuery(budget=20), False),
     "MixedQuery of a price": QueryCase(MixedQuery(2, 7, 10, PricedQuery(price=0.5)), True),
 }
 

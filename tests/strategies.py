@@ -10,8 +10,8 @@ def comparisons(
 ):
     """Draw comparisons from joint Gaussian beliefs; a rival is absent with probability ``absent``.
 
-    Their prospects are at most as good as the candidate, and about as often worth a query as not; for
-    what comes next a query is as often good as bad.
+    Their prospects have means at most as high as the candidate's, and are worth a query about as often
+    as not; their lookaheads are as often positive as negative.
     """
 
     def draw(*size):
@@ -22,7 +22,7 @@ def comparisons(
     root = draw(*shape, size, size) / size**0.5
     cov = root @ root.mT
     mean = spread * draw(*shape, size)
-    present = draw(*shape, rivals) > torch.special.ndtri(torch.tensor(absent)).item()
+    exists = draw(*shape, rivals) > torch.special.ndtri(torch.tensor(absent)).item()
     beta = draw(*shape).square()
     prospect = Prospect(mean[..., 0] - draw(*shape).abs(), 0.1 * draw(*shape).abs(), draw(*shape))
     return Comparison(
@@ -31,20 +31,21 @@ def comparisons(
         rival_mean=mean[..., 1:],
         rival_variance=cov.diagonal(dim1=-2, dim2=-1)[..., 1:],
         rival_covariance=cov[..., 0, 1:] if joint else None,
-        exists=present,
+        exists=exists,
         beta=beta,
         prospect=prospect,
     )
 
 
 def each(comparison, change):
-    """Return the comparison with every tensor in it changed, those of its prospect too."""
+    """Return a comparison, or another tuple, with every tensor in it changed, those inside too."""
     parts = (each(x, change) if isinstance(x, tuple) else x for x in comparison)
-    return type(comparison)(*(change(x) if torch.is_tensor(x) else x for x in parts))
+    changed = [change(x) if torch.is_tensor(x) else x for x in parts]
+    return tuple(changed) if type(comparison) is tuple else type(comparison)(*changed)
 
 
 def tensors(comparison):
-    """List every tensor of a comparison or verdict."""
+    """List every tensor of a comparison or verdict, those inside too."""
     inside = (x for x in comparison if isinstance(x, torch.Tensor | tuple))
     parts = ([x] if torch.is_tensor(x) else tensors(x) for x in inside)
     return [x for part in parts for x in part]

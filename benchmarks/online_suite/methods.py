@@ -64,7 +64,7 @@ def middle(problem: OnlineProblem) -> dict[str, Any]:
 
 
 def _quarter(horizon: int) -> QueryRule:
-    return PricedQuery(queries=horizon // 4)
+    return PricedQuery(budget=horizon // 4)
 
 
 PUBLISHED: dict[str, Any] = {

@@ -26,7 +26,7 @@ def report(rows: Rows) -> str:
 def play(world: World) -> Iterator[Row]:
     """Yield what was spent of every budget."""
     for queries in BUDGETS:
-        policy = GridPolicy("budget", PricedQuery(queries=queries))
+        policy = GridPolicy("budget", PricedQuery(budget=queries))
         yield measure(world, "budget", float(queries), policy)
 
 

@@ -19,11 +19,13 @@ Gaussian process-based optimization with finite time horizon", mODa 9, 2010, and
 Lawrence, "GLASSES", AISTATS 2016; here for queries that have a price and a world that drifts.
 """
 
+import torch
 from torch import Tensor
 
 from botorch_costly.numerics.knowledge_gradient import rough_rise, slopes, strata
 
 OUTCOMES = (-2.0, -1.2, -0.6, 0.0, 0.6, 1.2, 2.0)  # of the query: between the strata
+_AT_ONCE = 2_000_000  # numbers that are worked out together: more of them wait for memory
 
 
 def lookahead_value(
@@ -49,14 +51,20 @@ def lookahead_value(
     """
     fresh = (1 - keep**2) * prior_cov
     outcomes, weights = (part.to(mean) for part in strata(OUTCOMES))
-    raised = mean[..., None, None, :] + slope.unsqueeze(-2) * outcomes.unsqueeze(-1)
-    told = cov.unsqueeze(-3) - slope.unsqueeze(-1) * slope.unsqueeze(-2)  # (*batch, c, n, n)
     terms = noise, effective_horizon, price
-    after = _next_earns(keep * raised, keep**2 * told + fresh.unsqueeze(-3), *terms)
+
+    def after(slope: Tensor) -> Tensor:  # (*batch, c, n) -> (*batch, c, z)
+        raised = mean[..., None, None, :] + slope.unsqueeze(-2) * outcomes.unsqueeze(-1)
+        told = cov.unsqueeze(-3) - slope.unsqueeze(-1) * slope.unsqueeze(-2)  # (*batch, c, n, n)
+        return _next_earns(keep * raised, keep**2 * told + fresh.unsqueeze(-3), *terms)
+
+    numbers = cov.numel() * len(outcomes)  # of one of the c points
+    some = max(_AT_ONCE // max(numbers, 1), 1)
+    queried = torch.cat([after(part) for part in slope.split(some, -2)], -2)
     waiting = _next_earns(
         keep * mean[..., None, None, :], (keep**2 * cov + fresh).unsqueeze(-3), *terms
     )
-    return (after * weights).sum(-1) - waiting.squeeze(-1)
+    return (queried * weights).sum(-1) - waiting.squeeze(-1)
 
 
 def _next_earns(

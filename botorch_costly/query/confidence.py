@@ -1,7 +1,7 @@
 """Rules that query when the model is unsure that the candidate is best."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ def _normal_cdf(z: Tensor) -> Tensor:
     return torch.special.ndtr(z)
 
 
-def confidence(comparison: Comparison, joint: bool = False) -> Tensor:
+def confidence(comparison: Comparison, *, joint: bool = False) -> Tensor:
     r"""Return the least probability with which the candidate beats a rival.
 
     ``min_x P(y(x_t) > y(x))``, ``P = Phi((mu_t - mu_x) / sqrt(sigma_t^2 + sigma_x^2 - 2 cov))``
@@ -23,7 +23,7 @@ def confidence(comparison: Comparison, joint: bool = False) -> Tensor:
     that move together.
 
     Returns:
-        Shape ``(*batch,)``; 1 where there is no rival.
+        Shape ``(*batch,)``; 1 where there is no rival, NaN where a belief is not a number.
 
     Raises:
         InvalidArgumentError: If ``joint`` is asked for and the comparison has no covariances.
@@ -50,7 +50,8 @@ class ConfidenceQuery(QueryRule):
     """Query if some rival beats the candidate with probability above ``1 - kappa``.
 
     The cost-efficient rule of CE-GP-UCB. It says nothing about a comparison without rivals: there the
-    literal rule never queries again, so domains name a far rival for a lone optimum.
+    literal rule never queries again, so domains name a far rival for a lone optimum. A belief that is
+    not a number gives no confidence, so the rule queries.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -65,11 +66,12 @@ class ConfidenceQuery(QueryRule):
     """
 
     kappa: float = 0.9
+    _: KW_ONLY
     joint: bool = False
     needs_rivals = True
 
     @property
-    def reads_covariances(self) -> bool:  # type: ignore[override]  # of the class, for most rules
+    def reads_covariances(self) -> bool:
         """Whether covariances are used."""
         return self.joint
 
@@ -80,8 +82,8 @@ class ConfidenceQuery(QueryRule):
         self, comparison: Comparison, progress: Progress, generator: torch.Generator
     ) -> Verdict:
         """Decide for a comparison of any batch shape."""
-        sure = confidence(comparison, self.joint)
-        query = sure < self.kappa
+        sure = confidence(comparison, joint=self.joint)
+        query = ~(sure >= self.kappa)  # an unknown confidence is none
         return Verdict(query, sure, choose(query, Cause.UNSURE, Cause.SURE))
 
 
@@ -104,11 +106,12 @@ class ConfidenceBoundQuery(QueryRule):
         width = comparison.beta.sqrt()
         lower = comparison.mean - width * comparison.variance.sqrt()
         upper = comparison.rival_mean + width.unsqueeze(-1) * comparison.rival_variance.sqrt()
-        query = (comparison.exists & (upper > lower.unsqueeze(-1))).any(-1)
+        # Bounds that are not numbers are not apart.
+        query = (comparison.exists & ~(upper <= lower.unsqueeze(-1))).any(-1)
         return Verdict(query, confidence(comparison), choose(query, Cause.OVERLAP, Cause.APART))
 
 
-def kappa_of_bounds(beta: float, as_printed: bool = False) -> float:
+def kappa_of_bounds(beta: float, *, as_printed: bool = False) -> float:
     """Return a ``kappa`` above which ``ConfidenceQuery`` leaves no regret by the confidence bounds.
 
     By eq. (58) the regret left is at most ``(sqrt(beta) - Phi^{-1}(kappa) / sqrt(2)) (s_1 + s_2)``,
@@ -116,7 +119,14 @@ def kappa_of_bounds(beta: float, as_printed: bool = False) -> float:
     does not follow; ``as_printed=True`` returns it.
 
     In double precision the result is 1 from ``beta`` of about 34.4 on, where ``ConfidenceQuery`` has
-    no such threshold any more and ``ConfidenceBoundQuery`` says the same directly.
+    no such threshold any more; ``ConfidenceBoundQuery`` decides so directly.
+
+    Args:
+        beta: Of the confidence bounds, >= 0.
+        as_printed: Whether to return the formula that the paper prints.
+
+    Raises:
+        InvalidArgumentError: If ``beta`` is negative or not finite.
     """
     check_nonnegative("beta", beta)
     z = math.sqrt(2) * beta if as_printed else math.sqrt(2 * beta)

@@ -1,12 +1,12 @@
 """A lower quota by coin, the rest by confidence: the mixed strategy of CE-GP-UCB."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidBudgetError, check, check_count
+from botorch_costly.errors import InvalidBudgetError, as_count, check
 from botorch_costly.query.confidence import ConfidenceQuery
 from botorch_costly.query.rule import (
     Cause,
@@ -17,6 +17,7 @@ from botorch_costly.query.rule import (
     Verdict,
     choose,
     left_of,
+    no_room,
     toss,
 )
 
@@ -27,22 +28,22 @@ class MixedQuery(QueryRule):
 
     The quotas then hold in expectation, as in the paper, over the rounds in which the rule is asked: an
     initial design of ``OnlineTuner`` comes on top. With ``hard=True`` they hold in every run:
-    the other rule is not thinned, queries end once ``B2`` are spent, and the last rounds are all queried
-    at when fewer than ``B1`` would otherwise come together.
+    the other rule is not thinned, queries end once ``B2`` are spent, and the last rounds all have a
+    query when fewer than ``B1`` would otherwise come together.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
         optimization. 2021, Algorithm 1 (version 2).
 
     Args:
-        lower: ``B1``, the least number of queries.
-        upper: ``B2``, the greatest.
-        horizon: Rounds ``T``.
-        rule: What spends the difference.
+        lower: ``B1``, the least number of queries, an integer >= 0.
+        upper: ``B2``, the greatest number of queries.
+        horizon: Rounds ``T``, an integer >= 1.
+        rule: The rule that spends the difference.
         hard: Whether the quotas bind every run or only their expectation.
 
     Raises:
-        InvalidArgumentError: If a quota or the horizon is no such count, or ``rule`` no rule.
+        InvalidArgumentError: If a quota or the horizon is no such integer, or ``rule`` no rule.
         InvalidBudgetError: If not ``lower <= upper <= horizon``.
     """
 
@@ -50,11 +51,12 @@ class MixedQuery(QueryRule):
     upper: int
     horizon: int
     rule: QueryRule = field(default_factory=ConfidenceQuery)
+    _: KW_ONLY
     hard: bool = False
 
     def __post_init__(self) -> None:
         for name, minimum in (("lower", 0), ("upper", 0), ("horizon", 1)):
-            check_count(name, getattr(self, name), minimum)
+            object.__setattr__(self, name, as_count(name, getattr(self, name), minimum))
         check(isinstance(self.rule, QueryRule), "rule", "a QueryRule", self.rule)
         ordered = self.lower <= self.upper <= self.horizon
         quotas = (self.lower, self.upper, self.horizon)
@@ -62,32 +64,47 @@ class MixedQuery(QueryRule):
         check(ordered, "lower, upper, horizon", expected, quotas, InvalidBudgetError)
 
     @property
-    def needs_rivals(self) -> bool:  # type: ignore[override]
-        """As the rule inside."""
+    def needs_rivals(self) -> bool:
+        """Whether the rule inside needs rivals."""
         return self.rule.needs_rivals
 
     @property
-    def reads_rewards(self) -> bool:  # type: ignore[override]
-        """As the rule inside."""
+    def reads_rewards(self) -> bool:
+        """Whether the rule inside compares beliefs with numbers in units of the reward."""
         return self.rule.reads_rewards
 
     def outlook(self, progress: Progress) -> Outlook | None:
-        """As the rule inside."""
+        """Return how the rule inside weighs what a query would earn."""
         return self.rule.outlook(self._with_horizon(progress))
 
-    def counted(self, intervals: Callable[[int], int], horizon: int | None) -> "MixedQuery":
+    def for_run(self, intervals: Callable[[int], int], horizon: int | None) -> "MixedQuery":
         """Return the rule with its horizon in intervals, and quotas that are no more than these."""
         most = intervals(self.horizon)
-        return replace(
-            self,
+        return self._with(
             lower=min(self.lower, most),
             upper=min(self.upper, most),
             horizon=most,
-            rule=self.rule.counted(intervals, horizon or self.horizon),
+            rule=self.rule.for_run(intervals, horizon or self.horizon),
         )
 
+    def unspendable(self, intervals: Callable[[int], int], horizon: int | None) -> str | None:
+        """Return which of the quotas the run has no room for, and what helps, or None."""
+        rounds = self.horizon if horizon is None else min(self.horizon, horizon)
+        most = intervals(rounds)
+        if self.upper > most:
+            name, quota = ("lower", self.lower) if self.lower > most else ("upper", self.upper)
+            return no_room(f"The {name} quota of {quota} queries", most)
+        if rounds < self.horizon:
+            share = rounds / self.horizon
+            return (
+                f"The quotas of {self.lower} to {self.upper} queries are for {self.horizon} rounds, of"
+                f" which the run has {rounds}: about {share * self.lower:.0f} to"
+                f" {share * self.upper:.0f} of them will be spent. With horizon={rounds} all are."
+            )
+        return self.rule.unspendable(intervals, horizon or self.horizon)
+
     def check_run(self, horizon: int | None) -> None:
-        """As the rule inside, over the horizon of the quotas if the run's is unknown."""
+        """Raise as the rule inside, over the horizon of the quotas if the run's is unknown."""
         self.rule.check_run(self.horizon if horizon is None else horizon)
 
     def __call__(
@@ -109,11 +126,11 @@ class MixedQuery(QueryRule):
         return inner._replace(query=query, cause=cause)
 
     def explain(self, verdict: Verdict) -> str:
-        """As the rule inside."""
+        """Say in the words of the rule inside why a verdict fell as it did."""
         return self.rule.explain(verdict)
 
     def _with_horizon(self, progress: Progress) -> Progress:
-        """Let the rule inside know the horizon of the quotas if nobody knows the run's."""
+        """Let the rule inside know the horizon of the quotas where the run's is unknown."""
         return progress if progress.horizon else progress._replace(horizon=self.horizon)
 
     def _bind(self, query: Tensor, cause: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:

@@ -2,20 +2,22 @@
 
 A rule decides *whether* a query is worth its price. It knows no model and no domain: it reads a belief
 about the candidate and its rivals, how far the run has come, and an explicit generator, and is a pure
-function of the three. Any rule therefore works with any model, one run or a batch of trials.
+function of the three: it changes none of them but for the draws of the generator. Any rule therefore
+works with any model, one run or a batch of trials.
 """
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from botorch_costly.errors import check
 
-RECENT = 30  # rounds of which rules may ask what a query was worth
+RECENT = 30  # rounds of which a rule hears what a query would have earned
 
 UnqueriedPlay = Literal["acquisition", "mean"]
 """What a round without a query plays: the maximizer of the acquisition function or of the mean."""
@@ -24,7 +26,7 @@ UnqueriedPlay = Literal["acquisition", "mean"]
 class Prospect(NamedTuple):
     """What a query would find out, at the configuration where it promises most."""
 
-    mean: Tensor  # of what would be played and queried at, shape: (*batch,)
+    mean: Tensor  # of the configuration that would be queried at, shape: (*batch,)
     gain: Tensor  # its knowledge gradient: what the query adds to the largest mean, (*batch,)
     lookahead: Tensor | float = 0.0  # what the next query would earn more after this one, (*batch,)
 
@@ -32,13 +34,10 @@ class Prospect(NamedTuple):
 class Outlook(NamedTuple):
     """How a rule values a query: ``mean + effective_horizon * gain + lookahead_weight * lookahead``."""
 
-    effective_horizon: (
-        Tensor | float
-    )  # rounds for which the gain of a query counts, shape: (*batch,)
+    # Rounds for which the gain of a query counts.
+    effective_horizon: Tensor | float  # shape: (*batch,)
     price: Tensor | float = 0.0  # of the next query, in units of the belief, shape: (*batch,)
-    lookahead_weight: float = (
-        0.0  # share of the lookahead that counts; nobody needs to work it out at 0
-    )
+    lookahead_weight: float = 0.0  # share of the lookahead that counts; at 0 it is not worked out
 
 
 class Comparison(NamedTuple):
@@ -53,21 +52,24 @@ class Comparison(NamedTuple):
     rival_mean: Tensor  # shape: (*batch, m)
     rival_variance: Tensor  # shape: (*batch, m)
     rival_covariance: Tensor | None  # with the candidate, shape: (*batch, m)
-    exists: Tensor  # which rivals there are, bool, shape: (*batch, m)
-    beta: Tensor  # of this round's confidence bounds, shape: (*batch,)
+    exists: Tensor  # which of the m places hold a rival, bool, shape: (*batch, m)
+    beta: Tensor  # of the round's confidence bounds, shape: (*batch,)
     prospect: Prospect | None = None  # for rules with an outlook
 
 
 class Progress(NamedTuple):
-    """How far a run has come, and what a rule must know about it to weigh a query."""
+    """How far a run has come, and what a rule must know about it to weigh a query.
+
+    Where configurations are held, ``round`` and ``horizon`` count intervals, of which each has at most
+    one query.
+    """
 
     round: int  # the current round, from 1
     queries: Tensor | int = 0  # queries paid for so far, shape: (*batch,)
     horizon: int | None = None  # rounds of the run, if known
-    forgetting: float = 0.0  # as believed now
-    effective_queries: Tensor | float = (
-        0.0  # queries, each by what is still remembered of it, shape: (*batch,)
-    )
+    forgetting: float = 0.0  # rate as believed now, per round
+    # Sum over the queries so far, each by the share (1 - forgetting)^age that it still weighs.
+    effective_queries: Tensor | float = 0.0  # shape: (*batch,)
     information_share: float = 1.0  # share that a query tells of what tells configurations apart
     scale: float = 1.0  # rewards in a unit of the belief
     reward_rate: float | None = None  # reward that a round earned on average, if known
@@ -98,27 +100,43 @@ class Verdict(NamedTuple):
     """Whether to query, and why."""
 
     query: Tensor  # bool, shape: (*batch,)
-    confidence: Tensor  # least P(candidate beats rival); 1 without rivals; nan where not asked
-    cause: Tensor  # Cause, shape: (*batch,)
+    # Least P(candidate beats rival): 1 without rivals, NaN where the rule does not work it out.
+    confidence: Tensor  # shape: (*batch,)
+    cause: Tensor  # Cause, long, shape: (*batch,)
     value: Tensor | None = None  # what a query earns, in units of the reward, shape: (*batch,)
-    price: Tensor | None = None  # what it costs, in units of the reward, shape: (*batch,)
-    # What it earns over its effective horizon, in units of the belief, NaN if it has none: rules with
-    # a budget hear of it again.
+    price: Tensor | None = None  # what a query costs, in units of the reward, shape: (*batch,)
+    # What a query earns over its effective horizon, in units of the belief, NaN without a horizon.
+    # A rule with a budget hears of it again in the query_values of later rounds.
     rate: Tensor | None = None  # shape: (*batch,)
 
 
 class QueryRule(ABC):
     """Whether to pay for a query.
 
-    Subclasses say with ``needs_rivals`` whether the comparison has to name rivals: finding them costs a
-    multistart optimization in continuous domains. A rule that weighs what a query earns says with
+    A subclass says with ``needs_rivals = True`` that the comparison has to name rivals: finding them
+    costs a multistart optimization in continuous domains. A rule that weighs what a query earns says with
     ``outlook`` how; it is then asked about a comparison with a prospect.
+
+    A rule is not changed by being asked. What holds for one run only, such as the number of its
+    intervals, is in the rule that ``for_run`` returns, which decides in that run and explains it.
     """
 
-    needs_rivals: bool = False
-    reads_covariances: bool = True  # of the candidate with its rivals
-    reads_rewards: bool = False  # whether it compares beliefs with numbers in units of the reward
     budget: int | None = None  # queries it has for a run, those of an initial design among them
+
+    @property
+    def needs_rivals(self) -> bool:
+        """Whether the comparison has to name rivals."""
+        return False
+
+    @property
+    def reads_covariances(self) -> bool:
+        """Whether the covariances of the candidate with its rivals are used."""
+        return True
+
+    @property
+    def reads_rewards(self) -> bool:
+        """Whether the rule compares beliefs with numbers in units of the reward."""
+        return False
 
     def outlook(self, progress: Progress) -> Outlook | None:
         """Return how the rule weighs what a query would earn, or None if it does not ask.
@@ -128,17 +146,26 @@ class QueryRule(ABC):
         """
         return None
 
-    def counted(self, intervals: Callable[[int], int], horizon: int | None) -> "QueryRule":
-        """Return the rule for a run that counts intervals of some rounds, of which each has one query.
+    def for_run(self, intervals: Callable[[int], int], horizon: int | None) -> "QueryRule":
+        """Return the rule that decides and explains one run, in which each interval has one query.
 
         Args:
-            intervals: From a number of rounds to the intervals that begin in them.
-            horizon: Rounds of the run, None if nobody knows.
+            intervals: From a number of rounds to the number of intervals that begin in them.
+            horizon: Rounds of the run, None if unknown.
         """
         return self
 
+    def unspendable(self, intervals: Callable[[int], int], horizon: int | None) -> str | None:
+        """Return which of the queries asked for the run has no room for, and what helps, or None.
+
+        Args:
+            intervals: From a number of rounds to the number of intervals that begin in them.
+            horizon: Rounds of the run, None if unknown.
+        """
+        return None
+
     def check_run(self, horizon: int | None) -> None:  # noqa: B027  most rules serve any run
-        """Raise unless the rule can serve a run of ``horizon`` rounds, None if nobody knows."""
+        """Raise unless the rule can serve a run of ``horizon`` rounds, None if unknown."""
 
     @abstractmethod
     def __call__(
@@ -149,14 +176,14 @@ class QueryRule(ABC):
     def explain(self, verdict: Verdict) -> str:
         """Say in words why a verdict without a batch fell as it did.
 
-        A rule with reasons of its own numbers them from 100 and overrides this.
+        A rule with causes of its own numbers them from 100 and overrides this.
         """
         number = int(verdict.cause)
-        if number not in set(Cause):  # a rule from elsewhere with reasons of its own
+        if number not in set(Cause):  # the cause of a rule that does not explain it
             return f"decided by {type(self).__name__}"
         cause = Cause(number)
         words = {
-            Cause.ALWAYS: "every round is queried at",
+            Cause.ALWAYS: "every round has a query",
             Cause.CHANCE: "drawn for a query",
             Cause.NO_CHANCE: "not drawn for a query",
             Cause.UNSURE: f"a rival may be better (confidence {float(verdict.confidence):.2f})",
@@ -170,6 +197,21 @@ class QueryRule(ABC):
             Cause.NOT_WORTH_IT: "a query is not worth its price",
         }
         return words[cause]
+
+    def _with(self, **changes: Any) -> Self:
+        """Return a copy with other values of some attributes, of the class of a caller's subclass."""
+        other = copy.copy(self)
+        for name, value in changes.items():
+            object.__setattr__(other, name, value)  # rules are frozen
+        return other
+
+
+def no_room(what: str, most: int) -> str:
+    """Return the note on queries that a run has too few intervals for."""
+    return (
+        f"{what} cannot be spent: the run has {most} intervals, rounds for which one configuration is"
+        f" held, of which each has at most one query. With hold=Hold(share=0) each round is an interval."
+    )
 
 
 def toss(

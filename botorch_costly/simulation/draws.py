@@ -1,11 +1,11 @@
-"""What chance decides in a trial: the function's path, the noise, the coins and where it opens.
+"""What chance decides in a trial: the function's path, the noise, the coins and the opening.
 
 A trial has a stream of its own, which depends on the seed and its number alone. So trial 7 is the same
 among a thousand as alone, and on every device, for draws are made on the CPU.
 
-Of a trial's stream come first where it opens, then, for some rounds at a time, noise, coins and the
+A trial's stream yields its opening first, then, for some rounds at a time, noise, coins and the
 innovations of its function. So a longer run begins as a shorter one does. Streams of one seed differ:
-the generator is seeded by a permutation of the numbers of 32 bits, which are all it hears of a seed.
+a generator reads 32 bits of its seed, and these are a permutation of the trial's number.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidShapeError, check, check_count
+from botorch_costly.device import DTYPES
+from botorch_costly.errors import InvalidShapeError, as_count, check
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.problems import DriftingFunction
 
@@ -31,15 +32,22 @@ class Draws(NamedTuple):
     opening: Tensor  # index of the point played before anything is known, shape: (m,)
 
     def to(self, device: torch.device | str) -> "Draws":
-        """Return it on another device."""
+        """Return the draws on another device."""
         return Draws(*(part.to(device) for part in self))
 
     def check(self, num_points: int) -> "Draws":
-        """Return it if its shapes fit each other and the points.
+        """Return the draws if they fit each other and ``num_points`` points.
 
         Raises:
-            InvalidShapeError: If they do not.
+            InvalidShapeError: If a shape, a dtype or a device does not fit.
+            InvalidArgumentError: If a trial opens at no point.
         """
+        for name, part in self._asdict().items():
+            dtypes = (torch.int64,) if name == "opening" else DTYPES
+            expected = " or ".join(map(str, dtypes))
+            check(part.dtype in dtypes, name, expected, part.dtype, InvalidShapeError)
+            here, expected = part.device == self.paths.device, f"to be on {self.paths.device}"
+            check(here, name, expected, part.device, InvalidShapeError)
         shape = tuple(self.paths.shape)
         fits = len(shape) == 3 and shape[-1] == num_points
         check(fits, "paths", f"shape (trials, horizon, {num_points})", shape, InvalidShapeError)
@@ -49,17 +57,17 @@ class Draws(NamedTuple):
         received = tuple(self.opening.shape)
         check(received == shape[:1], "opening", f"shape {shape[:1]}", received, InvalidShapeError)
         inside = bool(((self.opening >= 0) & (self.opening < num_points)).all())
-        check(inside, "opening", f"points in 0..{num_points - 1}", self.opening)
+        check(inside, "opening", f"points in 0..{num_points - 1}", self.opening.tolist())
         return self
 
 
 def draw(problem: DriftingFunction, trials: range, horizon: int, seed: int = 0) -> Draws:
-    """Return what chance decides in some trials.
+    """Return what chance decides in some trials, in the dtype of the problem's points.
 
     Args:
-        problem: Whose functions and noise they are.
-        trials: Numbers of the trials.
-        horizon: Rounds of a trial.
+        problem: Says how functions and noise are distributed.
+        trials: Numbers of the trials, from 0.
+        horizon: Rounds of a trial, at least 1.
         seed: At least 0; with the number of a trial all that its draws depend on.
 
     Raises:
@@ -72,9 +80,8 @@ def draw(problem: DriftingFunction, trials: range, horizon: int, seed: int = 0) 
         True
     """
     check(len(trials) > 0, "trials", "at least one", trials)
-    check_count("horizon", horizon, minimum=1)
-    check_count("seed", seed)
-    check_count("first trial", min(trials))
+    horizon, seed = as_count("horizon", horizon, minimum=1), as_count("seed", seed)
+    as_count("first trial", min(trials))
     streams = [stream(seed, trial) for trial in trials]
     n = len(problem.points)
     opening = torch.stack([torch.randint(n, (), generator=s) for s in streams])

@@ -1,12 +1,12 @@
-"""What a simulated player does: where it goes, whether it queries, and what it forgets."""
+"""A player on a grid: where it goes, whether it queries, and what it forgets."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import check, check_count, check_rate
+from botorch_costly.errors import as_count, check, check_rate
 from botorch_costly.query import QueryRule, UnqueriedPlay
 
 Score = Callable[[Tensor, Tensor, float], Tensor]
@@ -40,13 +40,13 @@ class GridPolicy:
     """Where and whether: a score over the grid, a query rule, and perhaps restarts.
 
     Args:
-        name: What tables call the policy.
+        name: Of the policy in tables.
         rule: Whether to query.
         score: Where to go: the point with the highest score is played.
         forgetting: Rate in [0, 1] that the model assumes, per round; the truth's if omitted.
         restart_every: Rounds after which the model forgets everything, as in R-GP-UCB.
         lone_rival: Whether a lone optimum is held against the best point beyond the bandwidth.
-            Without it, the literal rule has nobody to compare it with and never queries again.
+            Without it, the literal rule has no rival to compare it with and never queries again.
         joint: Whether the rule reads the covariances of the candidate and its rivals.
         unqueried_play: What a round without a query plays: the maximizer of the ``"acquisition"`` or
             of the ``"mean"``. Rules with an outlook choose themselves.
@@ -60,6 +60,7 @@ class GridPolicy:
     name: str
     rule: QueryRule
     score: Score = upper_confidence_bound
+    _: KW_ONLY
     forgetting: float | None = None
     restart_every: int | None = None
     lone_rival: bool = True
@@ -72,6 +73,7 @@ class GridPolicy:
         if self.forgetting is not None:
             check_rate("forgetting", self.forgetting)
         if self.restart_every is not None:
-            check_count("restart_every", self.restart_every, minimum=1)
+            period = as_count("restart_every", self.restart_every, minimum=1)
+            object.__setattr__(self, "restart_every", period)
         known = self.unqueried_play in ("acquisition", "mean")
         check(known, "unqueried_play", '"acquisition" or "mean"', self.unqueried_play)

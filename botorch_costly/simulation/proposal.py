@@ -1,4 +1,4 @@
-"""What a round on a grid might play, before anybody decides whether to query."""
+"""What a round on a grid might play, before its rule decides whether to query."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,8 @@ from botorch_costly.simulation.policies import GridPolicy
 from botorch_costly.simulation.prospect import grid_prospect
 
 SEEN = -1  # no opening: a trial has queried already
-_TIE = (
-    1e-6  # scores that differ by less are equal: rounding does not choose between sides of a query
-)
+# Scores that differ by less are equal: rounding does not choose between the two sides of a query.
+_TIE = 1e-6
 
 
 class Ground(NamedTuple):
@@ -25,7 +24,7 @@ class Ground(NamedTuple):
 
     @classmethod
     def of(cls, points: Tensor, bandwidth: float) -> "Ground":
-        """Return the neighbourhoods of points, ``(n, d)``."""
+        """Return which points, ``(n, d)``, are within ``bandwidth`` of each other."""
         # Plain differences: the expansion of the square would lose the digits that decide a tie.
         exact = "donot_use_mm_for_euclid_dist"
         near = torch.cdist(points, points, compute_mode=exact) <= bandwidth
@@ -33,10 +32,10 @@ class Ground(NamedTuple):
 
 
 class GridProposal(NamedTuple):
-    """What a round plays, by whether it is queried at, and what the rule is asked about."""
+    """What a round plays with and without a query, and what the rule is asked about."""
 
-    query_at: Tensor  # shape: (m,)
-    play_unqueried: Tensor  # shape: (m,)
+    query_at: Tensor  # index of a point, shape: (m,)
+    play_unqueried: Tensor  # index of a point, shape: (m,)
     comparison: Comparison
 
 
@@ -48,13 +47,23 @@ def grid_proposal(
     beta: float,
     opening: Tensor | None = None,  # shape: (m,): where to begin, -1 where that is past
 ) -> GridProposal:
-    """Return what a round might play in each of ``m`` trials."""
+    """Return what a round might play in each of ``m`` trials.
+
+    Args:
+        policy: Where and whether to query.
+        belief: Of the trials in this round; it is read only.
+        ground: The points of the domain.
+        progress: How far the trials have come.
+        beta: Of the round's confidence bounds.
+        opening: Where a trial begins that has not queried yet.
+    """
     mean, variance = belief.mean, belief.variance
     score = policy.score(mean, variance.sqrt(), beta)
     maxima = chain_local_maxima(score)
     outlook = policy.rule.outlook(progress)
     if outlook is None:
-        # A local maximum itself: beside it, one that is higher by a rounding would be its rival.
+        # The candidate is a local maximum itself: another one next to it, higher by a rounding, would
+        # be its rival otherwise.
         peak = highest(score.masked_fill(~maxima, -torch.inf), _TIE)
         candidate = at = _opened(peak, opening)
         unqueried = highest(mean, _TIE) if policy.unqueried_play == "mean" else at

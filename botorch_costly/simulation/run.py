@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.acquisition import BetaSchedule, LogBeta
+from botorch_costly.device import check_dtype
 from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import memory
@@ -23,7 +24,6 @@ from botorch_costly.simulation.policies import GridPolicy
 from botorch_costly.simulation.proposal import SEEN, GridProposal, Ground, grid_proposal
 
 _TOLERANCE = 1e-12  # weight below which the belief drops what a query has told
-DTYPES = (torch.float64, torch.float32)
 
 
 class Run(NamedTuple):
@@ -44,6 +44,7 @@ def play(
     problem: DriftingFunction,
     policies: Sequence[GridPolicy],
     draws: Draws,
+    *,
     beta: BetaSchedule | None = None,
     bandwidth: float = 0.2,
     dtype: torch.dtype = torch.float64,
@@ -51,8 +52,8 @@ def play(
 ) -> Run:
     """Run policies on given functions, with given noise and coins: all in one program.
 
-    ``simulate`` draws them, too, and splits the work. This is for functions that are others than the
-    model believes.
+    ``simulate`` draws them, too, and splits the work. This is for functions that differ from what the
+    model believes. Nothing that is passed in is changed.
 
     Args:
         problem: What is believed: points in ascending order, prior covariance, noise variance and,
@@ -62,28 +63,33 @@ def play(
         beta: Exploration by round; ``LogBeta()`` if omitted.
         bandwidth: Distance beyond which the rival of a lone optimum is sought.
         dtype: Of the terms of the beliefs, see ``simulate``.
-        history: A run whose choices and queries are played instead. Choices and queries returned are what
-            would have been decided in each round of that; regret and belief are those of the history.
+        history: A run whose choices and queries are played instead. The choices and queries returned are
+            what would have been decided in each of its rounds; regret and belief are those of the
+            history.
 
     Raises:
-        InvalidShapeError: If draws or history do not fit each other or the points.
+        InvalidShapeError: If draws or history do not fit each other or the points, or a draw has
+            another dtype or device than the others.
         InvalidArgumentError: If there is no policy, or an option is outside its range.
         CostlyError: If a rule cannot serve a run of that horizon.
     """
     draws = draws.check(len(problem.points))
     check_policies(policies, draws.noise.shape[1])
     check_nonnegative("bandwidth", bandwidth)
-    check(dtype in DTYPES, "dtype", "torch.float64 or torch.float32", dtype)
+    check_dtype(dtype)
+    beta = LogBeta() if beta is None else beta
+    check(callable(beta), "beta", "a schedule, round -> beta, such as ConstantBeta(1.0)", beta)
     if history is not None:
         expected = (len(policies), *draws.noise.shape)
         received = tuple(history.choice.shape)
         check(received == expected, "history", f"shape {expected}", received, InvalidShapeError)
-    return _Program(problem, policies, draws, beta or LogBeta(), bandwidth, dtype).run(history)
+    return _Program(problem, policies, draws, beta, bandwidth, dtype).run(history)
 
 
 def check_policies(policies: Sequence[GridPolicy], horizon: int) -> None:
     """Raise unless there are policies, and all can serve a run of ``horizon`` rounds."""
-    check(len(policies) > 0, "policies", "at least one", policies)
+    some = isinstance(policies, Sequence) and len(policies) > 0
+    check(some, "policies", "at least one, in a list", policies)
     for policy in policies:
         check(isinstance(policy, GridPolicy), "policies", "GridPolicy objects", policy)
         policy.rule.check_run(horizon)

@@ -34,7 +34,7 @@ def test_no_budget_is_spent_on_a_design_that_nobody_may_query_at():
 
 
 @pytest.mark.parametrize(
-    "limit", [{"max_queries": 10}, {"query": bc.PricedQuery(queries=12)}, {"horizon": 39}]
+    "limit", [{"max_queries": 10}, {"query": bc.PricedQuery(budget=12)}, {"horizon": 39}]
 )
 def test_a_design_shrinks_to_what_many_rounds_of_the_start_leave(limit):
     start = {"lr": 1e-3, "dropout": 0.5}

@@ -1,11 +1,19 @@
 """What every query rule must be."""
 
+import math
 import pickle
 
 import pytest
 import torch
 
-from botorch_costly.query import Progress
+from botorch_costly.query import (
+    Cause,
+    ConfidenceBoundQuery,
+    ConfidenceQuery,
+    PricedQuery,
+    Progress,
+    Verdict,
+)
 from tests.registry import QUERY_RULES
 from tests.strategies import comparisons, each, tensors
 
@@ -26,6 +34,13 @@ PROGRESS = Progress(
 @pytest.fixture(params=QUERY_RULES)
 def case(request):
     return QUERY_RULES[request.param]
+
+
+def progress_of(trials):
+    """Return the progress of some trials, each with numbers of its own."""
+    queries = torch.arange(trials) + 2
+    values = QUERY_VALUES + 0.01 * queries.unsqueeze(-1)
+    return PROGRESS._replace(queries=queries, effective_queries=0.7 * queries, query_values=values)
 
 
 def seeded(device="cpu"):
@@ -59,7 +74,7 @@ def test_coins_drawn_beforehand_make_every_rule_a_loop(case, generator):
     many, coin = comparisons((40,), 3, generator), torch.rand(40, generator=generator).double()
     coins = seeded()
     together = case.rule(many, PROGRESS._replace(coin=coin), coins)
-    assert torch.equal(coins.get_state(), seeded().get_state())  # nobody asks it
+    assert torch.equal(coins.get_state(), seeded().get_state())  # it is not drawn from
     for i in range(40):
         alone = each(many, lambda x: x[i])  # noqa: B023
         verdict = case.rule(alone, PROGRESS._replace(coin=coin[i]), coins)
@@ -92,13 +107,30 @@ def test_dtype_and_device_are_kept(case, dtype, generator, tkwargs):
 
 def test_a_rule_is_a_function_of_its_inputs_alone(case, generator):
     comparison = comparisons((50,), 3, generator)
-    before, state = each(comparison, torch.clone), torch.get_rng_state()
-    first = case.rule(comparison, PROGRESS, seeded())
+    progress = progress_of(50)
+    before, state = each((comparison, progress), torch.clone), torch.get_rng_state()
+    rule = pickle.dumps(case.rule)
+    first = case.rule(comparison, progress, seeded())
+    told = each(first, torch.clone)
     torch.rand(3)  # what others draw does not matter
     torch.set_rng_state(state)
-    assert_equal(first, case.rule(comparison, PROGRESS, seeded()))
-    assert_equal(comparison, before)
+    case.rule.outlook(progress)
+    assert_equal(first, case.rule(comparison, progress, seeded()))
+    assert_equal((comparison, progress), before)
+    assert_equal(first, told)  # asking again leaves what was handed out before
+    assert pickle.dumps(case.rule) == rule
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_rule_of_a_run_leaves_the_callers_as_it_was(case, generator):
+    rule = pickle.dumps(case.rule)
+    ours = case.rule.for_run(lambda rounds: (rounds + 1) // 2, 50)
+    assert pickle.dumps(case.rule) == rule
+    assert type(ours) is type(case.rule)
+    verdict = ours(comparisons((), 3, generator), PROGRESS, seeded())
+    assert ours.explain(verdict) == case.rule.explain(verdict)
+    note = case.rule.unspendable(lambda rounds: (rounds + 1) // 2, 50)
+    assert note is None or "cannot be spent" in note or "will be spent" in note
 
 
 def test_only_tossing_rules_read_the_generator(case, generator):
@@ -124,3 +156,49 @@ def test_every_verdict_can_be_explained(case, generator):
     for _ in range(20):
         verdict = case.rule(comparisons((), 3, generator), PROGRESS, generator)
         assert case.rule.explain(verdict)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 0.0])
+@pytest.mark.parametrize("cause", [*Cause, 57, 100])
+def test_no_verdict_is_too_odd_to_be_explained(case, number, cause):
+    odd = torch.tensor(number)
+    verdict = Verdict(torch.tensor(True), odd, torch.tensor(int(cause)), odd, odd, odd)
+    assert case.rule.explain(verdict)
+    assert case.rule.explain(verdict._replace(value=None, price=None, rate=None))
+
+
+ODD = [math.nan, math.inf, -math.inf, 1e308, -1e308]
+
+
+@pytest.mark.parametrize("number", ODD)
+@pytest.mark.parametrize(
+    "part", ["mean", "variance", "rival_mean", "rival_variance", "rival_covariance", "prospect"]
+)
+def test_numbers_beyond_all_bounds_give_a_verdict(case, number, part, generator):
+    """One trial of three has such a number; what the others decide does not hear of it."""
+    calm = comparisons((3,), 2, generator, absent=0.0)
+    odd = each(calm, torch.clone)
+    for tensor in tensors([getattr(odd, part)]):
+        tensor[1] = abs(number) if "variance" in part else number
+    coins = progress_of(3)._replace(coin=torch.tensor([0.3, 0.5, 0.9]).double())
+    verdict = case.rule(odd, coins, seeded())
+    expected = case.rule(calm, coins, seeded())
+    assert verdict.query.dtype == torch.bool
+    assert set(verdict.cause.tolist()) <= set(Cause)
+    asked = verdict.confidence[~verdict.confidence.isnan()]
+    assert ((asked >= 0) & (asked <= 1)).all()
+    for i in (0, 2):
+        one, other = ([x[i] for x in tensors(v)] for v in (verdict, expected))
+        assert_equal(one, other)
+    assert case.rule.explain(Verdict(*(x if x is None else x[1] for x in verdict)))
+
+
+def test_a_belief_that_is_no_number_is_no_confidence(case, generator):
+    """Rules by confidence query then; a priced one does not buy what it cannot value."""
+    unknown = each(comparisons((), 2, generator, absent=0.0), lambda x: x)
+    unknown = unknown._replace(mean=unknown.mean * math.nan)
+    verdict = case.rule(unknown, PROGRESS._replace(queries=9), seeded())
+    if isinstance(case.rule, ConfidenceQuery | ConfidenceBoundQuery):
+        assert verdict.query
+    if isinstance(case.rule, PricedQuery):
+        assert not verdict.query

@@ -5,6 +5,7 @@ from functools import cache
 
 FEW = (-2.0, -1.2, -0.6, 0.0, 0.6, 1.2, 2.0)
 MORE = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)
+FAR = (-3.8, -3.0, *MORE, 3.0, 3.8)
 
 
 def _excess(u):
@@ -79,7 +80,7 @@ def _next_earns(mean, cov, noise, effective_horizon, price, outcomes):
 
 
 def _aged(mean, cov, prior_cov, keep):
-    """The belief a round later, if nobody queries."""
+    """The belief a round later, without a query."""
     cells = [
         [keep**2 * c + (1 - keep**2) * k for c, k in zip(row, prior, strict=True)]
         for row, prior in zip(cov, prior_cov, strict=True)
@@ -114,7 +115,7 @@ def lookahead(
 
 
 def effective_queries(rounds, now, forgetting):
-    """What is still remembered of queries in past rounds."""
+    """The sum of past queries, each by the share that it still weighs."""
     return sum((1 - forgetting) ** (now - t) for t in rounds)
 
 
@@ -133,12 +134,12 @@ def effective_horizon(
 
 
 def price_of_budget(queries_left, rounds_left, query_values, effective_horizon, even):
-    """What the queries that can be afforded would be worth, by the values of recent ones."""
+    """What the queries that can be afforded would earn, by the values of recent ones."""
     need = queries_left / rounds_left
     recent = query_values[
         -min(max(12, math.ceil(3 / need)), 30) :
     ]  # in which three queries are due
-    known = sorted(worth for worth in recent if not math.isnan(worth))
+    known = sorted(value for value in recent if not math.isnan(value))
     due = len(known) * min(need**2 / even, 1.0)
     dearer = known[min(math.floor(len(known) - due), len(known) - 1)]
     return effective_horizon * max(dearer, 0.0) / math.sqrt(min(due, 1.0))

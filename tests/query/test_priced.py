@@ -41,7 +41,7 @@ def weighed(mean=1.0, play=1.0, gain=0.0, lookahead=0.0):
     return duel(play, 1.0, 0.0, 1.0)._replace(prospect=Prospect(*number))
 
 
-def worth(rule, progress=HALFWAY, **prospect):
+def value_of(rule, progress=HALFWAY, **prospect):
     return rule(weighed(**prospect), progress, None).value
 
 
@@ -79,8 +79,8 @@ def test_it_is_its_twin_with_queries_and_memory_of_each_trial(
     rule = PricedQuery(price=amount * scale, supersession=0.4, lookahead_weight=lookahead_weight)
     verdict = rule(batch, progress, generator)
     expected, columns = [], (live, queries, batch.mean, *batch.prospect)
-    for remembered, paid, *numbers in zip(*(c.tolist() for c in columns), strict=True):
-        effective_horizon = oracle.effective_horizon(50, 0.05, remembered, 0.3, supersession=0.4)
+    for effective, paid, *numbers in zip(*(c.tolist() for c in columns), strict=True):
+        effective_horizon = oracle.effective_horizon(50, 0.05, effective, 0.3, supersession=0.4)
         best, mean, gain, lookahead = (scale * number for number in numbers)
         terms = (best, mean, gain, effective_horizon, amount * scale, paid)
         expected.append(oracle.wants_query(*terms, lookahead, lookahead_weight))
@@ -91,7 +91,7 @@ def test_it_is_its_twin_with_queries_and_memory_of_each_trial(
     assert verdict.confidence.isnan().all()
 
 
-@pytest.mark.parametrize("rule", [PricedQuery(price=0.4), PricedQuery(queries=30)])
+@pytest.mark.parametrize("rule", [PricedQuery(price=0.4), PricedQuery(budget=30)])
 def test_a_batch_with_queries_of_its_own_is_a_loop(rule, generator):
     many = comparisons((6,), 2, generator)
     queries, live = torch.arange(6), torch.linspace(0, 9, 6).double()
@@ -113,7 +113,7 @@ def test_a_free_query_is_taken_whenever_it_can_help():
     assert rule(weighed(gain=1e-12), HALFWAY, None).query
     assert not rule(weighed(gain=0.0), HALFWAY, None).query
     assert not rule(weighed(mean=0.5, gain=1e-12), HALFWAY, None).query  # playing it costs more
-    last = HALFWAY._replace(round=100)  # nobody is left to profit
+    last = HALFWAY._replace(round=100)  # no round is left to profit
     assert not rule(weighed(gain=5.0), last, None).query
 
 
@@ -161,7 +161,7 @@ def test_the_unit_of_the_reward_does_not_matter(unit, generator):
     for small, large in [
         (PricedQuery(price=0.7), PricedQuery(price=0.7 * unit)),
         (PricedQuery(**SECONDS), PricedQuery(**SECONDS)),
-        (PricedQuery(queries=30), PricedQuery(queries=30)),
+        (PricedQuery(budget=30), PricedQuery(budget=30)),
     ]:
         ours, theirs = small(batch, near, generator), large(batch, far, generator)
         assert torch.equal(ours.query, theirs.query)
@@ -241,9 +241,9 @@ def test_a_horizon_of_its_own_comes_before_that_of_the_run():
 @pytest.mark.parametrize("lookahead_weight", [0.0, 0.25, 1.0])
 def test_of_the_lookahead_a_share_counts(lookahead_weight):
     rule = PricedQuery(price=0.3, lookahead_weight=lookahead_weight)
-    plain = worth(rule, gain=0.01)
+    plain = value_of(rule, gain=0.01)
     for lookahead in (-0.4, 0.8):
-        with_lookahead = worth(rule, gain=0.01, lookahead=lookahead)
+        with_lookahead = value_of(rule, gain=0.01, lookahead=lookahead)
         assert (with_lookahead - plain).item() == pytest.approx(
             lookahead_weight * lookahead, abs=1e-15
         )
@@ -287,7 +287,7 @@ def test_the_outlook_is_effective_horizon_price_and_lookahead_weight(generator):
         assert outlook.lookahead_weight == 0.7
     query_values = torch.rand(6, 30, generator=generator, dtype=torch.float64)
     progress = progress._replace(query_values=query_values, queries=torch.arange(4, 10))
-    budget = PricedQuery(queries=30)
+    budget = PricedQuery(budget=30)
     verdict = budget(comparisons((6,), 0, generator), progress, generator)
     assert torch.equal(0.5 * budget.outlook(progress).price, verdict.price)
     assert len(set(verdict.price.tolist())) == 6
@@ -297,10 +297,10 @@ def test_trials_that_share_what_queries_were_worth_pay_for_their_own_need(genera
     """One trial has spent more of its budget than the other."""
     query_values = torch.arange(30, dtype=torch.float64)
     progress = HALFWAY._replace(query_values=query_values, queries=torch.tensor([5, 25]))
-    thrifty, lavish = PricedQuery(queries=30).outlook(progress).price.tolist()
+    thrifty, lavish = PricedQuery(budget=30).outlook(progress).price.tolist()
     assert thrifty < lavish
     for queries, price in ((5, thrifty), (25, lavish)):
-        alone = PricedQuery(queries=30).outlook(progress._replace(queries=queries)).price
+        alone = PricedQuery(budget=30).outlook(progress._replace(queries=queries)).price
         assert float(alone) == price
 
 
@@ -348,13 +348,13 @@ def test_inside_another_rule_it_keeps_its_outlook_and_its_reasons():
     rule = MixedQuery(0, 100, 100, alone)
     assert rule.reads_rewards
     assert not rule.needs_rivals
-    assert not MixedQuery(0, 10, 100, PricedQuery(queries=7)).reads_rewards
+    assert not MixedQuery(0, 10, 100, PricedQuery(budget=7)).reads_rewards
     assert rule.outlook(HALFWAY) == alone.outlook(HALFWAY)
     assert rule.outlook(HALFWAY._replace(horizon=None)) == alone.outlook(HALFWAY)
     coins = torch.Generator().manual_seed(0)
     verdict = rule(weighed(gain=0.02), HALFWAY, coins)
     assert verdict.cause == Cause.NOT_WORTH_IT
-    assert verdict.value == worth(alone, gain=0.02)
+    assert verdict.value == value_of(alone, gain=0.02)
     assert rule(weighed(gain=0.2), HALFWAY, coins).cause == Cause.PAYS
     assert rule(weighed(gain=0.02, lookahead=1.0), HALFWAY, coins).cause == Cause.PAYS
 

@@ -19,7 +19,7 @@ def useless(queries, round=50, horizon=HORIZON, spent=9, query_values=LATELY):
     nothing = Comparison(zero, zero, none, none, None, none.bool(), zero, Prospect(zero, zero))
     query_values = None if query_values is None else query_values.expand(*zero.shape, -1)
     progress = Progress(round, spent, horizon, 0.05, query_values=query_values)
-    return PricedQuery(queries=queries)(nothing, progress, None)
+    return PricedQuery(budget=queries)(nothing, progress, None)
 
 
 def price(queries, **options):
@@ -44,7 +44,7 @@ def test_what_is_paid_for_is_spent(spent):
     due = useless(queries=40, spent=spent, round=HORIZON - left + 1)
     assert due.query
     assert due.cause == Cause.DUE
-    assert PricedQuery(queries=40).explain(due).startswith("every round left is needed")
+    assert PricedQuery(budget=40).explain(due).startswith("every round left is needed")
     early = useless(queries=40, spent=spent, round=HORIZON - left)
     assert not early.query
     assert early.cause == Cause.NOT_WORTH_IT
@@ -97,7 +97,7 @@ def test_the_fewer_queries_are_left_the_dearer_they_are():
 
 
 def test_a_query_late_in_the_run_is_held_against_what_it_can_still_earn():
-    """Of the rounds left a tenth is to be queried at, early and late."""
+    """A tenth of the rounds left is to have a query, early and late."""
     costs = {
         left: float(price(queries=29, spent=29 - left // 10, round=HORIZON - left + 1))
         for left in (150, 50, 10)
@@ -108,7 +108,7 @@ def test_a_query_late_in_the_run_is_held_against_what_it_can_still_earn():
         )
 
 
-def test_who_is_ahead_of_an_even_pace_pays_more():
+def test_a_run_ahead_of_an_even_pace_pays_more():
     """The same is left, of larger and smaller budgets."""
     costs = [
         float(price(queries=queries, spent=queries - 20, round=101))
@@ -118,8 +118,8 @@ def test_who_is_ahead_of_an_even_pace_pays_more():
     assert costs[0] < costs[-1]
 
 
-def test_what_is_rarer_than_is_remembered_costs_more_than_ever():
-    """Of 30 rounds the best was worth 3 in each; one query is due in 90."""
+def test_what_is_rarer_than_the_recent_rounds_show_costs_more_than_ever():
+    """The best query of 30 rounds earned 3 a round; one query is due in 90."""
     cost = price(queries=3, spent=2, round=HORIZON - 66)
     expected = 3.0 * effective_horizon(67) / math.sqrt(30 * (1 / 67) ** 2 / (3 / HORIZON))
     assert cost.item() == pytest.approx(expected, rel=1e-9)
@@ -143,7 +143,7 @@ def test_while_little_is_known_of_query_values_queries_are_free():
     assert price(queries=10, spent=1, query_values=LATELY[:2]) > 0
 
 
-def test_nobody_is_paid_for_querying():
+def test_a_price_is_never_negative():
     assert price(queries=40, query_values=-LATELY) == 0
 
 
@@ -151,7 +151,7 @@ def test_nobody_is_paid_for_querying():
 
 
 def run(rule, forgetting, trials=20, size=0.2):
-    """Rounds x trials: queries so far, where one is worth the more the longer the last is ago."""
+    """Rounds x trials: queries so far, where a query earns more the longer the last one is ago."""
     generator = torch.Generator().manual_seed(1)
 
     def draw():
@@ -178,7 +178,7 @@ def run(rule, forgetting, trials=20, size=0.2):
 @pytest.mark.parametrize("forgetting", [0.003, 0.01, 0.05, 0.2])
 @pytest.mark.parametrize("budget", [6, 10, 20, 50, 100, 160])
 def test_runs_keep_to_their_budget(forgetting, budget):
-    queries = run(PricedQuery(queries=budget), forgetting)
+    queries = run(PricedQuery(budget=budget), forgetting)
     assert (queries[-1] == budget).all()
     assert_spread(queries.mean(-1) / budget)
 
@@ -191,13 +191,13 @@ def assert_spread(share):
 
 @pytest.mark.parametrize("size", [0.02, 2.0])
 def test_the_price_is_found_whatever_a_query_is_worth(size):
-    queries = run(PricedQuery(queries=50, supersession=0.0), 0.05, size=size)
+    queries = run(PricedQuery(budget=50, supersession=0.0), 0.05, size=size)
     assert (queries[-1] == 50).all()
     assert_spread(queries.mean(-1) / 50)
 
 
 def test_a_budget_is_spent_where_nothing_is_found_out():
-    assert (run(PricedQuery(queries=50), 0.05, size=0.0)[-1] == 50).all()
+    assert (run(PricedQuery(budget=50), 0.05, size=0.0)[-1] == 50).all()
 
 
 def test_prices_without_a_budget_buy_the_fewer_queries_the_dearer_they_are():

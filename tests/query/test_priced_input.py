@@ -1,4 +1,4 @@
-"""What the priced query cannot be asked for, named in the terms of whoever asked."""
+"""What the priced query cannot be asked for, named in the caller's terms."""
 
 import math
 
@@ -23,11 +23,11 @@ def test_a_price_that_is_none_is_named(name, bad):
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"price": 1.0, "queries": 3}, {"queries": 3, **SECONDS}, {"price": 1.0, **SECONDS}],
+    [{}, {"price": 1.0, "budget": 3}, {"budget": 3, **SECONDS}, {"price": 1.0, **SECONDS}],
 )
 def test_exactly_one_of_three_prices_is_given(given):
     with pytest.raises(
-        InvalidArgumentError, match="price, price_seconds, queries: Expected exactly"
+        InvalidArgumentError, match="price, price_seconds, budget: Expected exactly"
     ):
         PricedQuery(**given)
 
@@ -42,12 +42,12 @@ def test_exactly_one_of_three_prices_is_given(given):
             {"price": 1.0, "round_seconds": 2.0},
             "round_seconds: Expected None without price_seconds",
         ),
-        ({"queries": 0}, "queries: Expected an integer >= 1; Received 0"),
-        ({"queries": 2.0}, "queries: Expected an integer >= 1"),
-        ({"queries": True}, "queries: Expected an integer >= 1"),
-        ({"queries": "3"}, "queries: Expected an integer >= 1"),
+        ({"budget": 0}, "budget: Expected an integer >= 1; Received 0"),
+        ({"budget": 2.5}, "budget: Expected an integer >= 1"),
+        ({"budget": True}, "budget: Expected an integer >= 1"),
+        ({"budget": "3"}, "budget: Expected an integer >= 1"),
         ({"price": 1.0, "horizon": 0}, "horizon: Expected an integer >= 1; Received 0"),
-        ({"price": 1.0, "horizon": 9.0}, "horizon: Expected an integer >= 1"),
+        ({"price": 1.0, "horizon": 9.5}, "horizon: Expected an integer >= 1"),
         ({"price": 1.0, "discount": 0.0}, r"discount: Expected a number in \(0, 1"),
         ({"price": 1.0, "discount": 1.1}, r"discount: Expected a number in \(0, 1"),
         ({"price": 1.0, "discount": math.nan}, r"discount: Expected a number in \(0, 1"),
@@ -65,17 +65,17 @@ def test_other_bad_options_are_named(options, message):
 def test_runs_it_cannot_serve_are_named():
     with pytest.raises(InvalidArgumentError, match=r"discount: Expected a number in \(0, 1\) with"):
         PricedQuery(price=1.0).check_run(None)
-    with pytest.raises(InvalidBudgetError, match="queries: Expected at most 9 rounds; Received 10"):
-        PricedQuery(queries=10, horizon=9)
-    with pytest.raises(InvalidBudgetError, match="queries: Expected at most 9 rounds; Received 10"):
-        PricedQuery(queries=10).check_run(9)
+    with pytest.raises(InvalidBudgetError, match="budget: Expected at most 9 rounds; Received 10"):
+        PricedQuery(budget=10, horizon=9)
+    with pytest.raises(InvalidBudgetError, match="budget: Expected at most 9 rounds; Received 10"):
+        PricedQuery(budget=10).check_run(9)
     with pytest.raises(InvalidBudgetError, match="horizon: Expected how many rounds the budget"):
-        PricedQuery(queries=10, discount=0.9).check_run(None)
+        PricedQuery(budget=10, discount=0.9).check_run(None)
     with pytest.raises(InvalidBudgetError, match="horizon: Expected at most the 90 rounds of the"):
-        PricedQuery(queries=10, horizon=100).check_run(90)
+        PricedQuery(budget=10, horizon=100).check_run(90)
     PricedQuery(price=1.0, horizon=100).check_run(90)  # a price may query beyond the run
     with pytest.raises(InvalidBudgetError, match="at most 60 rounds; Received 61"):
-        MixedQuery(1, 20, 60, PricedQuery(queries=61)).check_run(None)
+        MixedQuery(1, 20, 60, PricedQuery(budget=61)).check_run(None)
 
 
 def test_a_comparison_without_a_prospect_is_named():
@@ -85,14 +85,14 @@ def test_a_comparison_without_a_prospect_is_named():
         PricedQuery(price=1.0)(COMPARISON._replace(prospect=None), Progress(50, 9, 100), None)
 
 
-@pytest.mark.parametrize("rule", [PricedQuery(price=1.0), PricedQuery(queries=9)])
-def test_a_horizon_that_nobody_knows_is_named_by_whom_it_stops(rule):
+@pytest.mark.parametrize("rule", [PricedQuery(price=1.0), PricedQuery(budget=9)])
+def test_an_unknown_horizon_is_named_by_the_rule_it_stops(rule):
     with pytest.raises(CostlyError, match="Expected"):
         rule(COMPARISON, Progress(50, 8), None)
 
 
 @pytest.mark.parametrize(
-    "text", ["PricedQuery(price=0.3)", "PricedQuery(queries=30, horizon=100, lookahead_weight=0.0)"]
+    "text", ["PricedQuery(price=0.3)", "PricedQuery(budget=30, horizon=100, lookahead_weight=0.0)"]
 )
 def test_a_rule_shows_what_was_chosen(text):
     rule = eval(text)

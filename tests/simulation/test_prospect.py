@@ -57,7 +57,7 @@ def everywhere(mean, cov, noise, effective_horizon):
 def at_the_peaks(mean, cov, noise, effective_horizon):
     """The maximizer of the mean and two local maxima of what a query promises roughly."""
     gains = (
-        oracle.rough_knowledge_gradient(mean, cov, i, noise, oracle.MORE) for i in range(POINTS)
+        oracle.rough_knowledge_gradient(mean, cov, i, noise, oracle.FAR) for i in range(POINTS)
     )
     promises = [m + effective_horizon * gain for m, gain in zip(mean, gains, strict=True)]
     peaks = sorted(ce_gp_ucb.local_maxima(promises), key=lambda i: -promises[i])[:2]
@@ -77,12 +77,12 @@ def by_hand(setting, trial, opening, price, lookahead_weight, weighed):
         at, query = opening, True
         if queries:
             promises = oracle.promises(mean, cov, truth.noise, effective_horizon)
-            foreseen = dict.fromkeys(weighed(mean, cov, truth.noise, effective_horizon), 0.0)
-            for i in foreseen if lookahead_weight else []:
+            lookaheads = dict.fromkeys(weighed(mean, cov, truth.noise, effective_horizon), 0.0)
+            for i in lookaheads if lookahead_weight else []:
                 ages = (truth.noise, math.sqrt(1 - FORGETTING), effective_horizon, price)
-                foreseen[i] = oracle.lookahead(mean, cov, prior.tolist(), i, *ages)
-            at = max(foreseen, key=lambda i: promises[i] + lookahead_weight * foreseen[i])
-            earns = promises[at] + lookahead_weight * foreseen[at]
+                lookaheads[i] = oracle.lookahead(mean, cov, prior.tolist(), i, *ages)
+            at = max(lookaheads, key=lambda i: promises[i] + lookahead_weight * lookaheads[i])
+            earns = promises[at] + lookahead_weight * lookaheads[at]
             query = earns > mean[best] + price
         choice = at if query else best
         value = float(paths[trial, t, choice])
@@ -100,7 +100,7 @@ def test_a_priced_simulation_is_the_loop_over_rounds(
     setting, monkeypatch, lookahead_weight, weighed
 ):
     """With as many lines as points."""
-    monkeypatch.setattr(prospect, "_TOLERANCE", 0.0)
+    monkeypatch.setattr(prospect, "TOLERANCE", 0.0)
     if weighed is everywhere:
         monkeypatch.setattr(prospect, "_peaks", lambda x: x.argsort(-1))
     else:
@@ -131,7 +131,7 @@ def test_the_rule_hears_how_far_each_trial_has_come(setting):
 
 def test_the_rule_hears_what_queries_were_worth_lately(setting, monkeypatch):
     monkeypatch.setattr(of_run, "RECENT", 7)
-    rule = Watched(queries=12)
+    rule = Watched(budget=12)
     run_of(setting, rule)
     for t, heard in enumerate(rule.heard):
         past = list(zip(rule.said, rule.heard, strict=True))[:t][-7:]
@@ -190,10 +190,10 @@ def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(
     gain = exact.gather(-1, at)[:, 0]
     # Several tolerances, and what lies between two of the lines.
     torch.testing.assert_close(prospect.gain, gain, rtol=0, atol=0.01)
-    worth = mean + effective_horizon * exact
-    assert (worth.gather(-1, at)[:, 0] >= worth.amax(-1) - 0.01 * effective_horizon).all()
-    assert (worth.amax(-1) > worth.mean(-1) + 0.1).all()
-    assert (prospect.lookahead == 0).all()  # which nobody asked for
+    value = mean + effective_horizon * exact
+    assert (value.gather(-1, at)[:, 0] >= value.amax(-1) - 0.01 * effective_horizon).all()
+    assert (value.amax(-1) > value.mean(-1) + 0.1).all()
+    assert (prospect.lookahead == 0).all()  # which does not count
     # Each trial may have an effective horizon of its own.
     own, _ = prospect_of(
         fine_belief, effective_horizon=torch.full((len(mean),), effective_horizon).double()
@@ -209,8 +209,8 @@ def test_few_points_find_the_lookahead_of_all_points(fine_belief, price):
     )
     gain, cov = exact_gain(fine_belief)
     some = torch.cat([picked.unsqueeze(-1), torch.arange(5, 200, 10).expand(2, -1)], -1)
-    beside = cov.gather(-2, some.unsqueeze(-1).expand(-1, -1, 200))
-    slope = slopes(beside, fine_belief.variance.gather(-1, some), fine_belief.noise)
+    cov_with = cov.gather(-2, some.unsqueeze(-1).expand(-1, -1, 200))
+    slope = slopes(cov_with, fine_belief.variance.gather(-1, some), fine_belief.noise)
     terms = (torch.full((2,), value).double() for value in (effective_horizon, price))
     prior, keep = fine_belief.prior_cov, math.sqrt(0.95)
     lookahead = lookahead_value(mean, cov, prior, slope, fine_belief.noise, keep, *terms)
@@ -228,12 +228,12 @@ def test_few_points_find_the_lookahead_of_all_points(fine_belief, price):
 def test_a_budget_is_kept_by_every_trial(queries):
     truth = DriftingFunction.on_unit_interval(40, forgetting=0.05)
     draws = draw(truth, range(8), 60, seed=2)
-    run = run_of((truth, draws), PricedQuery(queries=queries))
+    run = run_of((truth, draws), PricedQuery(budget=queries))
     assert (run.query.sum(-1) == queries).all()
 
 
 def test_unqueried_rounds_may_play_the_mean(setting):
-    """What is queried at, and so what is believed, stays as it was."""
+    """The queries, and so the belief, stay as they were."""
     published = run_of(setting, ConfidenceQuery(0.8))
     ours = run_of(setting, ConfidenceQuery(0.8), unqueried_play="mean")
     assert torch.equal(ours.query, published.query)
@@ -260,7 +260,5 @@ def test_rules_with_an_outlook_choose_their_plays_themselves(setting):
 
 
 def test_a_run_too_short_for_the_budget_is_named(setting):
-    with pytest.raises(
-        InvalidBudgetError, match="queries: Expected at most 30 rounds; Received 31"
-    ):
-        run_of(setting, PricedQuery(queries=31))
+    with pytest.raises(InvalidBudgetError, match="budget: Expected at most 30 rounds; Received 31"):
+        run_of(setting, PricedQuery(budget=31))

@@ -1,6 +1,6 @@
 """The batched run against a loop written from the paper."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 import torch
@@ -9,7 +9,13 @@ from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.problems import DriftingFunction
-from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceBoundQuery, ConfidenceQuery
+from botorch_costly.query import (
+    AlwaysQuery,
+    BernoulliQuery,
+    ConfidenceBoundQuery,
+    ConfidenceQuery,
+    PricedQuery,
+)
 from botorch_costly.simulation import (
     Draws,
     GridPolicy,
@@ -19,6 +25,7 @@ from botorch_costly.simulation import (
     probability_of_improvement,
 )
 from tests.oracles import ce_gp_ucb, dense_gp
+from tests.strategies import each, tensors
 
 TRIALS, HORIZON, POINTS = 3, 30, 17
 
@@ -70,7 +77,7 @@ def test_a_run_is_the_loop_of_the_paper(setting, name):
     truth, draws = setting
     case, names = CASES[name], list(CASES)
     run = play(truth, [case.policy], draws)
-    beside = play(truth, [other.policy for other in CASES.values()], draws).of(names.index(name))
+    together = play(truth, [other.policy for other in CASES.values()], draws).of(names.index(name))
     prior = dense_gp.matern(truth.points, truth.points, 0.2, nu=1.5)
     options = {"forgetting": truth.forgetting, **case.options}
     for i in range(TRIALS):
@@ -81,7 +88,7 @@ def test_a_run_is_the_loop_of_the_paper(setting, name):
         )  # fmt: skip
         choice, query, regret = zip(*history, strict=True)
         expected = torch.tensor(regret, dtype=torch.float64)
-        for found in (run.of(0), beside):
+        for found in (run.of(0), together):
             assert found.query[i].tolist() == list(query)
             assert found.choice[i].tolist() == list(choice)
             torch.testing.assert_close(found.regret[i], expected, rtol=0, atol=1e-12)
@@ -173,10 +180,57 @@ def test_improvement_is_finite_where_nothing_is_left_to_learn():
 )
 def test_shapes_are_checked(changed, message):
     shapes = {"paths": (2, 5, 10), "noise": (2, 5), "coins": (2, 5), "opening": (2,), **changed}
-    draws = Draws(**{name: torch.zeros(shape) for name, shape in shapes.items()})
+    parts = {name: torch.zeros(shape) for name, shape in shapes.items()}
+    draws = Draws(**{**parts, "opening": parts["opening"].long()})
     truth = DriftingFunction.on_unit_interval(10)
     with pytest.raises(InvalidShapeError, match=message):
         play(truth, [GridPolicy("", AlwaysQuery())], draws)
+
+
+@pytest.mark.parametrize(
+    ("part", "dtype"), [("paths", torch.long), ("noise", torch.float16), ("opening", torch.double)]
+)
+def test_dtypes_are_checked(part, dtype):
+    truth = DriftingFunction.on_unit_interval(10)
+    draws = draw(truth, range(2), 5)
+    wrong = draws._replace(**{part: getattr(draws, part).to(dtype)})
+    with pytest.raises(InvalidShapeError, match=rf"{part}: Expected .*; Received {dtype}"):
+        play(truth, [GridPolicy("", AlwaysQuery())], wrong)
+    elsewhere = draws._replace(**{part: getattr(draws, part).to("meta")})
+    with pytest.raises(InvalidShapeError, match="Expected to be on"):
+        play(truth, [GridPolicy("", AlwaysQuery())], elsewhere)
+
+
+def test_what_is_passed_in_is_not_changed():
+    truth, policy = DriftingFunction.on_unit_interval(30), GridPolicy("", PricedQuery(budget=6))
+    draws = draw(truth, range(3), 20)
+    before = [part.clone() for part in draws]
+    run = play(truth, [policy], draws)
+    told = [part.clone() for part in run]
+    play(truth, [policy], draws, history=run)
+    for part, kept in zip([*draws, *run], [*before, *told], strict=True):
+        assert torch.equal(part, kept)
+
+
+@dataclass(frozen=True)
+class Keeping(PricedQuery):
+    """Keeps what it is told, and a copy of that."""
+
+    heard: list = field(default_factory=list, compare=False)
+
+    def __call__(self, comparison, progress, generator):
+        told = (comparison, progress)
+        self.heard.append((told, each(told, torch.clone)))
+        return super().__call__(comparison, progress, generator)
+
+
+def test_what_a_rule_is_told_is_not_changed_later():
+    truth, rule = DriftingFunction.on_unit_interval(30), Keeping(budget=6)
+    play(truth, [GridPolicy("", rule)], draw(truth, range(3), 40))
+    assert len(rule.heard) == 40
+    for told, kept in rule.heard:
+        for part, copy in zip(tensors(told), tensors(kept), strict=True):
+            assert torch.equal(part.nan_to_num(-9.0), copy.nan_to_num(-9.0))
 
 
 def test_what_does_not_fit_is_named():

@@ -1,5 +1,6 @@
-"""A trial is a trial: alone, in a batch, beside other policies, in single precision."""
+"""A trial is a trial: alone, in a batch, together with other policies, in single precision."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -29,7 +30,7 @@ POLICIES = [
     GridPolicy("improvement", BernoulliQuery(0.5), score=expected_improvement),
     GridPolicy("mixed", MixedQuery(5, 30, HORIZON)),
     GridPolicy("priced", PricedQuery(price=0.3)),
-    GridPolicy("budget", PricedQuery(queries=15)),
+    GridPolicy("budget", PricedQuery(budget=15)),
 ]
 
 
@@ -97,6 +98,11 @@ def test_what_comes_back_has_the_shape_promised(problem):
     assert (run.query.dtype, run.choice.dtype) == (torch.bool, torch.long)
 
 
+def test_counts_come_in_any_type(problem):
+    plain = simulate(problem, POLICIES[:1], 3, 10)
+    assert_same(simulate(problem, POLICIES[:1], 3.0, np.int64(10), seed=0.0), plain)
+
+
 def test_global_randomness_is_not_touched(problem):
     before = torch.random.get_rng_state()
     simulate(problem, POLICIES[:2], trials=2, horizon=5)
@@ -134,6 +140,7 @@ def test_where_it_does_not_it_goes_next_door(fine):
     [
         ({"policies": []}, "policies"),
         ({"policies": [AlwaysQuery()]}, "policies"),
+        ({"policies": POLICIES[0]}, "policies"),
         ({"trials": 0}, "trials"),
         ({"horizon": 0}, "horizon"),
         ({"seed": -1}, "seed"),
@@ -141,6 +148,11 @@ def test_where_it_does_not_it_goes_next_door(fine):
         ({"policies_at_once": 0}, "policies_at_once"),
         ({"trials_at_once": 0}, "trials_at_once"),
         ({"dtype": torch.float16}, "dtype"),
+        ({"dtype": "float64"}, "dtype"),
+        ({"device": "abacus"}, "device"),
+        ({"device": "cuda:99"}, "device"),
+        ({"beta": 2.0}, "beta"),
+        ({"horizon": 3.5}, "horizon"),
         ({"bandwidth": -0.1}, "bandwidth"),
     ],
 )
@@ -151,5 +163,5 @@ def test_what_is_wrong_is_named(problem, changed, name):
 
 
 def test_a_run_too_short_for_a_budget_is_named_before_anything_is_drawn(problem):
-    with pytest.raises(InvalidBudgetError, match="queries: Expected at most 9 rounds; Received 15"):
+    with pytest.raises(InvalidBudgetError, match="budget: Expected at most 9 rounds; Received 15"):
         simulate(problem, POLICIES, trials=10**9, horizon=9)

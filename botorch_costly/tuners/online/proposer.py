@@ -36,7 +36,7 @@ class Proposer:
         run: What is to be played.
         opening: Of the first intervals.
         strategy: Of all others.
-        query: Explains the verdicts of the strategy.
+        query: The rule of the strategy, which explains its verdicts.
         generator: Source of random configurations, starts and coins.
     """
 

@@ -3,6 +3,7 @@
 import logging
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -180,18 +181,21 @@ class OnlineTuner:
         )
         query.check_run(horizon)
         self._intervals = Intervals(hold.share, horizon, hold.shortest)
+        note = query.unspendable(self._intervals.within, horizon)
+        if note is not None:
+            warnings.warn(note, stacklevel=3)  # at the call of the class, beyond the decorator
         self._run = Run(space, self._intervals, horizon, limits.max_queries)
         number = None if horizon is None else self._intervals.within(horizon)
         room = limits_of(horizon, number, limits.max_queries, query.budget)
         opening = opening_of(space, room, design, frozen, seed)
         self._learner = Learner(prior.of(space), refit, rewards, self._tkwargs, limits.max_rows)
         self._rivals = rivals_of(space, search, self._tkwargs)
-        counted = query.counted(self._intervals.within, horizon)
+        rule = query.for_run(self._intervals.within, horizon)
         self._proposer = Proposer(
             self._run,
             opening,
-            Strategy(self._rivals, counted, factory, unqueried_play),
-            query,
+            Strategy(self._rivals, rule, factory, unqueried_play),
+            rule,
             torch.Generator(device=device).manual_seed(seed),
         )
         self._ledger = Ledger(Decision, Observation, limits.keep_rounds)

@@ -32,7 +32,7 @@ def restless(space, noise=0.7):
 def test_runs_keep_to_their_budget(name, forgetting, budget, seed):
     space, query = (
         SPACES[name],
-        bc.PricedQuery(queries=budget, supersession=0.4, lookahead_weight=0.5),
+        bc.PricedQuery(budget=budget, supersession=0.4, lookahead_weight=0.5),
     )
     tuner = priced(space, query=query, forgetting=forgetting, horizon=120, seed=seed)
     play(tuner, 120, restless(space))
@@ -59,7 +59,7 @@ def test_rewards_and_prices_may_come_in_any_unit_and_either_sign(name):
 
 @pytest.mark.parametrize("name", SPACES)
 def test_a_restored_run_continues_identically(name):
-    query = bc.PricedQuery(queries=15)
+    query = bc.PricedQuery(budget=15)
     whole = priced(SPACES[name], query=query)
     play(whole, 9)
     state = through_a_file(whole.state_dict())
@@ -73,7 +73,7 @@ def test_a_restored_run_continues_identically(name):
 
 
 def test_an_ask_that_was_interrupted_may_be_repeated(monkeypatch):
-    query = bc.PricedQuery(queries=15)
+    query = bc.PricedQuery(budget=15)
     tuner, calm = (priced(ARMS, query=query, initial_rounds=2) for _ in range(2))
     assert play(tuner, 12) == play(calm, 12)
     before = tuner.state_dict()["strategy"]
@@ -82,14 +82,16 @@ def test_an_ask_that_was_interrupted_may_be_repeated(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(bc.PricedQuery, "explain", interrupt)  # after the worth was entered
+        patch.setattr(
+            bc.PricedQuery, "explain", interrupt
+        )  # after the value of the query was entered
         with pytest.raises(KeyboardInterrupt):
             tuner.ask()
     assert tuner.state_dict()["strategy"] == before
     assert play(tuner, 10) == play(calm, 10)
 
 
-@pytest.mark.parametrize("query", [bc.PricedQuery(price=0.1), bc.PricedQuery(queries=30)])
+@pytest.mark.parametrize("query", [bc.PricedQuery(price=0.1), bc.PricedQuery(budget=30)])
 def test_failed_queries_are_paid_for_and_not_learnt(query):
     for fails in (lambda r: True, lambda r: r % 2):
         tuner = priced(ARMS, query=query, initial_rounds=0)
@@ -101,7 +103,7 @@ def test_failed_queries_are_paid_for_and_not_learnt(query):
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("reward", [math.nan, None])
 def test_where_nothing_is_known_yet_queries_go_on(name, reward):
-    """The first one found out nothing, or nobody told."""
+    """The first query found out nothing, or its reward was not told."""
     tuner = priced(SPACES[name], query=bc.PricedQuery(price=0.001), initial_rounds=0)
     for _ in range(4):
         decision = tuner.ask()
@@ -110,17 +112,17 @@ def test_where_nothing_is_known_yet_queries_go_on(name, reward):
             tuner.tell(decision, reward)
 
 
-def test_query_values_without_a_effective_horizon_are_not_known():
+def test_query_values_without_an_effective_horizon_are_not_known():
     """The last round has none, nor have those that follow the rule's own horizon."""
-    tuner = priced(ARMS, query=bc.PricedQuery(queries=5, horizon=10), initial_rounds=0, horizon=14)
+    tuner = priced(ARMS, query=bc.PricedQuery(budget=5, horizon=10), initial_rounds=0, horizon=14)
     play(tuner, 14)
     query_values = tuner.state_dict()["strategy"]["query_values"]
-    assert [math.isfinite(worth) for worth in query_values] == [True] * 9 + [False] * 5
+    assert [math.isfinite(value) for value in query_values] == [True] * 9 + [False] * 5
     assert not any(map(math.isinf, query_values))
 
 
-def test_queries_that_nobody_tells_of_are_paid_for():
-    tuner = priced(ARMS, query=bc.PricedQuery(queries=5), initial_rounds=0, horizon=20)
+def test_queries_that_are_not_told_are_paid_for():
+    tuner = priced(ARMS, query=bc.PricedQuery(budget=5), initial_rounds=0, horizon=20)
     queries = [tuner.ask().query for _ in range(20)]
     assert queries[0]
     assert sum(queries) == 5 == tuner.queries
@@ -143,7 +145,7 @@ def test_a_price_in_rewards_needs_their_size(query):
 
 
 def test_a_budget_needs_only_their_order():
-    query, ranks = bc.PricedQuery(queries=20), bc.RewardScale(ranks=True)
+    query, ranks = bc.PricedQuery(budget=20), bc.RewardScale(ranks=True)
     tuner = priced(ARMS, query=query, rewards=ranks, horizon=40)
     play(tuner, 40, lambda c, r: math.exp(5 * reward_of(c, r)))
     assert tuner.queries == 20
@@ -154,20 +156,20 @@ def test_without_a_horizon_it_needs_a_discount():
         priced(ARMS, horizon=None)
     tuner = priced(ARMS, query=bc.PricedQuery(price=0.1, discount=0.95), horizon=None)
     assert {d.query for d in play(tuner, 30)} == {True, False}
-    own = priced(ARMS, query=bc.PricedQuery(queries=9, horizon=30), horizon=None)
+    own = priced(ARMS, query=bc.PricedQuery(budget=9, horizon=30), horizon=None)
     assert sum(d.query for d in play(own, 30)) == 9
 
 
-@pytest.mark.parametrize("query", [bc.PricedQuery(queries=9), bc.PricedQuery(price=0.1)])
+@pytest.mark.parametrize("query", [bc.PricedQuery(budget=9), bc.PricedQuery(price=0.1)])
 def test_inside_quotas_it_has_their_horizon(query):
     tuner = priced(ARMS, query=bc.MixedQuery(0, 30, 30, query), horizon=None, forgetting=0.0)
     assert sum(d.query for d in play(tuner, 30)) < 30
 
 
 def test_more_queries_than_rounds_are_named():
-    for query in (bc.PricedQuery(queries=61), bc.MixedQuery(2, 20, 60, bc.PricedQuery(queries=61))):
+    for query in (bc.PricedQuery(budget=61), bc.MixedQuery(2, 20, 60, bc.PricedQuery(budget=61))):
         with pytest.raises(
-            errors.InvalidBudgetError, match="queries: Expected at most 60 rounds; R"
+            errors.InvalidBudgetError, match="budget: Expected at most 60 rounds; R"
         ):
             priced(ARMS, query=query)
-    priced(ARMS, query=bc.PricedQuery(queries=60))
+    priced(ARMS, query=bc.PricedQuery(budget=60))

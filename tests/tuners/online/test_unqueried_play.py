@@ -9,6 +9,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB
 from botorch_costly.errors import InvalidBudgetError
+from botorch_costly.query import weighing
 from botorch_costly.tuners.online import priced_play, strategy
 from tests.oracles import dense_gp
 from tests.oracles import knowledge_gradient as oracle
@@ -67,7 +68,7 @@ def promises_of(belief, points, prior, now, effective_horizon, price, lookahead_
     promises = oracle.promises(mean, cov, belief.noise, effective_horizon)
     if not lookahead_weight or not belief.num_rows:
         return mean, promises
-    most = sorted(promises)[-min(priced_play._FORESEEN, len(promises))]
+    most = sorted(promises)[-min(weighing.FORESEEN, len(promises))]
     terms = (belief.noise, math.sqrt(1 - FORGETTING), effective_horizon, price)
     return mean, [
         promise + lookahead_weight * oracle.lookahead(mean, cov, prior.tolist(), i, *terms)
@@ -91,8 +92,8 @@ def promises_of(belief, points, prior, now, effective_horizon, price, lookahead_
 def test_on_a_finite_space_every_decision_is_the_oracles(
     name, price, lookahead_weight, monkeypatch
 ):
-    monkeypatch.setattr(priced_play, "_FORESEEN", 3)
-    monkeypatch.setattr(priced_play, "_TOLERANCE", 0.0)
+    monkeypatch.setattr(weighing, "FORESEEN", 3)
+    monkeypatch.setattr(priced_play, "TOLERANCE", 0.0)
     space, lengthscale = FINITE[name]
     query = Watched(price=price, supersession=0.4, lookahead_weight=lookahead_weight)
     tuner, share = (
@@ -130,14 +131,14 @@ def test_on_a_finite_space_every_decision_is_the_oracles(
 
 @pytest.mark.parametrize("name", ["cube", "mixed"])
 def test_on_a_cube_nothing_sampled_promises_more(name, monkeypatch):
-    space, query_values = SPACES[name], []
+    space, weighed = SPACES[name], []
 
-    class Remembered(TimeVaryingKG):
+    class Listed(TimeVaryingKG):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
-            query_values.append(self)
+            weighed.append(self)
 
-    monkeypatch.setattr(priced_play, "TimeVaryingKG", Remembered)
+    monkeypatch.setattr(priced_play, "TimeVaryingKG", Listed)
     query = bc.PricedQuery(price=0.01, supersession=0.4, lookahead_weight=0.0)
     tuner, queries = priced(space, query=query, forgetting=0.2, initial_rounds=4), []
     play(tuner, 4)
@@ -146,15 +147,15 @@ def test_on_a_cube_nothing_sampled_promises_more(name, monkeypatch):
         belief = tuner.belief.in_prior_units()
         decision = tuner.ask()
         space.check(decision.config)
-        worth = query_values[-1] if decision.query else TimeVaryingUCB(belief, 0.0, now)
+        value = weighed[-1] if decision.query else TimeVaryingUCB(belief, 0.0, now)
         with torch.no_grad():
-            values = worth(torch.cat([space.encode(decision.config)[None], everywhere])[:, None])
+            values = value(torch.cat([space.encode(decision.config)[None], everywhere])[:, None])
         # A few steps from the best starts are not quite the maximum.
         assert values[0] >= values.max() - 0.05 * values.std()
         queries.append(decision.query)
         if decision.query:
             tuner.tell(decision, reward_of(decision.config, now))
-    assert len(query_values) == 24  # a rough one and an exact one each time
+    assert len(weighed) == 24  # a rough one and an exact one each time
     assert 2 <= sum(queries) <= 10
 
 
@@ -182,7 +183,7 @@ def test_an_infinite_price_queries_once():
     assert len({d.config for d in tuner.decisions[1:]}) == 1  # the best by one reward
 
 
-def test_a_unqueried_round_has_nothing_to_explore_for():
+def test_an_unqueried_round_has_nothing_to_explore_for():
     start = {"depth": 2, "width": 3}
     options = {"start": start, "initial_rounds": 1, "rewards": bc.RewardScale(0.0, 1.0)}
     cautious = priced(LATTICE, math.inf, beta=9.0, **options)
@@ -193,7 +194,7 @@ def test_a_unqueried_round_has_nothing_to_explore_for():
     assert dict(daring.ask().config) != start
 
 
-def test_a_round_the_limit_forbids_to_query_at_plays_the_best():
+def test_a_round_that_the_limit_keeps_from_a_query_plays_the_best():
     start = {"arm": "middle"}
     options = {"start": start, "initial_rounds": 1, "rewards": bc.RewardScale(0.0, 1.0)}
     free, limited = (priced(ARMS, 0.0, max_queries=n, **options) for n in (None, 1))
@@ -231,7 +232,7 @@ def test_the_rule_hears_how_far_the_run_has_come(maximize):
 
 def test_the_rule_hears_what_queries_were_worth_lately(monkeypatch):
     monkeypatch.setattr(strategy, "RECENT", 12)
-    query = Watched(queries=30)
+    query = Watched(budget=30)
     play(priced(ARMS, query=query, initial_rounds=3), 25)
     query_values = [
         float(verdict.value / then.scale / query.effective_horizon(then))
@@ -260,7 +261,7 @@ def test_the_rule_hears_what_was_learnt():
 
 @pytest.mark.parametrize(("queries", "design"), [(6, 1), (4, 0), (60, 4)])
 def test_an_initial_design_leaves_most_of_a_budget(queries, design):
-    rule = bc.PricedQuery(queries=queries)
+    rule = bc.PricedQuery(budget=queries)
     tuner = bc.OnlineTuner.as_published(LATTICE, horizon=200, query=rule)
     play(tuner, 200)
     reasons = [d.reason for d in tuner.decisions]
@@ -271,5 +272,5 @@ def test_an_initial_design_leaves_most_of_a_budget(queries, design):
 def test_an_initial_design_beyond_the_budget_is_refused():
     with pytest.raises(InvalidBudgetError, match="design rounds: Expected at most the budget, 6"):
         bc.OnlineTuner(
-            ARMS, horizon=200, query=bc.PricedQuery(queries=6), design=bc.Design(rounds=7)
+            ARMS, horizon=200, query=bc.PricedQuery(budget=6), design=bc.Design(rounds=7)
         )
