@@ -17,7 +17,7 @@ def decision(i):
     query = i % 3 == 0
     reason = f"a rival may be better (confidence 0.{i})" if query else "no rival is likely"
     config = {"lr": 10.0 ** -(i + 1), "policy": "strong" if i % 2 else "light", "flip": i > 2}
-    return Decision(i, config, query, reason)
+    return Decision(i, config, query=query, reason=reason)
 
 
 @pytest.fixture

@@ -73,7 +73,8 @@ class InitialDesign:
             config = self.space.decode(self.others[now - self.start_rounds])
         else:
             config = self.space.decode(self.space.sample(1, generator)[0])
-        return Decision(now, config, True, f"initial design (round {now + 1} of {self.rounds})")
+        reason = f"initial design (round {now + 1} of {self.rounds})"
+        return Decision(now, config, query=True, reason=reason)
 
     def screened(self, seed: int) -> "InitialDesign":
         """Return the design whose random configurations are replaced by a two-level one."""
@@ -130,8 +131,7 @@ def design_of(
     check(start_rounds == 1 or start is not None, "start_rounds", "1 without a start", start_rounds)
     frozen = None
     if start is not None:
-        space.check(start)
-        frozen = FrozenConfig(start)
+        frozen = FrozenConfig(space.canonical(start))
     more = start_rounds - 1
     if more:
         _check_room("start_rounds", start_rounds, limits)

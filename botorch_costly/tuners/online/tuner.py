@@ -287,7 +287,9 @@ class OnlineTuner:
             largest = largest_reward(self._tkwargs["dtype"])
             expected = f"a number of at most {largest:.1e} in size, NaN or an infinity"
             check(abs(kept) <= largest, "reward", expected, reward)
-        observation = Observation(decision.round, decision.config, kept, failed, seconds)
+        observation = Observation(
+            decision.round, decision.config, kept, failed=failed, seconds=seconds
+        )
         if kept is not None:
             x = self._encode(decision.config)
             interval = self._intervals.at(decision.round).number

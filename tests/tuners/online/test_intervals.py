@@ -223,7 +223,7 @@ def test_a_share_that_is_none_is_refused(share):
 
 
 def seen(round, interval):
-    return bc.Decision(round, START, True, "", interval=interval)
+    return bc.Decision(round, START, query=True, reason="", interval=interval)
 
 
 def test_gains_are_counted_by_intervals():
@@ -272,7 +272,7 @@ def test_a_guard_counts_intervals_as_well():
 @pytest.mark.parametrize("interval", [-1, 4, 1.5, True])
 def test_a_interval_after_its_round_is_refused(interval):
     with pytest.raises(errors.InvalidArgumentError, match="interval"):
-        bc.Decision(3, START, True, "", interval=interval)
+        bc.Decision(3, START, query=True, reason="", interval=interval)
 
 
 # -- defaults -------------------------------------------------------------------------------------
