@@ -154,6 +154,20 @@ def test_beliefs_of_uneven_length_are_refused(belief):
         plotting.plot_belief(x, mean[:-1], std)
 
 
+def test_the_value_of_a_query_is_drawn_against_its_price(belief):
+    x, mean, _ = belief
+    for price, says, marker in ((0.5, "query here", "o"), (2.0, "no query", "s")):
+        ax = plotting.plot_query_value(x, mean, price)
+        curve, line, best = ax.lines
+        assert list(curve.get_ydata()) == mean.tolist()
+        assert set(line.get_ydata()) == {price}
+        assert best.get_xydata().tolist() == [[1.0, 1.0]]
+        assert best.get_marker() == marker
+        assert labels(ax) == ["value of a query at x", f"price of a query, {price:.3g}", says]
+    with pytest.raises(InvalidShapeError, match="value: Expected 11 values"):
+        plotting.plot_query_value(x, mean[:-1], 0.5)
+
+
 def test_pictures_can_be_saved(decisions, belief, tmp_path):
     x, mean, _ = belief
     none = plotting.Marks([], [], [])
