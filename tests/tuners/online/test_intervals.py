@@ -210,7 +210,7 @@ def test_a_state_of_other_intervals_is_refused():
             held(**options).load_state_dict(tuner.state_dict())
 
 
-@pytest.mark.parametrize("shortest", [0, -1, 1.0, True])
+@pytest.mark.parametrize("shortest", [0, -1, 1.5, True])
 def test_a_shortest_interval_that_is_none_is_refused(shortest):
     with pytest.raises(errors.InvalidArgumentError, match="shortest_hold"):
         held(shortest_hold=shortest)
