@@ -14,7 +14,7 @@ from botorch_costly.query import (
     QueryRule,
 )
 from botorch_costly.records import Decision, Observation
-from botorch_costly.rewards import GainReward, GuardedReward, RewardScale
+from botorch_costly.rewards import BeforeAfterReward, GainReward, GuardedReward, RewardScale
 from botorch_costly.schedule import Schedule
 from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
@@ -35,6 +35,7 @@ __all__ = [
     "PI",
     "UCB",
     "AlwaysQuery",
+    "BeforeAfterReward",
     "BernoulliQuery",
     "Choice",
     "ConfidenceBoundQuery",

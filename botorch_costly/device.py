@@ -18,10 +18,11 @@ def check_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def check_device(device: torch.device | str) -> torch.device:
-    """Return a device that holds tensors on this machine.
+    """Return the device, once a tensor was made on it and copied from it.
 
     Raises:
-        InvalidArgumentError: If torch knows no such device, or this machine or build has none.
+        InvalidArgumentError: If torch knows no such device, or this machine or this build of torch has
+            none.
     """
     try:
         found = torch.device(device)
@@ -33,9 +34,7 @@ def check_device(device: torch.device | str) -> torch.device:
 
 
 def largest_reward(dtype: torch.dtype) -> float:
-    """Return the size up to which rewards are finite in ``dtype``, as are sums of them.
-
-    Their squares are Python's numbers, and finite, too.
+    """Return the largest size of a reward of which sums in ``dtype`` and squares in Python are finite.
 
     Example:
         >>> largest_reward(torch.float32) < 1e31

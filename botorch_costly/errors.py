@@ -5,8 +5,8 @@ class also derives from the built-in error a caller would catch without knowing 
 """
 
 import math
+import numbers
 from collections.abc import Callable
-from numbers import Real
 
 
 class CostlyError(Exception):
@@ -103,19 +103,15 @@ check_positive = _number_check("a finite number > 0", lambda v: 0 < v < math.inf
 check_nonnegative = _number_check("a finite number >= 0", lambda v: 0 <= v < math.inf)
 
 
-def check_count(name: str, value: int, minimum: int = 0) -> int:
-    """Return ``value`` if it is an integer of at least ``minimum``; raise otherwise."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    check(whole and value >= minimum, name, f"an integer >= {minimum}", value)
-    return value
+def check_count(name: str, value: float, minimum: int = 0) -> int:
+    """Return ``value`` as an int if it is an integer of at least ``minimum``; raise otherwise.
 
+    Integers of NumPy are integers, as are floats without a fractional part: ``1e3`` is 1000.
 
-def as_count(name: str, value: float, minimum: int = 0) -> int:
-    """Return ``value`` as an ``int`` if it is whole and at least ``minimum``; raise otherwise.
-
-    Integers of NumPy count, and numbers such as ``1e3``.
+    Raises:
+        InvalidArgumentError: If it is no integer, or smaller.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    whole = number and math.isfinite(value) and value == int(value)
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    whole = number and math.isfinite(value) and value == math.floor(value)
     check(whole and value >= minimum, name, f"an integer >= {minimum}", value)
     return int(value)

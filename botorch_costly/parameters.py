@@ -12,16 +12,14 @@ share of its columns.
 import math
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidSpaceError, check
-
-Plain = str | int | float | bool | None
-PLAIN_TYPES = (str, int, float, bool, type(None))
+from botorch_costly.errors import InvalidConfigError, InvalidSpaceError, check
+from botorch_costly.plain import PLAIN, Plain, is_plain, plain, rounds_to, same
 
 
 @dataclass(frozen=True)
@@ -30,14 +28,16 @@ class _Number:
 
     low: float
     high: float
-    log: bool = False
+    log: bool = field(default=False, kw_only=True)
 
     width: ClassVar[int] = 1
     kind: ClassVar[str] = "a number"
-    types: ClassVar[tuple[type, ...]] = (int, float)
+    types: ClassVar[tuple[type, ...]] = (int, float)  # the last is that of plain values
     largest: ClassVar[float] = sys.float_info.max  # so neither infinite nor NaN
 
     def __post_init__(self) -> None:
+        for end in ("low", "high"):
+            object.__setattr__(self, end, plain(getattr(self, end)))
         name, bounds = type(self).__name__, (self.low, self.high)
         expected = f"bounds that are each {self.kind} of at most {self.largest:g} in size"
         check(all(map(self._is_kind, bounds)), name, expected, bounds, InvalidSpaceError)
@@ -49,9 +49,11 @@ class _Number:
         resolved = 0 < high - low < math.inf
         check(resolved, name, "a span that float64 resolves", bounds, InvalidSpaceError)
 
+    def _is_typed(self, value: Any) -> bool:
+        return isinstance(value, self.types) and not isinstance(value, bool)
+
     def _is_kind(self, value: Any) -> bool:
-        typed = isinstance(value, self.types) and not isinstance(value, bool)
-        return typed and abs(value) <= self.largest
+        return self._is_typed(value) and abs(value) <= self.largest
 
     @property
     def edges(self) -> tuple[float, float]:
@@ -63,14 +65,26 @@ class _Number:
         low, high = self.edges
         return (math.log(low), math.log(high)) if self.log else (low, high)
 
-    @property
-    def expected(self) -> str:
-        """What a value must be, in words."""
-        return f"{self.kind} in [{self.low}, {self.high}]"
+    def canonical(self, name: str, value: Any) -> Any:
+        """Return ``value`` as a plain number of this kind.
 
-    def admits(self, value: Any) -> bool:
-        """Whether ``value`` is one of this parameter's values."""
-        return self._is_kind(value) and self.low <= value <= self.high
+        A scalar of NumPy or torch that is a bound in its own precision stands for that bound.
+
+        Args:
+            name: Of the parameter, for messages.
+            value: A Python number, or a scalar of NumPy or torch.
+
+        Raises:
+            InvalidConfigError: If it is not a number of this kind, or outside the bounds.
+        """
+        number = plain(value)
+        check(self._is_typed(number), name, self.kind, value, InvalidConfigError)
+        for bound in (self.low, self.high):
+            if rounds_to(bound, value):
+                return bound
+        within = f"{self.kind} in [{self.low}, {self.high}]"
+        check(self.low <= number <= self.high, name, within, value, InvalidConfigError)
+        return self.types[-1](number)
 
     def to_unit(self, value: Tensor) -> Tensor:
         """Map values between the edges onto [0, 1]."""
@@ -86,7 +100,7 @@ class _Number:
         return value.masked_fill(unit <= 0, self.edges[0]).masked_fill(unit >= 1, self.edges[1])
 
     def encode(self, value: Any) -> Tensor:
-        """Columns of an admitted value, shape ``(1,)``."""
+        """Columns of a canonical value, shape ``(1,)``."""
         return self.to_unit(torch.tensor([value], dtype=torch.float64))
 
 
@@ -107,10 +121,10 @@ class Real(_Number):
     values: ClassVar[None] = None  # too many to list
 
     def __post_init__(self) -> None:
-        for field in ("low", "high"):
-            if self._is_kind(bound := getattr(self, field)):
+        for end in ("low", "high"):
+            if self._is_kind(bound := plain(getattr(self, end))):
                 # Real(0, 1) and Real(-0.0, 1.0) are one parameter, with one fingerprint.
-                object.__setattr__(self, field, float(bound) + 0.0)
+                object.__setattr__(self, end, float(bound) + 0.0)
         super().__post_init__()
 
     def decode(self, columns: Tensor) -> float:
@@ -178,8 +192,9 @@ class Choice:
     """One of finitely many options, no two of them closer than others.
 
     Args:
-        options: A list or tuple of plain values (str, int, float, bool, None). Options that
-            Python holds equal (``1``, ``1.0`` and ``True``) are duplicates.
+        options: A list or tuple of plain values (str, int, finite float, bool, None, or tuples of
+            these, such as Adam's ``betas``). Options that Python holds equal (``1``, ``1.0`` and
+            ``True``) are duplicates.
 
     Raises:
         InvalidSpaceError: If there are no options, duplicates, or options that are not plain.
@@ -192,11 +207,8 @@ class Choice:
         check(ordered, "Choice", "a list or tuple of options", options, InvalidSpaceError)
         options = tuple(options)
         check(len(options) > 0, "Choice", "at least one option", options, InvalidSpaceError)
-        expected = "options that are str, int, finite float, bool or None"
         for option in options:
-            plain = type(option) in PLAIN_TYPES
-            plain = plain and (not isinstance(option, float) or math.isfinite(option))
-            check(plain, "Choice", expected, option, InvalidSpaceError)
+            check(is_plain(option), "Choice", f"options, each {PLAIN}", option, InvalidSpaceError)
         distinct = len(set(options)) == len(options)
         check(distinct, "Choice", "distinct options", options, InvalidSpaceError)
         object.__setattr__(self, "options", options)
@@ -211,19 +223,31 @@ class Choice:
         """All options, in the order given."""
         return self.options
 
-    @property
-    def expected(self) -> str:
-        """What a value must be, in words."""
-        return f"one of {list(self.options)}"
+    def canonical(self, name: str, value: object) -> Plain:
+        """Return the option that ``value`` is, types included: ``1`` is not ``True``.
 
-    def admits(self, value: object) -> bool:
-        """Whether ``value`` is one of the options, type included (``1`` is not ``True``)."""
-        return type(value) in PLAIN_TYPES and any(
-            type(value) is type(option) and value == option for option in self.options
-        )
+        A scalar of NumPy or torch that is an option in its own precision stands for that option.
+
+        Args:
+            name: Of the parameter, for messages.
+            value: A plain value, or a scalar of NumPy or torch.
+
+        Raises:
+            InvalidConfigError: If it is none of the options.
+        """
+        exact = plain(value)
+        for option in self.options:
+            if same(exact, option):
+                return option
+        for option in self.options:
+            if rounds_to(option, value):
+                return option
+        hint = ", a tuple in place of a list" if isinstance(value, list) else ""
+        expected = f"one of {list(self.options)}{hint}"
+        raise InvalidConfigError(name, expected, value)
 
     def encode(self, value: Any) -> Tensor:
-        """Columns of an admitted option, shape ``(width,)``."""
+        """Columns of an option, shape ``(width,)``."""
         columns = torch.zeros(self.width, dtype=torch.float64)
         if self.width:
             columns[self.options.index(value)] = 1

@@ -1,8 +1,8 @@
 """Pictures of schedules, queries, beliefs and trade-offs.
 
 Functions take records or plain arrays and an optional ``Axes``, and return ``Axes``. Without one they
-make a figure of their own, unknown to pyplot, which no window shows and nothing has to close; save it
-with ``ax.figure.savefig(...)``. Matplotlib comes with the extra ``botorch_costly[plot]``.
+make a figure that pyplot does not know: no window shows it, and it need not be closed. Save it with
+``ax.figure.savefig(...)``. Matplotlib comes with the extra ``botorch_costly[plot]``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
-"""The palette of Okabe and Ito, which colour-unqueried readers tell apart."""
+"""The palette of Okabe and Ito, which readers with any colour vision tell apart."""
 
 _CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # yellow is too pale for lines
 _MARKERS = "osD^vP*"  # a second way to tell curves apart
@@ -42,12 +42,12 @@ def plot_schedule(
 ) -> "list[Axes]":
     """Draw each hyperparameter over the rounds, and the rewards below them.
 
-    Dots mark the rounds that were queried at.
+    Dots mark the rounds with a query.
 
     Args:
         decisions: In the order of their rounds.
-        names: Which hyperparameters; all of them if omitted.
-        observations: Rewards to draw in a last panel, none if omitted.
+        names: The hyperparameters to draw; all of them if omitted.
+        observations: Their rewards are drawn in a last panel; no such panel if omitted.
         axes: One for each hyperparameter, and one more with observations; made if omitted.
         log: Names of the hyperparameters to draw on a logarithmic scale.
 
@@ -79,6 +79,8 @@ def plot_schedule(
         drawn[-1].plot(*_columns(seen, 2), "o", color=BLACK, markersize=3)
         drawn[-1].set_ylabel("reward")
     drawn[-1].set_xlabel("round")
+    if axes is None:
+        drawn[0].figure.align_ylabels(drawn)
     return drawn
 
 
@@ -89,14 +91,14 @@ def plot_schedule_map(
     ax: "Axes | None" = None,
     label: str = "value",
 ) -> "Axes":
-    """Draw many hyperparameters of one range at once: a row each, coloured by its value.
+    """Draw many hyperparameters of one range: one row each, coloured by its value.
 
     Args:
         decisions: In the order of their rounds.
-        names: Which hyperparameters, from top to bottom; all of them if omitted.
+        names: The hyperparameters to draw, from top to bottom; all of them if omitted.
         limits: The range of the colours.
         ax: Where to draw; made if omitted.
-        label: What the colours stand for.
+        label: Name of the colours.
 
     Raises:
         InvalidArgumentError: If there is no decision or a name is unknown.
@@ -125,9 +127,9 @@ def plot_schedule_map(
 
 
 def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes":
-    """Draw which rounds were queried at and which were not, coloured by the reason.
+    """Draw the rounds with a query and those without one, coloured by the reason.
 
-    Reasons that differ only in what they say in parentheses are one.
+    Reasons that differ only in what stands in parentheses are one group.
 
     Args:
         decisions: In the order of their rounds.
@@ -173,7 +175,7 @@ def plot_regret_against_cost(
     curves: Mapping[str, tuple[Any, ...]],
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw what regret each method pays for its queries: lower left is better.
+    """Draw the regret of each method over its number of queries: lower left is better.
 
     Args:
         curves: Name to ``(queries, regret)`` or ``(queries, regret, standard error)``, each of shape
@@ -220,7 +222,7 @@ def plot_belief(
     ax: "Axes | None" = None,
     width: float = 2.0,
 ) -> "Axes":
-    """Draw a belief about a function of one variable, and where it was played.
+    """Draw a belief about a function of one variable, and the rounds that were played.
 
     Args:
         x: Points in ascending order, shape ``(n,)``.
@@ -230,7 +232,7 @@ def plot_belief(
         queries: Rounds with a query; the more recent, the darker.
         skips: Rounds without one.
         ax: Where to draw; made if omitted.
-        width: Standard deviations the band reaches up and down.
+        width: Half the height of the band, in standard deviations.
 
     Raises:
         InvalidShapeError: If the arrays differ in length.
@@ -256,35 +258,36 @@ def plot_belief(
     return ax
 
 
-def plot_query_value(x: Any, worth: Any, price: float, ax: "Axes | None" = None) -> "Axes":
-    """Draw what a query at each point would earn, against its price.
+def plot_query_value(x: Any, value: Any, price: float, ax: "Axes | None" = None) -> "Axes":
+    """Draw the value of a query at each point, against its price.
 
-    Where the curve is above the price a query pays; the best point is marked.
+    A query pays where the curve is above the price; the best point is marked.
 
     Args:
         x: Points in ascending order, shape ``(n,)``.
-        worth: ``mean + effective horizon gain - max mean`` at each, shape ``(n,)``.
-        price: Of a query.
+        value: Value of a query at each point, in rewards: ``mean + effective_horizon * gain - max mean``
+            (``gain`` is the knowledge gradient), shape ``(n,)``.
+        price: Price of a query, in rewards.
         ax: Where to draw; made if omitted.
 
     Raises:
         InvalidShapeError: If the arrays differ in length.
         ImportError: If Matplotlib is missing.
     """
-    fits = len(worth) == len(x)
-    check(fits, "worth", f"{len(x)} values", len(worth), InvalidShapeError)
+    fits = len(value) == len(x)
+    check(fits, "value", f"{len(x)} values", len(value), InvalidShapeError)
     ax = _one(ax)
-    heights = [float(value) for value in worth]
+    heights = [float(height) for height in value]
     best = max(range(len(heights)), key=heights.__getitem__)
     pays = heights[best] > price
-    ax.plot(x, heights, color=BLACK, label="worth of a query at x")
-    ax.axhline(price, color=VERMILION, linestyle="--", label=f"its price, {price:.3g}")
+    ax.plot(x, heights, color=BLACK, label="value of a query at x")
+    ax.axhline(price, color=VERMILION, linestyle="--", label=f"price of a query, {price:.3g}")
     above = [height > price for height in heights]
     ax.fill_between(x, heights, price, where=above, color=_QUERY, alpha=0.3, linewidth=0)
-    color, marker, says = (_QUERY, "o", "query here") if pays else (_SKIP, "s", "not worth it")
+    color, marker, says = (_QUERY, "o", "query here") if pays else (_SKIP, "s", "no query")
     ax.plot([float(x[best])], [heights[best]], marker, color=color, label=says)
     ax.set_xlabel("x")
-    ax.set_ylabel("worth, in rewards")
+    ax.set_ylabel("value, in rewards")
     ax.legend(frameon=False, fontsize="small")
     return ax
 
@@ -309,6 +312,7 @@ def _draw_parameter(ax: "Axes", decisions: Sequence[Decision], name: str, color:
         levels = list(dict.fromkeys(values))  # in the order they were first played
         values = [levels.index(value) for value in values]
         ax.set_yticks(range(len(levels)), [str(level) for level in levels])
+        ax.set_ylim(-0.5, len(levels) - 0.5)
     ax.plot(rounds, values, drawstyle="steps-post", color=color, linewidth=1)
     queried = [i for i, decision in enumerate(decisions) if decision.query]
     x, y = [rounds[i] for i in queried], [values[i] for i in queried]

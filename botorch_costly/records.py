@@ -5,9 +5,9 @@ to JSON by ``to_dict``.
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from botorch_costly.errors import (
     CostlyError,
@@ -18,16 +18,19 @@ from botorch_costly.errors import (
     check_nonnegative,
     check_rate,
 )
-from botorch_costly.parameters import PLAIN_TYPES, Plain
+from botorch_costly.plain import PLAIN, Plain, is_plain, listed, plain, tupled
 
 
-class FrozenConfig(Mapping[str, Plain]):
-    """A configuration that nobody can change: ``f(**config)`` works, ``config["lr"] = 1`` does not.
+class FrozenConfig(dict[str, Plain]):
+    """A configuration, as a dict that cannot be changed.
 
-    Unlike ``types.MappingProxyType`` it owns its values, hashes, copies and pickles.
+    ``f(**config)``, ``json.dumps(config)`` and all else that reads a dict work; ``config["lr"] = 1``
+    raises. It can be hashed; ``config.copy()``, ``dict(config, lr=1)`` and ``config | {"lr": 1}`` are
+    dicts that can be changed.
 
     Args:
-        values: Plain values (str, int, finite float, bool, None) by name.
+        values: Plain values (str, int, finite float, bool, None, or tuples of these) by name, or
+            ``(name, value)`` pairs. Scalars of NumPy and torch become Python numbers.
 
     Raises:
         InvalidConfigError: If a name is not a string or a value is not plain.
@@ -38,39 +41,60 @@ class FrozenConfig(Mapping[str, Plain]):
         {'lr': 0.2, 'policy': 'light'}
     """
 
-    __slots__ = ("_values",)
-    _values: dict[str, Plain]
+    __slots__ = ()
 
-    def __init__(self, values: Mapping[str, Plain]) -> None:
-        check(isinstance(values, Mapping), "config", "a mapping", values, InvalidConfigError)
-        for name, value in values.items():
+    def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        try:
+            given = dict(values)
+        except (TypeError, ValueError) as error:
+            raise InvalidConfigError("config", "a mapping", values) from error
+        for name, value in given.items():
             check(isinstance(name, str), "config", "string names", name, InvalidConfigError)
-            plain = type(value) in PLAIN_TYPES
-            plain = plain and not (isinstance(value, float) and not math.isfinite(value))
-            expected = "a str, int, finite float, bool or None"
-            check(plain, name, expected, value, InvalidConfigError)
-        object.__setattr__(self, "_values", dict(values))
+            value = plain(value)
+            check(is_plain(value), name, PLAIN, value, InvalidConfigError)
+            given[name] = value
+        super().__init__(given)
 
-    def __getitem__(self, name: str) -> Plain:
-        return self._values[name]
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "FrozenConfig":
+        """Return a configuration read from JSON, in which tuples are lists.
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        Raises:
+            InvalidConfigError: As above.
+        """
+        return cls({name: tupled(value) for name, value in values.items()})
 
-    def __len__(self) -> int:
-        return len(self._values)
+    def _hash(self) -> int:
+        return hash(frozenset(self.items()))
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is read-only.")
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._values.items()))
+    __hash__: ClassVar[Any] = _hash  # a dict has none, for it can be changed
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._values})"
+        return f"{type(self).__name__}({super().__repr__()})"
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Plain]]]:
-        return type(self), (dict(self._values),)
+        return type(self), (dict(self),)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("A configuration is read-only; dict(config) is a copy to change.")
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        """Raise TypeError, in place of every method that changes a dict."""
+        raise TypeError("A configuration is read-only; dict(config) is a copy to change.")
+
+    __setitem__ = _refuse
+    __delitem__ = _refuse
+    __ior__ = _refuse
+    clear = _refuse
+    pop = _refuse
+    popitem = _refuse
+    setdefault = _refuse
+    update = _refuse
+
+
+def _frozen(config: Mapping[str, Any]) -> FrozenConfig:
+    check(isinstance(config, Mapping), "config", "a mapping", config, InvalidConfigError)
+    return config if isinstance(config, FrozenConfig) else FrozenConfig(config)
 
 
 Record = TypeVar("Record", "Decision", "Observation")
@@ -78,14 +102,14 @@ Record = TypeVar("Record", "Decision", "Observation")
 
 def _to_dict(record: "Decision | Observation") -> dict[str, Any]:
     values = {field.name: getattr(record, field.name) for field in fields(record)}
-    return {**values, "config": dict(record.config)}
+    return {**values, "config": {name: listed(value) for name, value in record.config.items()}}
 
 
 def _from_dict(kind: type[Record], values: Mapping[str, Any]) -> Record:
     expected = f"the plain values of {kind.__name__}.to_dict"
     try:
-        return kind(**values)
-    except (TypeError, CostlyError) as error:
+        return kind(**{**values, "config": FrozenConfig.from_json(values["config"])})
+    except (TypeError, KeyError, AttributeError, CostlyError) as error:
         raise StateMismatchError(kind.__name__, expected, values) from error
 
 
@@ -95,17 +119,17 @@ def _check_flag(name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to play in a round, and whether to pay for querying at the outcome.
+    """What to train with in a round, and whether to pay for a query after it.
 
     Args:
-        round: The round, from 0.
-        config: The configuration to train with; kept as a read-only mapping.
-        query: Whether the outcome is worth its price.
-        reason: Why, in a word or a short sentence.
-        confidence: Least probability with which the configuration beats one of its rivals, if the rule
-            knows: it may be best with less.
-        interval: How many configurations were chosen before this one: one that is held for some rounds is
-            one interval. The round, if omitted.
+        round: The round of training, from 0.
+        config: The configuration to train with; kept as a read-only dict.
+        query: Whether to pay for a query: measure the metric after the round, and tell the reward.
+        reason: The reason, in a word or a short sentence.
+        confidence: The smallest probability with which the configuration beats one of its rivals, if the
+            query rule computes it. The probability that it beats all of them is smaller.
+        interval: The number of the interval, from 0: of the configurations chosen before this one, each
+            held for one or more rounds. The round, if omitted.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -119,17 +143,18 @@ class Decision:
 
     round: int
     config: Mapping[str, Plain]
+    _: KW_ONLY
     query: bool
     reason: str
     confidence: float | None = None
     interval: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("round", self.round)
+        object.__setattr__(self, "round", check_count("round", self.round))
         interval = self.round if self.interval is None else check_count("interval", self.interval)
         check(interval <= self.round, "interval", f"at most the round, {self.round}", interval)
         object.__setattr__(self, "interval", interval)
-        object.__setattr__(self, "config", FrozenConfig(self.config))
+        object.__setattr__(self, "config", _frozen(self.config))
         _check_flag("query", self.query)
         check(isinstance(self.reason, str), "reason", "a string", self.reason)
         if self.confidence is not None:
@@ -141,7 +166,7 @@ class Decision:
         return self.round
 
     def to_dict(self) -> dict[str, Any]:
-        """Fields in plain values that JSON keeps."""
+        """Return the fields in plain values that JSON keeps, tuples as lists."""
         return _to_dict(self)
 
     @classmethod
@@ -156,14 +181,14 @@ class Decision:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a round brought.
+    """What was told of a round.
 
     Args:
-        round: The round, from 0.
-        config: The configuration that was played; kept as a read-only mapping.
-        reward: The finite reward; None if nobody queried or the query failed.
-        failed: Whether somebody queried and found no finite reward.
-        seconds: What the query cost, in seconds, if known.
+        round: The round of training, from 0.
+        config: The configuration that was played; kept as a read-only dict.
+        reward: The finite reward; None if there was no query or the query failed.
+        failed: Whether there was a query that gave no finite reward.
+        seconds: The cost of the query in seconds, if known.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range, or a failed query has a reward.
@@ -173,12 +198,13 @@ class Observation:
     round: int
     config: Mapping[str, Plain]
     reward: float | None = None
+    _: KW_ONLY
     failed: bool = False
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        check_count("round", self.round)
-        object.__setattr__(self, "config", FrozenConfig(self.config))
+        object.__setattr__(self, "round", check_count("round", self.round))
+        object.__setattr__(self, "config", _frozen(self.config))
         _check_flag("failed", self.failed)
         if self.reward is not None:
             number = isinstance(self.reward, int | float) and not isinstance(self.reward, bool)
@@ -194,7 +220,7 @@ class Observation:
         return self.round
 
     def to_dict(self) -> dict[str, Any]:
-        """Fields in plain values that JSON keeps."""
+        """Return the fields in plain values that JSON keeps, tuples as lists."""
         return _to_dict(self)
 
     @classmethod

@@ -1,8 +1,7 @@
 """A tuned schedule of configurations, written to JSON and replayed without the tuner.
 
-The online tuner's result is not one configuration but the sequence it played. ``Schedule`` keeps
-that sequence, run-length encoded, so that training can be repeated with it and without paying for
-validation.
+The result of online tuning is not one configuration but the sequence that was played. ``Schedule``
+keeps that sequence, run-length encoded, so that training can be repeated without paying for queries.
 """
 
 import json
@@ -12,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from botorch_costly.errors import CostlyError, StateMismatchError, check, check_count
-from botorch_costly.records import Decision, FrozenConfig, Plain
+from botorch_costly.files import replacing
+from botorch_costly.plain import Plain
+from botorch_costly.records import Decision, FrozenConfig
 from botorch_costly.space import SearchSpace
 
 _FORMAT = "botorch_costly.Schedule"
@@ -57,12 +58,9 @@ class Schedule:
         for entry in entries:
             paired = isinstance(entry, list | tuple) and len(entry) == 2
             check(paired, "entries", "(round, config) pairs", entry)
-            round, config = entry
-            check_count("round", round)
+            round, config = check_count("round", entry[0]), entry[1]
             check(round > latest, "round", f"rounds that increase, after {latest}", round)
-            if space is not None:
-                space.check(config)
-            frozen = FrozenConfig(config)
+            frozen = FrozenConfig(config if space is None else space.canonical(config))
             if not changes or frozen != changes[-1][1]:
                 changes.append((round, frozen))
             first, latest = changes[0][0], round
@@ -76,12 +74,17 @@ class Schedule:
     def from_decisions(
         cls, decisions: Iterable[Decision], space: SearchSpace | None = None
     ) -> "Schedule":
-        """Schedule of what a tuner played, its decisions in order."""
+        """Return the schedule of what a tuner played.
+
+        Args:
+            decisions: In the order of their rounds.
+            space: The space of the configurations, if it is to be kept with the schedule.
+        """
         return cls([(decision.round, decision.config) for decision in decisions], space)
 
     def __getitem__(self, round: int) -> FrozenConfig:
-        """Configuration of a round, at least 0."""
-        check_count("round", round)
+        """Return the configuration of a round, at least 0."""
+        round = check_count("round", round)
         index = bisect_right(self.entries, round, key=lambda entry: entry[0]) - 1
         return self.entries[max(index, 0)][1]
 
@@ -105,11 +108,18 @@ class Schedule:
         return f"Schedule(rounds {self.rounds[0]} to {self.rounds[-1]}, {changes} changes)"
 
     def replay(self) -> Iterator[FrozenConfig]:
-        """One configuration for every round of ``rounds``, in order."""
+        """Return an iterator over one configuration for every round of ``rounds``, in order."""
         return (self[round] for round in self.rounds)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """JSON text of the schedule, also written to ``path`` if given."""
+        """Return the JSON text of the schedule, and write it to a file if a path is given.
+
+        Args:
+            path: A file, which is replaced as a whole once the text is written beside it.
+
+        Raises:
+            OSError: If the file cannot be written; an old one is as it was.
+        """
         document = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -119,7 +129,8 @@ class Schedule:
         }
         text = json.dumps(document, indent=2, allow_nan=False)
         if path is not None:
-            Path(path).write_text(text + "\n", encoding="utf-8")
+            with replacing(path) as file:
+                file.write(f"{text}\n".encode())
         return text
 
     @classmethod
@@ -127,23 +138,32 @@ class Schedule:
         """Read a schedule from JSON text, or from a file that holds it.
 
         Args:
-            source: The text, or the path of the file. A string that names no file counts as text.
+            source: The text, or the path of the file. A string is a path if it names a file, or looks
+                like a path: it ends in ``.json``, or has a separator of folders and no brace.
 
         Raises:
             StateMismatchError: If the text is no JSON, or not that of a schedule.
-            OSError: If a path cannot be read.
+            FileNotFoundError: If a path names no file.
+            OSError: If a file cannot be read.
         """
-        is_path = isinstance(source, os.PathLike) or os.path.isfile(source)
         expected = "the JSON text of Schedule.to_json, or the path of a file with it"
         try:
-            text = Path(source).read_text(encoding="utf-8") if is_path else str(source)
+            text = Path(source).read_text("utf-8") if _is_path(source) else str(source)
             document = json.loads(text)
             known = (document["format"], document["version"]) == (_FORMAT, _VERSION)
             check(known, "schedule", f"{_FORMAT} version {_VERSION}", source, StateMismatchError)
             space = document["space"]
             space = None if space is None else SearchSpace.from_dict(space)
-            return cls(document["entries"], space, document["last_round"])
+            entries = [(round, FrozenConfig.from_json(c)) for round, c in document["entries"]]
+            return cls(entries, space, document["last_round"])
         except StateMismatchError:
             raise
-        except (CostlyError, ValueError, KeyError, TypeError) as error:
+        except (CostlyError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateMismatchError("schedule", expected, source) from error
+
+
+def _is_path(source: str | os.PathLike[str]) -> bool:
+    if isinstance(source, os.PathLike) or os.path.isfile(source):
+        return True
+    folders = "/" in source or os.sep in source
+    return source.endswith(".json") or (folders and not set("{}") & set(source))

@@ -1,8 +1,8 @@
 """The search space: configurations of plain Python values <-> points of the unit cube.
 
 Each parameter owns some columns of the cube, in the order in which the space names them;
-``parameters`` says what each kind does with them. A point anywhere in the cube stands for the
-configuration it decodes to; ``SearchSpace.round`` moves it onto the canonical encoding of that one.
+``parameters`` says what each kind does with them. Each point of the cube stands for the configuration
+it decodes to; ``SearchSpace.round`` moves it onto the encoding of that configuration.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -24,7 +25,8 @@ from botorch_costly.errors import (
     check,
     check_count,
 )
-from botorch_costly.parameters import Choice, Integer, Parameter, Plain, Real
+from botorch_costly.parameters import Choice, Integer, Parameter, Real
+from botorch_costly.plain import Plain, listed, tupled
 
 _KINDS: dict[str, Callable[..., Parameter]] = {"Real": Real, "Integer": Integer, "Choice": Choice}
 
@@ -125,28 +127,44 @@ class SearchSpace:
         """Whether all parameters are choices: finite arms with no notion of closeness."""
         return all(isinstance(parameter, Choice) for _, parameter in self.parameters)
 
-    def check(self, config: Mapping[str, Plain]) -> None:
-        """Raise unless ``config`` is a configuration of this space.
+    def canonical(self, config: Mapping[str, Any]) -> dict[str, Plain]:
+        """Return a configuration given by a user in plain values, in the order of the parameters.
+
+        Scalars of NumPy and torch become Python numbers, and integers given for a ``Real`` floats.
+
+        Args:
+            config: A value by name for each parameter.
 
         Raises:
             InvalidConfigError: If names are missing or unknown, or a value has the wrong type or
                 lies outside its parameter's range.
+
+        Example:
+            >>> space = SearchSpace({"lr": Real(0, 1), "layers": Integer(1, 4)})
+            >>> space.canonical({"layers": torch.tensor(2), "lr": 1})
+            {'lr': 1.0, 'layers': 2}
         """
         check(isinstance(config, Mapping), "config", "a mapping", config, InvalidConfigError)
-        same = set(config) == set(self.names)
-        check(same, "config", f"the names {list(self.names)}", list(config), InvalidConfigError)
-        for name, parameter in self.parameters:
-            admitted = parameter.admits(config[name])
-            check(admitted, name, parameter.expected, config[name], InvalidConfigError)
+        equal = set(config) == set(self.names)
+        check(equal, "config", f"the names {list(self.names)}", list(config), InvalidConfigError)
+        return {name: p.canonical(name, config[name]) for name, p in self.parameters}
 
-    def encode(self, config: Mapping[str, Plain]) -> Tensor:
-        """Point of the unit cube that stands for ``config``, float64 of shape ``(dim,)``.
+    def check(self, config: Mapping[str, Any]) -> None:
+        """Raise unless ``config`` is a configuration of this space.
 
         Raises:
-            InvalidConfigError: If ``config`` is not a configuration of this space.
+            InvalidConfigError: As ``canonical``.
         """
-        self.check(config)
-        return torch.cat([parameter.encode(config[name]) for name, parameter in self.parameters])
+        self.canonical(config)
+
+    def encode(self, config: Mapping[str, Any]) -> Tensor:
+        """Return the point of the unit cube that stands for ``config``, float64 of shape ``(dim,)``.
+
+        Raises:
+            InvalidConfigError: As ``canonical``.
+        """
+        plain = self.canonical(config)
+        return torch.cat([parameter.encode(plain[name]) for name, parameter in self.parameters])
 
     def _check_points(self, x: Tensor, shape: str, fits: bool) -> None:
         expected = f"a floating-point tensor of shape {shape} with dim = {self.dim}"
@@ -186,16 +204,16 @@ class SearchSpace:
         return torch.cat([p.round(x[..., self.columns[n]]) for n, p in self.parameters], dim=-1)
 
     def sample(self, n: int, generator: Generator) -> Tensor:
-        """Draw configurations uniformly: every integer and option alike, ``log`` ones in the log.
+        """Draw configurations uniformly, of ``log`` parameters in the logarithm.
 
         Args:
-            n: How many.
-            generator: The source of randomness; its device is the result's.
+            n: Number of configurations.
+            generator: The source of randomness; its device is that of the result.
 
         Returns:
             Their encodings, float64 of shape ``(n, dim)``.
         """
-        check_count("n", n)
+        n = check_count("n", n)
         cube = torch.empty(n, self.dim, dtype=torch.float64, device=generator.device)
         # The argmax of independent uniforms is a uniform option, so rounding the cube is enough.
         return self.round(cube.uniform_(generator=generator))
@@ -216,7 +234,7 @@ class SearchSpace:
         """Definition in plain values that JSON keeps."""
         described = []
         for name, p in self.parameters:
-            fields = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(p).items()}
+            fields = {k: listed(v) for k, v in vars(p).items()}
             described.append({"name": name, "type": type(p).__name__, **fields})
         return {"parameters": described}
 
@@ -230,7 +248,7 @@ class SearchSpace:
         pairs = []
         try:
             for entry in definition["parameters"]:
-                fields = {k: v for k, v in entry.items() if k not in ("name", "type")}
+                fields = {k: tupled(v) for k, v in entry.items() if k not in ("name", "type")}
                 pairs.append((entry["name"], _KINDS[entry["type"]](**fields)))
         except (KeyError, TypeError, AttributeError) as error:
             expected = "the plain values of SearchSpace.to_dict"

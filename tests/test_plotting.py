@@ -17,7 +17,7 @@ def decision(i):
     query = i % 3 == 0
     reason = f"a rival may be better (confidence 0.{i})" if query else "no rival is likely"
     config = {"lr": 10.0 ** -(i + 1), "policy": "strong" if i % 2 else "light", "flip": i > 2}
-    return Decision(i, config, query, reason)
+    return Decision(i, config, query=query, reason=reason)
 
 
 @pytest.fixture
@@ -152,6 +152,20 @@ def test_beliefs_of_uneven_length_are_refused(belief):
     x, mean, std = belief
     with pytest.raises(InvalidShapeError, match="11 values each"):
         plotting.plot_belief(x, mean[:-1], std)
+
+
+def test_the_value_of_a_query_is_drawn_against_its_price(belief):
+    x, mean, _ = belief
+    for price, says, marker in ((0.5, "query here", "o"), (2.0, "no query", "s")):
+        ax = plotting.plot_query_value(x, mean, price)
+        curve, line, best = ax.lines
+        assert list(curve.get_ydata()) == mean.tolist()
+        assert set(line.get_ydata()) == {price}
+        assert best.get_xydata().tolist() == [[1.0, 1.0]]
+        assert best.get_marker() == marker
+        assert labels(ax) == ["value of a query at x", f"price of a query, {price:.3g}", says]
+    with pytest.raises(InvalidShapeError, match="value: Expected 11 values"):
+        plotting.plot_query_value(x, mean[:-1], 0.5)
 
 
 def test_pictures_can_be_saved(decisions, belief, tmp_path):

@@ -6,7 +6,9 @@ import json
 import math
 import pickle
 
+import numpy as np
 import pytest
+import torch
 
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 from botorch_costly.records import Decision, FrozenConfig, Observation
@@ -38,13 +40,79 @@ def test_configurations_are_read_only():
         config["lr"] = 1.0
     with pytest.raises(TypeError):
         del config["lr"]
-    with pytest.raises(AttributeError):
-        config.update(lr=1.0)
     with pytest.raises(AttributeError, match="read-only"):
         config.values_ = {}
-    with pytest.raises(AttributeError, match="read-only"):
-        config._values = {}
     assert config == CONFIG
+
+
+def assign_union(config):
+    config |= {"lr": 1.0}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        assign_union,
+        lambda config: config.update(lr=1.0),
+        lambda config: config.pop("lr"),
+        lambda config: config.popitem(),
+        lambda config: config.clear(),
+        lambda config: config.setdefault("new", 1.0),
+        lambda config: config.setdefault("lr"),
+    ],
+)
+def test_no_method_changes_a_configuration(change):
+    config = FrozenConfig(CONFIG)
+    with pytest.raises(TypeError, match=r"read-only; dict\(config\) is a copy to change"):
+        change(config)
+    assert config == CONFIG
+    assert hash(config) == hash(FrozenConfig(CONFIG))
+
+
+def test_configurations_are_dicts_to_a_reader():
+    config = FrozenConfig(CONFIG)
+    assert json.loads(json.dumps(config)) == CONFIG
+    assert isinstance(config, dict)
+    for changed in (config.copy(), dict(config), config | {}, {} | config, {**config}):
+        assert type(changed) is dict
+        changed["lr"] = 1.0
+    assert config == CONFIG
+    assert dict(config, lr=0.2) == config | {"lr": 0.2} == {**CONFIG, "lr": 0.2}
+
+
+def test_scalars_become_python_numbers():
+    given = {"a": np.float32(0.5), "b": np.int64(3), "c": torch.tensor(True), "d": (np.float64(1),)}
+    config = FrozenConfig(given)
+    assert config == {"a": 0.5, "b": 3, "c": True, "d": (1.0,)}
+    assert [type(value) for value in config.values()] == [float, int, bool, tuple]
+    assert type(config["d"][0]) is float
+
+
+def test_tuples_survive_json():
+    config = {"betas": (0.9, 0.999), "nested": ((1, None), "a")}
+    decision = Decision(0, config, query=True, reason="")
+    values = json.loads(json.dumps(decision.to_dict()))
+    assert values == decision.to_dict()
+    back = Decision.from_dict(values)
+    assert back == decision
+    assert hash(back) == hash(decision)
+    assert back.config["nested"] == ((1, None), "a")
+    with pytest.raises(InvalidConfigError, match=r"betas: Expected .*a tuple in place of a list"):
+        FrozenConfig({"betas": [0.9, 0.999]})
+
+
+def test_whether_to_query_is_named():
+    with pytest.raises(TypeError):
+        Decision(0, CONFIG, True, "")
+    with pytest.raises(TypeError):
+        Observation(0, CONFIG, None, True)
+
+
+def test_rounds_are_python_integers():
+    decision = Decision(np.int64(3), CONFIG, query=True, reason="", interval=2.0)
+    assert (type(decision.round), type(decision.interval)) == (int, int)
+    assert json.loads(json.dumps(decision.to_dict()))["round"] == 3
+    assert type(Observation(3.0, CONFIG).round) is int
 
 
 def test_configurations_compare_and_hash_whatever_the_order():
@@ -80,7 +148,9 @@ def test_records_work_with_dataclass_functions(record):
     assert dataclasses.replace(record, round=9).round == 9
 
 
-@pytest.mark.parametrize("change", [{"round": -1}, {"extra": 1}, {"config": {"lr": [1]}}])
+@pytest.mark.parametrize(
+    "change", [{"round": -1}, {"extra": 1}, {"config": {"lr": {}}}, {"config": 3}]
+)
 def test_foreign_states_are_named(record, change):
     with pytest.raises(StateMismatchError, match=type(record).__name__):
         type(record).from_dict({**record.to_dict(), **change})
@@ -93,7 +163,7 @@ def test_foreign_states_are_named(record, change):
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
-        (Decision, {"round": 1.0}),
+        (Decision, {"round": 1.5}),
         (Decision, {"query": 1}),
         (Decision, {"reason": None}),
         (Decision, {"confidence": 1.1}),

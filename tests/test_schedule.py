@@ -4,6 +4,7 @@ import json
 import pickle
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -71,13 +72,52 @@ def test_files(schedule, tmp_path):
     path = tmp_path / "schedule.json"
     text = schedule.to_json(path)
     assert Schedule.from_json(path) == Schedule.from_json(str(path)) == Schedule.from_json(text)
-    with pytest.raises(FileNotFoundError):
-        Schedule.from_json(tmp_path / "absent.json")
-    with pytest.raises(StateMismatchError, match="path of a file"):
-        Schedule.from_json(str(tmp_path / "absent.json"))
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StateMismatchError):
         Schedule.from_json(path)
+
+
+def test_files_that_are_missing_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in (tmp_path / "absent", str(tmp_path / "absent"), "absent.json", "runs/absent"):
+        with pytest.raises(FileNotFoundError, match="absent"):
+            Schedule.from_json(path)
+    with pytest.raises(StateMismatchError, match="path of a file"):
+        Schedule.from_json("absent")  # neither JSON nor like a path
+    text = Schedule([(0, {"data": "a/b.json"})]).to_json()
+    assert Schedule.from_json(text)[0] == {"data": "a/b.json"}
+
+
+def test_a_file_is_replaced_as_a_whole(schedule, tmp_path, monkeypatch):
+    path = tmp_path / "schedule.json"
+    schedule.to_json(path)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        Schedule([(0, A)]).to_json(path)
+    assert Schedule.from_json(path) == schedule
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_tuples_survive_json():
+    space = SearchSpace({"betas": Choice([(0.9, 0.999), (0.8, 0.9)]), "lr": Real(0, 1)})
+    for kept in (space, None):
+        schedule = Schedule([(0, {"betas": (0.8, 0.9), "lr": 0.5})], kept)
+        back = Schedule.from_json(schedule.to_json())
+        assert back == schedule
+        assert back[0]["betas"] == (0.8, 0.9)
+
+
+def test_scalars_become_python_numbers(tmp_path):
+    entries = [(np.int64(0), {"lr": np.float32(0.5), "policy": "none"}), (2.0, A)]
+    for space in (SPACE, None):
+        schedule = Schedule(entries, space, last_round=3.0)
+        assert schedule[0]["lr"] == 0.5
+        assert Schedule.from_json(schedule.to_json()) == schedule
+        assert schedule.rounds == range(4)
 
 
 def test_schedules_pickle(schedule):
@@ -97,6 +137,8 @@ def test_schedules_pickle(schedule):
         {"entries": [[0, A], [0, B]]},
         {"entries": [[0, {"lr": 7.0, "policy": "none"}]]},
         {"entries": [[0, [1]]]},
+        {"entries": [[0, 1]]},
+        {"entries": [[0, {"lr": {}}]]},
         {"last_round": 4},
         {"last_round": "8"},
         {"space": {"parameters": []}},
@@ -117,7 +159,7 @@ def test_malformed_text_is_named(text):
 
 @pytest.mark.parametrize(
     "entries",
-    [[], [(1, A), (1, B)], [(2, A), (1, B)], [(-1, A)], [(0.0, A)], [0], [(0, A, B)]],
+    [[], [(1, A), (1, B)], [(2, A), (1, B)], [(-1, A)], [(0.5, A)], [0], [(0, A, B)]],
 )
 def test_impossible_entries_are_named(entries):
     with pytest.raises(InvalidArgumentError, match=r"Expected .*; Received "):

@@ -5,6 +5,7 @@ import math
 import pickle
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -24,17 +25,18 @@ quick = settings(derandomize=True, deadline=None, max_examples=60)
 def reals(draw):
     log = draw(st.booleans())
     low = draw(st.floats(1e-6, 1e3) if log else st.floats(-1e6, 1e6))
-    return Real(low, low + draw(st.floats(1e-3, 1e3)) * max(1.0, abs(low)), log)
+    return Real(low, low + draw(st.floats(1e-3, 1e3)) * max(1.0, abs(low)), log=log)
 
 
 @st.composite
 def integers(draw):
     log = draw(st.booleans())
     low = draw(st.integers(1 if log else -(2**39), 2**39))
-    return Integer(low, low + draw(st.integers(1, 2**39) | st.integers(1, 9)), log)
+    return Integer(low, low + draw(st.integers(1, 2**39) | st.integers(1, 9)), log=log)
 
 
-plain = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3)
+scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3)
+plain = st.recursive(scalars, lambda part: st.lists(part, max_size=3).map(tuple), max_leaves=4)
 choices = st.lists(plain, min_size=1, max_size=4, unique=True).map(Choice)
 spaces = st.dictionaries(
     st.text(min_size=1, max_size=4), reals() | integers() | choices, min_size=1, max_size=5
@@ -117,7 +119,7 @@ def test_every_integer_of_a_log_scale_returns():
 
 def test_extreme_integers_are_told_apart():
     for log in (False, True):
-        parameter = Integer(1, 2**40, log)
+        parameter = Integer(1, 2**40, log=log)
         for value in (1, 2, 3, 2**39 + 1, 2**40 - 2, 2**40 - 1, 2**40):
             assert parameter.decode(parameter.encode(value)) == value
 
@@ -329,9 +331,12 @@ def test_ill_defined_spaces_are_named(make):
         ({"extra": 1}, "config: Expected the names"),
         ({"lr": 1.0}, r"lr: Expected a number in \[0.0001, 0.01\]; Received 1.0"),
         ({"lr": math.nan}, "lr"),
-        ({"lr": "0.001"}, "lr"),
+        ({"lr": "0.001"}, "lr: Expected a number; Received '0.001'"),
         ({"lr": None}, "lr"),
-        ({"layers": 2.0}, r"layers: Expected an integer in \[1, 4\]"),
+        ({"layers": 2.0}, r"layers: Expected an integer; Received 2\.0"),
+        ({"layers": np.float32(2)}, "layers: Expected an integer; Received"),
+        ({"layers": 2**41}, r"layers: Expected an integer in \[1, 4\]"),
+        ({"lr": torch.ones(1)}, "lr: Expected a number; Received"),
         ({"layers": True}, "layers"),
         ({"layers": 5}, "layers"),
         ({"policy": "heavy"}, "policy: Expected one of"),

@@ -43,7 +43,7 @@ class _NoFeedback:
 
     def _play(self, config: Mapping[str, Any], reason: str) -> Decision:
         self._round += 1
-        return Decision(self._round - 1, config, False, reason)
+        return Decision(self._round - 1, config, query=False, reason=reason)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the round."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 
 from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import StateMismatchError, check
+from botorch_costly.files import replacing
 from botorch_costly.space import SearchSpace
 
 STATE_VERSION = 5
@@ -127,17 +127,8 @@ def save(path: str | os.PathLike[str], **parts: Stateful) -> None:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     states = {name: part.state_dict() for name, part in parts.items()}
-    handle, unfinished = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            torch.save(states, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(unfinished, 0o644)  # temporary files are private
-        os.replace(unfinished, target)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
+    with replacing(target) as file:
+        torch.save(states, file)
 
 
 def load(path: str | os.PathLike[str], **parts: Stateful) -> None:

@@ -1,8 +1,8 @@
 """Two-level screening designs: which of many numbers matter, from few runs.
 
-Each number is at its low level in about one half of the runs and at its high level in the other,
-and any two are so nearly independently of each other: a main effect is a difference of two means over
-all runs. Of uniformly random points hardly one has all of four numbers low.
+Each number is at its low level in about one half of the runs and at its high level in the other half,
+and the levels of any two numbers are nearly independent: a main effect is a difference of two means
+over all runs. Of uniformly random points few have all of four numbers low.
 
 References:
     R. L. Plackett, J. P. Burman. The design of optimum multifactorial experiments. Biometrika 33,
@@ -18,13 +18,13 @@ _DRAWS = 100  # of rows, where not all of an array are taken
 def two_level(runs: int, factors: int, generator: Generator) -> Tensor:
     """Return a two-level design, of zeros and ones, shape ``(runs, factors)``.
 
-    Its rows are those of the smallest orthogonal array with as many runs and more runs than factors;
-    where some must be left out, those without which the columns are balanced best, of some draws.
+    Its rows are those of the smallest orthogonal array with at least as many runs and with more runs
+    than factors. Where rows must be left out, the best balanced of some random selections is taken.
 
     Args:
-        runs: How many.
-        factors: How many numbers.
-        generator: Of rows, columns and which level is which.
+        runs: Number of runs.
+        factors: Number of numbers that are varied.
+        generator: Source of the selection of rows and columns, and of which level is called low.
     """
     size = 1
     while size < max(runs, factors + 1):
@@ -39,7 +39,7 @@ def two_level(runs: int, factors: int, generator: Generator) -> Tensor:
 
 
 def _unevenness(design: Tensor) -> tuple[int, int]:
-    """Return how far the worst column is from balance, and how much the two most alike have in common."""
+    """Return the largest imbalance of a column, and the largest inner product of two columns."""
     signs = 2 * design - 1
     if not design.numel():
         return 0, 0

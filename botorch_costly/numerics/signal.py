@@ -1,15 +1,15 @@
-r"""What rewards are made of: how much the configuration explains, how much the time, how much is chance.
+r"""What explains the variance of rewards: the configuration, the time, or chance.
 
-Rewards of configurations ``x_i`` played in rounds ``t_i`` are taken as
+Rewards of configurations ``x_i`` played in rounds ``t_i`` are modelled as
 
-    y_i = trend(t_i) + f(x_i, t_i) + noise_i,
+    y_i = trend(t_i) + f(x_i, t_i) + noise_i.
 
-the trend the same for all configurations and smooth over a quarter of the run; ``f``, what
-configurations do beyond what they have in common, drifting as everywhere in this package; the noise
-white or, as gains of a metric have it, the difference of white noise of the *level*, which makes
-neighbours correlated by -1/2. How the variance is shared, the drift, the lengthscale and the kind of
-noise lie on a grid, and the variance itself is integrated out. One half of the prior says that
-configurations explain nothing.
+The trend is common to all configurations, and smooth over a quarter of the run. ``f`` is what
+configurations do beyond what they have in common; it drifts as everywhere in this package. The noise is
+white, or, as in gains of a metric, the difference of white noise of the *level*, which gives neighbours
+the correlation -1/2. The shares of the variance, the drift, the lengthscale and the kind of noise lie on
+a grid; the variance itself is integrated out. One half of the prior is on configurations that explain
+nothing.
 """
 
 import math
@@ -26,7 +26,7 @@ TRENDS = (0.0, 0.1, 0.3, 0.6, 0.9)  # share of the rest that time alone explains
 FORGETTING = (0.0, 0.01, 0.1)  # of what configurations explain
 LEVEL_NOISE = (0.0, 0.25, 0.48)  # minus the correlation of neighbours; at 1/2 it would be singular
 _LENGTHS_OF_TREND = 4  # in a run
-_LEAST_VARIANCE = 1e-9  # between configurations that are all the same
+_LEAST_VARIANCE = 1e-9  # between configurations that are all equal
 
 
 class Explained(NamedTuple):
@@ -47,7 +47,7 @@ class _Cell(NamedTuple):
 
 
 def explained(targets: Tensor, correlations: Tensor, times: Tensor) -> Explained:
-    """Return what explains the targets.
+    """Return the shares of the variance of the targets, as posterior means over the grid.
 
     Args:
         targets: Of mean zero and not all zero, shape ``(n,)``.
@@ -69,9 +69,15 @@ def explained(targets: Tensor, correlations: Tensor, times: Tensor) -> Explained
 
 
 def contrasts(correlations: Tensor) -> Tensor:
-    """Return what tells configurations apart, ``(k, n, n)``, of variance one on average.
+    """Return the covariances of differences between configurations, of variance one on average.
 
-    What all of them share is no difference between them: it is the trend's.
+    What all configurations share is no difference between them, and belongs to the trend.
+
+    Args:
+        correlations: Between the configurations, for each lengthscale, shape ``(k, n, n)``.
+
+    Returns:
+        The covariances, shape ``(k, n, n)``.
     """
     among = correlations - correlations.mean(-1, keepdim=True)
     among = among - among.mean(-2, keepdim=True)
@@ -80,7 +86,7 @@ def contrasts(correlations: Tensor) -> Tensor:
 
 
 def _rest(lag: Tensor, trend: float, level: float) -> Tensor:
-    """Return the covariance of what has nothing to do with configurations."""
+    """Return the covariance of the part that does not depend on configurations, ``(n, n)``."""
     eye = torch.eye(len(lag)).to(lag)
     # Neighbours in the order of queries, however many rounds lie between.
     neighbours = torch.ones_like(lag).tril(1).triu(-1) - eye
@@ -98,7 +104,7 @@ def _log_evidence(covariance: Tensor, targets: Tensor) -> Tensor:
 
 
 def _average(cells: Tensor, evidence: Tensor) -> Explained:
-    """Return the means over the grid, half of whose prior is on no signal."""
+    """Return the means over the grid; one half of the prior is on no signal."""
     none = cells[:, 0] == 0
     prior = torch.where(none, 0.5 / none.to(cells).sum(), 0.5 / (~none).to(cells).sum())
     weight = (evidence + prior.log()).softmax(0)

@@ -15,9 +15,8 @@ from botorch_costly.errors import (
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.stationary import Stationary, check_family, covariance
 
-_JITTER = (
-    1e-10  # of the prior variance; a Matérn grid of 1,000 points is singular in double precision
-)
+# Share of the prior variance: a Matérn grid of 1,000 points is singular in double precision.
+_JITTER = 1e-10
 
 
 class DriftingFunction:
@@ -65,7 +64,7 @@ class DriftingFunction:
         lengthscale: float = 0.2,
         family: str = "matern32",
     ) -> "DriftingFunction":
-        """Return the truth of the papers' experiments: Matérn-3/2 on a grid over [0, 1]."""
+        """Return the function of the papers' experiments: Matérn-3/2 on a grid over [0, 1]."""
         points = torch.linspace(0, 1, num_points, dtype=torch.float64).unsqueeze(-1)
         scales = (
             torch.tensor([lengthscale], dtype=torch.float64),
@@ -75,7 +74,7 @@ class DriftingFunction:
 
     def rounds(self, trials: int, generator: torch.Generator) -> Iterator[Tensor]:
         """Yield ``f_t`` for t = 1, 2, .. without end, each of shape ``(trials, n)``."""
-        check_count("trials", trials, minimum=1)
+        trials = check_count("trials", trials, minimum=1)
         keep = retention_float(self.forgetting, 1)
         values = self._draw(trials, generator)
         while True:
@@ -84,12 +83,12 @@ class DriftingFunction:
 
     def paths(self, horizon: int, trials: int, generator: torch.Generator) -> Tensor:
         """Return whole runs, shape ``(trials, horizon, n)``."""
-        check_count("horizon", horizon, minimum=1)
+        horizon = check_count("horizon", horizon, minimum=1)
         rounds = self.rounds(trials, generator)
         return torch.stack([next(rounds) for _ in range(horizon)], 1)
 
     def observe(self, values: Tensor, generator: torch.Generator) -> Tensor:
-        """Return noisy observations of ``values``."""
+        """Return noisy observations of ``values``, in their shape."""
         noise = torch.randn(
             values.shape, generator=generator, dtype=values.dtype, device=values.device
         )

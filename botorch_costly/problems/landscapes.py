@@ -1,7 +1,7 @@
 r"""Drifting functions on the unit cube whose value is known everywhere and whose maximum is searched.
 
 A landscape is drawn as a *path*, one run of it. All randomness of a path is drawn when it is made;
-value and maximum of a round are then the same whoever asks, and in whatever order.
+value and maximum of a round do not depend on the order of the calls.
 
 Convention: rounds count from 0, as those of a ``Decision`` do.
 """
@@ -24,7 +24,7 @@ from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.stationary import FAMILIES, SMOOTHNESS
 from botorch_costly.optim import Optima, ascend, distinct
 
-_SCANNED, _CLIMBED = 2000, 24  # points of a round that are queried over, and climbed from
+_SCANNED, _CLIMBED = 2000, 24  # points of a round that are evaluated, and that are climbed from
 _FIRST = 10  # times as many in the first round, which has no round before it
 _KEPT = 24  # optima of a round that the next one starts from, too
 _APART = 0.05  # optima closer than this, times sqrt(d), are one
@@ -36,9 +36,9 @@ class DriftingPath(ABC):
     """One run of a drifting function on ``[0, 1]^d``, in double precision.
 
     The maximum of a round is the best end of many ascents: from the best of a Sobol sequence, another
-    one every round, and from the optima of the round before. An optimum once found is so followed
+    one every round, and from the optima of the round before. So an optimum, once found, is followed
     while it drifts, and one that was missed may be found later. Rounds are searched in order, each
-    once, when somebody first asks for it or a later one.
+    once, when its maximum or that of a later round is first asked for.
     """
 
     def __init__(self, dim: int, horizon: int) -> None:
@@ -58,11 +58,11 @@ class DriftingPath(ABC):
         return self._value(t, X.double())
 
     def maximum(self, t: int) -> float:
-        """Return ``max f_t`` over the cube, as far as the search found."""
+        """Return ``max f_t`` over the cube, as found by the search."""
         return float(self._searched(t).values[0])
 
     def maximizer(self, t: int) -> Tensor:
-        """Return where that is, shape ``(d,)``."""
+        """Return the point of the maximum, shape ``(d,)``."""
         return self._searched(t).points[0]
 
     @abstractmethod
@@ -111,10 +111,10 @@ class DriftingSample:
 
     Args:
         dim: Dimension of the cube.
-        lengthscale: Of every coordinate.
+        lengthscale: Lengthscale of every coordinate.
         forgetting: Rate in [0, 1] per round.
         family: ``"matern12"``, ``"matern32"``, ``"matern52"`` or ``"rbf"``.
-        num_features: Even.
+        num_features: Number of random features, even.
 
     Raises:
         InvalidArgumentError: If a number is outside its range, or the family unknown.
@@ -144,8 +144,13 @@ class DriftingSample:
         self.family, self.num_features = family, num_features
 
     def path(self, horizon: int, generator: torch.Generator) -> DriftingPath:
-        """Draw a run."""
-        check_count("horizon", horizon, minimum=1)
+        """Draw a run.
+
+        Args:
+            horizon: Its rounds, at least 1.
+            generator: Source of all of its randomness.
+        """
+        horizon = check_count("horizon", horizon, minimum=1)
         frequencies = self._frequencies(generator)
         weights = _drift(horizon, (self.num_features,), self.forgetting, generator)
         return _SamplePath(frequencies, weights)
@@ -192,8 +197,8 @@ class DriftingHartmann:
     Args:
         dim: Dimension of the cube.
         forgetting: Rate in [0, 1] per round at which heights drift.
-        wandering: Rate in [0, 1] per round at which centres do; a tenth of ``forgetting`` if omitted.
-        num_bumps: How many.
+        wandering: Rate in [0, 1] per round at which centres drift; a tenth of ``forgetting`` if omitted.
+        num_bumps: Number of bumps.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -219,8 +224,13 @@ class DriftingHartmann:
         self.num_bumps = check_count("num_bumps", num_bumps, minimum=1)
 
     def path(self, horizon: int, generator: torch.Generator) -> DriftingPath:
-        """Draw a run."""
-        check_count("horizon", horizon, minimum=1)
+        """Draw a run.
+
+        Args:
+            horizon: Its rounds, at least 1.
+            generator: Source of all of its randomness.
+        """
+        horizon = check_count("horizon", horizon, minimum=1)
         shape = self.num_bumps, self.dim
         share = torch.exp(1.5 * _normal(shape, generator))
         uniform = torch.rand(self.num_bumps, 1, generator=generator, dtype=torch.float64)

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidBudgetError, as_count, check
+from botorch_costly.errors import InvalidBudgetError, check, check_count
 from botorch_costly.query.confidence import ConfidenceQuery
 from botorch_costly.query.rule import (
     Cause,
@@ -56,7 +56,7 @@ class MixedQuery(QueryRule):
 
     def __post_init__(self) -> None:
         for name, minimum in (("lower", 0), ("upper", 0), ("horizon", 1)):
-            object.__setattr__(self, name, as_count(name, getattr(self, name), minimum))
+            object.__setattr__(self, name, check_count(name, getattr(self, name), minimum))
         check(isinstance(self.rule, QueryRule), "rule", "a QueryRule", self.rule)
         ordered = self.lower <= self.upper <= self.horizon
         quotas = (self.lower, self.upper, self.horizon)

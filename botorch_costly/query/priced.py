@@ -54,8 +54,8 @@ from torch import Tensor
 from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidBudgetError,
-    as_count,
     check,
+    check_count,
     check_nonnegative,
     check_positive,
     check_probability,
@@ -136,7 +136,7 @@ class PricedQuery(QueryRule):
         expected = "exactly one of the three"
         check(len(given) == 1, "price, price_seconds, budget", expected, given)
         if self.budget is not None:
-            object.__setattr__(self, "budget", as_count("budget", self.budget, minimum=1))
+            object.__setattr__(self, "budget", check_count("budget", self.budget, minimum=1))
         elif given[0] != math.inf:
             check_nonnegative("price" if self.price_seconds is None else "price_seconds", given[0])
         if self.price_seconds is None:
@@ -152,7 +152,7 @@ class PricedQuery(QueryRule):
         if self.discount != 1 or isinstance(self.discount, bool):
             check_probability("discount", self.discount)
         if self.horizon is not None:
-            object.__setattr__(self, "horizon", as_count("horizon", self.horizon, minimum=1))
+            object.__setattr__(self, "horizon", check_count("horizon", self.horizon, minimum=1))
             self.check_run(self.horizon)
 
     def __repr__(self) -> str:

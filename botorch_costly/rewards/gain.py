@@ -1,22 +1,34 @@
-"""From validation metrics to rewards: what the configuration did, not how good the network is.
+r"""From validation metrics to rewards: what a configuration changed, not how good the network is.
 
-A metric says how good the *network* is, and that depends on everything played so far: while
-training progresses, whatever is played at the moment gets the credit. A tuner needs to know what
-its *configuration* did, so it is paid by the gain over a reference metric. Rounds without a query
-have no metric, and two references remain:
+A metric says how good the *network* is, and that depends on all configurations played so far: while
+training progresses, the latest configuration gets the credit. A tuner needs to know what one
+*configuration* did, so its reward is the gain of the metric over a reference.
 
-    last_query      the metric at the last query, the gain divided by the rounds elapsed since (or the
-                   intervals, where configurations are held for some rounds): one validation pass a
-                   query, blurred over the rounds between (the default)
-    before_after   the metric just before the round: exact, but two passes a query, unless the round
-                   before was measured as well and its metric is passed on
+.. math::
+
+    \text{loss:}\quad s \log(m_\text{ref} / m) / \Delta t \qquad
+    \text{accuracy:}\quad s\, (m - m_\text{ref}) / \Delta t
+
+Rounds without a query have no metric, and two references remain:
+
+    GainReward          the metric at the last query; the gain is divided by the rounds elapsed since (or
+                        by the intervals, where configurations are held for some rounds). One validation
+                        pass a query, and the gain is shared by the rounds between.
+    BeforeAfterReward   the metric just before the round. The gain is that of the round alone, for two
+                        passes a query, unless the round before was queried as well and its metric is
+                        passed on.
 
 Prefer the loss over the accuracy where both are known. The accuracy on a few hundred examples
 counts a few of them crossing a threshold, and is a much noisier reward than the loss, to which
-every example contributes at every round.
+every example contributes in every round.
+
+References:
+    "Cost-efficient online hyperparameter optimization", Wang, Ren, Bogunovic, Xiong & Urtasun, 2021,
+    for the gain in accuracy in per cent, clipped to [-2, 2].
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, get_args
@@ -32,13 +44,12 @@ from botorch_costly.records import Decision
 from botorch_costly.rewards.scale import as_number
 
 Kind = Literal["loss", "accuracy"]
-Reference = Literal["last_query", "before_after"]
 _DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}
 _DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
 
 
 class When(NamedTuple):
-    """A round, and the interval it belongs to if that is known."""
+    """A round, and the interval it belongs to; None for a bare round."""
 
     round: int
     interval: int | None = None
@@ -55,150 +66,40 @@ class When(NamedTuple):
         return cls(check_count("round", round))
 
     def since(self, earlier: "When") -> int:
-        """Return the intervals in between, at least one, or the rounds where an interval is not known."""
+        """Return the intervals elapsed, at least one, or the rounds elapsed between bare rounds."""
         if self.interval is None or earlier.interval is None:
             return self.round - earlier.round
         return max(self.interval - earlier.interval, 1)
 
 
-@dataclass
-class _Query:
-    """The metric that the next gain is measured against, and when it was seen."""
-
-    metric: float | None = None
-    round: int | None = None
-    interval: int | None = None
-
-
-class GainReward:
-    r"""Gain of a validation metric over a reference, per round.
-
-    .. math::
-
-        \text{loss:}\quad s \log(m_\text{ref} / m) / \Delta t \qquad
-        \text{accuracy:}\quad s\, (m - m_\text{ref}) / \Delta t
-
-    both clipped to ``[-clip, clip]``, positive when things got better. A metric that is not
-    finite gives the reward NaN, a failed query, and leaves the reference as it is.
-
-    References:
-        "Cost-efficient online hyperparameter optimization", Wang, Ren, Bogunovic, Xiong & Urtasun,
-        2021, for the gain in accuracy in per cent, clipped to [-2, 2].
+class MetricGain(ABC):
+    """What gains have in common: the kind of the metric, its level, the clipped gain of two metrics.
 
     Args:
         kind: ``"loss"`` for positive metrics to be minimized, ``"accuracy"`` for fractions in
             [0, 1] to be maximized.
-        reference: ``"last_query"`` or ``"before_after"``, see the head of this module.
         clip: Largest size of a gain per round, after scaling; ``math.inf`` for no clipping. By
             default 2 percentage points for accuracies, as in the paper, and one nat for losses: a
-            tighter clip hides from the tuner how bad a ruinous round was.
+            tighter clip hides from the tuner how bad a round was in which training diverged.
         scale: Factor ``s``. By default 100 for accuracies, so gains are percentage points, and 1
             for losses, so gains are nats.
 
     Raises:
-        InvalidArgumentError: If an option is unknown, or ``clip`` or ``scale`` is not positive.
-
-    Example:
-        >>> reward = GainReward("accuracy")
-        >>> reward(0.50, round=0)  # no reference yet: tell None
-        >>> round(reward(0.53, round=4), 6)  # three points in four rounds
-        0.75
+        InvalidArgumentError: If ``kind`` is unknown, or ``clip`` or ``scale`` is not positive.
     """
 
     def __init__(
-        self,
-        kind: Kind = "loss",
-        reference: Reference = "last_query",
-        clip: float | None = None,
-        scale: float | None = None,
+        self, kind: Kind = "loss", *, clip: float | None = None, scale: float | None = None
     ) -> None:
-        for name, value, known in (("kind", kind, Kind), ("reference", reference, Reference)):
-            check(value in get_args(known), name, f"one of {list(get_args(known))}", value)
-        self.kind, self.reference = kind, reference
+        kinds = list(get_args(Kind))
+        check(isinstance(kind, str) and kind in kinds, "kind", f"one of {kinds}", kind)
+        self.kind = kind
         limit = _DEFAULT_CLIP[kind] if clip is None else clip
         self.clip = limit if limit == math.inf else check_positive("clip", limit)
         self.scale = check_positive("scale", _DEFAULT_SCALE[kind] if scale is None else scale)
-        self._query = _Query()
 
     def __repr__(self) -> str:
-        options = f"{self.kind!r}, {self.reference!r}, clip={self.clip}, scale={self.scale}"
-        return f"GainReward({options})"
-
-    def __call__(self, metric: float, round: int | Decision) -> float | None:
-        """Gain per round, or per interval, since the last query.
-
-        Args:
-            metric: The metric after the round.
-            round: The decision, or the round, later than that of the last finite metric. Intervals are
-                counted where both queries came with their decisions.
-
-        Returns:
-            The reward; NaN for a metric that is not finite; None at the first query, which has no
-            reference: tell the tuner ``None``, a query without a reward.
-
-        Raises:
-            InvalidArgumentError: If the metric is impossible for its kind, the round is not later,
-                or the reference is ``"before_after"``.
-        """
-        self._check_reference("last_query")
-        metric, last, when = self._check_metric(metric), self._query, When.of(round)
-        if last.round is not None:
-            later = when.round > last.round
-            check(later, "round", f"a round after {last.round}", when.round)
-        if not math.isfinite(metric):
-            return math.nan
-        self._query = _Query(metric, *when)
-        if last.metric is None or last.round is None:
-            return None
-        return self._gain(last.metric, metric, when.since(When(last.round, last.interval)))
-
-    def before(self, metric: float) -> None:
-        """Take the metric just before a round as the reference.
-
-        If the round before was measured too, its ``after`` metric is this one: pass it on instead
-        of paying a second time. After a metric that is not finite, the next reward is NaN.
-
-        Raises:
-            InvalidArgumentError: If the metric is impossible for its kind, or the reference is
-                ``"last_query"``.
-        """
-        self._check_reference("before_after")
-        self._query = _Query(self._check_metric(metric))
-
-    def after(self, metric: float) -> float:
-        """Gain of the round over the metric given to ``before``.
-
-        Returns:
-            The reward; NaN if one of the two metrics is not finite.
-
-        Raises:
-            InvalidArgumentError: If ``before`` was not called for this round, the metric is
-                impossible for its kind, or the reference is ``"last_query"``.
-        """
-        self._check_reference("before_after")
-        metric, reference = self._check_metric(metric), self._query.metric
-        if reference is None:
-            raise InvalidArgumentError("after", "a metric given to before first", metric)
-        if not math.isfinite(metric):
-            return math.nan
-        self._query = _Query()  # used up: the next round needs its own
-        return self._gain(reference, metric, elapsed=1) if math.isfinite(reference) else math.nan
-
-    def _check_reference(self, needed: Reference) -> None:
-        call = (
-            "before and after" if self.reference == "before_after" else "reward(metric, decision)"
-        )
-        expected = f"calls of {call} with reference={self.reference!r}"
-        check(self.reference == needed, "GainReward", expected, f"a call for {needed!r}")
-
-    def _check_metric(self, metric: float) -> float:
-        metric = as_number("metric", metric)
-        if math.isfinite(metric):
-            if self.kind == "loss":
-                check(metric > 0, "metric", "a loss > 0", metric)
-            else:
-                check(0 <= metric <= 1, "metric", "an accuracy as a fraction in [0, 1]", metric)
-        return metric
+        return f"{type(self).__name__}({self.kind!r}, clip={self.clip}, scale={self.scale})"
 
     def level(self, metric: float) -> float:
         """Return what gains are differences of: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
@@ -208,47 +109,181 @@ class GainReward:
         Raises:
             InvalidArgumentError: If the metric is impossible for its kind.
         """
-        metric = self._check_metric(metric)
+        metric = self.check_metric(metric)
         if not math.isfinite(metric):
             return math.nan
         return self.scale * (-math.log(metric) if self.kind == "loss" else metric)
+
+    def check_metric(self, metric: float) -> float:
+        """Return the metric as a float; scalars of torch and NumPy are numbers, too.
+
+        Raises:
+            InvalidArgumentError: If it is no number, or finite and impossible for its kind.
+        """
+        metric = as_number("metric", metric)
+        if math.isfinite(metric):
+            if self.kind == "loss":
+                check(metric > 0, "metric", "a loss > 0", metric)
+            else:
+                check(0 <= metric <= 1, "metric", "an accuracy as a fraction in [0, 1]", metric)
+        return metric
+
+    def gain(self, reference: float, metric: float, elapsed: int) -> float:
+        """Return the clipped gain per round (or interval) of a metric over a reference.
+
+        Args:
+            reference: The metric before.
+            metric: The metric after.
+            elapsed: Rounds, or intervals, in between, at least 1.
+
+        Returns:
+            The gain; NaN if one of the two metrics is not finite.
+        """
+        gain = (self.level(metric) - self.level(reference)) / elapsed
+        return gain if math.isnan(gain) else min(max(gain, -self.clip), self.clip)
+
+    def options(self) -> dict[str, Any]:
+        """Return the options in plain values, with the name of the class."""
+        return {
+            "type": type(self).__name__,
+            "kind": self.kind,
+            "clip": self.clip,
+            "scale": self.scale,
+        }
+
+    def check_options(self, state: object) -> None:
+        """Raise unless a state was saved with the options of this reward.
+
+        Raises:
+            StateMismatchError: With the name of the first option that differs.
+        """
+        ours = f"a state_dict of {type(self).__name__}"
+        given = isinstance(state, Mapping) and set(state) == set(self.state_dict())
+        check(given, "state", ours, state, StateMismatchError)
+        for name, value in self.options().items():
+            found = state[name]  # type: ignore[index]
+            check(found == value, f"state {name}", repr(value), found, StateMismatchError)
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Return options and reference in plain values."""
+
+
+@dataclass(frozen=True)
+class _Last:
+    """The metric that the next gain is measured against, its round, and how rounds are given."""
+
+    metric: float | None = None
+    round: int | None = None
+    interval: int | None = None
+    given: Literal["decision", "round"] | None = None  # None before the first call
+
+
+class GainReward(MetricGain):
+    """Gain of a validation metric since the last query, per round or interval.
+
+    The gain is clipped to ``[-clip, clip]``, and positive when the metric improved. A metric that is
+    not finite gives the reward NaN, a failed query, and leaves the reference as it is.
+
+    Rounds are given as decisions throughout, or as bare rounds throughout: between decisions the
+    intervals are counted, between bare rounds the rounds, and the two cannot be mixed.
+
+    References:
+        "Cost-efficient online hyperparameter optimization", Wang, Ren, Bogunovic, Xiong & Urtasun,
+        2021, for the gain in accuracy in per cent, clipped to [-2, 2].
+
+    Args:
+        kind: ``"loss"`` for positive metrics to be minimized, ``"accuracy"`` for fractions in
+            [0, 1] to be maximized.
+        clip: Largest size of a gain per round, after scaling; ``math.inf`` for no clipping. By
+            default 2 percentage points for accuracies and one nat for losses.
+        scale: Factor of the gain: by default 100 for accuracies, so gains are percentage points, and
+            1 for losses, so gains are nats.
+
+    Raises:
+        InvalidArgumentError: If ``kind`` is unknown, or ``clip`` or ``scale`` is not positive.
+
+    Example:
+        >>> reward = GainReward("accuracy")
+        >>> reward(0.50, round=0)  # no reference yet: tell None
+        >>> round(reward(0.53, round=4), 6)  # three points in four rounds
+        0.75
+    """
+
+    def __init__(
+        self, kind: Kind = "loss", *, clip: float | None = None, scale: float | None = None
+    ) -> None:
+        super().__init__(kind, clip=clip, scale=scale)
+        self._last = _Last()
+
+    def __call__(self, metric: float, round: int | Decision) -> float | None:
+        """Return the gain per round, or per interval, since the last query.
+
+        Args:
+            metric: The metric after the round.
+            round: The decision, or the round, later than that of the last finite metric.
+
+        Returns:
+            The reward; NaN for a metric that is not finite; None at the first query, which has no
+            reference: tell the tuner ``None``, a query without a reward.
+
+        Raises:
+            InvalidArgumentError: If the metric is impossible for its kind, the round is not later,
+                or a bare round follows decisions or a decision follows bare rounds. The reference
+                is unchanged.
+        """
+        metric, last, when = self.check_metric(metric), self._last, When.of(round)
+        given = self._check_given(round)
+        if last.round is not None:
+            later = when.round > last.round
+            check(later, "round", f"a round after {last.round}", when.round)
+        if not math.isfinite(metric):
+            self._last = _Last(last.metric, last.round, last.interval, given)
+            return math.nan
+        self._last = _Last(metric, when.round, when.interval, given)
+        if last.metric is None or last.round is None:
+            return None
+        return self.gain(last.metric, metric, when.since(When(last.round, last.interval)))
 
     def rebase(self, metric: float, round: int | Decision) -> None:
         """Count the next gain from this metric and round, as after a return to an earlier state.
 
         Raises:
             InvalidArgumentError: If the metric is impossible for its kind or not finite, or the
-                reference is ``"before_after"``.
+                round is given in another way than in the calls before.
         """
-        self._check_reference("last_query")
-        metric = self._check_metric(metric)
+        metric, when = self.check_metric(metric), When.of(round)
         check(math.isfinite(metric), "metric", "a finite metric", metric)
-        self._query = _Query(metric, *When.of(round))
+        self._last = _Last(metric, when.round, when.interval, self._check_given(round))
 
-    def _gain(self, reference: float, metric: float, elapsed: int) -> float:
-        gain = (self.level(metric) - self.level(reference)) / elapsed
-        return min(max(gain, -self.clip), self.clip)
+    def _check_given(self, round: int | Decision) -> Literal["decision", "round"]:
+        given: Literal["decision", "round"] = "decision" if isinstance(round, Decision) else "round"
+        before = self._last.given or given
+        ways = {"decision": "decisions, as in the calls before, and no bare round"}
+        ways["round"] = "bare rounds, as in the calls before, and no decision"
+        check(given == before, "round", ways[before], round)
+        return given
 
     def state_dict(self) -> dict[str, Any]:
-        """Options and reference in plain values."""
-        options = {"kind": self.kind, "reference": self.reference}
-        return {**options, "clip": self.clip, "scale": self.scale, "query": asdict(self._query)}
+        """Return options and reference in plain values."""
+        return {**self.options(), "last": asdict(self._last)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from the reference of ``state_dict``.
 
         Raises:
-            StateMismatchError: If the state was saved with other options, or is none of ours.
+            StateMismatchError: If the state was saved with other options, or by another class; the
+                reference is unchanged.
         """
-        expected = {**self.state_dict(), "query": None}
+        self.check_options(state)
         try:
-            query, received = _Query(**state["query"]), {**state, "query": None}
-            if query.metric is not None:
-                self._check_metric(query.metric)
-            for part, number in (("round", query.round), ("interval", query.interval)):
+            last = _Last(**state["last"])
+            if last.metric is not None:
+                self.check_metric(last.metric)
+            for name, number in (("round", last.round), ("interval", last.interval)):
                 if number is not None:
-                    check_count(part, number)
-        except (KeyError, TypeError, InvalidArgumentError) as error:
+                    check_count(name, number)
+            check(last.given in (None, "decision", "round"), "given", "a way", last.given)
+        except (TypeError, InvalidArgumentError) as error:
             raise StateMismatchError("state", "a state_dict of GainReward", state) from error
-        check(received == expected, "state", f"the options of {self}", state, StateMismatchError)
-        self._query = query
+        self._last = last

@@ -1,4 +1,4 @@
-"""A way back: one run has one network, and nothing undoes a ruinous round unless somebody kept a copy."""
+"""A way back once training has diverged: a copy of the last good network, and a return to it."""
 
 import copy
 import logging
@@ -36,6 +36,20 @@ class Stateful(Protocol):
 
 
 @dataclass(frozen=True)
+class _Parts:
+    """What ``GuardedReward.of`` saves and restores; pickled and copied with the guard."""
+
+    parts: tuple[Stateful, ...]
+
+    def save(self) -> list[Any]:
+        return [part.state_dict() for part in self.parts]
+
+    def restore(self, states: list[Any]) -> None:
+        for part, state in zip(self.parts, states, strict=True):
+            part.load_state_dict(state)
+
+
+@dataclass(frozen=True)
 class _Kept:
     """The last good state, what was measured of it, and how good the run has been."""
 
@@ -45,30 +59,33 @@ class _Kept:
     smooth: float  # level
     best: float  # level
     round: int  # of the last query
-    interval: int | None  # of the last query, if known
+    interval: int | None  # of the last query; None if rounds are given bare
     restores: int = 0
     in_a_row: int = 0  # of the restores, since the last good query
 
 
 class GuardedReward:
-    r"""A gain that takes the network back when a query finds it ruined.
+    r"""A gain that rolls the network back when a query finds that it has diverged.
 
     After each query the level of the metric, :math:`-s \log m` of a loss or :math:`s m` of an
     accuracy, is compared with the best level so far, smoothed, since single queries are noisy. A
-    network more than the margin below it is restored to the last good state. The tuner still hears
-    how bad the gain was, and the next one counts from the state restored, so no configuration is paid
-    for repairing what another one broke.
+    network more than the margin below it has diverged, and is rolled back to the last good state. The
+    tuner is still told how bad the gain was, and the next gain counts from the restored state: no
+    configuration is rewarded for repairing what another one broke.
 
     A metric that is not finite is the worst gain there is, ``-clip``: a failed query would teach the
-    tuner nothing, and it would play the same again. Before the first finite metric there is nothing to
-    go back to, and such a query fails. A metric that is reversed, or on another scale after a break,
-    looks like a ruin at every query: after 8 restores in a row a warning says so.
+    tuner nothing, and it would play the same configuration again. Before the first finite metric there
+    is no state to return to, and such a query fails. A metric that is reversed, or on another scale
+    after a break, looks like a divergence at every query: after 8 restores in a row a warning says so.
 
-    What no query finds is not mended: query after the last round. The schedule of a guarded run holds the
-    rounds that were taken back, too, and wants a guard when it is replayed.
+    What no query finds is not mended: query after the last round. The schedule of a guarded run holds
+    the rounds that were rolled back, too, and needs a guard when it is replayed.
+
+    A guard can be pickled and copied. With its parts (or with functions that refer to them) in one
+    pickle, such as ``pickle.dumps((guard, network, optimizer))``, the new guard restores the new parts.
 
     Args:
-        reward: Gains since the last query.
+        reward: Gains since the last query, with a finite clip.
         save: Returns everything that training changes, such as weights and the optimizer's state; it is
             copied. ``GuardedReward.of(reward, network, optimizer)`` needs no functions.
         restore: Continues from what ``save`` returned.
@@ -77,14 +94,14 @@ class GuardedReward:
 
     Raises:
         InvalidArgumentError: If the margin is not positive, ``save`` or ``restore`` cannot be called,
-            or the gains are not those since the last query or not clipped.
+            or the reward is no ``GainReward`` with a finite clip.
 
     Example:
         >>> weights = {"w": 1.0}
-        >>> reward = GuardedReward(GainReward("loss"), lambda: weights, weights.update)
+        >>> reward = GuardedReward(GainReward("loss"), weights.copy, weights.update)
         >>> reward(0.5, round=0)
         >>> weights["w"] = 99.0
-        >>> reward(1.5, round=1), weights  # three times the loss: taken back
+        >>> reward(1.5, round=1), weights  # three times the loss: rolled back
         (-1.0, {'w': 1.0})
     """
 
@@ -93,10 +110,11 @@ class GuardedReward:
         reward: GainReward,
         save: Callable[[], Any],
         restore: Callable[[Any], Any],
+        *,
         margin: float | None = None,
     ) -> None:
-        since = isinstance(reward, GainReward) and reward.reference == "last_query"
-        check(since, "reward", "a GainReward with reference='last_query'", reward)
+        gains = isinstance(reward, GainReward)
+        check(gains, "reward", "a GainReward (gains since the last query)", reward)
         check(reward.clip < math.inf, "reward", "a GainReward with a finite clip", reward)
         for name, function in (("save", save), ("restore", restore)):
             check(callable(function), name, "a function", function)
@@ -110,32 +128,44 @@ class GuardedReward:
     def of(
         cls, reward: GainReward, *parts: Stateful, margin: float | None = None
     ) -> "GuardedReward":
-        """Guard networks, optimizers and whatever else has a ``state_dict``."""
+        """Guard networks, optimizers and whatever else has a ``state_dict``.
 
-        def restore(states: list[Any]) -> None:
-            for part, state in zip(parts, states, strict=True):
-                part.load_state_dict(state)
+        Args:
+            reward: Gains since the last query, with a finite clip.
+            parts: Everything that training changes; each part is saved by ``state_dict`` and restored
+                by ``load_state_dict``.
+            margin: As above.
 
-        stateful = [
-            hasattr(part, "state_dict") and hasattr(part, "load_state_dict") for part in parts
-        ]
-        good = len(parts) > 0 and all(stateful)
-        check(good, "parts", "at least one network, each part with a state_dict", parts)
-        return cls(reward, lambda: [part.state_dict() for part in parts], restore, margin)
+        Raises:
+            InvalidArgumentError: As above, or if there are no parts, a part is a class in place of an
+                instance, or a part has no ``state_dict`` and ``load_state_dict``.
+        """
+        check(len(parts) > 0, "parts", "at least one network, optimizer, ..", parts)
+        for part in parts:
+            made = not isinstance(part, type)
+            check(made, "parts", "networks, optimizers, .. themselves, and no class", part)
+            stateful = hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
+            check(stateful, "parts", "parts with a state_dict and a load_state_dict", part)
+        guarded = _Parts(parts)
+        return cls(reward, guarded.save, guarded.restore, margin=margin)
 
     @property
     def restores(self) -> int:
-        """How often the network was taken back."""
+        """How often the network was rolled back."""
         return 0 if self._kept is None else self._kept.restores
 
     def __call__(self, metric: float, round: int | Decision) -> float | None:
-        """Return the gain since the last query, and take the network back if it is ruined.
+        """Return the gain since the last query, and roll the network back if it has diverged.
 
-        Whatever is raised meanwhile leaves the guard as it was, and the query can be tried again.
+        After an error or an interruption the guard is as it was before, and the query can be repeated.
 
         Args:
             metric: The metric after the round.
             round: The decision, or the round, later than that of the last query.
+
+        Returns:
+            The gain, as ``GainReward`` returns it; ``-clip`` for a metric that is not finite once there
+            is a good state.
 
         Raises:
             InvalidArgumentError: As ``GainReward``.
@@ -157,11 +187,11 @@ class GuardedReward:
                 self._kept = _Kept(state, metric, level, level, level, *when)
             return gain
         if not level >= kept.best - self.margin:
-            self._take_back(kept, round)
+            self._roll_back(kept, round)
             return -self.reward.clip if math.isnan(level) else gain
         share = 1 - (1 - _SHARE_OF_THE_NEW) ** when.since(When(kept.round, kept.interval))
         smooth = kept.smooth + share * (level - kept.smooth)
-        # Two good queries in a row are no luck: where a run improves quickly, the smoothed level lags.
+        # Two good queries in a row are no luck; the smoothed level lags where a run improves quickly.
         best = max(kept.best, smooth, min(kept.last, level) - self.margin / 2)
         kept = replace(kept, **when._asdict(), last=level, smooth=smooth, best=best, in_a_row=0)
         good = max(best, self.reward.level(kept.metric))
@@ -170,7 +200,7 @@ class GuardedReward:
         self._kept = kept
         return gain
 
-    def _take_back(self, kept: _Kept, round: int | Decision) -> None:
+    def _roll_back(self, kept: _Kept, round: int | Decision) -> None:
         try:
             self._restore(copy.deepcopy(kept.state))
         except Exception as error:
@@ -180,12 +210,16 @@ class GuardedReward:
         restores, when = kept.restores + 1, When.of(round)
         self._kept = replace(kept, **when._asdict(), restores=restores, in_a_row=again)
         if again >= _SUSPICIOUS and worth_repeating(again):
-            said = "The network was taken back %d times in a row: every configuration ruins it, or the "
-            said += "metric is reversed, or on another scale than at %g, the last good one."
-            _logger.warning(said, again, kept.metric)
+            _logger.warning(
+                "The network was rolled back %d times in a row: training diverges with every "
+                "configuration, or the metric is reversed, or on another scale than %g, which was "
+                "the last good one.",
+                again,
+                kept.metric,
+            )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the last good state and all that decides when it is returned to."""
+        """Return the last good state, and everything that decides when to return to it."""
         kept = None if self._kept is None else dict(vars(self._kept))
         return {"reward": self.reward.state_dict(), "margin": self.margin, "kept": kept}
 
@@ -193,14 +227,14 @@ class GuardedReward:
         """Continue from ``state_dict``.
 
         Raises:
-            StateMismatchError: If the state was saved with other options, or is none of ours; the
+            StateMismatchError: If the state was saved with other options, or by another class; the
                 guard is unchanged.
         """
         try:
-            kept = None if state["kept"] is None else _Kept(**state["kept"])
+            kept = None if state["kept"] is None else _Kept(**copy.deepcopy(state["kept"]))
             reward, margin = state["reward"], state["margin"]
         except (KeyError, TypeError) as error:
             raise StateMismatchError("state", "a state_dict of GuardedReward", state) from error
-        check(margin == self.margin, "margin", str(self.margin), margin, StateMismatchError)
+        check(margin == self.margin, "state margin", str(self.margin), margin, StateMismatchError)
         self.reward.load_state_dict(reward)
-        self._kept = copy.deepcopy(kept)
+        self._kept = kept

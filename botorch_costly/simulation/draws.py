@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.device import DTYPES
-from botorch_costly.errors import InvalidShapeError, as_count, check
+from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.problems import DriftingFunction
 
@@ -80,8 +80,8 @@ def draw(problem: DriftingFunction, trials: range, horizon: int, seed: int = 0) 
         True
     """
     check(len(trials) > 0, "trials", "at least one", trials)
-    horizon, seed = as_count("horizon", horizon, minimum=1), as_count("seed", seed)
-    as_count("first trial", min(trials))
+    horizon, seed = check_count("horizon", horizon, minimum=1), check_count("seed", seed)
+    check_count("first trial", min(trials))
     streams = [stream(seed, trial) for trial in trials]
     n = len(problem.points)
     opening = torch.stack([torch.randint(n, (), generator=s) for s in streams])

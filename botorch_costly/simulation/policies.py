@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import as_count, check, check_rate
+from botorch_costly.errors import check, check_count, check_rate
 from botorch_costly.query import QueryRule, UnqueriedPlay
 
 Score = Callable[[Tensor, Tensor, float], Tensor]
@@ -73,7 +73,7 @@ class GridPolicy:
         if self.forgetting is not None:
             check_rate("forgetting", self.forgetting)
         if self.restart_every is not None:
-            period = as_count("restart_every", self.restart_every, minimum=1)
+            period = check_count("restart_every", self.restart_every, minimum=1)
             object.__setattr__(self, "restart_every", period)
         known = self.unqueried_play in ("acquisition", "mean")
         check(known, "unqueried_play", '"acquisition" or "mean"', self.unqueried_play)

@@ -6,7 +6,7 @@ import torch
 
 from botorch_costly.acquisition import BetaSchedule
 from botorch_costly.device import check_device, check_dtype
-from botorch_costly.errors import as_count
+from botorch_costly.errors import check_count
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.simulation.draws import draw
 from botorch_costly.simulation.policies import GridPolicy
@@ -76,8 +76,8 @@ def simulate(
         >>> run.regret.shape, run.query.sum(-1)[0].tolist()
         (torch.Size([2, 4, 20]), [20, 20, 20, 20])
     """
-    trials, horizon = as_count("trials", trials, 1), as_count("horizon", horizon, 1)
-    first_trial = as_count("first_trial", first_trial)
+    trials, horizon = check_count("trials", trials, 1), check_count("horizon", horizon, 1)
+    first_trial = check_count("first_trial", first_trial)
     check_dtype(dtype)
     check_policies(policies, horizon)
     device = check_device(device)
@@ -100,13 +100,13 @@ def simulate(
 
 def _policies_at_once(given: int | None, policies: int, on_cpu: bool) -> int:
     if given is not None:
-        return as_count("policies_at_once", given, minimum=1)
+        return check_count("policies_at_once", given, minimum=1)
     return 1 if on_cpu else policies
 
 
 def _trials_at_once(given: int | None, policies: int, horizon: int, n: int, on_cpu: bool) -> int:
     if given is not None:
-        return as_count("trials_at_once", given, minimum=1)
+        return check_count("trials_at_once", given, minimum=1)
     if on_cpu:
         return _TRIALS_ON_CPU
     return max(_MOST_NUMBERS // ((policies + 1) * horizon * n), 1)

@@ -40,7 +40,7 @@ class _Unqueried(ABC):
         now = len(self._ledger)
         over = self.horizon is not None and now >= self.horizon
         check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
-        decision = Decision(now, self._config(), False, type(self).__name__)
+        decision = Decision(now, self._config(), query=False, reason=type(self).__name__)
         self._ledger.suggest(decision)
         return decision
 
@@ -55,7 +55,8 @@ class _Unqueried(ABC):
         self._ledger.check_open(decision)
         value = None if reward is None else as_number("reward", reward)
         failed = value is not None and not math.isfinite(value)
-        told = Observation(decision.round, decision.config, None if failed else value, failed)
+        reward = None if failed else value
+        told = Observation(decision.round, decision.config, reward, failed=failed)
         self._ledger.tell(told)
         return told
 
@@ -122,8 +123,7 @@ class FixedTuner(_Unqueried):
     def __init__(
         self, space: SearchSpace, config: Mapping[str, Plain], *, horizon: int | None = None
     ) -> None:
-        space.check(config)
-        self.config = FrozenConfig(config)
+        self.config = FrozenConfig(space.canonical(config))
         super().__init__(space, horizon, {"config": self.config})
 
     def _config(self) -> Mapping[str, Plain]:

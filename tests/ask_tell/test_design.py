@@ -18,9 +18,16 @@ def test_the_start_is_played_however_few_the_initial_rounds(name, options):
     assert first.query == (options.get("max_queries") != 0)
 
 
-@pytest.mark.parametrize("value", [np.float64(1e-3), np.float32(1e-3), "0.1"])
-def test_a_start_that_is_not_plain_is_refused_at_once(value):
-    with pytest.raises(errors.InvalidConfigError, match="lr: Expected"):
+@pytest.mark.parametrize("value", [np.float64(1e-2), np.float32(1e-2)])
+def test_a_start_may_hold_scalars_of_numpy(value):
+    lr = make(start={"lr": value, "dropout": 0.5}).ask().config["lr"]
+    assert type(lr) is float
+    assert lr == float(value)
+
+
+@pytest.mark.parametrize("value", ["0.1", None, np.ones(1)])
+def test_a_start_that_is_no_configuration_is_refused_at_once(value):
+    with pytest.raises(errors.InvalidConfigError, match="lr: Expected a number; Received"):
         make(start={"lr": value, "dropout": 0.5})
 
 

@@ -15,7 +15,7 @@ from botorch_costly import BernoulliQuery, Decision, Design, Hold, OnlineTuner
 
 SPACE = decisions.SPACES["mixed"]
 CONFIG = {"rate": 0.01, "layers": 3, "policy": "light", "share": 0.5}
-MADE = [Decision(t, CONFIG, t % 2 == 0, "rivals") for t in range(4)]
+MADE = [Decision(t, CONFIG, query=t % 2 == 0, reason="rivals") for t in range(4)]
 
 
 class Fixed:

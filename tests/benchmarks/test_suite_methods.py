@@ -167,7 +167,8 @@ def test_an_outcome_is_that_of_the_last_round(slopes):
             from botorch_costly import Decision
 
             self.round += 1
-            return Decision(self.round - 1, {"x": self.round / 100}, False, "rising")
+            config = {"x": self.round / 100}
+            return Decision(self.round - 1, config, query=False, reason="rising")
 
     outcome = one_run(lambda problem, seed: Rising())(slopes, 0)
     level = sum(i / 100 for i in range(1, 41)) / 100

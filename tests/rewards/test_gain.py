@@ -1,4 +1,4 @@
-"""Gains against a reference."""
+"""Gains since the last query."""
 
 import json
 import math
@@ -6,9 +6,14 @@ import math
 import pytest
 
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
-from botorch_costly.rewards.gain import GainReward
+from botorch_costly.records import Decision
+from botorch_costly.rewards import BeforeAfterReward, GainReward
 
 nan, inf = math.nan, math.inf
+
+
+def last(metric, round):
+    return {"metric": metric, "round": round, "interval": None, "given": "round"}
 
 
 # --- gains since the last query -----------------------------------------------------------------
@@ -69,13 +74,13 @@ def test_extreme_losses_do_not_overflow():
     assert reward(1e-308, 1) == pytest.approx(616 * math.log(10))
 
 
-@pytest.mark.parametrize("round", [5, 4, -1, 6.0, True])
+@pytest.mark.parametrize("round", [5, 4, -1, 6.5, True])
 def test_rounds_go_forwards(round):
     reward = GainReward()
     reward(1.0, 5)
     with pytest.raises(InvalidArgumentError, match="round"):
         reward(0.9, round)
-    assert reward.state_dict()["query"] == {"metric": 1.0, "round": 5, "interval": None}
+    assert reward.state_dict()["last"] == last(1.0, 5)
 
 
 @pytest.mark.parametrize(
@@ -95,53 +100,62 @@ def test_impossible_metrics_are_named(kind, metric):
     with pytest.raises(InvalidArgumentError, match="metric: Expected"):
         GainReward(kind)(metric, 0)
     with pytest.raises(InvalidArgumentError, match="metric: Expected"):
-        GainReward(kind, "before_after").before(metric)
+        BeforeAfterReward(kind).before(metric)
 
 
-# --- gains before and after --------------------------------------------------------------------
+# --- decisions or bare rounds ------------------------------------------------------------------
 
 
-def test_before_and_after_span_one_round():
-    reward = GainReward("loss", "before_after", scale=1.0)
-    reward.before(1.0)
-    assert reward.after(0.5) == pytest.approx(math.log(2))
-    reward.before(0.4)  # what happened in between is nobody's gain
-    assert reward.after(0.4) == 0.0
+def decision(round, interval=None):
+    return Decision(round, {"lr": 0.1}, query=True, reason="", interval=interval)
 
 
-def test_after_needs_its_own_before():
-    reward = GainReward("loss", "before_after")
-    with pytest.raises(InvalidArgumentError, match="before first"):
-        reward.after(1.0)
-    reward.before(1.0)
-    reward.after(0.5)
-    with pytest.raises(InvalidArgumentError, match="before first"):
-        reward.after(0.4)
+def test_gains_between_decisions_count_intervals():
+    reward = GainReward("loss")
+    reward(1.0, decision(40, 30))
+    assert reward(0.5, decision(49, 32)) == pytest.approx(math.log(2) / 2)
+    assert reward(0.25, decision(50, 32)) == pytest.approx(math.log(2))  # at least one
 
 
-def test_failed_passes_before_or_after():
-    reward = GainReward("loss", "before_after", scale=1.0)
-    reward.before(nan)
-    assert math.isnan(reward.after(0.5))
-    reward.before(1.0)
-    assert math.isnan(reward.after(inf))
-    assert reward.after(0.5) == pytest.approx(math.log(2))  # reference unchanged: measure again
+@pytest.mark.parametrize("first", [1.0, nan])
+def test_the_first_call_decides_how_rounds_are_given(first):
+    bare, decided = GainReward("loss"), GainReward("loss")
+    bare(first, 3)
+    decided(first, decision(3))
+    before = bare.state_dict(), decided.state_dict()
+    for call in (bare, bare.rebase):
+        with pytest.raises(InvalidArgumentError, match="round: Expected bare rounds, as in the"):
+            call(0.5, decision(4))
+    for call in (decided, decided.rebase):
+        with pytest.raises(InvalidArgumentError, match=r"Expected decisions, as .*; Received 4"):
+            call(0.5, 4)
+    assert (bare.state_dict(), decided.state_dict()) == before
+    bare(0.9, 5)
+    decided(0.9, decision(5))
 
 
-def test_each_reference_has_its_own_calls():
-    with pytest.raises(InvalidArgumentError, match="calls of reward"):
-        GainReward().before(1.0)
-    with pytest.raises(InvalidArgumentError, match="calls of reward"):
-        GainReward().after(1.0)
-    with pytest.raises(InvalidArgumentError, match="calls of before and after"):
-        GainReward(reference="before_after")(1.0, 0)
+def test_a_call_that_fails_decides_nothing():
+    reward = GainReward("loss")
+    with pytest.raises(InvalidArgumentError, match="metric"):
+        reward(-1.0, 0)
+    with pytest.raises(InvalidArgumentError, match="round"):
+        reward(1.0, 0.5)
+    assert reward(1.0, decision(0)) is None
+
+
+def test_a_resumed_reward_knows_how_rounds_were_given():
+    one, two = GainReward("loss"), GainReward("loss")
+    one(1.0, decision(0))
+    two.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    with pytest.raises(InvalidArgumentError, match="Expected decisions"):
+        two(0.5, 1)
 
 
 @pytest.mark.parametrize(
     "options",
     [
         {"kind": "error"},
-        {"reference": "best"},
+        {"kind": ["loss"]},
         {"clip": 0.0},
         {"clip": nan},
         {"scale": -1.0},
@@ -152,9 +166,24 @@ def test_each_reference_has_its_own_calls():
 def test_unknown_options_are_named(options):
     with pytest.raises(InvalidArgumentError, match=next(iter(options))):
         GainReward(**options)
+    with pytest.raises(InvalidArgumentError, match=next(iter(options))):
+        BeforeAfterReward(**options)
+
+
+@pytest.mark.parametrize("reward", [GainReward, BeforeAfterReward])
+def test_options_after_the_kind_are_named(reward):
+    with pytest.raises(TypeError):
+        reward("loss", 1.0)
+    assert repr(reward("loss")) == f"{reward.__name__}('loss', clip=1.0, scale=1.0)"
 
 
 # --- state -------------------------------------------------------------------------------------
+
+
+def test_the_option_that_differs_is_named():
+    state = GainReward("loss", clip=0.5).state_dict()
+    with pytest.raises(StateMismatchError, match=r"state clip: Expected 1\.0; Received 0\.5"):
+        GainReward("loss").load_state_dict(state)
 
 
 @pytest.mark.parametrize("queries", [[], [(2.0, 0)], [(2.0, 0), (nan, 3)], [(2.0, 0), (1.5, 3)]])
@@ -166,25 +195,19 @@ def test_state_continues_as_if_never_stopped(queries):
     assert one(1.4, 7) == two(1.4, 7)
 
 
-def test_state_between_before_and_after():
-    one, two = (GainReward("accuracy", "before_after") for _ in range(2))
-    one.before(0.5)
-    two.load_state_dict(one.state_dict())
-    assert one.after(0.51) == two.after(0.51) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(
     "change",
     [
         {"kind": "accuracy"},
-        {"reference": "before_after"},
+        {"type": "BeforeAfterReward"},
         {"clip": 0.5},
         {"scale": 10.0},
-        {"query": None},
-        {"query": {"loss": 1.0}},
+        {"last": None},
+        {"last": {"loss": 1.0}},
         {"extra": 1},
-        {"query": {"metric": "1", "round": 0}},
-        {"query": {"metric": 1.0, "round": -1}},
+        {"last": {"metric": "1", "round": 0}},
+        {"last": {"metric": 1.0, "round": -1}},
+        {"last": {"given": "epoch"}},
     ],
 )
 def test_foreign_states_are_named(change):
@@ -192,6 +215,7 @@ def test_foreign_states_are_named(change):
     reward(1.0, 2)
     with pytest.raises(StateMismatchError):
         reward.load_state_dict({**reward.state_dict(), **change})
-    with pytest.raises(StateMismatchError):
-        reward.load_state_dict({})
-    assert reward.state_dict()["query"] == {"metric": 1.0, "round": 2, "interval": None}
+    for state in ({}, None, BeforeAfterReward("loss").state_dict()):
+        with pytest.raises(StateMismatchError, match="a state_dict of GainReward"):
+            reward.load_state_dict(state)
+    assert reward.state_dict()["last"] == last(1.0, 2)

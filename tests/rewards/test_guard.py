@@ -1,4 +1,4 @@
-"""A ruined network is taken back; the tuner hears how bad it was, and nobody is paid for the repair."""
+"""A network that diverged is rolled back; the tuner is told how bad it was, and no repair is rewarded."""
 
 import io
 import math
@@ -6,12 +6,13 @@ import math
 import pytest
 import torch
 
-from botorch_costly import GainReward, GuardedReward
 from botorch_costly.errors import InvalidArgumentError, RestoreError, StateMismatchError
+from botorch_costly.records import Decision
+from botorch_costly.rewards import BeforeAfterReward, GainReward, GuardedReward
 from tests.rewards.guarding import Weights, guarded
 
 
-def test_a_ruined_network_is_taken_back_to_a_copy():
+def test_a_network_that_diverged_is_rolled_back_to_a_copy():
     weights = Weights(1.0)
     reward = guarded(weights)
     assert reward(0.5, 0) is None
@@ -39,7 +40,7 @@ def test_a_restore_that_takes_what_it_is_given_does_not_get_the_only_copy():
         assert held["w"].item() == 1.0
 
 
-def test_the_rounds_of_a_ruin_are_not_those_of_what_follows():
+def test_the_rounds_of_a_divergence_are_not_those_of_what_follows():
     reward = guarded(Weights())
     reward(0.5, 0)
     reward(5.0, 40)
@@ -54,7 +55,7 @@ def test_the_next_gain_counts_from_the_state_restored():
     assert reward(0.4, 5) == pytest.approx(math.log(0.5 / 0.4) / 2)  # not 5.0 / 0.4
 
 
-def test_within_the_margin_nothing_is_taken_back():
+def test_within_the_margin_nothing_is_rolled_back():
     weights = Weights()
     reward = guarded(weights, margin=0.3)
     reward(0.5, 0)
@@ -103,7 +104,7 @@ def same(one, other, but_for):
     return drop[0] == drop[1] and one["reward"] == other["reward"]
 
 
-def test_a_ruin_after_a_quick_improvement_is_noticed_and_not_kept():
+def test_a_divergence_after_a_quick_improvement_is_noticed_and_not_kept():
     weights = Weights()
     reward = guarded(weights, margin=0.3)
     for round, loss in enumerate([2.3, 0.5, 0.12, 0.1]):
@@ -122,7 +123,7 @@ def test_one_query_far_below_what_is_kept_does_not_replace_it():
     weights.tensor.fill_(1.0)
     reward(0.1, 1)
     weights.tensor.fill_(2.0)
-    reward(0.6, 2)  # lucky before or ruined now: nobody can tell, and the better copy stays
+    reward(0.6, 2)  # lucky before or diverged now: neither can be told, and the better copy is kept
     assert reward.restores == 0
     weights.tensor.fill_(3.0)
     reward(5.0, 3)
@@ -138,7 +139,7 @@ def test_rare_queries_are_smoothed_by_the_rounds_between():
     assert seldom._kept.smooth == pytest.approx(often._kept.smooth, abs=1e-6)
 
 
-def test_one_lucky_query_does_not_make_the_usual_level_a_ruin():
+def test_one_lucky_query_does_not_make_the_usual_level_a_divergence():
     reward = guarded(Weights(), margin=0.3)
     levels = [0.0, 0.0, 0.8, 0.0, 0.0, 0.0]  # nats above the usual
     for round, level in enumerate(levels):
@@ -147,7 +148,7 @@ def test_one_lucky_query_does_not_make_the_usual_level_a_ruin():
 
 
 def test_a_slow_decline_is_caught_as_well():
-    """Each step is small; together they are a ruin."""
+    """Each step is small; together they are a divergence."""
     weights = Weights()
     reward = guarded(weights, margin=0.3)
     for round in range(7):  # down to 0.5 exp(0.3), on the brink
@@ -302,13 +303,11 @@ def test_a_state_of_other_options_is_refused_and_nothing_changes():
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
-        ((GainReward("loss", "before_after"), dict, print), "reward"),
+        ((BeforeAfterReward("loss"), dict, print), "reward"),
         (("loss", dict, print), "reward"),
         ((GainReward(clip=math.inf), dict, print), "reward"),
         ((GainReward(), 3, print), "save"),
         ((GainReward(), dict, None), "restore"),
-        ((GainReward(), dict, print, 0.0), "margin"),
-        ((GainReward(), dict, print, math.nan), "margin"),
     ],
 )
 def test_bad_options_are_named(arguments, name):
@@ -316,15 +315,29 @@ def test_bad_options_are_named(arguments, name):
         GuardedReward(*arguments)
 
 
+@pytest.mark.parametrize("margin", [0.0, -1.0, math.nan, math.inf, "0.1"])
+def test_a_margin_that_is_none_is_named(margin):
+    with pytest.raises(InvalidArgumentError, match="margin: Expected"):
+        GuardedReward(GainReward(), dict, print, margin=margin)
+    with pytest.raises(TypeError):
+        GuardedReward(GainReward(), dict, print, margin)
+
+
 def test_something_must_be_guarded():
     with pytest.raises(InvalidArgumentError, match="parts: Expected at least one"):
         GuardedReward.of(GainReward())
-    with pytest.raises(InvalidArgumentError, match="parts: Expected at least one network, each"):
+    with pytest.raises(InvalidArgumentError, match=r"parts: Expected parts with a .* 3"):
         GuardedReward.of(GainReward(), Weights(), 3)
 
 
+def test_a_class_is_no_part():
+    expected = "parts: Expected networks, .* themselves, and no class; Received <class .*AdamW"
+    with pytest.raises(InvalidArgumentError, match=expected):
+        GuardedReward.of(GainReward(), Weights(), torch.optim.AdamW)
+
+
 @pytest.mark.parametrize("bad", [-1.0, 0.0, "0.5", None])
-def test_a_metric_that_is_none_is_refused_and_nothing_is_taken_back(bad):
+def test_a_metric_that_is_none_is_refused_and_nothing_is_rolled_back(bad):
     weights = Weights()
     reward = guarded(weights)
     reward(0.5, 0)
@@ -333,3 +346,23 @@ def test_a_metric_that_is_none_is_refused_and_nothing_is_taken_back(bad):
         reward(bad, 1)
     assert weights.tensor.item() == 2.0
     assert reward(0.4, 1) == pytest.approx(math.log(0.5 / 0.4))
+
+
+def test_a_guard_does_not_mix_decisions_and_bare_rounds():
+    reward = guarded(Weights())
+    reward(0.5, 0)
+    before = reward.state_dict()
+    with pytest.raises(InvalidArgumentError, match="bare rounds, as in the calls before"):
+        reward(0.4, Decision(1, {"lr": 0.1}, query=True, reason=""))
+    assert reward.state_dict() == before
+
+
+def test_a_state_that_cannot_be_loaded_changes_nothing():
+    reward = guarded(Weights())
+    reward(0.5, 0)
+    before = reward.state_dict()
+    state = {**before, "reward": {**before["reward"], "last": 3}}
+    state["kept"] = {**before["kept"], "best": 7.0}
+    with pytest.raises(StateMismatchError):
+        reward.load_state_dict(state)
+    assert reward.state_dict() == before

@@ -1,4 +1,4 @@
-"""Metrics that mean something else than the guard believes: warned of, and nothing is lost."""
+"""Metrics that mean something else than the guard believes: a warning says so, and nothing is lost."""
 
 import math
 
@@ -16,7 +16,7 @@ def test_a_reversed_metric_is_warned_of_and_nothing_is_lost(caplog):
         assert round == 0 or gain < 0
     assert weights.tensor.item() <= 1.0  # only what lay within the margin was kept
     said = [r.getMessage() for r in caplog.records if "in a row" in r.getMessage()]
-    assert [f"taken back {n} times in a row" in s for n, s in zip((8, 16), said, strict=True)]
+    assert [f"rolled back {n} times in a row" in s for n, s in zip((8, 16), said, strict=True)]
     assert "reversed" in said[0]
 
 
@@ -29,7 +29,7 @@ def test_a_metric_on_another_scale_after_resuming_is_warned_of(caplog):
     gains = [after(500.0, round) for round in range(5, 13)]
     assert gains == [-1.0] * 8
     assert after.restores == 8
-    assert "another scale than at 0.5" in caplog.text
+    assert "another scale than 0.5" in caplog.text
     assert after(0.45, 13) > 0  # the old scale again: nothing was lost
 
 

@@ -73,7 +73,7 @@ class Opening:
         else:
             config = self.space.decode(self.space.sample(1, generator)[0])
         said = f"initial design (interval {number + 1} of {self.rounds})"
-        return Decision(number, config, True, said)
+        return Decision(number, config, query=True, reason=said)
 
 
 def opening_of(

@@ -149,8 +149,7 @@ class OnlineTuner:
         seed = check_count("seed", seed)
         frozen = None
         if start is not None:
-            space.check(start)
-            frozen = FrozenConfig(start)
+            frozen = FrozenConfig(space.canonical(start))
         factory = as_factory(UCB() if acquisition is None else acquisition)
         self.space, self.query, self.maximize = space, query, maximize
         self._sign = 1 if maximize else -1
@@ -272,7 +271,9 @@ class OnlineTuner:
             largest = largest_reward(self._tkwargs["dtype"])
             expected = f"a number of at most {largest:.1e} in size, NaN or an infinity"
             check(abs(finite) <= largest, "reward", expected, reward)
-        observation = Observation(decision.round, decision.config, finite, failed, seconds)
+        observation = Observation(
+            decision.round, decision.config, finite, failed=failed, seconds=seconds
+        )
         if finite is not None:
             x = self._encode(decision.config)
             interval = self._intervals.at(decision.round).number

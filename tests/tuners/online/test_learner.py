@@ -9,8 +9,9 @@ import torch
 
 from botorch_costly.errors import NumericalError
 from botorch_costly.models.fitting import fit
+from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.numerics.stationary import Stationary, covariance
-from botorch_costly.rewards.scale import RewardScale, normal_scores
+from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.tuners.online import learner as module
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.options import Refit, ResolvedPrior

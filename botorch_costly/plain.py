@@ -1,0 +1,91 @@
+"""Plain values, which configurations hold: str, int, finite float, bool, None, and tuples of these.
+
+Each plain value can be hashed, compared, pickled, and written to JSON. JSON knows no tuples: ``listed``
+and ``tupled`` replace them by lists and back. Lists are not plain values, for a list can be changed.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Plain = str | int | float | bool | None | tuple["Plain", ...]
+PLAIN = "a str, int, finite float, bool, None or a tuple of these (a tuple in place of a list)"
+_SCALARS = (str, int, float, bool, type(None))
+
+
+def is_plain(value: object) -> bool:
+    """Return whether a value is plain.
+
+    Example:
+        >>> is_plain((0.9, (None, "a"))), is_plain([0.9]), is_plain(float("nan"))
+        (True, False, False)
+    """
+    if type(value) is tuple:
+        return all(map(is_plain, value))
+    return type(value) in _SCALARS and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def plain(value: Any) -> Any:
+    """Return a scalar of NumPy or torch as a Python value, inside of tuples, too; all else as it is.
+
+    Example:
+        >>> plain((np.float32(0.5), torch.tensor(3), "a"))
+        (0.5, 3, 'a')
+    """
+    if type(value) is tuple:
+        return tuple(map(plain, value))
+    return value.item() if _is_foreign_scalar(value) else value
+
+
+def same(value: object, other: object) -> bool:
+    """Return whether two plain values are equal, types included: 1, 1.0 and True are three values."""
+    if type(value) is tuple and type(other) is tuple:
+        return len(value) == len(other) and all(map(same, value, other))
+    return type(value) is type(other) and value == other
+
+
+def rounds_to(number: object, scalar: object) -> bool:
+    """Return whether a plain value is ``scalar`` once rounded to the precision of ``scalar``.
+
+    ``np.float32(0.1)`` is 0.10000000149 as a Python number, above a bound of 0.1.
+
+    Args:
+        number: A plain value; floats in it may be rounded.
+        scalar: A scalar of NumPy or torch, or a tuple with some.
+
+    Example:
+        >>> rounds_to(0.1, np.float32(0.1)), rounds_to(0.1, float(np.float32(0.1)))
+        (True, False)
+    """
+    if type(number) is tuple and type(scalar) is tuple:
+        return len(number) == len(scalar) and all(map(rounds_to, number, scalar))
+    if isinstance(number, float) and _is_foreign_scalar(scalar):
+        try:
+            given = torch.as_tensor(scalar)
+        except TypeError:  # a kind that torch does not know
+            return False
+        rounded = torch.tensor(number, dtype=torch.float64).to(given.dtype)
+        return given.is_floating_point() and bool(rounded == given.cpu())
+    return same(number, plain(scalar))
+
+
+def listed(value: Any) -> Any:
+    """Return a plain value with lists in place of tuples, as JSON has it."""
+    return [listed(part) for part in value] if isinstance(value, tuple) else value
+
+
+def tupled(value: Any) -> Any:
+    """Return a value read from JSON with tuples in place of lists: the inverse of ``listed``.
+
+    Example:
+        >>> tupled(listed((0.9, ("a", None))))
+        (0.9, ('a', None))
+    """
+    return tuple(map(tupled, value)) if isinstance(value, list | tuple) else value
+
+
+def _is_foreign_scalar(value: object) -> bool:
+    return isinstance(value, np.generic | np.ndarray | Tensor) and value.ndim == 0
