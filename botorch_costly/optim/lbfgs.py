@@ -27,9 +27,8 @@ from botorch_costly.errors import (
     check_nonnegative,
 )
 from botorch_costly.optim.merging import final, merge, spread
+from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.optim.two_loops import CURVATURE, inverse_of_free, two_loops
-
-ValueAndGradient = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 _QUERIES_ON_CPU, _QUERIES_ELSEWHERE = 4, 16  # iterations between them
 _ARMIJO = 1e-4  # share of the predicted decrease that a trial must deliver
@@ -80,48 +79,6 @@ class _Run(NamedTuple):
 class _Rule(NamedTuple):
     gradient_tolerance: float
     value_tolerance: float
-
-
-def from_callable(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
-    """Give a batched differentiable function its gradient, by autograd of the sum.
-
-    Args:
-        function: Maps ``batch_shape x n x d`` to ``batch_shape x n``, point by point.
-
-    Returns:
-        A callable that returns the values and gradients, detached. The gradient of a point on
-        which the value does not depend is 0.
-
-    Example:
-        >>> value, gradient = from_callable(lambda x: x.square().sum(-1))(torch.ones(2, 3))
-        >>> gradient
-        tensor([[2., 2., 2.],
-                [2., 2., 2.]])
-    """
-
-    def value_and_gradient(points: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.inference_mode(False), torch.enable_grad():
-            points = points.detach().clone().requires_grad_(True)
-            value = function(points)
-            if not value.requires_grad:
-                return value, torch.zeros_like(points)
-            # Each value depends on its own point alone, so the sum's gradient holds all of them.
-            (gradient,) = torch.autograd.grad(value.sum(), points, materialize_grads=True)
-        return value.detach(), gradient
-
-    return value_and_gradient
-
-
-def as_loss(function: Callable[[Tensor], Tensor], like: Tensor) -> ValueAndGradient:
-    """Return ``-function`` with its gradient.
-
-    Args:
-        function: As BoTorch's acquisition functions, ``batch_shape x n x 1 x d`` to ``batch_shape x
-            n``. One that knows its gradient has ``with_gradient(like, sign)``.
-        like: In the precision of this.
-    """
-    known = getattr(function, "with_gradient", None)
-    return known(like, -1) if known else from_callable(lambda X: -function(X.unsqueeze(-2)))
 
 
 def minimize_batch(
@@ -182,7 +139,8 @@ def minimize_batch(
         InvalidArgumentError: If an option is out of range or a lower bound above its upper one.
 
     Example:
-        >>> bowl = from_callable(lambda x: (x - 2.0).square().sum(-1))
+        >>> from botorch_costly.optim.smooth import by_autograd
+        >>> bowl = by_autograd(lambda x: (x - 2.0).square().sum(-1))
         >>> box = torch.tensor([[-1.0, -1.0], [1.0, 3.0]])
         >>> minimize_batch(bowl, torch.zeros(1, 2), box).point
         tensor([[1.0000, 2.0000]])

@@ -53,7 +53,7 @@ def test_what_is_prepared_once_is_the_same(queries, unit):
     model, asked, others = belief(queries, unit), rows(4), rows(6, seed=1)
     discretization, prepared = model.project(others), model.project(asked)
     for one, other in zip(
-        (*model.covariance_with(prepared, discretization), *model.moments(prepared)),
+        (*model.covariance_with(prepared, discretization), *model.mean_and_variance(prepared)),
         (*model.covariance_with(asked, discretization), *model.mean_and_variance(asked)),
         strict=True,
     ):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB, at_round
 from botorch_costly.models import StreamingGP
-from botorch_costly.models.streaming import ProjectedRows
+from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.knowledge_gradient import slopes
 from botorch_costly.numerics.lookahead import lookahead_value
@@ -55,7 +55,7 @@ def best_query(
     if len(candidates) <= _NEXT_POINTS:
         return weigh(belief, candidates, search.discretization(candidates), now, outlook)
     prepared = belief.project(at_round(candidates, today))
-    likely = candidates[_likely(*belief.moments(prepared))]
+    likely = candidates[_likely(*belief.mean_and_variance(prepared))]
     discretization = search.discretization(likely)
     rough = TimeVaryingKG(
         belief, discretization, now, outlook.effective_horizon, belief.noise, rough=True

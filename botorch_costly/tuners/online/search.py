@@ -11,8 +11,9 @@ from torch.quasirandom import SobolEngine
 from botorch_costly.acquisition import TimeVaryingUCB
 from botorch_costly.models import StreamingGP
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
-from botorch_costly.optim.lbfgs import as_loss, minimize_batch
-from botorch_costly.optim.local_optima import Acquisition, Ascent, ascend, distinct, far_rival
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.local_optima import Ascent, ascend, distinct, far_rival
+from botorch_costly.optim.smooth import Acquisition, AgingFunction, from_callable
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 from botorch_costly.tuners.online.path_following import (
@@ -140,9 +141,10 @@ class CubeSearch:
             # A literal rule never queries again when the candidate stands alone.
             lone = Optima(points, optima.values[:1])
             far_rival = self._far_rival(acquisition, lone, ascent, generator)
-        if isinstance(acquisition, TimeVaryingUCB) and acquisition.is_smooth:
+        if isinstance(acquisition, AgingFunction) and acquisition.second_order is not None:
             way = (far_rival - points[:1]).flatten() if rivals else None
-            self._following.begin(SearchResult(self._warm_starts, acquisition.retained, way))
+            if acquisition.retained is not None:
+                self._following.begin(SearchResult(self._warm_starts, acquisition.retained, way))
         return torch.cat([points, far_rival])
 
     def waiting(
@@ -160,9 +162,8 @@ class CubeSearch:
 
     def climb(self, acquisition: Acquisition, starts: Tensor) -> Tensor:
         """Return the best points reached in a few steps from the starts, shape ``(b, d)``."""
-        end = minimize_batch(
-            as_loss(acquisition, starts), starts, self._bounds, max_iter=_CLIMBING_STEPS
-        )
+        loss = from_callable(acquisition).with_gradient(starts, sign=-1.0)
+        end = minimize_batch(loss, starts, self._bounds, max_iter=_CLIMBING_STEPS)
         # Rounding may undo what the steps gained.
         self._peaks = _best(acquisition, torch.cat([self._round(end.point), starts], -2))
         return self._peaks
@@ -258,9 +259,10 @@ class FiniteSearch:
     ) -> Tensor:
         """Return the candidate, then its rivals, encoded: shape ``(1 + m, d)``."""
         with torch.no_grad():
-            # A belief knows these questions again: between queries their answers change by a number.
-            ask = getattr(acquisition, "at_fixed_points", acquisition)
-            values = ask(self._questions)
+            if isinstance(acquisition, AgingFunction):  # it stores what it computed of these points
+                values = acquisition.at_fixed_points(self._questions)
+            else:
+                values = acquisition(self._questions)
         # Ties, as before the first query, are broken at random: not always by the first arm.
         best = (values == values.max()).nonzero().squeeze(-1)
         pick = torch.randint(len(best), (1,), generator=generator, device=values.device)
