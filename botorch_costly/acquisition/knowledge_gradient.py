@@ -67,6 +67,7 @@ class TimeVaryingKG(AcquisitionFunction):
         now: float | Tensor,
         effective_horizon: float | Tensor,
         noise: float | Tensor | None = None,
+        *,
         rough: bool = False,
         tolerance: float = 0.0,
     ) -> None:
@@ -137,6 +138,7 @@ def construct_inputs_time_varying_kg(
     now: float,
     effective_horizon: float | Tensor,
     noise: float | Tensor | None = None,
+    *,
     rough: bool = False,
     tolerance: float = 0.0,
 ) -> dict[str, Any]:

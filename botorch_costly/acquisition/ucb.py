@@ -26,7 +26,7 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
     Args:
         model: A single-outcome model over ``[configuration, round]``. The bounds of one that
             ``HasSnapshots`` are computed in closed form.
-        beta: Weight of the variance, at least 0; see ``acquisition.beta`` for schedules.
+        beta: Factor of the variance, at least 0; see ``acquisition.beta`` for schedules.
         now: The round to decide for.
         posterior_transform: As for ``UpperConfidenceBound``.
         maximize: Whether larger rewards are better.
@@ -41,14 +41,15 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         beta: float | Tensor,
         now: float | Tensor,
         posterior_transform: PosteriorTransform | None = None,
+        *,
         maximize: bool = True,
     ) -> None:
-        weight = as_numbers("beta", beta)
-        valid = bool(((weight >= 0) & weight.isfinite()).all())
+        numbers = as_numbers("beta", beta)
+        valid = bool(((numbers >= 0) & numbers.isfinite()).all())
         check(valid, "beta", "finite numbers >= 0", beta, InvalidArgumentError)
-        super().__init__(model, weight, posterior_transform, maximize)
+        super().__init__(model, numbers, posterior_transform, maximize)
         self.fix_round(now)
-        plain = posterior_transform is None and weight.numel() == 1 and maximize
+        plain = posterior_transform is None and numbers.numel() == 1 and maximize
         self._has_snapshots = plain and isinstance(model, HasSnapshots)
 
     @property
@@ -116,6 +117,7 @@ def construct_inputs_time_varying_ucb(
     now: float,
     beta: float | Tensor = 1.0,
     posterior_transform: PosteriorTransform | None = None,
+    *,
     maximize: bool = True,
 ) -> dict[str, Any]:
     """Return the keyword arguments of ``TimeVaryingUCB``."""

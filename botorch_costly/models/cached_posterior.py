@@ -203,8 +203,8 @@ class CachedPosterior:
     def _covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Return the product covariance of ``[configuration, round]`` rows."""
         lag = (x1[..., -1].unsqueeze(-1) - x2[..., -1].unsqueeze(-2)).abs()
-        keep = retention(lag.new_tensor(self.forgetting), lag)
-        return covariance(self.kernel, x1[..., :-1], x2[..., :-1]) * keep
+        retained = retention(lag.new_tensor(self.forgetting), lag)
+        return covariance(self.kernel, x1[..., :-1], x2[..., :-1]) * retained
 
     def _project(self, rows: Tensor) -> Tensor:
         """Return the covariance with the observations, whitened, ``(*batch, q, n)``."""

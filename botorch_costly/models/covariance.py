@@ -1,4 +1,4 @@
-"""How beliefs at configurations move together: what the knowledge gradient asks of a model."""
+"""Covariances with a discretization: what the knowledge gradient asks of a model."""
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 

@@ -32,12 +32,12 @@ _logger = logging.getLogger(__name__)
 
 
 class StreamingGP(CachedPosterior, Model):
-    r"""The belief of ``TimeVaryingGP`` with given hyperparameters, kept up to date in O(n^2) a query.
+    r"""The belief of ``TimeVaryingGP`` with given hyperparameters, updated in O(n^2) a query.
 
     An observation borders the Cholesky factor, and rows too old to matter are removed from it; the
     factor does not depend on the current round, so waiting costs nothing at all. Rewards enter by
-    ``reward = center + scale * f``, or by any other targets; what they enter by may be changed at
-    any time in O(n^2), because the factor does not depend on the rewards.
+    ``reward = center + scale * f``, or by any other targets; targets may be changed at any time
+    in O(n^2), because the factor does not depend on them.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -49,7 +49,7 @@ class StreamingGP(CachedPosterior, Model):
         noise: Noise variance of the scaled rewards, positive.
         tolerance: A row is dropped when its weight ``(1 - forgetting)^age`` falls below this. All
             rows dropped together (one a round) raise a variance by at most a share ``outputscale
-            tolerance / (noise forgetting)``, and move a mean by at most the root of that share, in
+            tolerance / (noise forgetting)``, and change a mean by at most the root of that share, in
             prior standard deviations, times the largest scaled reward.
         maximum_rows: Beyond this many rows the oldest is dropped, whatever its weight.
 
@@ -141,7 +141,7 @@ class StreamingGP(CachedPosterior, Model):
 
         Args:
             center: The reward the prior expects.
-            scale: What a unit of ``f`` is worth, positive.
+            scale: What a unit of ``f`` is in rewards, positive.
             targets: What the belief about ``f`` is conditioned on instead of ``(reward - center) /
                 scale``, such as clipped values or ranks, shape ``(n,)``. Later rewards enter affinely
                 until the next call.
@@ -248,7 +248,7 @@ class StreamingGP(CachedPosterior, Model):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take over a state from ``get_extra_state``, hyperparameters included.
 
-        Its tensors come to the device of this belief and keep their dtype.
+        Its tensors come to the device of this belief in their own dtype.
         """
         device = self.kernel.outputscale.device
         self._rows = CachedRows.from_state_dict(state, device)

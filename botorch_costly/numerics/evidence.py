@@ -67,12 +67,12 @@ class Rows(NamedTuple):
     x: Tensor  # configurations less their mean, shape: (*batch, n, d)
     y: Tensor  # shape: (*batch, n)
     lag: Tensor  # shape: (*batch, n, n)
-    keep: Tensor | None  # a_ik where the rate is given, shape: (*batch, n, n)
+    retentions: Tensor | None  # a_ik where the rate is given, shape: (*batch, n, n)
 
     @property
     def unknowns(self) -> int:
         """How many entries ``theta`` has."""
-        return self.x.shape[-1] + (3 if self.keep is None else 2)
+        return self.x.shape[-1] + (3 if self.retentions is None else 2)
 
 
 class _Solved(NamedTuple):
@@ -152,8 +152,8 @@ def average_information(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor,
     Arguments and errors are those of ``log_evidence``. The information of a problem that failed is 0.
     """
     solved = _solve(family, rows, theta)
-    moved = _moved(rows, solved)
-    information = 0.5 * moved.mT @ (solved.inverse @ moved)
+    changes = _changes(rows, solved)
+    information = 0.5 * changes.mT @ (solved.inverse @ changes)
     information = torch.where(solved.failed[..., None, None], 0.0, information)
     return *_value_and_gradient(rows, solved), information
 
@@ -165,7 +165,7 @@ def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
     scaled = rows.x / values[..., None, :dim]
     # The fast way by inner products loses half the digits where points are close to each other.
     r = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
-    amplitude = _keep(rows, values) * values[..., dim, None, None]
+    amplitude = _retentions(rows, values) * values[..., dim, None, None]
     noisy, slope = _covariance_and_slope(family, r, amplitude)
     noisy.diagonal(dim1=-2, dim2=-1).add_(values[..., dim + 1, None])
 
@@ -196,10 +196,10 @@ def _is_singular(
     return pivot <= chol.shape[-1] * torch.finfo(chol.dtype).eps * largest
 
 
-def _keep(rows: Rows, values: Tensor) -> Tensor:
+def _retentions(rows: Rows, values: Tensor) -> Tensor:
     """Return ``a_ik``, shape ``(*batch, n, n)``."""
-    if rows.keep is not None:
-        return rows.keep
+    if rows.retentions is not None:
+        return rows.retentions
     return (rows.lag * (-0.5 * values[..., -1:, None])).exp_()
 
 
@@ -233,14 +233,14 @@ def _value_and_gradient(rows: Rows, solved: _Solved) -> tuple[Tensor, Tensor]:
     scale_part = (rows.y * alpha).sum(-1) - n - noise_part
     parts = [scale_part.unsqueeze(-1), noise_part.unsqueeze(-1)]
 
-    weight = alpha.unsqueeze(-1) * alpha.unsqueeze(-2)
-    weight -= inverse  # G
-    if rows.keep is None:
-        total = (weight * noisy).mul_(rows.lag).sum((-2, -1))
+    outer = alpha.unsqueeze(-1) * alpha.unsqueeze(-2)
+    outer -= inverse  # G
+    if rows.retentions is None:
+        total = (outer * noisy).mul_(rows.lag).sum((-2, -1))
         parts.append((-0.5 * values[..., -1] * total).unsqueeze(-1))
-    weight *= slope  # W
-    pulled = (rows.x * (weight @ rows.x)).sum(-2)  # x_j'W x_j
-    spread = (rows.x.square() * weight.sum(-1, keepdim=True)).sum(-2)  # x_j^2 . W 1
+    outer *= slope  # W
+    pulled = (rows.x * (outer @ rows.x)).sum(-2)  # x_j'W x_j
+    spread = (rows.x.square() * outer.sum(-1, keepdim=True)).sum(-2)  # x_j^2 . W 1
     lengthscale_part = 2 * (spread - pulled) / values[..., :dim].square()
     gradient = 0.5 * torch.cat([lengthscale_part, *parts], -1)
 
@@ -249,7 +249,7 @@ def _value_and_gradient(rows: Rows, solved: _Solved) -> tuple[Tensor, Tensor]:
     return value, torch.where(good.unsqueeze(-1), gradient, 0.0)
 
 
-def _moved(rows: Rows, solved: _Solved) -> Tensor:
+def _changes(rows: Rows, solved: _Solved) -> Tensor:
     """Return ``K_a alpha`` for each unknown ``a``, shape ``(*batch, n, p)``.
 
     For a lengthscale it is ``sum_k M_ik (x_ij - x_kj)^2 alpha_k / l_j^2``, three products with ``M``.
@@ -265,7 +265,7 @@ def _moved(rows: Rows, solved: _Solved) -> Tensor:
         rows.y.unsqueeze(-1) - by_noise,  # K_f alpha = y - noise alpha
         by_noise,
     ]
-    if rows.keep is None:
+    if rows.retentions is None:
         parts.append(-0.5 * values[..., -1, None, None] * ((noisy * rows.lag) @ a))
     return torch.cat(parts, -1)
 

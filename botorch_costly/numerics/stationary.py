@@ -1,7 +1,7 @@
 r"""Stationary covariances as plain functions of two point sets, differentiable once, in reverse.
 
 ``k(x, x') = outputscale * phi(r)``, ``r = |(x - x') / lengthscale|``. GPyTorch's kernel modules are
-the public face; these are what the streaming core evaluates dozens of times a decision, without
+the public face; these are what the streaming belief evaluates dozens of times a decision, without
 lazy operators in between. Tests hold the two together.
 
 Convention: where two points coincide, the slope of ``phi`` is taken as zero, which it is for every family
@@ -97,5 +97,5 @@ def information_share(cov: Tensor) -> float:
     centred = cov - cov.mean(-1, keepdim=True)
     centred = centred - centred.mean(-2, keepdim=True)
     total, least = float(centred.diagonal().sum()), 1e-9 * float(cov.diagonal().sum())
-    # Rounding is all that is left where everything is alike: one point, or points known to be equal.
+    # Only rounding is left of a single point, or of points that are known to be equal.
     return float(centred.square().sum()) / total**2 if total > least else 0.0

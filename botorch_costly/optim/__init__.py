@@ -1,4 +1,4 @@
-"""Optimization of callables: minimize in a box, find local optima, keep the distinct ones."""
+"""Optimization of callables: minimize in a box, find local optima, merge those that are one."""
 
 from botorch_costly.numerics.mean_shift import Modes, mean_shift
 from botorch_costly.optim.grid import (

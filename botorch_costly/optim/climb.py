@@ -28,9 +28,7 @@ class Ends(NamedTuple):
 
     points: Tensor  # in the unit cube, shape: (*batch, n, d)
     values: Tensor  # shape: (*batch, n): may hold numbers that are not finite
-    into: (
-        Tensor  # number of the start whose end each has, its own unless merged, shape: (*batch, n)
-    )
+    into: Tensor  # number of the start whose end it has, its own unless merged, shape: (*batch, n)
 
 
 def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int) -> Ends:

@@ -34,7 +34,7 @@ class Ascent(NamedTuple):
     starts: Tensor  # shape: (n, d)
     points: Tensor  # shape: (n, d)
     values: Tensor  # shape: (n,): may hold numbers that are not finite
-    into: Tensor  # whose end this is, its own unless two starts were merged, shape: (n,)
+    into: Tensor  # number of the start whose end it is, its own unless merged, shape: (n,)
 
 
 class Rival(NamedTuple):
@@ -210,7 +210,7 @@ def far_rival(
 
     Returns:
         The rival, or None if no point of the box is that far from the candidate (as with a
-        bandwidth of at least 1 and an candidate in a corner of a one-dimensional box): then the
+        bandwidth of at least 1 and a candidate in a corner of a one-dimensional box): then the
         candidate is, at this resolution, the whole box, and has no rival at all.
 
     Raises:

@@ -96,7 +96,7 @@ def test_value_and_gradient_are_botorchs(family, now):
 
 
 def test_at_an_observation_the_kink_has_no_slope():
-    """Exactly there, not a rounding error beside it."""
+    """Exactly there, not a rounding error away."""
     belief = belief_of("matern12", rows=1)
     seen, retained = form_in(belief, 30.0)
     _, gradient = upper_bound_with_gradient(seen, retained, torch.tensor(1.0, **NUMBERS), FLOOR)(
@@ -139,7 +139,7 @@ def test_known_moments_give_the_bound_of_any_round():
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_rankings_swap_while_nobody_queries():
+def test_rankings_swap_between_queries():
     """Lemma 1 of the paper says they do not: 1 > .6 now, and 1 < 1.005 after a = .8."""
     known = Moments(torch.tensor([0.0, 0.5], **NUMBERS), torch.tensor([0.0, 0.99], **NUMBERS))
     one = torch.tensor(1.0, **NUMBERS)

@@ -168,13 +168,13 @@ def test_a_batch_of_functions_is_each_of_them():
         torch.testing.assert_close(together.values[k], alone.values, rtol=0, atol=1e-9)
 
 
-def test_who_comes_near_another_ends_where_it_ends():
+def test_a_start_that_comes_near_another_ends_where_it_ends():
     begin = torch.cat([starts(20), starts(20) + 1e-3])  # pairs of neighbours
     end = climb(in_cube(Hills(False)), begin, 0.2, 100)
     assert torch.equal(end.points[:20], end.points[20:])
 
 
-def test_in_a_batch_those_whom_newton_does_not_take_end_all_the_same():
+def test_in_a_batch_starts_that_newton_does_not_take_end_too():
     class Ripples(Hills):
         def heights(self, X):
             return 0.4 * torch.cos(40 * X).sum(-1) + super().heights(X)
