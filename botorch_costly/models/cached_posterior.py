@@ -14,7 +14,8 @@ from botorch_costly.models.snapshot import Snapshot
 from botorch_costly.numerics.cholesky import Factor
 from botorch_costly.numerics.closed_form import closed_form
 from botorch_costly.numerics.drift import retention, retention_float
-from botorch_costly.numerics.stationary import FAMILIES, Stationary, covariance
+from botorch_costly.numerics.radial import FAMILIES
+from botorch_costly.numerics.stationary import Stationary, covariance
 
 
 class _Frozen(NamedTuple):

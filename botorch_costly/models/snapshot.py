@@ -15,7 +15,7 @@ from botorch_costly.numerics.closed_form import (
     upper_bound_with_gradient,
 )
 from botorch_costly.numerics.expansion import Expansion, Quadratic, expand, expanded_upper_bound
-from botorch_costly.numerics.stationary import FAMILIES
+from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient
 
 _ANSWERS = 4  # moments that are stored for tensors asked about again

@@ -26,7 +26,8 @@ from botorch_costly.models.streaming_form import streaming_form
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.numerics.cholesky import append, empty_factor, factorize
 from botorch_costly.numerics.drift import memory
-from botorch_costly.numerics.stationary import Stationary, check_family
+from botorch_costly.numerics.radial import check_family
+from botorch_costly.numerics.stationary import Stationary
 
 _logger = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ from gpytorch.means import ZeroMean
 
 from botorch_costly.errors import check
 from botorch_costly.models.time_varying import TimeVaryingGP
-from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary
+from botorch_costly.numerics.radial import SMOOTHNESS
+from botorch_costly.numerics.stationary import Stationary
 
 _MATERN_FAMILIES = {nu: family for family, nu in SMOOTHNESS.items()}
 

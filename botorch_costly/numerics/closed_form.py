@@ -31,8 +31,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.radial import SHAPES
-from botorch_costly.numerics.stationary import ARMS, Stationary
+from botorch_costly.numerics.radial import ARMS, PROFILES
+from botorch_costly.numerics.stationary import Stationary
 
 
 class ClosedForm(NamedTuple):
@@ -67,7 +67,7 @@ def closed_form(
     whitened: Tensor,  # W = L^-1 y, shape: (*batch, n, 1)
 ) -> ClosedForm:
     """Return the closed form of a posterior in the round to which the retentions count."""
-    unit = SHAPES[kernel.family].constant / kernel.lengthscale
+    unit = PROFILES[kernel.family].constant / kernel.lengthscale
     rows = configurations * unit
     middle = rows.mean(-2, keepdim=True)  # near to what is asked about, so that squares stay small
     rows = rows - middle
@@ -101,7 +101,7 @@ def distances(form: ClosedForm, points: Tensor) -> Tensor:  # shape: (*batch, q,
 
 def moments(form: ClosedForm, X: Tensor) -> Moments:
     """Return mean and explained variance at configurations ``X``, shape ``(*batch, q, d)``."""
-    phi, _ = SHAPES[form.family].slope(distances(form, scaled(form, X)))
+    phi = PROFILES[form.family].phi(distances(form, scaled(form, X)))
     return Moments(
         mean=(phi @ form.alpha).squeeze(-1),
         explained=(phi @ form.solver.mT).square_().sum(-1),
@@ -139,7 +139,7 @@ def upper_bound_with_gradient(
     Returns:
         From configurations ``*batch x q x d`` to values ``*batch x q`` and gradients ``*batch x q x d``.
     """
-    slope, lowest = SHAPES[form.family].slope, torch.full_like(form.prior, floor)
+    slope, lowest = PROFILES[form.family].slope, torch.full_like(form.prior, floor)
     alpha, width = (scale * retained) * form.alpha, scale * width
     steepness = -(retained * retained) * width
 

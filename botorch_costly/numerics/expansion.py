@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.numerics.closed_form import ClosedForm, distances, scaled
-from botorch_costly.numerics.radial import SHAPES
+from botorch_costly.numerics.radial import PROFILES
 
 
 class Quadratic(NamedTuple):
@@ -53,9 +53,9 @@ def expand(form: ClosedForm, X: Tensor) -> Expansion:
     """Expand a posterior around configurations ``X``, shape ``(*batch, j, d)``."""
     points = scaled(form, X)
     delta = points.unsqueeze(-2) - form.rows.unsqueeze(-3)  # (*batch, j, n, d)
-    shape, distance = SHAPES[form.family], distances(form, points)
-    phi, psi = shape.slope(distance)
-    chi = shape.bend(distance, phi, psi)
+    profile, s = PROFILES[form.family], distances(form, points)
+    phi, psi = profile.slope(s)
+    chi = profile.chi(s, phi, psi)
     projected = phi @ form.solver.mT  # B phi
     factors = torch.stack([form.alpha.mT.expand_as(phi), projected @ form.solver])  # alpha, v
     slopes, bends = _pull_twice(factors * psi, factors * chi, delta)

@@ -14,7 +14,7 @@ from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import TimeVaryingGP, fitting
 from botorch_costly.models.fitting import Hyperparameters, fit, priors_and_bounds
 from botorch_costly.models.time_varying import default_space_kernel
-from botorch_costly.numerics.stationary import FAMILIES, SMOOTHNESS
+from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
 from tests.oracles import evidence as oracle
 
 

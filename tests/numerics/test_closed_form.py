@@ -14,8 +14,8 @@ from botorch_costly.numerics.closed_form import (
     upper_bound_with_gradient,
 )
 from botorch_costly.numerics.expansion import expand, expanded_upper_bound
-from botorch_costly.numerics.radial import SHAPES
-from botorch_costly.numerics.stationary import ARMS, FAMILIES, Stationary
+from botorch_costly.numerics.radial import FAMILIES
+from botorch_costly.numerics.stationary import Stationary
 from tests.oracles import dense_gp
 
 FORGETTING, NOISE, FLOOR, DIM = 0.04, 0.05, 1e-10, 3
@@ -147,27 +147,6 @@ def test_rankings_swap_between_queries():
     torch.testing.assert_close(now, torch.tensor([1.0, 0.6], **NUMBERS))
     assert now[0] > now[1]
     assert later[0] < later[1]
-
-
-@pytest.mark.parametrize("family", [*FAMILIES, ARMS])
-def test_shapes_are_the_families(family):
-    s = torch.linspace(0, 4, 9, **NUMBERS)
-    shape = SHAPES[family]
-    phi, psi = shape.slope(s)
-    if family == ARMS:
-        assert phi.tolist() == [1.0] + [0.0] * 8
-        return
-    torch.testing.assert_close(phi, FAMILIES[family](s / shape.constant))
-    step, inner = 1e-6, s[1:]
-    up, down = (shape.slope(inner + d) for d in (step, -step))
-    torch.testing.assert_close(
-        psi[1:], -(up[0] - down[0]) / (2 * step) / inner, rtol=1e-6, atol=1e-8
-    )
-    chi = shape.bend(s, phi, psi)
-    torch.testing.assert_close(
-        chi[1:], -(up[1] - down[1]) / (2 * step) / inner, rtol=1e-6, atol=1e-8
-    )
-    assert chi.isfinite().all()
 
 
 @pytest.mark.parametrize("family", SMOOTH)

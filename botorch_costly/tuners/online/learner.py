@@ -18,7 +18,8 @@ from botorch_costly.errors import (
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.fitting import FitReport, Hyperparameters, fit
-from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_family
+from botorch_costly.numerics.radial import SMOOTHNESS, check_family
+from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.rewards.scale import RewardScale
 
 _logger = logging.getLogger(__name__)
