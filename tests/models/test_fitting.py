@@ -174,7 +174,7 @@ def test_a_batch_of_trials_is_a_loop(learnt):
             torch.testing.assert_close(report.after[i, j], single.after)
 
 
-def test_a_trial_that_is_not_worth_it_is_skipped_beside_others():
+def test_a_trial_that_promises_too_little_is_skipped_among_others():
     rows = [drifting(15, 1, seed) for seed in (0, 1)]
     inputs, targets = (torch.stack(part) for part in zip(*rows, strict=True))
     done, _ = fit("matern52", inputs[0], targets[0], snapshot_of(1))

@@ -122,6 +122,7 @@ def test_a_snapshot_is_the_posterior_of_its_round(points, now):
     torch.testing.assert_close(seen.mean_and_variance(X), belief.mean_and_variance(rows))
     bound = seen.upper_bound(X.new_tensor(1.3))
     value, gradient = bound.with_gradient(X)(X)
+    torch.testing.assert_close(bound.with_gradient(X, sign=-1.0)(X), (-value, -gradient))
     found = bound.second_order(X)
     torch.testing.assert_close((found.value, found.gradient), (value, gradient))
     mean, variance = belief.mean_and_variance(rows)

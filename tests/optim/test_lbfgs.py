@@ -386,7 +386,7 @@ def test_merged_problems_take_the_result_of_the_lower():
     end = minimize_batch(by_autograd(function), begin, bounds, merge_within=0.5)
     leads = end.into == torch.arange(40)
     assert leads.sum() < 20
-    assert leads[end.into].all()  # nobody follows one who follows another
+    assert leads[end.into].all()  # no chain of merged problems is left
     for part in (end.point, end.value, end.converged):
         assert torch.equal(part, part[end.into])
     alone = minimize_batch(by_autograd(function), begin, bounds)
@@ -405,7 +405,7 @@ def test_merging_in_a_batch_stays_within_each_entry():
         torch.testing.assert_close(together.point[k], alone.point, rtol=0, atol=1e-6)
 
 
-def test_a_few_may_be_left_for_somebody_else():
+def test_a_few_may_be_left_unfinished():
     function, bounds = PROBLEMS["rosenbrock with active bounds"]
     begin = starts(bounds, 30)
     all_of_them = minimize_batch(by_autograd(function), begin, bounds, max_iter=400)

@@ -79,7 +79,7 @@ def _next_earns(mean, cov, noise, effective_horizon, price, outcomes):
 
 
 def _aged(mean, cov, prior_cov, keep):
-    """The belief a round later, if nobody queries."""
+    """The belief a round later, without a query."""
     cells = [
         [keep**2 * c + (1 - keep**2) * k for c, k in zip(row, prior, strict=True)]
         for row, prior in zip(cov, prior_cov, strict=True)
@@ -114,7 +114,7 @@ def lookahead(
 
 
 def effective_queries(rounds, now, forgetting):
-    """What is still remembered of queries in past rounds."""
+    """The retention of queries in past rounds."""
     return sum((1 - forgetting) ** (now - t) for t in rounds)
 
 
