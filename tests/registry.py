@@ -24,7 +24,8 @@ from botorch_costly.acquisition import (
 )
 from botorch_costly.kernels import ArmKernel, ForgettingKernel
 from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
-from botorch_costly.numerics.stationary import FAMILIES, Stationary
+from botorch_costly.numerics.radial import FAMILIES
+from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import (
     AlwaysQuery,
     BernoulliQuery,

@@ -17,12 +17,12 @@ from benchmarks.record import Row
 from benchmarks.timing.clock import timed
 from benchmarks.timing.decision import BANDWIDTH, BETA, RESTARTS, RULE
 from benchmarks.timing.problems import FORGETTING, draw, kernel_of, noisy_covariance
-from botorch_costly.acquisition.snapshot_ucb import SnapshotUCB
+from botorch_costly.models.snapshot import Snapshot
 from botorch_costly.numerics.cholesky import Factor, factorize
+from botorch_costly.numerics.closed_form import closed_form
 from botorch_costly.numerics.drift import retention
-from botorch_costly.numerics.snapshot import Snapshot, moments, snapshot
 from botorch_costly.numerics.stationary import Stationary
-from botorch_costly.optim.climb import InCube, climb
+from botorch_costly.optim.climb import climb
 from botorch_costly.optim.local_optima import ascend
 from botorch_costly.optim.suppression import Optima, suppress
 from botorch_costly.query import Comparison, Progress, Verdict
@@ -87,18 +87,17 @@ def starts_of(dim: int, seed: int, device: torch.device | str) -> Tensor:
 
 def decide(batch: Batch, starts: Tensor) -> Choice:
     """Decide for every belief."""
-    belief = snapshot(
+    form = closed_form(
         batch.kernel,
         batch.configurations,
         batch.retentions,
         batch.factor.inverse,
         batch.factor.whitened,
     )
-    bound = SnapshotUCB(belief, 1.0, starts.new_tensor(BETA).sqrt(), FLOOR)
-    size, zeros = len(batch.retentions), torch.zeros_like(starts[0])
-    ends = climb(
-        InCube(bound, zeros, zeros + 1), starts.expand(size, *starts.shape), BANDWIDTH, MAX_ITER
-    )
+    belief = Snapshot(form, least_variance=FLOOR)
+    bound = belief.upper_bound(starts.new_tensor(BETA).sqrt())
+    begin = starts.expand(len(batch.retentions), *starts.shape)
+    ends = climb(bound, begin, BANDWIDTH, MAX_ITER)
     optima = suppress(ends.points, ends.values, BANDWIDTH)
     comparison = _comparison(belief, optima)
     return Choice(
@@ -109,8 +108,7 @@ def decide(batch: Batch, starts: Tensor) -> Choice:
 def _comparison(belief: Snapshot, optima: Optima) -> Comparison:
     """Hold the best optimum of each belief against the others."""
     there = optima.values > -torch.inf
-    mean, explained = moments(belief, optima.points.nan_to_num(0.0))
-    variance = (belief.prior - explained).clamp_min(FLOOR)
+    mean, variance = belief.mean_and_variance(optima.points.nan_to_num(0.0))
     rivals = mean[:, 1:], variance[:, 1:], None, there[:, 1:]
     return Comparison(mean[:, 0], variance[:, 0], *rivals, mean.new_tensor(BETA))
 

@@ -22,8 +22,9 @@ from benchmarks.record import Row
 from benchmarks.timing.clock import timed
 from benchmarks.timing.problems import FORGETTING, NOISE, Problem, botorch_model, draw, streaming
 from botorch_costly.acquisition import ConstantBeta, TimeVaryingUCB, at_round
-from botorch_costly.optim.climb import InCube, climb
+from botorch_costly.optim.climb import climb
 from botorch_costly.optim.local_optima import ascend, far_rival
+from botorch_costly.optim.smooth import InBox
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.query import Comparison, ConfidenceQuery, Progress
 from botorch_costly.tuners.online.strategy import Strategy
@@ -135,7 +136,7 @@ class Case:
     def settled(self, points: Tensor) -> int:
         """Return how many of the points a climb that goes on from them does not move."""
         bound, (lower, width) = TimeVaryingUCB(self.belief, BETA, self.now), self.problem.bounds
-        ends = climb(InCube(bound, lower, width), points, bandwidth=_STAYS, max_iter=100)
+        ends = climb(InBox(bound, lower, width), points, bandwidth=_STAYS, max_iter=100)
         return int((torch.linalg.vector_norm(ends.points - points, dim=-1) <= _STAYS).sum())
 
     def _comparison(self, acquisition: TimeVaryingUCB, points: Tensor) -> Comparison:

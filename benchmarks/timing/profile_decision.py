@@ -8,6 +8,7 @@ that asks for the same operations one by one can be faster by much. The decision
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -23,9 +24,9 @@ from benchmarks.timing.decision import BANDWIDTH, BETA, CANDIDATES, RESTARTS, RU
 from benchmarks.timing.problems import draw
 from botorch_costly.acquisition import TimeVaryingUCB
 from botorch_costly.numerics.expansion import Quadratic
-from botorch_costly.optim.climb import InCube, climb
-from botorch_costly.optim.lbfgs import ValueAndGradient
+from botorch_costly.optim.climb import climb
 from botorch_costly.optim.local_optima import Ascent, distinct, far_rival
+from botorch_costly.optim.smooth import InBox, SecondOrder, ValueAndGradient
 from botorch_costly.query import Verdict
 from botorch_costly.tuners.online.strategy import comparison_of
 
@@ -68,10 +69,10 @@ class WatchedUCB(TimeVaryingUCB):
 
     watch: Watch
 
-    def with_gradient(self, like: Tensor, sign: int = 1) -> ValueAndGradient:
+    def with_gradient(self, like: Tensor, *, sign: float = 1.0) -> ValueAndGradient:
         """Begin L-BFGS: from here on its bookkeeping counts, and evaluations apart from it."""
         self.watch.at(BOOKKEEPING)
-        function = super().with_gradient(like, sign)
+        function = super().with_gradient(like, sign=sign)
 
         def evaluate(X: Tensor) -> tuple[Tensor, Tensor]:
             with self.watch.during(EVALUATIONS):
@@ -79,10 +80,15 @@ class WatchedUCB(TimeVaryingUCB):
 
         return evaluate
 
-    def second_order(self, X: Tensor) -> Quadratic:
-        """Begin Newton's method, or go on with it."""
+    @property
+    def second_order(self) -> SecondOrder | None:
+        """The closed form, each call of which begins Newton's method or goes on with it."""
+        function = super().second_order
+        return None if function is None else partial(self._newton, function)
+
+    def _newton(self, function: SecondOrder, X: Tensor) -> Quadratic:
         self.watch.at(NEWTON)
-        return super().second_order(X)
+        return function(X)
 
 
 def decide_by_parts(case: Case, watch: Watch) -> tuple[Tensor, Verdict]:
@@ -96,11 +102,11 @@ def decide_by_parts(case: Case, watch: Watch) -> tuple[Tensor, Verdict]:
     acquisition = WatchedUCB(belief, BETA, case.now)
     acquisition.watch = watch
     for precision in PRECISIONS:
-        belief.snapshot(case.now, precision)
+        belief.snapshot(case.now).to(precision)
     watch.at(STARTS)
     starts = _starts(problem.dim, generator).to(bounds)
     watch.at(BOOKKEEPING)
-    ends = climb(InCube(acquisition, lower, width), starts, BANDWIDTH, MAX_ITER)
+    ends = climb(InBox(acquisition, lower, width), starts, BANDWIDTH, MAX_ITER)
     watch.at(MERGING)
     ascent = Ascent(starts, *ends)
     optima = distinct(ascent, bounds, BANDWIDTH)

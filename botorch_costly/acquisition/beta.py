@@ -29,7 +29,7 @@ class BetaSchedule(Protocol):
 
 @dataclass(frozen=True)
 class ConstantBeta:
-    """The same ``beta`` in every round.
+    """One ``beta`` for every round.
 
     Args:
         beta: At least 0; the paper uses 1 when training networks.

@@ -1,7 +1,7 @@
 r"""Expected and probable improvement of a drifting function.
 
-The best reward *seen* says little when the function has moved since. The threshold here is what the
-model believes today: the largest posterior mean, in round ``now``, over the configurations seen.
+The best reward *observed* says little when the function has drifted since. The threshold here is what
+the model believes in round ``now``: the largest posterior mean over the configurations observed.
 """
 
 from collections.abc import Hashable
@@ -28,6 +28,7 @@ def best_mean(
     model: Model,
     X: Tensor,
     now: float | Tensor,
+    *,
     maximize: bool = True,
     posterior_transform: PosteriorTransform | None = None,
 ) -> Tensor:
@@ -44,7 +45,7 @@ def best_mean(
     check(X.shape[-2] > 0, "X", "at least one configuration", shape, InvalidShapeError)
     members = torch.Size() if is_ensemble(model) else model.batch_shape  # ensembles add their own
     X = X.expand(*torch.broadcast_shapes(X.shape[:-2], members), *X.shape[-2:])
-    # One by one: nobody needs their joint covariance, which close points make singular.
+    # One by one: their joint covariance is not needed, and close points make it singular.
     apart = at_round(X.movedim(-2, 0).unsqueeze(-2), as_round(now))  # n x batch_shape x 1 x (d + 1)
     with torch.no_grad():
         posterior = model.posterior(apart, posterior_transform=posterior_transform)
@@ -62,6 +63,7 @@ class _Improvement(InRound):
         best_f: float | Tensor,
         now: float | Tensor,
         posterior_transform: PosteriorTransform | None = None,
+        *,
         maximize: bool = True,
     ) -> None:
         super().__init__(model, as_numbers("best_f", best_f), posterior_transform, maximize)
@@ -98,14 +100,17 @@ def construct_inputs_time_varying_improvement(
     now: float,
     best_f: float | Tensor | None = None,
     posterior_transform: PosteriorTransform | None = None,
+    *,
     maximize: bool = True,
 ) -> dict[str, Any]:
     """Return the keyword arguments; ``best_f`` defaults to ``best_mean`` over the data."""
     if best_f is None:
-        if isinstance(training_data, dict):  # one data set for each outcome, at the same X
+        if isinstance(training_data, dict):  # one data set for each outcome, at equal X
             training_data = next(iter(training_data.values()))
         X = training_data.X[..., :-1]
-        best_f = best_mean(model, X, now, maximize, posterior_transform)
+        best_f = best_mean(
+            model, X, now, maximize=maximize, posterior_transform=posterior_transform
+        )
     return {
         "model": model,
         "best_f": best_f,

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from botorch_costly.acquisition.fixed_round import as_numbers, as_round, at_round
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_nonnegative
-from botorch_costly.models import StreamingGP
-from botorch_costly.models.streaming import ProjectedRows
+from botorch_costly.models.covariance import ProjectedRows, covariances_of
 from botorch_costly.numerics.knowledge_gradient import (
     FAR_OUTCOMES,
     expected_rise,
@@ -40,16 +39,17 @@ class TimeVaryingKG(AcquisitionFunction):
         discretization: Configurations the maximum is taken over, ``m x d``; the candidate is added.
         now: The round to decide for.
         effective_horizon: Rounds for which the gain of a query counts.
-        noise: Noise variance of a query; the model's at the first anchor if omitted.
+        noise: Noise variance of a query; the model's at the first of the discretization if omitted.
         rough: Whether a lower bound of the gain will do, in a fraction of the time, as in a search.
         tolerance: By a few of these an exact gain may be too small, in rewards, which saves time too.
 
     Raises:
         InvalidArgumentError: If ``effective_horizon`` or ``noise`` is negative or not finite, or
             ``now`` is not a finite number.
-        InvalidShapeError: If there is no anchor.
+        InvalidShapeError: If the discretization is empty.
 
     Example:
+        >>> from botorch_costly.models import StreamingGP
         >>> from botorch_costly.numerics.stationary import Stationary
         >>> kernel = Stationary("matern52", torch.tensor([0.3]), torch.tensor(1.0))
         >>> belief = StreamingGP(kernel, forgetting=0.1, noise=0.01)
@@ -67,6 +67,7 @@ class TimeVaryingKG(AcquisitionFunction):
         now: float | Tensor,
         effective_horizon: float | Tensor,
         noise: float | Tensor | None = None,
+        *,
         rough: bool = False,
         tolerance: float = 0.0,
     ) -> None:
@@ -78,9 +79,8 @@ class TimeVaryingKG(AcquisitionFunction):
         check(some, "discretization", expected, shape, InvalidShapeError)
         self.register_buffer("now", as_round(now))
         self.register_buffer("discretization", at_round(discretization, self.now))
-        streaming = isinstance(model, StreamingGP)
-        projected = model.project(self.discretization).projected if streaming else None
-        self.register_buffer("_projected", projected)
+        prepared = covariances_of(model).project(self.discretization)
+        self.register_buffer("_projected", prepared.projected)
         self.register_buffer(
             "effective_horizon", _nonnegative("effective_horizon", effective_horizon)
         )
@@ -107,7 +107,7 @@ class TimeVaryingKG(AcquisitionFunction):
     def terms(self, rows: Tensor | ProjectedRows) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean, variance and knowledge gradient of ``[x, now]`` rows, perhaps prepared ones.
 
-        Only a ``StreamingGP`` prepares any, by its ``project``.
+        Rows are prepared by the ``project`` of a model that ``HasCovariances``.
         """
         mean, variance, cov = self._covariance_with(rows)
         heights = self.discretization_mean.to(mean).expand(*mean.shape, -1)
@@ -120,16 +120,8 @@ class TimeVaryingKG(AcquisitionFunction):
 
     def _covariance_with(self, rows: Tensor | ProjectedRows) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean and variance at rows and their covariances with the discretization, (*batch, m)."""
-        if self._projected is not None:
-            return self.model.covariance_with(
-                rows, ProjectedRows(self.discretization, self._projected)
-            )
-        assert isinstance(rows, Tensor)
-        everyone = self.discretization.to(rows).expand(*rows.shape[:-1], *self.discretization.shape)
-        posterior = self.model.posterior(torch.cat([rows.unsqueeze(-2), everyone], -2))
-        mean = posterior.mean[..., 0, 0]
-        cov = posterior.distribution.covariance_matrix[..., 0, :]
-        return mean, cov[..., 0].clamp_min(0), cov[..., 1:]
+        discretization = ProjectedRows(self.discretization, self._projected)
+        return covariances_of(self.model).covariance_with(rows, discretization)
 
 
 def _nonnegative(name: str, value: float | Tensor) -> Tensor:
@@ -146,6 +138,7 @@ def construct_inputs_time_varying_kg(
     now: float,
     effective_horizon: float | Tensor,
     noise: float | Tensor | None = None,
+    *,
     rough: bool = False,
     tolerance: float = 0.0,
 ) -> dict[str, Any]:

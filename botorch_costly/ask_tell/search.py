@@ -14,8 +14,9 @@ from torch.quasirandom import SobolEngine
 
 from botorch_costly.errors import check_count, check_positive
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
-from botorch_costly.optim.lbfgs import as_loss, minimize_batch
-from botorch_costly.optim.local_optima import Acquisition, ascend, distinct, far_rival
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.local_optima import ascend, distinct, far_rival
+from botorch_costly.optim.smooth import Acquisition, from_callable
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
@@ -192,9 +193,8 @@ class CubeSearch:
 
     def climb(self, function: Acquisition, starts: Tensor) -> Tensor:
         """Return the best configurations reached in a few steps from the starts, shape ``(b, d)``."""
-        end = minimize_batch(
-            as_loss(function, starts), starts, self.bounds, max_iter=_CLIMBING_STEPS
-        )
+        loss = from_callable(function).with_gradient(starts, sign=-1.0)
+        end = minimize_batch(loss, starts, self.bounds, max_iter=_CLIMBING_STEPS)
         # Rounding may undo what the steps gained.
         self._peaks = _best(function, torch.cat([self._round(end.point), starts], -2))
         return self._peaks

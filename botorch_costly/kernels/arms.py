@@ -12,9 +12,9 @@ from botorch_costly.kernels.columns import refuse_last_dim_batch
 
 
 class ArmKernel(Kernel):
-    """Covariance of independent arms: ``variance`` where two inputs are the same arm, 0 elsewhere.
+    """Covariance of independent arms: ``variance`` where two inputs are one arm, 0 elsewhere.
 
-    Inputs are arm numbers (or any exact encoding: two inputs are the same arm when all their columns
+    Inputs are arm numbers (or any exact encoding: two inputs are one arm when all their columns
     agree). Multiply it with a ``ForgettingKernel`` for arms whose rewards drift.
 
     References:
@@ -69,7 +69,7 @@ class ArmKernel(Kernel):
         **params: Any,
     ) -> Tensor:
         """Return the covariance of the arms ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
-        refuse_last_dim_batch(last_dim_is_batch, "arms")
+        refuse_last_dim_batch("arms", last_dim_is_batch)
         if diag:
             return self.variance.squeeze(-1) * (x1 == x2).all(-1)
         return self.variance * (x1.unsqueeze(-2) == x2.unsqueeze(-3)).all(-1)

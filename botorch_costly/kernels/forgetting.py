@@ -59,6 +59,7 @@ class ForgettingKernel(Kernel):
         self,
         forgetting: float | Tensor = 0.01,
         forgetting_prior: Prior | None = None,
+        *,
         learn: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -109,8 +110,8 @@ class ForgettingKernel(Kernel):
             ``a`` and ``1 - a^2``, of the shape of ``elapsed`` broadcast with ``batch_shape``.
         """
         rate = self.forgetting.squeeze(-1).squeeze(-1)
-        keep = retention(rate, elapsed)
-        return keep, 1 - keep.square()
+        retained = retention(rate, elapsed)
+        return retained, 1 - retained.square()
 
     def forward(
         self,
@@ -121,7 +122,7 @@ class ForgettingKernel(Kernel):
         **params: Any,
     ) -> Tensor:
         """Return the covariance of the rounds ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
-        refuse_last_dim_batch(last_dim_is_batch, "rounds")
+        refuse_last_dim_batch("rounds", last_dim_is_batch)
         rate = self.forgetting
         if diag:
             return retention(rate.squeeze(-1), (x1 - x2).abs().sum(-1))

@@ -19,9 +19,9 @@ from collections import deque
 import torch
 from torch import Tensor
 
-_FEW = 0.45  # share of the terms below which summing them one by one is the quicker way on a CPU
+_FEW = 0.45  # share of the terms below which summing them one by one is quicker on a CPU
 _BLOCK = 32  # terms of lower precision that are summed in it
-_LEAST = 1e-300  # what a logarithm is taken of
+_LEAST = 1e-300  # least argument of a logarithm
 
 
 class Downdate:
@@ -97,7 +97,7 @@ class Downdate:
         """Add ``shape shape^T`` with weight one, ``(m, n)``, in trials that query, ``(m,)``."""
         self._make_room(querying)
         rows, slot = self._rows, self.count % self.num_slots
-        if querying.is_cuda:  # is not waited for: those not querying get what they had
+        if querying.is_cuda:  # is not waited for: trials that do not query get what they had
             shape = torch.where(
                 querying.unsqueeze(-1), shape.to(self.terms), self.terms[rows, slot]
             )
@@ -116,7 +116,7 @@ class Downdate:
     def column(self, at: Tensor, querying: Tensor | None = None) -> Tensor:
         """Return ``V[:, at]`` for a point of each trial, ``(m,) -> (m, n)``.
 
-        If it is said who is querying, what is returned for the others has no meaning.
+        Given ``querying``, rows of trials that do not query have no meaning.
         """
         held = self._held
         terms, weights = self.terms[:, :held], self.weights[:, :held]
@@ -165,7 +165,7 @@ class Downdate:
         """Return weights, ``(m, T, 1)``, and terms at some points of each trial, ``(m, T, k)``.
 
         Args:
-            index: Shape ``(m, k)``, or ``(k,)`` for the same points of all trials.
+            index: Shape ``(m, k)``, or ``(k,)`` for points shared by all trials.
         """
         held = self._held
         terms, weights = self.terms[:, :held], self.weights[:, :held, None]
@@ -184,11 +184,11 @@ class Downdate:
         self.count = state["count"].clone()
         self._begin()
         self._held = min(int(self.count.max()), self.num_slots)
-        # Nobody said how old they are.
+        # The state does not say how old they are.
         self._births.extend([self._clock] * self.num_slots)
 
     def _make_room(self, querying: Tensor) -> None:
-        """See to it that the next slot of each trial that queries is free, or its term light enough."""
+        """Make the next slot of each trial that queries free, or its term light enough."""
         births = self._births
         if len(births) < self.num_slots:
             return
@@ -217,11 +217,11 @@ class Downdate:
         self._births = deque(self._births, maxlen=slots + extra)
 
     def _compress(self) -> None:
-        # R^T R = sum_i w_i v_i v_i^T: the same downdate in n terms of weight one.
+        # R^T R = sum_i w_i v_i v_i^T: this downdate in n terms of weight one.
         weighted = self.weights.sqrt().unsqueeze(-1) * self.terms
         triangle = torch.linalg.qr(weighted, mode="r").R
-        kept = triangle.shape[1]
-        self.terms[:, :kept], self.weights[:, :kept] = triangle.to(self.terms), 1
-        self.terms[:, kept:], self.weights[:, kept:] = 0, 0
-        self.count.fill_(kept)
+        number = triangle.shape[1]
+        self.terms[:, :number], self.weights[:, :number] = triangle.to(self.terms), 1
+        self.terms[:, number:], self.weights[:, number:] = 0, 0
+        self.count.fill_(number)
         self._births.extend([self._clock] * self.num_slots)  # the oldest query is in all of them

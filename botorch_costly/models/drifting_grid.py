@@ -1,11 +1,11 @@
 r"""The exact belief about a drifting function on a finite domain, at constant cost per round.
 
-The posterior covariance is kept as a downdate of the prior,
+The posterior covariance is stored as a downdate of the prior,
 
     cov = K - sum_i w_i v_i v_i^T,
 
 one rank-one term per query. Querying at point j with ``c = cov[:, j]`` and ``s = c[j] + noise`` adds
-``v = c / sqrt(s)`` with weight one and moves the mean by ``c (y - mean[j]) / s``. A round of waiting
+``v = c / sqrt(s)`` with weight one and changes the mean by ``c (y - mean[j]) / s``. A round of waiting
 multiplies the mean by ``a`` and every weight by ``a^2 = 1 - forgetting``, because
 
     a^2 (K - V) + (1 - a^2) K = K - a^2 V.
@@ -13,7 +13,7 @@ multiplies the mean by ``a`` and every weight by ``a^2 = 1 - forgetting``, becau
 So waiting costs O(n), a query O(n) per live term, and the terms are bounded whatever the horizon; see
 ``downdate.py``.
 
-Rounding. Where queries have told all there is to tell, ``K - V`` is rounding error alone, and of an error
+Rounding. Where queries have told everything, ``K - V`` is rounding error alone, and of an error
 ``-e`` a query makes ``-e - e^2 / s``: left to itself it reaches infinity after ``noise / e`` queries.
 So a column is held to what a covariance may be (Cauchy-Schwarz, with a slack of ``d``, some rounding
 errors of the prior variance),
@@ -51,10 +51,9 @@ from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.numerics.drift import log_density, retention, retention_float
 
 _FIRST_SLOTS = 16
-_LEAST_NOISE = (
-    100  # rounding errors of the largest prior variance: a noise below them feeds on itself
-)
-_SLACK = 8  # rounding errors of the largest prior variance that a covariance may be off by
+# In rounding errors of the largest prior variance: rounding feeds on itself under a smaller noise.
+_LEAST_NOISE = 100
+_SLACK = 8  # rounding errors of the largest prior variance by which a covariance may be off
 _FAR = 1000  # times the slack: variances beyond which no error has come that far
 
 
@@ -114,7 +113,9 @@ class DriftingGrid(Model):
         enough = noise >= least
         check(enough, "noise", f"at least {least:.1e} in {precision.dtype}", noise)
         self.prior_mean = prior_mean
-        self._kept: dict[float, tuple[Tensor, Tensor, float]] = {}  # of the last number of rounds
+        self._retentions: dict[
+            float, tuple[Tensor, Tensor, float]
+        ] = {}  # of the last number of rounds
         self.tolerance = check_probability("tolerance", tolerance)
         slots = check_count("capacity", capacity, minimum=1)
         self._mean = prior_cov.new_zeros(self._batch_shape.numel(), self.num_points)
@@ -179,34 +180,34 @@ class DriftingGrid(Model):
         """
         passes = 0 <= rounds < math.inf
         check(passes, "rounds", "a finite number >= 0", rounds, InvalidArgumentError)
-        keep, squared, most = self._retention(rounds)
+        retained, squared, most = self._retention(rounds)
         if which is None and isinstance(squared, float):
-            self._mean.mul_(keep)
+            self._mean.mul_(retained)
             self._variance.mul_(squared).add_(self._prior_variance, alpha=1 - squared)
             self._downdate.decay(squared, most)
             return
         # Numbers by themselves would become tensors of single precision.
-        keep, squared = (
+        retained, squared = (
             torch.as_tensor(part, dtype=self._mean.dtype, device=self._mean.device)
-            for part in (keep, squared)
+            for part in (retained, squared)
         )
         if which is not None:
             mask, most = which.reshape(-1, 1).bool(), 1.0
-            keep, squared = (torch.where(mask, part, 1.0) for part in (keep, squared))
-        self._mean.mul_(keep)
+            retained, squared = (torch.where(mask, part, 1.0) for part in (retained, squared))
+        self._mean.mul_(retained)
         self._variance.mul_(squared).addcmul_(1 - squared, self._prior_variance)
         self._downdate.decay(squared, most)
 
     def _retention(self, rounds: float) -> tuple[float | Tensor, float | Tensor, float]:
         """Return ``a``, ``a^2`` and the largest ``a^2``; the first two ``(m, 1)`` for rates of trials."""
         if not isinstance(self.forgetting, Tensor):
-            keep = retention_float(self.forgetting, rounds)
-            return keep, keep * keep, keep * keep
-        if rounds not in self._kept:
+            retained = retention_float(self.forgetting, rounds)
+            return retained, retained * retained, retained * retained
+        if rounds not in self._retentions:
             rates = self.forgetting.reshape(-1, 1).double()
-            kept = retention(rates, torch.as_tensor(rounds).to(rates))
-            self._kept = {rounds: (kept, kept.square(), float(kept.square().max()))}
-        return self._kept[rounds]
+            found = retention(rates, torch.as_tensor(rounds).to(rates))
+            self._retentions = {rounds: (found, found.square(), float(found.square().max()))}
+        return self._retentions[rounds]
 
     def covariance(self, index: Tensor) -> Tensor:
         """Return the posterior covariance between one point a trial and all points.
@@ -242,7 +243,7 @@ class DriftingGrid(Model):
         """Condition on ``y = f[index] + N(0, noise)`` in the trials that query.
 
         Args:
-            index: The point queried at, shape ``(*batch,)``.
+            index: The point queried, shape ``(*batch,)``.
             y: What was seen, shape ``(*batch,)``; ignored where ``query`` is false.
             query: Which trials query, shape ``(*batch,)``; all of them if omitted.
 
@@ -250,7 +251,7 @@ class DriftingGrid(Model):
             ``log p(y | past)``, zero where a trial does not query, shape ``(*batch,)``.
 
         Raises:
-            InvalidArgumentError: If a value that was queried at is not finite, or an index is not one
+            InvalidArgumentError: If the value of a query is not finite, or an index is not one
                 of the points; the belief is unchanged.
             NumericalError: If the belief holds numbers that are not finite; it is unchanged. On a GPU,
                 which is not waited for, they show in what is read.

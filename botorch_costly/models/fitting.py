@@ -3,13 +3,13 @@ r"""Hyperparameters of the time-varying GP from its rewards: all trials and rest
 What is maximized is the log evidence plus the log priors, the objective of ``fit_gpytorch_mll`` on a
 ``TimeVaryingGP`` whose likelihood is a plain ``GaussianLikelihood``: log-normal priors on lengthscales,
 Gamma(2, 0.15) on the variance, none on the noise, and a log-normal one on a rate that is learnt. Neither
-way adds the Jacobian of its units to the prior, so that the maximizer is the same in those of GPyTorch,
+way adds the Jacobian of its units to the prior, so that it has the maximizer of GPyTorch's units,
 which searches through softplus and logit, and in ours, which are logarithms in a box: lengthscales and
 noise above the bounds of the modules. Only ours may end *on* a bound, where a softplus never arrives.
 
-A fit begins with one query at the slope ``g`` and the average information ``H`` of the current values
-(``numerics.evidence``). ``1/2 g'H^{-1} g`` in the variables that are free to move is what a Newton step
-would gain, and unless that is worth it the fit is *skipped*. Otherwise ``H`` is where the search
+A fit first computes the gradient ``g`` and the average information ``H`` at the current values
+(``numerics.evidence``). ``1/2 g'H^{-1} g`` in the variables that are not held at a bound is what a
+Newton step would gain; where that is too little the fit is *skipped*. Otherwise ``H`` is where the search
 begins, so that after a few more rewards a handful of evaluations is enough.
 """
 
@@ -64,13 +64,13 @@ class FitReport:
     """What a fit did, trial by trial.
 
     Args:
-        before: Log evidence and log priors at the current values, moved into their bounds; ``-inf``
+        before: Log evidence and log priors at the current values, clamped into their bounds; ``-inf``
             where the covariance is not positive definite. Shape ``(*batch,)``.
-        after: The same at the values returned.
+        after: Log evidence and log priors at the values returned.
         predicted: What a Newton step from the current values promised, in nats.
-        skipped: Whether that was not worth a search.
+        skipped: Whether a search promised too little.
         converged: Whether the search that won ended by itself; false where it was skipped.
-        iterations: Evaluations of that search after the first query.
+        iterations: Evaluations of that search after the first first.
         seconds: Of the wall, for all trials together.
     """
 
@@ -122,7 +122,7 @@ def fit(
     r"""Return the most probable hyperparameters, searched for from the current ones.
 
     Args:
-        family: A key of ``numerics.stationary.FAMILIES``.
+        family: One of ``numerics.radial.FAMILIES``.
         inputs: Configurations and rounds, ``batch_shape x n x (d + 1)``, the former in the unit cube.
         targets: Rewards in units of the prior, ``batch_shape x n``. These and all other tensors are
             taken to double precision, which is that of what is returned.
@@ -131,12 +131,12 @@ def fit(
         restarts: Further searches for each trial, from values drawn from the priors.
         generator: Draws them; needed for restarts only.
         tolerance: A trial is skipped when less than this is to be gained, in nats; 0 skips none. It
-            keeps its values to the last digit. A trial with restarts is never skipped.
+            has its values back to the last digit. A trial with restarts is never skipped.
         max_iter: Most evaluations of a search after the first.
         seconds: Time after which the best so far is returned, asked after every evaluation.
 
     Returns:
-        The hyperparameters, never worse than those at hand moved into their bounds, and the report.
+        The hyperparameters, never worse than those at hand, clamped into their bounds, and the report.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other.
@@ -159,20 +159,20 @@ def fit(
     shape = targets.shape[:-1]
     old = _checked(current, shape, inputs.shape[-1] - 1, targets.device)
     task, start = _pose(family, inputs, targets, old, learn_forgetting)
-    query = _query(task, _starts(task, start, restarts, generator))
+    first = _evaluate(task, _starts(task, start, restarts, generator))
 
-    theta, loss, gain = query.theta[:, 0].clone(), query.loss[:, 0].clone(), query.gain[:, 0]
+    theta, loss, gain = first.theta[:, 0].clone(), first.loss[:, 0].clone(), first.gain[:, 0]
     inside = ((theta - start).abs() <= _ON_A_BOUND).all(-1) & loss.isfinite()
     skipped = inside & (gain <= tolerance / _SAFETY) & (tolerance > 0) & (restarts == 0)
     converged, iterations = torch.zeros_like(skipped), torch.zeros_like(skipped, dtype=torch.long)
     if not bool(skipped.all()):
         going = ~skipped
-        end = _search(task.take(going), query.take(going), max_iter, began + seconds)
+        end = _search(task.take(going), first.take(going), max_iter, began + seconds)
         theta[going], loss[going] = end.point, end.value
         iterations[going], converged[going] = end.iterations, end.converged
 
     fitted = _hyperparameters(task, theta, old, skipped.reshape(shape))
-    parts = {"before": -query.loss[:, 0], "after": -loss, "predicted": gain, "skipped": skipped}
+    parts = {"before": -first.loss[:, 0], "after": -loss, "predicted": gain, "skipped": skipped}
     parts |= {"converged": converged, "iterations": iterations}
     parts = {name: part.reshape(shape) for name, part in parts.items()}
     return fitted, FitReport(**parts, seconds=time.perf_counter() - began)
@@ -187,12 +187,12 @@ class _Task(NamedTuple):
     box: Tensor  # shape: (2, p)
 
     def take(self, going: Tensor) -> "_Task":
-        x, y, lag, keep = self.rows
-        keep = None if keep is None else keep[going]
-        return self._replace(rows=Rows(x[going], y[going], lag[going], keep))
+        x, y, lag, retentions = self.rows
+        retentions = None if retentions is None else retentions[going]
+        return self._replace(rows=Rows(x[going], y[going], lag[going], retentions))
 
 
-class _Query(NamedTuple):
+class _Evaluated(NamedTuple):
     """The objective where searches begin."""
 
     theta: Tensor  # shape: (T, r, p)
@@ -201,8 +201,8 @@ class _Query(NamedTuple):
     hessian: Tensor  # shape: (T, r, p, p)
     gain: Tensor  # of a Newton step, shape: (T, r)
 
-    def take(self, going: Tensor) -> "_Query":
-        return _Query(*(part[going] for part in self))
+    def take(self, going: Tensor) -> "_Evaluated":
+        return _Evaluated(*(part[going] for part in self))
 
 
 def _pose(
@@ -283,11 +283,11 @@ def _loss(task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
     return -(value + prior.value), -(gradient + prior.gradient)
 
 
-def _query(task: _Task, theta: Tensor) -> _Query:
-    """Query at the objective and its curvature, and at what a Newton step would gain.
+def _evaluate(task: _Task, theta: Tensor) -> _Evaluated:
+    """Return the objective with its gradient and curvature, and what a Newton step would gain.
 
-    The variables that the slope pushes out of the box stay where they are. Where the curvature is next
-    to none, as that of a vanishing noise is, steps are kept short by adding to it.
+    Variables that the gradient pushes out of the box stay where they are. Where the curvature is next
+    to none, as that of a vanishing noise is, adding to it shortens the steps.
     """
     value, gradient, information = average_information(task.family, task.rows, theta)
     prior = log_prior(task.prior, theta, task.rows.x.shape[-1])
@@ -298,24 +298,24 @@ def _query(task: _Task, theta: Tensor) -> _Query:
     mask = (theta - torch.where(slope > 0, lower, upper)).ne(0).to(slope)
     newton = inverse_of_free(hessian, mask) @ (slope * mask).unsqueeze(-1)
     gain = 0.5 * (slope * newton.squeeze(-1)).sum(-1)
-    return _Query(theta, -(value + prior.value), slope, hessian, gain)
+    return _Evaluated(theta, -(value + prior.value), slope, hessian, gain)
 
 
-def _search(task: _Task, query: _Query, max_iter: int, deadline: float) -> Minimum:
+def _search(task: _Task, first: _Evaluated, max_iter: int, deadline: float) -> Minimum:
     """Return the best end of each trial's searches, shapes as in ``Minimum`` less the restarts."""
-    known = [(query.loss, query.slope)]  # what the search would begin by evaluating once more
+    known = [(first.loss, first.slope)]  # what the search would begin by evaluating once more
 
     def value_and_gradient(theta: Tensor) -> tuple[Tensor, Tensor]:
         return known.pop() if known else _loss(task, theta)
 
     end = minimize_batch(
         value_and_gradient,
-        query.theta,
+        first.theta,
         task.box,
         max_iter=max_iter,
         gradient_tolerance=_SLOPE,
         check_every=1,
-        hessian=query.hessian,
+        hessian=first.hessian,
         should_stop=lambda: time.perf_counter() > deadline,
     )
     best = end.value.argmin(-1, keepdim=True)
@@ -327,15 +327,15 @@ def _hyperparameters(
     task: _Task,
     theta: Tensor,  # shape: (T, p)
     old: Hyperparameters,
-    kept: Tensor,  # shape: (*batch,)
+    unchanged: Tensor,  # shape: (*batch,)
 ) -> Hyperparameters:
-    """Return ``theta`` in words, and the old values to the last digit where they are kept."""
-    dim, shape = old.lengthscale.shape[-1], kept.shape
+    """Return ``theta`` as hyperparameters, or the old values to the last digit where unchanged."""
+    dim, shape = old.lengthscale.shape[-1], unchanged.shape
     values = theta.exp()
     outputscale, noise, *rate = (part.reshape(shape) for part in values[:, dim:].unbind(-1))
     return Hyperparameters(
-        torch.where(kept[..., None], old.lengthscale, values[:, :dim].reshape(*shape, dim)),
-        torch.where(kept, old.outputscale, outputscale),
-        torch.where(kept, old.noise, noise),
-        torch.where(kept, old.forgetting, -torch.expm1(-rate[0])) if rate else old.forgetting,
+        torch.where(unchanged[..., None], old.lengthscale, values[:, :dim].reshape(*shape, dim)),
+        torch.where(unchanged, old.outputscale, outputscale),
+        torch.where(unchanged, old.noise, noise),
+        torch.where(unchanged, old.forgetting, -torch.expm1(-rate[0])) if rate else old.forgetting,
     )

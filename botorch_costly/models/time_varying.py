@@ -74,7 +74,7 @@ class TimeVaryingGP(SingleTaskGP):
         input_transform: As for ``SingleTaskGP``.
 
     Raises:
-        InvalidShapeError: If ``train_X`` has no configuration column beside the round.
+        InvalidShapeError: If ``train_X`` has no configuration column before the round.
         InvalidArgumentError: If ``forgetting`` is outside [0, 1], a number is NaN or infinite, or a
             known noise variance is negative.
 

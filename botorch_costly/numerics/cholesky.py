@@ -1,6 +1,6 @@
 r"""A Cholesky factor that grows by one row and forgets any row, in O(n^2) each.
 
-The factor ``L`` of ``A = L L^T`` is kept beside its inverse ``X = L^{-1}`` and the whitened
+The factor ``L`` of ``A = L L^T`` is stored with its inverse ``X = L^{-1}`` and the whitened
 right-hand sides ``W = L^{-1} Y``, so that conditioning and prediction are matrix products:
 
     mean = (X k)^T W,        variance = k** - |X k|^2.
@@ -19,7 +19,7 @@ block becomes ``C' C'^T = C C^T + c c^T``. With ``v = C^{-1} c`` this is ``C (I 
 
 so that ``C' = C M`` is one reversed cumulative sum and ``M^{-1} R`` another: no loop over rows.
 Only positive terms are added, so removing is as stable as factorizing anew. Because
-``X[>i, <i] + v X[i, <i] = -C^{-1} B A^{-1}``, the inverse and ``W`` follow from the same formula.
+``X[>i, <i] + v X[i, <i] = -C^{-1} B A^{-1}``, the inverse and ``W`` follow from that formula.
 
 Convention: everything is ``(*batch, ...)``; rows are in the order they were appended.
 """
@@ -41,7 +41,7 @@ class Factor(NamedTuple):
 
 
 class Jitter(NamedTuple):
-    """What was added to a pivot to keep the factor positive definite; zero where nothing was."""
+    """What was added to a pivot so that the factor is positive definite; zero where nothing was."""
 
     amount: Tensor  # shape: (*batch,)
 
@@ -91,7 +91,7 @@ def append(
 ) -> tuple[Factor, Jitter]:
     """Append one row of ``A = K + noise I`` in O(n^2).
 
-    The noise is kept apart from the prior variance because it bounds the pivot from below: the
+    The noise is an argument apart from the prior variance because it bounds the pivot from below: the
     squared pivot is the posterior variance of the new value plus its noise, and rounding may push
     only the former under zero. So a million identical rows cannot break the factor. What is added
     beyond that clipping, where even the noise is below ``minimum_pivot``, is returned by name.
@@ -142,7 +142,7 @@ def remove(factor: Factor, index: int) -> Factor:
     chol, inverse, whitened = factor
     n, below = chol.shape[-1], index + 1
     check(0 <= index < n, "index", f"a row in 0..{n - 1}", index, InvalidShapeError)
-    keep = torch.arange(n, device=chol.device) != index
+    others = torch.arange(n, device=chol.device) != index
     column = chol[..., below:, index]  # c
     v = _solve(chol[..., below:, below:], inverse[..., below:, below:], column)
     scale = torch.cat([torch.ones_like(chol[..., :1, 0]), 1 + v.square().cumsum(-1)], -1)  # s
@@ -153,9 +153,9 @@ def remove(factor: Factor, index: int) -> Factor:
         return torch.cat([rows[..., :index, :], _solve_update(v, scale, freed)], -2)
 
     trailing = _multiply_update(v, scale, chol[..., below:, below:])
-    new_chol = chol[..., keep, :][..., keep].clone()
+    new_chol = chol[..., others, :][..., others].clone()
     new_chol[..., index:, index:] = trailing
-    return Factor(new_chol, without_row(inverse)[..., keep], without_row(whitened))
+    return Factor(new_chol, without_row(inverse)[..., others], without_row(whitened))
 
 
 def _solve(chol: Tensor, inverse: Tensor, rhs: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-r"""What a drifting function becomes while nobody queries: exact, in closed form.
+r"""What a belief about a drifting function becomes between queries: exact, in closed form.
 
 A function drifts as an Ornstein-Uhlenbeck process on top of a prior ``GP(0, K)``,
 
@@ -39,9 +39,9 @@ def retention(forgetting: Tensor, elapsed: Tensor) -> Tensor:
     """
     # At forgetting 1 the logarithm is -inf and would leave NaN in the value or the gradients.
     anew = forgetting == 1
-    log_keep = torch.log1p(-torch.where(anew, torch.zeros_like(forgetting), forgetting))
-    keep = (log_keep * elapsed / 2).exp()
-    return torch.where(anew, (elapsed == 0).to(keep), keep)
+    log_rate = torch.log1p(-torch.where(anew, torch.zeros_like(forgetting), forgetting))
+    retained = (log_rate * elapsed / 2).exp()
+    return torch.where(anew, (elapsed == 0).to(retained), retained)
 
 
 def retention_float(forgetting: float, elapsed: float) -> float:
@@ -52,7 +52,7 @@ def retention_float(forgetting: float, elapsed: float) -> float:
 
 
 def memory(forgetting: float, tolerance: float) -> float:
-    """Return the rounds after which one observation keeps less than ``tolerance`` of its influence.
+    """Return the rounds after which one observation has less than ``tolerance`` of its influence left.
 
     Influence is the weight ``a^2`` of its rank-one term in the covariance; infinite without
     forgetting.
@@ -71,9 +71,9 @@ def predict(belief: Belief, prior_cov: Tensor, forgetting: Tensor, elapsed: Tens
         forgetting: Rate in [0, 1] per round, shape ``(*batch,)``.
         elapsed: Rounds, at least 0, shape ``(*batch,)``.
     """
-    keep = retention(forgetting, elapsed)[..., None]
-    squared = keep.square()[..., None]
-    return Belief(keep * belief.mean, squared * belief.cov + (1 - squared) * prior_cov)
+    retained = retention(forgetting, elapsed)[..., None]
+    squared = retained.square()[..., None]
+    return Belief(retained * belief.mean, squared * belief.cov + (1 - squared) * prior_cov)
 
 
 def update(belief: Belief, index: Tensor, y: Tensor, noise: Tensor) -> tuple[Belief, Tensor]:
@@ -81,7 +81,7 @@ def update(belief: Belief, index: Tensor, y: Tensor, noise: Tensor) -> tuple[Bel
 
     Args:
         belief: The belief before.
-        index: Which of the ``n`` points was queried at, shape ``(*batch,)``.
+        index: Which of the ``n`` points was queried, shape ``(*batch,)``.
         y: What was seen, shape ``(*batch,)``.
         noise: Its noise variance, shape ``(*batch,)``.
     """
@@ -129,7 +129,7 @@ def regret_bound(
     ``E[R_T] <= sqrt(C_1 beta_T (T^2 / B_1) gain)`` with ``C_1 = 8 / log(1 + 1/noise)`` (eq. 31). It
     assumes prior variances of at most 1 and the finite-domain schedule of beta.
 
-    Read the number as a scale, not as a guarantee: the proof keeps a point while waiting on the
+    Read the number as a scale, not as a guarantee: the proof holds a point while waiting on the
     strength of Lemma 1, which is false in general (rankings of the upper confidence bound can swap),
     and (28) takes the mean of a product, waits times variances that grow with them, for the product
     of the means.

@@ -2,8 +2,7 @@ r"""How well hyperparameters explain rewards: the log evidence, its gradient and
 
 The rewards ``y`` at configurations ``x`` in rounds ``t`` are taken as
 
-    y ~ N(0, K),   K_ik = s phi(r_ik) a_ik + noise [i = k],
-    r_ik^2 = sum_j (x_ij - x_kj)^2 / l_j^2,
+    y ~ N(0, K),   K_ik = s phi(|u_i - u_k|) a_ik + noise [i = k],   u_ij = c x_ij / l_j,
     a_ik = (1 - eps)^(lag_ik / 2) = exp(-lam lag_ik / 2),   lag_ik = |t_i - t_k|.
 
 Notation: ``alpha = K^{-1} y``, ``P = K^{-1}``, ``G = alpha alpha' - P``, and ``theta`` for the unknowns
@@ -18,12 +17,12 @@ needed. Because ``K = K_f + noise I``, ``tr(G K) = y'alpha - n`` and ``tr G = |a
     log noise   1/2 noise tr G
     log s       1/2 (y'alpha - n - noise tr G)
     log lam     -lam/4 sum_ik G_ik K_ik lag_ik                        (lag is 0 on the diagonal)
-    log l_j     1/2 sum_ik W_ik (x_ij - x_kj)^2 / l_j^2,   W = G o M,   M = s a o (-phi'(r) / r)
-                = (x_j^2 . W 1 - x_j'W x_j) / l_j^2                   (W is symmetric)
+    log l_j     1/2 sum_ik W_ik (u_ij - u_kj)^2,   W = G o M,   M = s a o psi
+                = (x_j^2 . W 1 - x_j'W x_j) c^2 / l_j^2               (W is symmetric)
 
-The last line costs one product of ``W`` with the ``n x d`` inputs. It subtracts numbers of the size of
-``x^2``, so the columns of ``x`` are centred first. Where ``r = 0`` the slope of Matérn-1/2 is taken as
-zero, which loses nothing, for there ``x_ij = x_kj``.
+with the ``phi``, ``psi`` and ``c`` of ``numerics.radial``. The last line costs one product of ``W`` with
+the ``n x d`` inputs. It subtracts numbers of the size of ``x^2``, so the columns of ``x`` are centred
+first. That ``psi`` of Matérn-1/2 is taken as 0 where rows coincide loses nothing: ``x_ij = x_kj`` there.
 
 *Curvature.* With ``K_a = dK / dtheta_a``, minus the second derivatives of the evidence are
 
@@ -55,9 +54,8 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.numerics.drift import retention
-from botorch_costly.numerics.stationary import FAMILIES
+from botorch_costly.numerics.radial import FAMILIES, PROFILES, Profile
 
-_COINCIDENT = 1e-8  # scaled distance below which the kink of Matérn-1/2 would only amplify rounding
 _LOG_TWO_PI = math.log(2 * math.pi)
 
 
@@ -67,12 +65,12 @@ class Rows(NamedTuple):
     x: Tensor  # configurations less their mean, shape: (*batch, n, d)
     y: Tensor  # shape: (*batch, n)
     lag: Tensor  # shape: (*batch, n, n)
-    keep: Tensor | None  # a_ik where the rate is given, shape: (*batch, n, n)
+    retentions: Tensor | None  # a_ik where the rate is given, shape: (*batch, n, n)
 
     @property
     def unknowns(self) -> int:
         """How many entries ``theta`` has."""
-        return self.x.shape[-1] + (3 if self.keep is None else 2)
+        return self.x.shape[-1] + (3 if self.retentions is None else 2)
 
 
 class _Solved(NamedTuple):
@@ -85,6 +83,7 @@ class _Solved(NamedTuple):
     inverse: Tensor  # P, shape: (*batch, n, n)
     alpha: Tensor  # shape: (*batch, n)
     values: Tensor  # exp(theta), shape: (*batch, p)
+    unit: Tensor  # c / l_j, shape: (*batch, d)
 
 
 def prepare(
@@ -130,7 +129,7 @@ def log_evidence(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor, Tensor
     """Return the log evidence and its gradient, of every problem in one pass.
 
     Args:
-        family: A key of ``FAMILIES``.
+        family: One of ``radial.FAMILIES``.
         rows: What ``prepare`` returned, with batch dimensions that broadcast with those of ``theta``.
         theta: Unknowns in log units, ``(*batch, p)``.
 
@@ -152,8 +151,8 @@ def average_information(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor,
     Arguments and errors are those of ``log_evidence``. The information of a problem that failed is 0.
     """
     solved = _solve(family, rows, theta)
-    moved = _moved(rows, solved)
-    information = 0.5 * moved.mT @ (solved.inverse @ moved)
+    changes = _changes(rows, solved)
+    information = 0.5 * changes.mT @ (solved.inverse @ changes)
     information = torch.where(solved.failed[..., None, None], 0.0, information)
     return *_value_and_gradient(rows, solved), information
 
@@ -161,12 +160,13 @@ def average_information(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor,
 def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
     """Factorize, and solve for what the derivatives are made of."""
     _check_theta(family, rows, theta)
-    values, dim = theta.exp(), rows.x.shape[-1]
-    scaled = rows.x / values[..., None, :dim]
+    values, dim, profile = theta.exp(), rows.x.shape[-1], PROFILES[family]
+    unit = profile.constant / values[..., :dim]
+    scaled = rows.x * unit.unsqueeze(-2)
     # The fast way by inner products loses half the digits where points are close to each other.
-    r = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
-    amplitude = _keep(rows, values) * values[..., dim, None, None]
-    noisy, slope = _covariance_and_slope(family, r, amplitude)
+    s = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
+    amplitude = _retentions(rows, values) * values[..., dim, None, None]
+    noisy, slope = _covariance_and_slope(profile, s, amplitude)
     noisy.diagonal(dim1=-2, dim2=-1).add_(values[..., dim + 1, None])
 
     prior = noisy.diagonal(dim1=-2, dim2=-1).amax(-1)
@@ -180,7 +180,7 @@ def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
     alpha = (inverse @ rows.y.unsqueeze(-1)).squeeze(-1)
     log_det = chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     log_prob = -0.5 * (rows.y * alpha).sum(-1) - log_det - 0.5 * rows.y.shape[-1] * _LOG_TWO_PI
-    return _Solved(log_prob, failed, noisy, slope, inverse, alpha, values)
+    return _Solved(log_prob, failed, noisy, slope, inverse, alpha, values, unit)
 
 
 def _is_singular(
@@ -196,52 +196,41 @@ def _is_singular(
     return pivot <= chol.shape[-1] * torch.finfo(chol.dtype).eps * largest
 
 
-def _keep(rows: Rows, values: Tensor) -> Tensor:
+def _retentions(rows: Rows, values: Tensor) -> Tensor:
     """Return ``a_ik``, shape ``(*batch, n, n)``."""
-    if rows.keep is not None:
-        return rows.keep
+    if rows.retentions is not None:
+        return rows.retentions
     return (rows.lag * (-0.5 * values[..., -1:, None])).exp_()
 
 
 def _covariance_and_slope(
-    family: str,
-    r: Tensor,  # overwritten, shape: (*batch, n, n)
+    profile: Profile,
+    s: Tensor,  # shape: (*batch, n, n)
     amplitude: Tensor,  # s a_ik, shape: (*batch, n, n)
 ) -> tuple[Tensor, Tensor]:
-    """Return ``amplitude phi(r)`` and ``amplitude (-phi'(r) / r)``."""
-    if family == "rbf":  # phi' = -r phi
-        cov = r.square_().mul_(-0.5).exp_().mul_(amplitude)
-        return cov, cov.clone()  # the caller adds the noise to the first
-    if family == "matern12":  # phi' = -phi
-        cov = (-r).exp_().mul_(amplitude)
-        return cov, torch.where(r > _COINCIDENT, cov / r, 0.0)
-    nu = 1.5 if family == "matern32" else 2.5
-    z = r.mul_(math.sqrt(2 * nu))
-    decay = (-z).exp_().mul_(amplitude)
-    first = (1 + z).mul_(decay)
-    if family == "matern32":  # phi = (1 + z) exp(-z), phi' = -3 r exp(-z)
-        return first, decay.mul_(3)
-    cov = torch.addcmul(first, z.square_(), decay, value=1 / 3)
-    return cov, first.mul_(5 / 3)  # phi' = -5/3 r (1 + z) exp(-z)
+    """Return ``amplitude phi`` and ``amplitude psi``."""
+    phi, psi = profile.slope(s)
+    cov = phi * amplitude  # the caller adds the noise to it, and psi may be phi
+    return cov, psi.mul_(amplitude)
 
 
 def _value_and_gradient(rows: Rows, solved: _Solved) -> tuple[Tensor, Tensor]:
-    log_prob, failed, noisy, slope, inverse, alpha, values = solved
+    log_prob, failed, noisy, slope, inverse, alpha, values, unit = solved
     dim, n = rows.x.shape[-1], rows.y.shape[-1]
     trace = alpha.square().sum(-1) - inverse.diagonal(dim1=-2, dim2=-1).sum(-1)  # tr G
     noise_part = values[..., dim + 1] * trace
     scale_part = (rows.y * alpha).sum(-1) - n - noise_part
     parts = [scale_part.unsqueeze(-1), noise_part.unsqueeze(-1)]
 
-    weight = alpha.unsqueeze(-1) * alpha.unsqueeze(-2)
-    weight -= inverse  # G
-    if rows.keep is None:
-        total = (weight * noisy).mul_(rows.lag).sum((-2, -1))
+    outer = alpha.unsqueeze(-1) * alpha.unsqueeze(-2)
+    outer -= inverse  # G
+    if rows.retentions is None:
+        total = (outer * noisy).mul_(rows.lag).sum((-2, -1))
         parts.append((-0.5 * values[..., -1] * total).unsqueeze(-1))
-    weight *= slope  # W
-    pulled = (rows.x * (weight @ rows.x)).sum(-2)  # x_j'W x_j
-    spread = (rows.x.square() * weight.sum(-1, keepdim=True)).sum(-2)  # x_j^2 . W 1
-    lengthscale_part = 2 * (spread - pulled) / values[..., :dim].square()
+    outer *= slope  # W
+    pulled = (rows.x * (outer @ rows.x)).sum(-2)  # x_j'W x_j
+    spread = (rows.x.square() * outer.sum(-1, keepdim=True)).sum(-2)  # x_j^2 . W 1
+    lengthscale_part = 2 * (spread - pulled) * unit.square()
     gradient = 0.5 * torch.cat([lengthscale_part, *parts], -1)
 
     good = ~failed & ((log_prob + gradient.sum(-1)).abs() < torch.inf)
@@ -249,23 +238,23 @@ def _value_and_gradient(rows: Rows, solved: _Solved) -> tuple[Tensor, Tensor]:
     return value, torch.where(good.unsqueeze(-1), gradient, 0.0)
 
 
-def _moved(rows: Rows, solved: _Solved) -> Tensor:
+def _changes(rows: Rows, solved: _Solved) -> Tensor:
     """Return ``K_a alpha`` for each unknown ``a``, shape ``(*batch, n, p)``.
 
-    For a lengthscale it is ``sum_k M_ik (x_ij - x_kj)^2 alpha_k / l_j^2``, three products with ``M``.
+    For a lengthscale it is ``sum_k M_ik (u_ij - u_kj)^2 alpha_k``, three products with ``M``.
     """
-    _, _, noisy, slope, _, alpha, values = solved
+    _, _, noisy, slope, _, alpha, values, unit = solved
     dim = rows.x.shape[-1]
     a, x = alpha.unsqueeze(-1), rows.x
     ones, linear, square = (slope @ (a * power) for power in (torch.ones_like(x), x, x.square()))
     by_lengthscale = x.square() * ones - 2 * x * linear + square
     by_noise = values[..., dim + 1, None, None] * a
     parts = [
-        by_lengthscale / values[..., None, :dim].square(),
+        by_lengthscale * unit.square().unsqueeze(-2),
         rows.y.unsqueeze(-1) - by_noise,  # K_f alpha = y - noise alpha
         by_noise,
     ]
-    if rows.keep is None:
+    if rows.retentions is None:
         parts.append(-0.5 * values[..., -1, None, None] * ((noisy * rows.lag) @ a))
     return torch.cat(parts, -1)
 

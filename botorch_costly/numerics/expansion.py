@@ -1,11 +1,11 @@
-r"""A belief around some configurations, to second order, in every round until the next query.
+r"""The posterior around some configurations, to second order, in every round until the next query.
 
-Around a configuration a belief is its second-order expansion: mean ``m`` and explained variance
-``q`` with gradients and Hessians, worked out once. With ``delta_i = u - u_i`` in the units of the rows,
+Around a configuration the closed form is its second-order expansion: mean ``m`` and explained variance
+``q`` with gradients and Hessians, computed once. With ``delta_i = u - u_i`` in the units of the rows,
 
     grad phi_i = -psi_i delta_i,    Hess phi_i = -psi_i I + chi_i delta_i delta_i',
 
-so that, with ``J`` the gradients of all rows and ``v = B'B phi``,
+so that, with ``J`` the gradients of all ``phi_i`` and ``v = B'B phi``,
 
     Hess m = sum_i alpha_i Hess phi_i,    Hess q = 2 (B J)'(B J) + 2 sum_i v_i Hess phi_i.
 
@@ -14,9 +14,9 @@ After waiting for a retention ``a`` the bound is ``a m + w sigma`` with ``sigma^
     grad sigma = -a^2 grad q / (2 sigma),
     Hess sigma = -a^2 Hess q / (2 sigma) - grad sigma grad sigma' / sigma.
 
-All of it for the price of numbers already there: a round of waiting needs no row of the belief.
+A further round of waiting costs these few numbers for each point, and nothing for an observation.
 
-Notation: ``n`` rows, ``j`` points, ``d`` columns.
+Notation: ``n`` observations, ``j`` points, ``d`` columns.
 """
 
 from typing import NamedTuple
@@ -24,8 +24,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.radial import SHAPES
-from botorch_costly.numerics.snapshot import Snapshot, distances, scaled
+from botorch_costly.numerics.closed_form import ClosedForm, distances, scaled
+from botorch_costly.numerics.radial import PROFILES
 
 
 class Quadratic(NamedTuple):
@@ -49,24 +49,24 @@ class Expansion(NamedTuple):
     explained: Quadratic
 
 
-def expand(belief: Snapshot, X: Tensor) -> Expansion:
-    """Expand a belief around configurations ``X``, shape ``(*batch, j, d)``."""
-    points = scaled(belief, X)
-    delta = points.unsqueeze(-2) - belief.rows.unsqueeze(-3)  # (*batch, j, n, d)
-    shape, distance = SHAPES[belief.family], distances(belief, points)
-    phi, psi = shape.slope(distance)
-    chi = shape.bend(distance, phi, psi)
-    projected = phi @ belief.solver.mT  # B phi
-    weights = torch.stack([belief.weights.mT.expand_as(phi), projected @ belief.solver])  # alpha, v
-    slopes, bends = _pull_twice(weights * psi, weights * chi, delta)
+def expand(form: ClosedForm, X: Tensor) -> Expansion:
+    """Expand a posterior around configurations ``X``, shape ``(*batch, j, d)``."""
+    points = scaled(form, X)
+    delta = points.unsqueeze(-2) - form.rows.unsqueeze(-3)  # (*batch, j, n, d)
+    profile, s = PROFILES[form.family], distances(form, points)
+    phi, psi = profile.slope(s)
+    chi = profile.chi(s, phi, psi)
+    projected = phi @ form.solver.mT  # B phi
+    factors = torch.stack([form.alpha.mT.expand_as(phi), projected @ form.solver])  # alpha, v
+    slopes, bends = _pull_twice(factors * psi, factors * chi, delta)
     ways = (psi.unsqueeze(-1) * delta).transpose(-3, -2)  # -J, shape: (*batch, n, j, d)
-    seen = (belief.solver @ ways.flatten(-2)).unflatten(-1, ways.shape[-2:]).transpose(-3, -2)
+    seen = (form.solver @ ways.flatten(-2)).unflatten(-1, ways.shape[-2:]).transpose(-3, -2)
     bends[1].add_(seen.mT @ seen).mul_(2)
-    unit = belief.unit.expand(X.shape[-1])
+    unit = form.unit.expand(X.shape[-1])
     (up, steep), (bend, curve) = slopes * unit, bends * (unit * unit.unsqueeze(-1))
     return Expansion(
         points=X,
-        mean=Quadratic((phi @ belief.weights).squeeze(-1), up, bend),
+        mean=Quadratic((phi @ form.alpha).squeeze(-1), up, bend),
         explained=Quadratic(projected.square().sum(-1), 2 * steep, curve),
     )
 
@@ -84,30 +84,30 @@ def _pull_twice(once: Tensor, twice: Tensor, delta: Tensor) -> tuple[Tensor, Ten
     return gradient, delta.mT @ (twice.unsqueeze(-1) * delta) - torch.diag_embed(trace)
 
 
-def bound_of(
-    around: Expansion, prior: Tensor, keep: Tensor | float, width: Tensor, floor: float
+def expanded_upper_bound(
+    around: Expansion, prior: Tensor, retained: Tensor | float, width: Tensor, floor: float
 ) -> Quadratic:
-    """Return ``mean + width std`` around the points of an expansion, after waiting for ``keep``.
+    """Return ``mean + width std`` around the points of an expansion, after waiting.
 
     Args:
-        around: Of the belief, as seen from some round.
+        around: Of the posterior in some round.
         prior: Prior variance, shape ``(*batch, 1)`` or ``()``.
-        keep: Retention ``a`` since then; of several rounds, shape ``(r, *batch, 1)``.
-        width: Standard deviations to add, of the same shape.
-        floor: Least variance, below which it has no slope.
+        retained: Retention ``a`` since that round; of several later rounds, shape ``(r, *batch, 1)``.
+        width: Standard deviations to add, of the shape of ``retained``.
+        floor: Least variance, below which it has no gradient.
     """
     mean, explained = around.mean, around.explained
-    keep = torch.as_tensor(keep, dtype=width.dtype, device=width.device)
-    squared = keep.square()
+    retained = torch.as_tensor(retained, dtype=width.dtype, device=width.device)
+    squared = retained.square()
     variance = prior - squared * explained.value
     std = variance.clamp_min(floor).sqrt()
     rate = (-0.5 * squared / std * (variance > floor)).unsqueeze(-1)
     slope = rate * explained.gradient  # grad sigma
     outer = slope.unsqueeze(-1) * (slope / std.unsqueeze(-1)).unsqueeze(-2)
     bend = rate.unsqueeze(-1) * explained.hessian - outer
-    keep_1, width_1 = keep.unsqueeze(-1), width.unsqueeze(-1)
+    retained_1, width_1 = retained.unsqueeze(-1), width.unsqueeze(-1)
     return Quadratic(
-        value=keep * mean.value + width * std,
-        gradient=keep_1 * mean.gradient + width_1 * slope,
-        hessian=keep_1.unsqueeze(-1) * mean.hessian + width_1.unsqueeze(-1) * bend,
+        value=retained * mean.value + width * std,
+        gradient=retained_1 * mean.gradient + width_1 * slope,
+        hessian=retained_1.unsqueeze(-1) * mean.hessian + width_1.unsqueeze(-1) * bend,
     )

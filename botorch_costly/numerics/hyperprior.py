@@ -90,7 +90,7 @@ def draw(
 
 
 def _log_normal(prior: LogNormal, u: Tensor, inner: Tensor) -> LogPrior:
-    """Return the prior at ``exp(u)``, where ``u`` moves by ``inner`` per unit of the unknown."""
+    """Return the prior at ``exp(u)``, where ``u`` changes by ``inner`` per unit of the unknown."""
     mu, sigma = prior
     standard = (u - mu) / sigma
     value = -u - 0.5 * standard.square() - math.log(sigma * math.sqrt(2 * math.pi))

@@ -1,6 +1,6 @@
 r"""The knowledge gradient: what a query adds to the largest mean, exactly and batched.
 
-A query at ``x`` will move the means of all points together, along lines ``mean + slope z`` with
+A query at ``x`` will change the means of all points together, along lines ``mean + slope z`` with
 
     slope_j = cov(x_j, x) / sqrt(variance(x) + noise),    z ~ N(0, 1).
 
@@ -15,8 +15,8 @@ A search may do with less: the sum over a few strata of the normal distribution,
 mean, takes a fraction of the time. Of maxima, which have kinks, such sums err a third as much as
 Gauss-Hermite quadrature of as many points does, and always below, as for every convex function.
 
-The envelope is found by asking, not by sorting: whoever is the maximum at a few ``z`` is on it, and
-where two neighbours meet either nobody is above them, which proves that nothing lies between them,
+The envelope is found by evaluation, not by sorting: a line that is the maximum at one of a few ``z`` is
+on it, and where two neighbours meet either no line is above them, which proves that none lies between,
 or a new line is. The work is ``n`` times the lines found, in tensor operations over any batch.
 
 Conventions: the envelope is followed within ``|z| <= 9``, beyond which doubles hold no probability;
@@ -113,9 +113,9 @@ def rough_rise(
         0.3989
     """
     rise = -intercept.amax(-1)
-    for outcome, weight in zip(*(part.tolist() for part in strata(between)), strict=True):
+    for outcome, mass in zip(*(part.tolist() for part in strata(between)), strict=True):
         # One at a time: the lines at all of them would not fit into the cache.
-        rise = rise + weight * torch.add(intercept, slope, alpha=outcome).amax(-1)
+        rise = rise + mass * torch.add(intercept, slope, alpha=outcome).amax(-1)
     return rise.clamp_min(0)
 
 
@@ -132,7 +132,7 @@ def upper_envelope(
     intercept: Tensor,  # shape: (*batch, n)
     slope: Tensor,  # shape: (*batch, n)
     tolerance: float = 0.0,
-) -> Tensor:  # shape: (*batch, k): lines by ascending slope, the same one perhaps many times
+) -> Tensor:  # shape: (*batch, k): lines by ascending slope, perhaps with repetitions
     """Return lines that are the maximum anywhere in ``|z| <= 9``; all that matter, or all.
 
     What is missed between two questions is highest where the lines found there meet, so its share of
@@ -154,14 +154,16 @@ def upper_envelope(
         new = (opening > 0) & (height > _rounding(known)) & (height * probability > tolerance)
         if not bool(new.any()):
             break
-        some = new.reshape(-1, new.shape[-1]).any(0)  # where anybody in the batch found a new line
+        some = new.reshape(-1, new.shape[-1]).any(
+            0
+        )  # where a problem of the batch found a new line
         asked = _insert(asked, torch.where(new, crossing, asked[..., :-1]), some)
         found = _insert(found, torch.where(new, between, found[..., :-1]), some)
     return found
 
 
 def _highest(intercept: Tensor, slope: Tensor, z: Tensor) -> Tensor:
-    """Return who is the maximum at each ``z`` (``*batch x k``)."""
+    """Return the line that is the maximum at each ``z`` (``*batch x k``)."""
     if intercept.numel() * z.shape[-1] <= _SMALL:
         asked = torch.addcmul(intercept.unsqueeze(-2), slope.unsqueeze(-2), z.unsqueeze(-1))
         return asked.argmax(-1)
@@ -191,6 +193,6 @@ def _rounding(values: Tensor) -> Tensor:
 
 def _insert(row: Tensor, between: Tensor, some: Tensor) -> Tensor:
     """Return a row (``*batch x k``) with what comes between its entries, where some of it counts."""
-    keep = torch.stack([torch.ones_like(some), some], -1).flatten()
+    used = torch.stack([torch.ones_like(some), some], -1).flatten()
     both = torch.stack([row[..., :-1], between], -1).flatten(-2)
-    return torch.cat([both[..., keep], row[..., -1:]], -1)
+    return torch.cat([both[..., used], row[..., -1:]], -1)

@@ -1,6 +1,6 @@
 r"""What a query does for the next one.
 
-Queries prepare each other: one that finds a promising region is worth more by the queries that will climb
+Queries prepare each other: one that finds a promising region gains value by the queries that will climb
 from there, and one that answers a question leaves less for the next. The knowledge gradient, which
 ends with the query, counts neither. Of a query at ``x`` and the price ``p`` of a query,
 
@@ -34,7 +34,7 @@ def lookahead_value(
     prior_cov: Tensor,  # shape: (*batch, n, n) or (n, n)
     slope: Tensor,  # shape: (*batch, c, n): how far a query at each of c points raises each mean
     noise: float | Tensor,
-    keep: float,  # a, for one round
+    retained: float,  # a, for one round
     effective_horizon: Tensor,  # shape: (*batch,)
     price: Tensor,  # shape: (*batch,)
 ) -> Tensor:  # shape: (*batch, c)
@@ -46,25 +46,25 @@ def lookahead_value(
         >>> slope = torch.eye(2)[:1]  # a query at the first point, without noise
         >>> number = torch.tensor
         >>> lookahead = lookahead_value(mean, cov, cov, slope, 0.0, 1.0, number(9.0), number(1.0))
-        >>> round(lookahead.item(), 2)  # of the two questions one is answered, the other has changed
+        >>> round(lookahead.item(), 2)  # one of two unknowns is known now, the other is open
         -2.04
     """
-    fresh = (1 - keep**2) * prior_cov
-    outcomes, weights = (part.to(mean) for part in strata(OUTCOMES))
+    fresh = (1 - retained**2) * prior_cov
+    outcomes, masses = (part.to(mean) for part in strata(OUTCOMES))
     terms = noise, effective_horizon, price
 
     def after(slope: Tensor) -> Tensor:  # (*batch, c, n) -> (*batch, c, z)
         raised = mean[..., None, None, :] + slope.unsqueeze(-2) * outcomes.unsqueeze(-1)
         told = cov.unsqueeze(-3) - slope.unsqueeze(-1) * slope.unsqueeze(-2)  # (*batch, c, n, n)
-        return _next_earns(keep * raised, keep**2 * told + fresh.unsqueeze(-3), *terms)
+        return _next_earns(retained * raised, retained**2 * told + fresh.unsqueeze(-3), *terms)
 
     numbers = cov.numel() * len(outcomes)  # of one of the c points
     some = max(_AT_ONCE // max(numbers, 1), 1)
     queried = torch.cat([after(part) for part in slope.split(some, -2)], -2)
     waiting = _next_earns(
-        keep * mean[..., None, None, :], (keep**2 * cov + fresh).unsqueeze(-3), *terms
+        retained * mean[..., None, None, :], (retained**2 * cov + fresh).unsqueeze(-3), *terms
     )
-    return (queried * weights).sum(-1) - waiting.squeeze(-1)
+    return (queried * masses).sum(-1) - waiting.squeeze(-1)
 
 
 def _next_earns(

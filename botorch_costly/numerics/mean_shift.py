@@ -1,10 +1,10 @@
 """Modes of a cloud of points by mean shift with a flat kernel, every seed at once.
 
-A seed climbs the density of the cloud by moving to the mean of the points around it,
+A seed climbs the density of the cloud by shifting to the mean of the points around it,
 
     z <- sum_i w_i x_i / sum_i w_i    over the points with |x_i - z| <= bandwidth,
 
-until it moves by less than 1e-3 bandwidths. Where seeds end closer than a bandwidth to each other,
+until a shift is less than 1e-3 bandwidths. Where seeds end closer than a bandwidth to each other,
 the one that ended in the larger neighbourhood stands for all of them.
 
 Conventions: a point at exactly the bandwidth counts as inside; the size of a mode is counted in the
@@ -26,7 +26,7 @@ from botorch_costly.errors import (
     check_positive,
 )
 
-# A seed has converged once it moves by less than this share of the bandwidth.
+# A seed has converged once it shifts by less than this share of the bandwidth.
 _STOP = 1e-3
 
 
@@ -135,19 +135,19 @@ def _shift(
 ) -> tuple[Tensor, Tensor]:  # shapes: (*batch, s, d), (*batch, s)
     """Shift every seed until it rests; a seed whose neighbourhood is empty ends with size 0."""
     sizes = position.new_zeros(position.shape[:-1])
-    moving = torch.ones_like(sizes, dtype=torch.bool)
+    shifting = torch.ones_like(sizes, dtype=torch.bool)
     for _ in range(max_iter + 1):
         inside = (_distances(position, points) <= bandwidth).to(points)
         if weights is not None:
             inside = inside * weights[..., None, :].to(points)
         mass = inside.sum(-1)
-        sizes = torch.where(moving, mass, sizes)
-        moving = moving & (mass > 0)
+        sizes = torch.where(shifting, mass, sizes)
+        shifting = shifting & (mass > 0)
         mean = inside @ points / mass[..., None]
         step = torch.linalg.vector_norm(mean - position, dim=-1)
-        position = torch.where(moving[..., None], mean, position)
-        moving = moving & (step > _STOP * bandwidth)
-        if not moving.any():
+        position = torch.where(shifting[..., None], mean, position)
+        shifting = shifting & (step > _STOP * bandwidth)
+        if not shifting.any():
             break
     return position, sizes
 
@@ -158,14 +158,18 @@ def _merge(
     centers: Tensor,  # shape: (*batch, s, d)
     sizes: Tensor,  # shape: (*batch, s)
 ) -> Modes:
-    """Keep one center of those closer than a bandwidth: the largest."""
+    """Return one center of those closer than a bandwidth: the largest."""
     order = _by_size(centers, sizes)
     centers, sizes = _take(centers, order), sizes.gather(-1, order)
-    kept = _first_of_each(_distances(centers, centers) <= bandwidth, sizes > 0)
-    number = kept.sum(-1)
-    # A stable sort moves the kept centers to the front and leaves them in order.
-    front = kept.int().argsort(dim=-1, descending=True, stable=True)[..., : int(number.max())]
-    centers, sizes, exists = _take(centers, front), sizes.gather(-1, front), kept.gather(-1, front)
+    chosen = _first_of_each(_distances(centers, centers) <= bandwidth, sizes > 0)
+    number = chosen.sum(-1)
+    # A stable sort puts the chosen centers first and leaves them in order.
+    front = chosen.int().argsort(dim=-1, descending=True, stable=True)[..., : int(number.max())]
+    centers, sizes, exists = (
+        _take(centers, front),
+        sizes.gather(-1, front),
+        chosen.gather(-1, front),
+    )
     distance = _distances(points, centers).masked_fill(~exists[..., None, :], torch.inf)
     return Modes(
         centers.masked_fill(~exists[..., None], torch.nan),
@@ -201,17 +205,17 @@ def _first_of_each(
     near: Tensor,  # shape: (*batch, s, s), bool, symmetric
     candidate: Tensor,  # shape: (*batch, s), bool
 ) -> Tensor:  # shape: (*batch, s), bool
-    """Keep a center unless one kept before it is near.
+    """Mark a center unless one marked before it is near.
 
     That rule reads like a loop over the centers, but every center whose earlier neighbours have
     all been decided can be decided at once, so that a few rounds settle all of them.
     """
     earlier = near.tril(-1)
-    kept = torch.zeros_like(candidate)
+    chosen = torch.zeros_like(candidate)
     undecided = candidate
     while undecided.any():
         waits = (earlier & undecided[..., None, :]).any(-1)
         first = undecided & ~waits
-        kept = kept | first
+        chosen = chosen | first
         undecided = undecided & ~(near & first[..., None, :]).any(-1)
-    return kept
+    return chosen

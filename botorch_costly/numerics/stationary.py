@@ -1,65 +1,27 @@
 r"""Stationary covariances as plain functions of two point sets, differentiable once, in reverse.
 
 ``k(x, x') = outputscale * phi(r)``, ``r = |(x - x') / lengthscale|``. GPyTorch's kernel modules are
-the public face; these are what the streaming core evaluates dozens of times a decision, without
+the public face; these are what the streaming belief evaluates dozens of times a decision, without
 lazy operators in between. Tests hold the two together.
 
 Convention: where two points coincide, the slope of ``phi`` is taken as zero, which it is for every family
 but Matérn-1/2, whose kink has no derivative.
 """
 
-import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.numerics.radial import ARMS, PROFILES
 
 
 class Stationary(NamedTuple):
     """A stationary covariance: its family and its parameters."""
 
-    family: str  # a key of FAMILIES, or ARMS
+    family: str  # a key of radial.PROFILES
     lengthscale: Tensor  # shape: (d,) or (1,)
     outputscale: Tensor  # prior variance, shape: ()
-
-
-def _matern_half(r: Tensor) -> Tensor:
-    return (-r).exp()
-
-
-def _matern_three_halves(r: Tensor) -> Tensor:
-    s = math.sqrt(3) * r
-    return (1 + s) * (-s).exp()
-
-
-def _matern_five_halves(r: Tensor) -> Tensor:
-    s = math.sqrt(5) * r
-    return (1 + s + s.square() / 3) * (-s).exp()
-
-
-def _squared_exponential(r: Tensor) -> Tensor:
-    return (-0.5 * r.square()).exp()
-
-
-FAMILIES: dict[str, Callable[[Tensor], Tensor]] = {
-    "matern12": _matern_half,
-    "matern32": _matern_three_halves,
-    "matern52": _matern_five_halves,
-    "rbf": _squared_exponential,
-}
-
-ARMS = "arms"  # independent: correlated with nothing but themselves
-SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}  # nu of the Matérn families
-
-
-def check_family(family: str) -> str:
-    """Return ``family`` if it is known; raise InvalidArgumentError otherwise."""
-    known = sorted([*FAMILIES, ARMS])
-    check(family in known, "kernel", f"one of {known}", family, InvalidArgumentError)
-    return family
 
 
 def covariance(kernel: Stationary, x1: Tensor, x2: Tensor) -> Tensor:
@@ -78,8 +40,10 @@ def covariance(kernel: Stationary, x1: Tensor, x2: Tensor) -> Tensor:
         return kernel.outputscale * same.to(x1)
     # The fast way by inner products loses half the digits where points are close to each other.
     exact = "donot_use_mm_for_euclid_dist"
-    r = torch.cdist(x1 / kernel.lengthscale, x2 / kernel.lengthscale, compute_mode=exact)
-    return kernel.outputscale * FAMILIES[kernel.family](r)
+    profile = PROFILES[kernel.family]
+    unit = profile.constant / kernel.lengthscale
+    s = torch.cdist(x1 * unit, x2 * unit, compute_mode=exact)
+    return kernel.outputscale * profile.phi(s)
 
 
 def information_share(cov: Tensor) -> float:
@@ -97,5 +61,5 @@ def information_share(cov: Tensor) -> float:
     centred = cov - cov.mean(-1, keepdim=True)
     centred = centred - centred.mean(-2, keepdim=True)
     total, least = float(centred.diagonal().sum()), 1e-9 * float(cov.diagonal().sum())
-    # Rounding is all that is left where everything is alike: one point, or points known to be equal.
+    # Only rounding is left of a single point, or of points that are known to be equal.
     return float(centred.square().sum()) / total**2 if total > least else 0.0

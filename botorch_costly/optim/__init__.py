@@ -1,4 +1,4 @@
-"""Optimization of callables: minimize in a box, find local optima, keep the distinct ones."""
+"""Optimization of callables: minimize in a box, find local optima, merge those that are one."""
 
 from botorch_costly.numerics.mean_shift import Modes, mean_shift
 from botorch_costly.optim.grid import (
@@ -8,7 +8,7 @@ from botorch_costly.optim.grid import (
     highest,
     lattice_neighbours,
 )
-from botorch_costly.optim.lbfgs import Minimum, from_callable, minimize_batch
+from botorch_costly.optim.lbfgs import Minimum, minimize_batch
 from botorch_costly.optim.local_optima import (
     Ascent,
     Rival,
@@ -17,15 +17,24 @@ from botorch_costly.optim.local_optima import (
     far_rival,
     local_optima,
 )
+from botorch_costly.optim.smooth import (
+    AgingFunction,
+    SmoothFunction,
+    by_autograd,
+    from_callable,
+)
 from botorch_costly.optim.suppression import Optima, suppress
 
 __all__ = [
+    "AgingFunction",
     "Ascent",
     "Minimum",
     "Modes",
     "Optima",
     "Rival",
+    "SmoothFunction",
     "ascend",
+    "by_autograd",
     "chain_local_maxima",
     "distinct",
     "far_rival",

@@ -1,21 +1,18 @@
-"""Climb an acquisition function from many starts at once, exactly and without waste.
+"""Climb a smooth function from many starts at once, exactly and without waste.
 
 Two starts that come near each other most likely end in one maximum: only the higher goes on. Where the
-function knows its Hessian, quasi-Newton steps only have to come near the maxima, and Newton's do the
+function has a Hessian, quasi-Newton steps only have to come near the maxima, and Newton steps do the
 rest. Everything here happens in the unit cube.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.expansion import Quadratic
-from botorch_costly.optim.lbfgs import Minimum, ValueAndGradient, as_loss, minimize_batch
-from botorch_costly.optim.newton import SecondOrder, climb_by_newton
-
-Acquisition = Callable[[Tensor], Tensor]
+from botorch_costly.optim.lbfgs import Minimum, minimize_batch
+from botorch_costly.optim.newton import climb_by_newton
+from botorch_costly.optim.smooth import SmoothFunction
 
 # Cancellation in a posterior variance leaves about this much noise in a value (relative to 1), in
 # which a search for a smaller gradient would wander until its last iteration.
@@ -27,76 +24,29 @@ _MERGE_WITHIN = 0.1  # far less than what tells two optima apart
 
 
 class Ends(NamedTuple):
-    """Where each start ended, those that were merged with the start they went into."""
+    """Where each start ended; a start that was merged has the end of the one it was merged into."""
 
     points: Tensor  # in the unit cube, shape: (*batch, n, d)
     values: Tensor  # shape: (*batch, n): may hold numbers that are not finite
-    into: Tensor  # whom each start follows, itself unless it was merged, shape: (*batch, n)
+    into: Tensor  # number of the start whose end it has, its own unless merged, shape: (*batch, n)
 
 
-class InCube(NamedTuple):
-    """An acquisition function in the unit of its box, asked about points of the unit cube.
-
-    It may know its gradient (``with_gradient``) and its Hessian (``second_order``, if ``is_smooth``),
-    the latter in closed form: whoever asks for it keeps no graphs.
-    """
-
-    function: Acquisition
-    lower: Tensor  # shape: (d,)
-    width: Tensor  # shape: (d,)
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether there is a Hessian."""
-        return getattr(self.function, "is_smooth", False)
-
-    @property
-    def is_cube(self) -> bool:
-        """Whether the box is the unit cube."""
-        return bool((self.lower == 0).all() & (self.width == 1).all())
-
-    def loss(self, like: Tensor) -> ValueAndGradient:
-        """Return the negative values and their gradients as a function, in the precision of ``like``."""
-        lower, width = self.lower.to(like), self.width.to(like)
-        descend = as_loss(self.function, like)
-        if self.is_cube:
-            return descend
-
-        def value_and_gradient(unit: Tensor) -> tuple[Tensor, Tensor]:
-            value, gradient = descend(lower + width * unit)
-            return value, width * gradient
-
-        return value_and_gradient
-
-    def second_order(self) -> SecondOrder:
-        """Return values, gradients and Hessians as a function."""
-        function, lower, width = self.function, self.lower, self.width
-        ascend: SecondOrder = function.second_order  # type: ignore[attr-defined]
-        if self.is_cube:
-            return ascend
-
-        def second_order(unit: Tensor) -> Quadratic:
-            value, gradient, hessian = ascend(lower + width * unit)
-            return Quadratic(value, width * gradient, width * width[:, None] * hessian)
-
-        return second_order
-
-
-def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> Ends:
+def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int) -> Ends:
     """Climb from every start to a local maximum.
 
     Args:
-        function: To be maximized.
+        function: To be maximized over the unit cube. A Hessian is in closed form: no graph is kept.
         start: In the unit cube, ``batch_shape x n x d``.
         bandwidth: Optima closer than this count as one.
         max_iter: Most evaluations by L-BFGS.
     """
-    cube = torch.stack([torch.zeros_like(function.lower), torch.ones_like(function.lower)])
+    zeros = start.new_zeros(start.shape[-1])
+    cube, second_order = torch.stack([zeros, torch.ones_like(zeros)]), function.second_order
     within = min(_MERGE_WITHIN, 0.5 * bandwidth)
 
     def descend(start: Tensor, tolerance: float, leave: int = 0) -> Minimum:
         return minimize_batch(
-            function.loss(start),
+            function.with_gradient(start, sign=-1.0),
             start,
             cube,
             max_iter=max_iter,
@@ -105,16 +55,16 @@ def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> E
             leave=leave,
         )
 
-    if not function.is_smooth:
+    if second_order is None:
         end = descend(start, _VALUE_TOLERANCE)
         return Ends(end.point, -end.value, end.into)
-    with torch.inference_mode():  # a tenth of the time of small problems is the keeping of books
+    with torch.inference_mode():  # autograd's bookkeeping is a tenth of the time of small problems
         rough = descend(start.float(), _NEAR_ENOUGH, _FEW)  # its rounding will not be seen
         leaders, slot = _leaders(rough)
         leaders = leaders.to(start)
         most = leaders.shape[-2] if start.dim() == 2 else _FROM_A_BATCH
         best, others = leaders[..., :most, :], leaders[..., most:, :]
-        summit = climb_by_newton(function.second_order(), best, cube)
+        summit = climb_by_newton(second_order, best, cube)
         ends = summit.points, summit.values
         if others.numel() or not bool(summit.reached.all()):  # those on a summit stay there
             end = descend(torch.cat([summit.points, others], -2), _VALUE_TOLERANCE)
@@ -125,9 +75,10 @@ def climb(function: InCube, start: Tensor, bandwidth: float, max_iter: int) -> E
 
 
 def _leaders(rough: Minimum) -> tuple[Tensor, Tensor]:  # shapes: (*batch, r, d), (*batch, n)
-    """Return where the starts that were not merged are, best first, and whom each start follows.
+    """Return where the starts that were not merged are, best first, and the place of each in that list.
 
-    In a batch, entries with fewer of them are filled up with some that were merged.
+    A start that was merged has the place of the one it was merged into. In a batch, entries with fewer
+    starts left are filled up with some that were merged.
     """
     numbers = torch.arange(rough.into.shape[-1], device=rough.into.device)
     leads = rough.into == numbers

@@ -1,6 +1,6 @@
 """Local maxima on a finite set of points: a chain, a lattice or any graph.
 
-A plateau is a connected set of points with the same value. It is a local maximum if no neighbour of
+A plateau is a connected set of points with one value. It is a local maximum if no neighbour of
 any of its points is higher, and then counts once, through one representative.
 
 NaN compares with nothing: neither it nor, on a chain, its neighbours are local maxima.
@@ -75,8 +75,8 @@ def highest(
 ) -> Tensor:  # shape: (*batch,)
     """Return the first point that is within the tolerance of the maximum.
 
-    So rounding does not decide between two points that are equally good, as they are on either side of
-    a query on an even grid.
+    So rounding does not decide between equally good points, such as the two at equal distance
+    from a single observation on an even grid.
 
     Args:
         values: ``batch_shape x n``, finite.
@@ -115,12 +115,12 @@ def lattice_neighbours(
     check(len(shape) > 0, "shape", "at least one axis", shape)
     for length in shape:
         check_count("shape", length, minimum=1)
-    moves = [move for move in product((-1, 0, 1), repeat=len(shape)) if any(move)]
+    steps = [step for step in product((-1, 0, 1), repeat=len(shape)) if any(step)]
     if not diagonals:
-        moves = [move for move in moves if sum(map(abs, move)) == 1]
+        steps = [step for step in steps if sum(map(abs, step)) == 1]
     n = torch.Size(shape).numel()
     points = torch.stack(torch.unravel_index(torch.arange(n), shape), -1)
-    targets = points[:, None] + torch.tensor(moves)  # (n, k, axes)
+    targets = points[:, None] + torch.tensor(steps)  # (n, k, axes)
     inside = ((targets >= 0) & (targets < torch.tensor(shape))).all(-1)
     strides = torch.empty(shape, device="meta").stride()
     return (targets * torch.tensor(strides)).sum(-1).masked_fill(~inside, -1)
@@ -180,12 +180,12 @@ def _plateaus(
 ) -> Tensor:  # shape: (*batch, n): the lowest index of each point's plateau
     label = torch.arange(level.shape[-2], device=level.device).expand(level.shape[:-1])
     while True:
-        reached = label[..., index].where(level, label[..., None]).amin(-1).minimum(label)
-        # PathFollowing the labels themselves doubles the distance a label travels in a round.
-        reached = reached.gather(-1, reached)
-        if torch.equal(reached, label):
+        lowest = label[..., index].where(level, label[..., None]).amin(-1).minimum(label)
+        # A label is a point, too: taking the label of the label doubles the distance it travels.
+        lowest = lowest.gather(-1, lowest)
+        if torch.equal(lowest, label):
             return label
-        label = reached
+        label = lowest
 
 
 def far_rival_on_grid(

@@ -1,7 +1,7 @@
 """Projected L-BFGS in a box, for a batch of problems that never wait for each other.
 
 Each iteration evaluates one trial point of every problem. A problem whose trial decreases its value
-enough moves there and starts a new search direction; another shortens its step and tries again at
+enough goes there and starts a new search direction; another shortens its step and tries again at
 the next iteration. So the line search needs no loop of its own and no evaluation is wasted on
 problems that are done with theirs.
 
@@ -10,7 +10,7 @@ goes along its projection on the box, so that a variable which meets its bound d
 others aside (Bertsekas 1982).
 
 Notation: ``k`` problems still running, ``m`` pairs, oldest first, ``d`` variables. What is a number
-per problem is kept as ``(*batch, k, 1)``, so that everything broadcasts against ``(*batch, k, d)``.
+per problem has shape ``(*batch, k, 1)``, so that everything broadcasts against ``(*batch, k, d)``.
 """
 
 from collections.abc import Callable
@@ -27,17 +27,16 @@ from botorch_costly.errors import (
     check_nonnegative,
 )
 from botorch_costly.optim.merging import final, merge, spread
+from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.optim.two_loops import CURVATURE, inverse_of_free, two_loops
 
-ValueAndGradient = Callable[[Tensor], tuple[Tensor, Tensor]]
-
-_QUERIES_ON_CPU, _QUERIES_ELSEWHERE = 4, 16  # iterations between them
+_CHECK_ON_CPU, _CHECK_ELSEWHERE = 4, 16  # iterations between two checks
 _ARMIJO = 1e-4  # share of the predicted decrease that a trial must deliver
 _SHRINK, _GROW = (0.1, 0.5), 4.0  # range of a backtracking factor; factor of a growing step
 _MOST_GROWTH = 1e8
 _MOST_REJECTIONS = 20  # trials in a row, after which rounding is what stops the search
 _DOWNHILL = 1e-6  # least slope of a direction, relative to steepest descent
-_FIRST_MOVE = 0.1  # length of the first step, in widths of the box
+_FIRST_STEP = 0.1  # length of the first step, in widths of the box
 _NEAR = 1e-3  # a variable this near (in widths) to a bound it is pushed against joins it
 
 
@@ -49,7 +48,7 @@ class Minimum(NamedTuple):
     gradient_norm: Tensor  # shape: (*batch, n): largest entry of the projected gradient
     iterations: Tensor  # shape: (*batch, n): evaluations after the first
     converged: Tensor  # shape: (*batch, n), bool: met a tolerance (a stall is not convergence)
-    into: Tensor  # shape: (*batch, n): whose result this is, its own unless merged
+    into: Tensor  # shape: (*batch, n): number of the problem whose result it is, its own unless merged
 
 
 class _Box(NamedTuple):
@@ -71,57 +70,15 @@ class _Run(NamedTuple):
     rejections: Tensor
     iterations: Tensor
     norm: Tensor
-    moving: Tensor  # bool
+    running: Tensor  # bool
     met: Tensor  # bool
-    pairs: Tensor  # shape: (*batch, k, 2, m, d): moves s and changes y; 0 where there is none yet
+    pairs: Tensor  # shape: (*batch, k, 2, m, d): steps s, changes of gradients y; 0 where none yet
     hessian: Tensor | None = None  # guessed at the start, shape: (*batch, k, d, d)
 
 
 class _Rule(NamedTuple):
     gradient_tolerance: float
     value_tolerance: float
-
-
-def from_callable(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
-    """Give a batched differentiable function its gradient, by autograd of the sum.
-
-    Args:
-        function: Maps ``batch_shape x n x d`` to ``batch_shape x n``, point by point.
-
-    Returns:
-        A callable that returns the values and gradients, detached. The gradient of a point on
-        which the value does not depend is 0.
-
-    Example:
-        >>> value, gradient = from_callable(lambda x: x.square().sum(-1))(torch.ones(2, 3))
-        >>> gradient
-        tensor([[2., 2., 2.],
-                [2., 2., 2.]])
-    """
-
-    def value_and_gradient(points: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.inference_mode(False), torch.enable_grad():
-            points = points.detach().clone().requires_grad_(True)
-            value = function(points)
-            if not value.requires_grad:
-                return value, torch.zeros_like(points)
-            # Each value depends on its own point alone, so the sum's gradient holds all of them.
-            (gradient,) = torch.autograd.grad(value.sum(), points, materialize_grads=True)
-        return value.detach(), gradient
-
-    return value_and_gradient
-
-
-def as_loss(function: Callable[[Tensor], Tensor], like: Tensor) -> ValueAndGradient:
-    """Return ``-function`` with its gradient.
-
-    Args:
-        function: As BoTorch's acquisition functions, ``batch_shape x n x 1 x d`` to ``batch_shape x
-            n``. One that knows its gradient has ``with_gradient(like, sign)``.
-        like: In the precision of this.
-    """
-    known = getattr(function, "with_gradient", None)
-    return known(like, -1) if known else from_callable(lambda X: -function(X.unsqueeze(-2)))
 
 
 def minimize_batch(
@@ -164,14 +121,14 @@ def minimize_batch(
             ``max(1, |value|)``; 0 turns this criterion off.
         merge_within: A problem that comes nearer than this to one with a lower value stops and
             takes its result, since both would most likely end in one minimum; 0 merges nothing.
-        leave: How many problems of each batch entry may be left unfinished, for somebody who ends
-            them at less cost.
-        check_every: Iterations between two queries at which problems are left; each query waits for
+        leave: How many problems of each batch entry may be left unfinished, for a cheaper method
+            that takes the last steps.
+        check_every: Iterations between two checks of which problems are left; each check waits for
             the device, and nothing else does. 4 on a CPU and 16 elsewhere if omitted.
         hessian: A positive definite guess at the Hessians where the search begins, from which the
             first step is Newton's; the pairs correct it from there on.
-        should_stop: Asked at each such query but the first whether to return what was reached so
-            far, be it for lack of time; problems it cuts short have not converged.
+        should_stop: Asked at each check but the first whether to return what was reached so far, be
+            it for lack of time; problems it cuts short have not converged.
 
     Returns:
         The minimum of each problem, with the shapes in :class:`Minimum`. A start whose value is
@@ -182,7 +139,8 @@ def minimize_batch(
         InvalidArgumentError: If an option is out of range or a lower bound above its upper one.
 
     Example:
-        >>> bowl = from_callable(lambda x: (x - 2.0).square().sum(-1))
+        >>> from botorch_costly.optim.smooth import by_autograd
+        >>> bowl = by_autograd(lambda x: (x - 2.0).square().sum(-1))
         >>> box = torch.tensor([[-1.0, -1.0], [1.0, 3.0]])
         >>> minimize_batch(bowl, torch.zeros(1, 2), box).point
         tensor([[1.0000, 2.0000]])
@@ -191,7 +149,7 @@ def minimize_batch(
     check_count("history", history, minimum=1)
     check_count("leave", leave)
     if check_every is None:
-        check_every = _QUERIES_ON_CPU if start.device.type == "cpu" else _QUERIES_ELSEWHERE
+        check_every = _CHECK_ON_CPU if start.device.type == "cpu" else _CHECK_ELSEWHERE
     check_count("check_every", check_every, minimum=1)
     check_nonnegative("gradient_tolerance", gradient_tolerance)
     check_nonnegative("value_tolerance", value_tolerance)
@@ -202,14 +160,14 @@ def minimize_batch(
     start = start.detach().clamp(box.lower, box.upper)
     guess = None if hessian is None else _check_hessian(start, hessian)
     run = _begin(start, *_evaluate(value_and_gradient, start), box, history, rule, guess)
-    everyone = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
-    result, place, into = _report(run, everyone), everyone, everyone
+    all_problems = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
+    result, place, into = _report(run, all_problems), all_problems, all_problems
     for iteration in range(max_iter):
         if iteration % check_every == 0:
             if merge_within > 0:
                 gone, into = merge(run.point, run.value, place, into, merge_within)
-                run = run._replace(moving=run.moving & ~gone)
-            left = int(run.moving.squeeze(-1).sum(-1).max())  # waits for the device
+                run = run._replace(running=run.running & ~gone)
+            left = int(run.running.squeeze(-1).sum(-1).max())  # waits for the device
             late = iteration > 0 and should_stop is not None and should_stop()
             if left <= leave or late:
                 break
@@ -222,7 +180,7 @@ def minimize_batch(
             run = _advance(run, trial, value, gradient, box, rule)
     result = _write(result, run, place)
     if merge_within > 0:
-        _, into = merge(result.point, result.value.unsqueeze(-1), everyone, into, merge_within)
+        _, into = merge(result.point, result.value.unsqueeze(-1), all_problems, into, merge_within)
         result = _follow(result, into)
     return result
 
@@ -284,7 +242,7 @@ def _begin(
     widest = box.near.amax() / _NEAR
     tiny = torch.finfo(point.dtype).tiny
     if hessian is None:
-        scale = _FIRST_MOVE * widest / length.clamp(min=tiny)
+        scale = _FIRST_STEP * widest / length.clamp(min=tiny)
     else:  # the number that it is along the gradient
         bent = (hessian @ gradient[..., None]).squeeze(-1)
         scale = length.square() / _dot(gradient, bent).clamp(min=tiny)
@@ -307,20 +265,20 @@ def _advance(
     box: _Box,
     rule: _Rule,
 ) -> _Run:
-    """Judge the trial of every problem: move and turn, or shorten the step.
+    """Judge the trial of every problem: accept it and turn, or shorten the step.
 
     Nothing that the direction depends on changes where the trial is rejected, so that computing
     it anew for all problems gives those the direction they had.
     """
-    move, rise = trial - run.point, value - run.value
-    predicted = _dot(run.gradient, move)  # of the rise, by the slope alone
+    step, rise = trial - run.point, value - run.value
+    predicted = _dot(run.gradient, step)  # of the rise, by the slope alone
     # Near the minimum the decrease drowns in the rounding of the value, which the slack forgives.
     slack = run.value.abs() * (4 * torch.finfo(value.dtype).eps)
     enough = rise <= torch.add(slack, predicted, alpha=_ARMIJO)
-    pair = torch.stack([move, gradient - run.gradient], -2)
+    pair = torch.stack([step, gradient - run.gradient], -2)
     sy, yy = (pair * pair[..., 1:, :]).sum(-1).split(1, -1)
     # One difference stands for all numbers: it is NaN or infinite if a slope or the value is.
-    accepted = run.moving & enough & (yy - rise < torch.inf)
+    accepted = run.running & enough & (yy - rise < torch.inf)
     curved = accepted & (sy > -CURVATURE * predicted)
     pairs = torch.cat([run.pairs[..., 1:, :], pair[..., None, :]], -2)
     pairs = torch.where(curved[..., None, None], pairs, run.pairs)
@@ -345,10 +303,10 @@ def _advance(
         scale=scale,
         growth=growth,
         rejections=rejections,
-        iterations=run.iterations + run.moving,
+        iterations=run.iterations + run.running,
         norm=norm,
-        moving=run.moving & ~met & (rejections < _MOST_REJECTIONS),
-        met=torch.where(run.moving, met, run.met),
+        running=run.running & ~met & (rejections < _MOST_REJECTIONS),
+        met=torch.where(run.running, met, run.met),
         pairs=pairs,
         hessian=run.hessian,
     )
@@ -372,7 +330,7 @@ def _direction(
     """Return the quasi-Newton direction and the norm of the projected gradient.
 
     Variables that the gradient pushes against a near bound go to that bound and out of the model.
-    The effective horizon within which this holds shrinks with the norm of the projected gradient, as in
+    The distance within which a bound is near shrinks with the norm of the projected gradient, as in
     Bertsekas' method, so that it cannot hold a variable at a bound where it does not belong.
     """
     projected = point - (point - gradient).clamp(box.lower, box.upper)
@@ -418,12 +376,12 @@ def _write(result: Minimum, run: _Run, place: Tensor) -> Minimum:
 
 
 def _compact(run: _Run, place: Tensor, left: int) -> tuple[_Run, Tensor]:
-    """Keep ``left`` problems of each batch entry, those that still move first."""
-    order = run.moving.squeeze(-1).int().argsort(dim=-1, descending=True, stable=True)[..., :left]
+    """Return ``left`` problems of each batch entry, those still running first."""
+    order = run.running.squeeze(-1).int().argsort(dim=-1, descending=True, stable=True)[..., :left]
     dim = place.dim() - 1
-    kept = {
+    fields = {
         name: field.gather(dim, spread(order, field))
         for name, field in run._asdict().items()
         if field is not None
     }
-    return _Run(**kept), place.gather(dim, order)
+    return _Run(**fields), place.gather(dim, order)

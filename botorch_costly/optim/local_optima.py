@@ -21,7 +21,8 @@ from botorch_costly.errors import (
     check_count,
     check_positive,
 )
-from botorch_costly.optim.climb import Acquisition, InCube, climb
+from botorch_costly.optim.climb import climb
+from botorch_costly.optim.smooth import Acquisition, InBox, SmoothFunction, from_callable
 from botorch_costly.optim.suppression import Optima, suppress
 
 Starts = Literal["sobol", "uniform"]
@@ -33,7 +34,7 @@ class Ascent(NamedTuple):
     starts: Tensor  # shape: (n, d)
     points: Tensor  # shape: (n, d)
     values: Tensor  # shape: (n,): may hold numbers that are not finite
-    into: Tensor  # whose end this is, its own unless two starts were merged, shape: (n,)
+    into: Tensor  # number of the start whose end it is, its own unless merged, shape: (n,)
 
 
 class Rival(NamedTuple):
@@ -44,7 +45,7 @@ class Rival(NamedTuple):
 
 
 def local_optima(
-    acq_function: Acquisition,
+    acq_function: Acquisition | SmoothFunction,
     bounds: Tensor,  # shape: (2, d)
     num_restarts: int = 50,
     bandwidth: float = 0.2,
@@ -102,7 +103,7 @@ def local_optima(
 
 
 def ascend(
-    acq_function: Acquisition,
+    acq_function: Acquisition | SmoothFunction,
     bounds: Tensor,  # shape: (2, d)
     num_restarts: int = 50,
     bandwidth: float = 0.2,
@@ -142,7 +143,8 @@ def ascend(
         check(fits, "warm_starts", expected, tuple(warm_starts.shape), InvalidShapeError)
         begin = torch.cat([begin, ((warm_starts.to(bounds) - lower) / width).clamp(0.0, 1.0)])
     check(len(begin) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
-    ends, values, into = climb(InCube(acq_function, lower, width), begin, bandwidth, max_iter)
+    function = InBox(from_callable(acq_function), lower, width)
+    ends, values, into = climb(function, begin, bandwidth, max_iter)
     return Ascent(lower + width * begin, _outside(ends, lower, width, bounds), values, into)
 
 
@@ -175,7 +177,7 @@ def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
 
 
 def far_rival(
-    acq_function: Acquisition,
+    acq_function: Acquisition | SmoothFunction,
     optima: Optima,
     bounds: Tensor,  # shape: (2, d)
     bandwidth: float = 0.2,
@@ -208,7 +210,7 @@ def far_rival(
 
     Returns:
         The rival, or None if no point of the box is that far from the candidate (as with a
-        bandwidth of at least 1 and an candidate in a corner of a one-dimensional box): then the
+        bandwidth of at least 1 and a candidate in a corner of a one-dimensional box): then the
         candidate is, at this resolution, the whole box, and has no rival at all.
 
     Raises:

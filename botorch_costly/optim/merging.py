@@ -11,13 +11,13 @@ def merge(
     into: Tensor,  # shape: (*batch, n)
     within: float,
 ) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, 1), (*batch, n)
-    """Say which problems have come near one with a lower value, and whose result each takes.
+    """Mark the problems that have come near one with a lower value, and say which result each takes.
 
     Args:
         point: Where the problems at hand are.
-        value: What they have reached.
+        value: Their values there.
         place: Their numbers.
-        into: Whose result each problem takes so far, its own at first.
+        into: Number of the problem whose result each takes so far, its own at first.
         within: What counts as near.
     """
     rise = value - value.mT  # of i over j
@@ -30,7 +30,7 @@ def merge(
 
 
 def final(into: Tensor) -> Tensor:
-    """Return who is at the end of the way of each problem that went into another."""
+    """Return the problem at the end of each chain of problems that were merged."""
     for _ in range(into.shape[-1].bit_length()):  # each time the way is twice as long
         into = into.gather(-1, into)
     return into

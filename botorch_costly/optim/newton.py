@@ -4,15 +4,13 @@ Near a maximum one step of Newton's method squares the distance that is left: wh
 would still go on for a dozen evaluations, two or three are enough, and the maximum is exact.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from botorch_costly.numerics.expansion import Quadratic
-
-SecondOrder = Callable[[Tensor], Quadratic]
+from botorch_costly.optim.smooth import SecondOrder
 
 _RADIUS = 0.2  # longest step, in widths
 _SHRINK, _GROW = 0.25, 2.0  # of it, after a bad step and a good one

@@ -55,7 +55,7 @@ def suppress(
     clusters = torch.arange(modes.sizes.shape[-1], device=points.device)
     member = modes.labels[..., None, :] == clusters[:, None]  # (*batch, m, n)
     best, index = values[..., None, :].masked_fill(~member, -torch.inf).max(-1)
-    # A mode whose points are all nearer to other modes has no member to stand for it.
+    # A mode whose points are all nearer to other modes has no member that represents it.
     exists = member.any(-1)
     order = best.argsort(dim=-1, descending=True, stable=True)
     order = order[..., : int(exists.sum(-1).max())]

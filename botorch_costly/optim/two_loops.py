@@ -1,4 +1,4 @@
-r"""What pairs of moves and changes of the gradient say about the inverse Hessian.
+r"""What pairs of steps and changes of the gradient say about the inverse Hessian.
 
 The two-loop recursion for the pairs ``s_i, y_i`` is written as two triangular solves with
 ``R_ij = s_i'y_j``, ``i <= j`` (Byrd, Nocedal & Schnabel 1994), which costs a handful of kernels whatever
@@ -18,7 +18,7 @@ Notation: that of ``optim.lbfgs``.
 import torch
 from torch import Tensor
 
-CURVATURE = 1e-8  # a pair with relatively less curvature than this is not worth remembering
+CURVATURE = 1e-8  # a pair with relatively less curvature than this is not stored
 
 
 def inverse_of_free(

@@ -13,7 +13,8 @@ from botorch_costly.errors import (
     check_rate,
 )
 from botorch_costly.numerics.drift import retention_float
-from botorch_costly.numerics.stationary import Stationary, check_family, covariance
+from botorch_costly.numerics.radial import check_family
+from botorch_costly.numerics.stationary import Stationary, covariance
 
 # Share of the prior variance: a Matérn grid of 1,000 points is singular in double precision.
 _JITTER = 1e-10

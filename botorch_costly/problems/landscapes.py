@@ -21,7 +21,7 @@ from botorch_costly.errors import (
     check_rate,
 )
 from botorch_costly.numerics.drift import retention_float
-from botorch_costly.numerics.stationary import FAMILIES, SMOOTHNESS
+from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
 from botorch_costly.optim import Optima, ascend, distinct
 
 _SCANNED, _CLIMBED = 2000, 24  # points of a round that are evaluated, and that are climbed from

@@ -133,7 +133,7 @@ def test_a_transform_reaches_the_posterior(model, points, cls):
 def test_best_mean_is_a_loop_over_configurations(model, maximize):
     X, _ = data()
     means = [model.posterior(with_round(x[None, :2])).mean.item() for x in X]
-    best = best_mean(model, X[:, :2], NOW, maximize)
+    best = best_mean(model, X[:, :2], NOW, maximize=maximize)
     assert best.dim() == 0
     assert best.item() == pytest.approx((max if maximize else min)(means), rel=1e-12)
     assert not best.requires_grad
@@ -242,7 +242,9 @@ def test_the_input_constructor_of_ucb(model, points):
 def test_the_input_constructor_of_improvements(model, points, cls, maximize):
     X, _ = data()
     ours = build(cls, model=model, now=NOW, maximize=maximize)
-    expected = cls(model, best_mean(model, X[:, :2], NOW, maximize), NOW, maximize=maximize)
+    expected = cls(
+        model, best_mean(model, X[:, :2], NOW, maximize=maximize), NOW, maximize=maximize
+    )
     torch.testing.assert_close(ours(points), expected(points), **EXACT)
     given = build(cls, model=model, now=NOW, best_f=50.25)
     torch.testing.assert_close(given(points), cls(model, 50.25, NOW)(points), **EXACT)
@@ -324,13 +326,13 @@ def test_a_loaded_or_changed_round_is_the_round_of_values_and_gradients(points):
     torch.testing.assert_close(other(points), expected)
 
 
-def test_shapes_do_not_depend_on_who_asks_for_gradients(points):
+def test_shapes_do_not_depend_on_gradients_being_asked_for(points):
     acquisition = closed_form()
     for X in (points, points[:2].unsqueeze(0), points[0]):
         assert acquisition(X).shape == acquisition(X.clone().requires_grad_()).shape
 
 
-def test_standing_questions_have_the_answers_of_others(points):
+def test_fixed_points_have_the_values_of_others(points):
     acquisition = closed_form()
     torch.testing.assert_close(acquisition.at_fixed_points(points), acquisition(points))
     slope = points.clone().requires_grad_()

@@ -96,7 +96,7 @@ def test_the_noise_of_a_query_may_be_given(model, points):
 
 
 def test_more_discretization_know_of_more_to_gain(model, points):
-    """Beside the best of all, a lower bound rises with every anchor."""
+    """Next to the best of all, a lower bound rises with every point of the discretization."""
     levels = []
     for n in (3, 10, 40):
         kg = TimeVaryingKG(model, discretization(40)[:n], NOW, 1.0)

@@ -1,4 +1,4 @@
-"""How beliefs move together, beside the joint posterior: what the knowledge gradient is made of."""
+"""Covariances with a discretization against the joint posterior."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def belief(queries, unit=None, forgetting=0.05, dtype=torch.float64):
 @pytest.mark.parametrize("queries", [0, 1, 12])
 @pytest.mark.parametrize("unit", [None, 7.0, 1e-3])
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
-def test_beside_is_the_joint_posterior(queries, unit, shape):
+def test_covariances_are_those_of_the_joint_posterior(queries, unit, shape):
     model, asked, others = belief(queries, unit), rows(*shape), rows(6, now=NOW + 3, seed=1)
     mean, variance, cov = model.covariance_with(asked, model.project(others))
     assert mean.shape == variance.shape == shape
@@ -53,14 +53,14 @@ def test_what_is_prepared_once_is_the_same(queries, unit):
     model, asked, others = belief(queries, unit), rows(4), rows(6, seed=1)
     discretization, prepared = model.project(others), model.project(asked)
     for one, other in zip(
-        (*model.covariance_with(prepared, discretization), *model.moments(prepared)),
+        (*model.covariance_with(prepared, discretization), *model.mean_and_variance(prepared)),
         (*model.covariance_with(asked, discretization), *model.mean_and_variance(asked)),
         strict=True,
     ):
         torch.testing.assert_close(one, other, rtol=1e-14, atol=0)
 
 
-def test_beside_is_the_belief_of_the_paper():
+def test_covariances_are_those_of_the_paper():
     model, asked, others = belief(12), rows(4), rows(6, seed=1)
     everyone = torch.cat([asked, others])[:, :2]
     seen = model.inputs
@@ -75,7 +75,7 @@ def test_beside_is_the_belief_of_the_paper():
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)
 
 
-def test_gradients_beside_discretization_are_finite_differences():
+def test_gradients_are_finite_differences():
     for queries in (0, 12):
         model = belief(queries)
         discretization = model.project(rows(5, seed=1))
@@ -86,7 +86,7 @@ def test_gradients_beside_discretization_are_finite_differences():
         )
 
 
-def test_what_cannot_be_asked_beside_is_named():
+def test_rows_of_other_columns_are_named():
     model = belief(12)
     with pytest.raises(InvalidShapeError, match=r"3 columns \[configuration, round\]"):
         model.project(rows(5)[:, :2])
@@ -98,17 +98,17 @@ def test_what_cannot_be_asked_beside_is_named():
 
 
 @pytest.mark.parametrize("forgetting", [0.0, 0.05, 1.0])
-def test_what_is_remembered_of_a_row_fades_with_its_age(forgetting):
+def test_the_weight_of_a_row_fades_with_its_age(forgetting):
     model = belief(5, forgetting=forgetting)
     ages = 11.0 - model.inputs[:, -1]
     expected = [(1 - forgetting) ** age for age in ages.tolist()]
     assert model.weights(11.0).tolist() == pytest.approx(expected, rel=1e-12)
-    # A round that is still to come is remembered in full.
+    # A round that is still to come has full weight.
     assert (model.weights(-3.0) == 1).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_before_the_first_query_nothing_is_remembered(dtype):
+def test_there_are_no_weights_before_the_first_observation(dtype):
     assert belief(0, dtype=dtype).weights(3).shape == (0,)
     assert belief(3, dtype=dtype).weights(3).dtype == dtype
 

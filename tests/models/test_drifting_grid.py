@@ -84,7 +84,7 @@ def test_compression_changes_nothing(forgetting):
 
 
 @pytest.mark.parametrize("forgetting", [0.1, 0.9, 1.0])
-def test_many_queries_in_one_round_are_all_remembered(forgetting):
+def test_many_queries_in_one_round_all_count(forgetting):
     prior = prior_cov(40)
     belief = DriftingGrid(prior, forgetting, NOISE)
     oracle = run(belief, 30, oracle=fresh_oracle(prior), at_once=50)
@@ -239,7 +239,7 @@ def test_the_prior_mean_is_where_it_relaxes_to():
     torch.testing.assert_close(shifted.mean, torch.full_like(shifted.mean, 5.0))
 
 
-def test_nobody_querying_changes_nothing():
+def test_without_queries_nothing_changes():
     belief = DriftingGrid(prior_cov(), 0.1, NOISE, torch.Size([3]))
     run(belief, 10)
     before = snapshot(belief)
@@ -390,7 +390,7 @@ def test_rates_that_do_not_fit_are_named(rates, error):
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("forgetting", [0.0, 0.05, 0.9])
-def test_trials_that_query_seldom_beside_others_that_query_often(share, forgetting):
+def test_trials_that_query_seldom_among_others_that_query_often(share, forgetting):
     """However the terms of those that query are summed, and whenever their rings come round."""
     prior, batch = prior_cov(8), torch.Size([6])
     many = DriftingGrid(prior, forgetting, NOISE, batch, capacity=5)

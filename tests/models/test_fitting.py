@@ -14,7 +14,7 @@ from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import TimeVaryingGP, fitting
 from botorch_costly.models.fitting import Hyperparameters, fit, priors_and_bounds
 from botorch_costly.models.time_varying import default_space_kernel
-from botorch_costly.numerics.stationary import FAMILIES, SMOOTHNESS
+from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
 from tests.oracles import evidence as oracle
 
 
@@ -174,7 +174,7 @@ def test_a_batch_of_trials_is_a_loop(learnt):
             torch.testing.assert_close(report.after[i, j], single.after)
 
 
-def test_a_trial_that_is_not_worth_it_is_skipped_beside_others():
+def test_a_trial_that_promises_too_little_is_skipped_among_others():
     rows = [drifting(15, 1, seed) for seed in (0, 1)]
     inputs, targets = (torch.stack(part) for part in zip(*rows, strict=True))
     done, _ = fit("matern52", inputs[0], targets[0], snapshot_of(1))

@@ -13,7 +13,7 @@ from botorch_costly.models.fitting import priors_and_bounds
 from botorch_costly.models.time_varying import default_space_kernel
 from botorch_costly.numerics.evidence import average_information, log_evidence, prepare
 from botorch_costly.numerics.hyperprior import log_prior
-from botorch_costly.numerics.stationary import FAMILIES, SMOOTHNESS
+from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
 from tests.oracles import evidence as oracle
 
 LEARNT = [True, False]

@@ -220,7 +220,7 @@ def test_a_tolerance_only_loses_and_not_more_than_it_says(tolerance):
 NAMES = ["parabola", "few-slopes", "ties", "high"]
 
 
-def test_the_envelope_holds_whoever_is_the_maximum_somewhere():
+def test_the_envelope_holds_every_line_that_is_the_maximum_somewhere():
     a, b = LINES["parabola-60"]
     found = upper_envelope(a, b)
     z = torch.linspace(-6, 6, 2001).double().unsqueeze(-1)

@@ -136,7 +136,7 @@ def test_of_two_questions_one_is_answered(price, monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("keep", [0.0, 0.9, 1.0])
 @pytest.mark.parametrize("noise", [0.0, NOISE])
-def test_for_an_infinite_price_nobody_queries_next(dtype, keep, noise):
+def test_for_an_infinite_price_there_is_no_next_query(dtype, keep, noise):
     parts = (part.to(dtype) for part in belief(6))
     assert gained(*parts, noise=noise, keep=keep, price=math.inf).tolist() == [0.0] * 6
 
@@ -163,9 +163,9 @@ def test_a_query_that_tells_nothing_changes_nothing():
     slope, number = torch.zeros(4, 1, 6).double(), torch.ones(4).double()
     options = lookahead_value(mean, cov, prior, slope, NOISE, 0.9, 9 * number, 0.1 * number)
     assert (options.abs() < 1e-9).all()
-    # Nor does one of which nothing is remembered a round later,
+    # Nor does one that is forgotten a round later,
     assert (gained(mean, cov, prior, keep=0.0, effective_horizon=9.0, price=0.1).abs() < 1e-9).all()
-    # or that nobody profits from.
+    # or that earns nothing.
     assert (gained(mean, cov, prior, effective_horizon=0.0, price=0.0).abs() < 1e-9).all()
     assert (gained(mean, cov, prior, effective_horizon=9.0, price=0.1).abs() > 0.01).any()
 

@@ -6,13 +6,8 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.kernels import ArmKernel
-from botorch_costly.numerics.stationary import (
-    FAMILIES,
-    Stationary,
-    check_family,
-    covariance,
-    information_share,
-)
+from botorch_costly.numerics.radial import FAMILIES, check_family
+from botorch_costly.numerics.stationary import Stationary, covariance, information_share
 from tests.oracles import knowledge_gradient as oracle
 
 NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}

@@ -7,7 +7,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.optim import lbfgs
-from botorch_costly.optim.lbfgs import from_callable, minimize_batch
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.smooth import by_autograd
 
 
 def rosenbrock(x):
@@ -48,7 +49,7 @@ def starts(bounds, n, seed=0):
 
 
 def scipy_values(function, begin, bounds):
-    value_and_gradient = from_callable(function)
+    value_and_gradient = by_autograd(function)
 
     def fun(x):
         value, gradient = value_and_gradient(torch.from_numpy(x))
@@ -77,7 +78,7 @@ def test_as_good_as_scipy_from_nearly_every_start(name):
     function, bounds = PROBLEMS[name]
     begin = starts(bounds, 40)
     expected = scipy_values(function, begin, bounds)
-    end = minimize_batch(from_callable(function), begin, bounds, max_iter=400)
+    end = minimize_batch(by_autograd(function), begin, bounds, max_iter=400)
     assert end.converged.all()
     assert (end.gradient_norm <= 1e-6).all()
     assert ((bounds[0] <= end.point) & (end.point <= bounds[1])).all()
@@ -89,7 +90,7 @@ def test_as_good_as_scipy_from_nearly_every_start(name):
 
 def test_the_bounds_hold_and_bind():
     function, bounds = PROBLEMS["quadratic with active bounds"]
-    end = minimize_batch(from_callable(function), starts(bounds, 20), bounds)
+    end = minimize_batch(by_autograd(function), starts(bounds, 20), bounds)
     assert (end.point.abs() == 1).any(-1).all()
     torch.testing.assert_close(end.point, end.point[:1].expand(20, 8), atol=1e-5, rtol=0)
 
@@ -105,7 +106,7 @@ def test_the_bounds_hold_and_bind():
 )
 def test_few_evaluations_and_no_stragglers(name, mean, most):
     function, bounds = PROBLEMS[name]
-    end = minimize_batch(from_callable(function), starts(bounds, 50), bounds)
+    end = minimize_batch(by_autograd(function), starts(bounds, 50), bounds)
     assert end.iterations.double().mean() < mean
     assert end.iterations.max() < most
 
@@ -113,10 +114,10 @@ def test_few_evaluations_and_no_stragglers(name, mean, most):
 def test_a_batch_is_a_loop():
     function, bounds = PROBLEMS["hartmann6"]
     begin = starts(bounds, 24).reshape(2, 3, 4, 6)
-    together = minimize_batch(from_callable(function), begin, bounds)
+    together = minimize_batch(by_autograd(function), begin, bounds)
     for place in torch.cartesian_prod(*map(torch.arange, (2, 3, 4))).tolist():
         i, j, k = place
-        alone = minimize_batch(from_callable(function), begin[i, j, k][None], bounds)
+        alone = minimize_batch(by_autograd(function), begin[i, j, k][None], bounds)
         torch.testing.assert_close(together.point[i, j, k], alone.point[0], atol=1e-5, rtol=0)
         assert together.iterations[i, j, k] == alone.iterations[0]
         assert together.converged[i, j, k] == alone.converged[0]
@@ -127,7 +128,7 @@ def test_each_batch_entry_may_have_its_own_function():
     scale = torch.logspace(0, 4, 3, dtype=torch.float64)[:, None, None]
     bounds = box(2, 0.0, 1.0)
     begin = starts(bounds, 30).reshape(3, 10, 2)
-    bowls = from_callable(lambda x: (scale * (x - centers)).square().sum(-1))
+    bowls = by_autograd(lambda x: (scale * (x - centers)).square().sum(-1))
     end = minimize_batch(bowls, begin, bounds, check_every=1)
     torch.testing.assert_close(end.point, centers.expand(3, 10, 2), atol=1e-6, rtol=0)
 
@@ -141,7 +142,7 @@ def test_finished_problems_cost_nothing():
         return rosenbrock(x)
 
     begin = torch.cat([torch.ones(30, 2, dtype=torch.float64), starts(bounds, 4)])
-    end = minimize_batch(from_callable(counted), begin, bounds)
+    end = minimize_batch(by_autograd(counted), begin, bounds)
     assert sizes[0] == 34
     assert max(sizes[1:]) == 4
     assert (end.iterations[:30] == 0).all()
@@ -199,7 +200,7 @@ def test_holes_in_the_function_are_stepped_around():
 
     bounds = box(1, 0.0, 1.0)
     begin = torch.tensor([[0.1], [0.5], [0.0], [0.9]], dtype=torch.float64)
-    end = minimize_batch(from_callable(holed), begin, bounds)
+    end = minimize_batch(by_autograd(holed), begin, bounds)
     assert (end.point[:2] <= 0.8).all()
     assert (end.point[:2] > 0.79).all()
     assert not end.converged.any()
@@ -223,7 +224,7 @@ def test_trials_that_are_not_finite_are_rejected(hole):
 
 def test_the_rounding_of_a_large_value_does_not_stop_the_search():
     function, bounds = PROBLEMS["quadratic with active bounds"]
-    end = minimize_batch(from_callable(lambda x: function(x) + 1e6), starts(bounds, 20), bounds)
+    end = minimize_batch(by_autograd(lambda x: function(x) + 1e6), starts(bounds, 20), bounds)
     assert end.converged.all()
 
 
@@ -239,7 +240,7 @@ def test_a_spoiled_model_gives_way_to_the_gradient():
 def test_steps_grow_where_there_is_no_curvature():
     begin = torch.tensor([[1e4]], dtype=torch.float64)
     bounds = box(1, -torch.inf, torch.inf)
-    end = minimize_batch(from_callable(lambda x: (1 + x**2).sqrt().sum(-1)), begin, bounds)
+    end = minimize_batch(by_autograd(lambda x: (1 + x**2).sqrt().sum(-1)), begin, bounds)
     torch.testing.assert_close(end.value, torch.ones(1, dtype=torch.float64))
 
 
@@ -249,28 +250,28 @@ def test_far_tails_are_left():
         return -(-0.5 * (x / 0.1).square().sum(-1)).exp()
 
     begin = torch.tensor([[0.55]], dtype=torch.float64)
-    end = minimize_batch(from_callable(bump), begin, box(1, -1.0, 1.0))
+    end = minimize_batch(by_autograd(bump), begin, box(1, -1.0, 1.0))
     torch.testing.assert_close(end.value, -torch.ones(1, dtype=torch.float64))
 
 
 def test_no_bounds_are_infinite_bounds():
     end = minimize_batch(
-        from_callable(rosenbrock), starts(box(2, -2.0, 2.0), 5), box(2, -torch.inf, torch.inf)
+        by_autograd(rosenbrock), starts(box(2, -2.0, 2.0), 5), box(2, -torch.inf, torch.inf)
     )
     torch.testing.assert_close(end.point, torch.ones_like(end.point), atol=1e-5, rtol=0)
 
 
 def test_a_variable_without_room_stays():
     bounds = torch.tensor([[0.5, -2.0], [0.5, 2.0]], dtype=torch.float64)
-    end = minimize_batch(from_callable(rosenbrock), torch.zeros(1, 2).double(), bounds)
+    end = minimize_batch(by_autograd(rosenbrock), torch.zeros(1, 2).double(), bounds)
     torch.testing.assert_close(end.point, torch.tensor([[0.5, 0.25]]).double())
 
 
 def test_value_tolerance_stops_earlier():
     function, bounds = PROBLEMS["hartmann6"]
     begin = starts(bounds, 20)
-    fine = minimize_batch(from_callable(function), begin, bounds)
-    rough = minimize_batch(from_callable(function), begin, bounds, value_tolerance=1e-4)
+    fine = minimize_batch(by_autograd(function), begin, bounds)
+    rough = minimize_batch(by_autograd(function), begin, bounds, value_tolerance=1e-4)
     assert rough.iterations.sum() < fine.iterations.sum()
     assert rough.converged.all()
     assert (rough.value - fine.value).abs().median() < 1e-3
@@ -279,7 +280,7 @@ def test_value_tolerance_stops_earlier():
 def test_single_precision_stays_single():
     bounds = box(2, -2.0, 2.0).float()
     end = minimize_batch(
-        from_callable(rosenbrock), starts(bounds, 8), bounds, gradient_tolerance=1e-3
+        by_autograd(rosenbrock), starts(bounds, 8), bounds, gradient_tolerance=1e-3
     )
     assert end.point.dtype == end.value.dtype == torch.float32
     assert (end.value < 1e-3).all()
@@ -287,7 +288,7 @@ def test_single_precision_stays_single():
 
 def test_a_constant_is_at_its_minimum():
     end = minimize_batch(
-        from_callable(lambda x: torch.ones(x.shape[:-1])), torch.zeros(3, 2), box(2, 0.0, 1.0)
+        by_autograd(lambda x: torch.ones(x.shape[:-1])), torch.zeros(3, 2), box(2, 0.0, 1.0)
     )
     assert end.converged.all()
 
@@ -301,7 +302,7 @@ def quadratic_hessian(n):
 def test_the_true_hessian_makes_the_first_step_newtons():
     bounds = box(8, -torch.inf, torch.inf)
     begin = starts(box(8, -1.0, 1.0), 5)
-    end = minimize_batch(from_callable(quadratic), begin, bounds, hessian=quadratic_hessian(5))
+    end = minimize_batch(by_autograd(quadratic), begin, bounds, hessian=quadratic_hessian(5))
     assert end.converged.all()
     assert (end.iterations == 1).all()
 
@@ -310,14 +311,14 @@ def test_a_guess_at_the_hessian_holds_in_the_free_variables_of_a_box():
     """Finished problems leave the batch with theirs; where a variable may not go it has no say."""
     function, bounds = PROBLEMS["quadratic with active bounds"]
     begin = starts(bounds, 20)
-    far = minimize_batch(from_callable(function), begin, bounds)
-    end = minimize_batch(from_callable(function), begin, bounds, hessian=quadratic_hessian(20))
+    far = minimize_batch(by_autograd(function), begin, bounds)
+    end = minimize_batch(by_autograd(function), begin, bounds, hessian=quadratic_hessian(20))
     assert end.converged.all()
     torch.testing.assert_close(end.point, far.point, atol=1e-5, rtol=0)
     assert end.iterations.double().mean() < 0.6 * far.iterations.double().mean()
     for k in range(20):
         one = begin[k : k + 1], bounds
-        alone = minimize_batch(from_callable(function), *one, hessian=quadratic_hessian(1))
+        alone = minimize_batch(by_autograd(function), *one, hessian=quadratic_hessian(1))
         assert end.iterations[k] == alone.iterations[0]
 
 
@@ -326,7 +327,7 @@ def test_a_wrong_guess_costs_evaluations_and_nothing_else(factor):
     function, bounds = PROBLEMS["hartmann6"]
     begin = starts(bounds, 12).reshape(3, 4, 6)
     guess = factor * torch.eye(6, dtype=torch.float64).expand(3, 4, 6, 6)
-    end = minimize_batch(from_callable(function), begin, bounds, hessian=guess)
+    end = minimize_batch(by_autograd(function), begin, bounds, hessian=guess)
     assert end.converged.all()
     torch.testing.assert_close(end.value, function(end.point))
 
@@ -340,14 +341,14 @@ def test_it_stops_when_told_so_and_keeps_what_it_reached():
         asked.append(None)
         return len(asked) == 3
 
-    end = minimize_batch(from_callable(function), begin, bounds, check_every=2, should_stop=third)
-    same = minimize_batch(from_callable(function), begin, bounds, max_iter=6)
+    end = minimize_batch(by_autograd(function), begin, bounds, check_every=2, should_stop=third)
+    same = minimize_batch(by_autograd(function), begin, bounds, max_iter=6)
     assert end.iterations.max() == 6
     for part, expected in zip(end, same, strict=True):
         assert torch.equal(part, expected)
     assert not end.converged.all()
-    never = minimize_batch(from_callable(function), begin, bounds, should_stop=lambda: False)
-    assert torch.equal(never.point, minimize_batch(from_callable(function), begin, bounds).point)
+    never = minimize_batch(by_autograd(function), begin, bounds, should_stop=lambda: False)
+    assert torch.equal(never.point, minimize_batch(by_autograd(function), begin, bounds).point)
 
 
 @pytest.mark.parametrize(
@@ -371,24 +372,24 @@ def test_it_stops_when_told_so_and_keeps_what_it_reached():
 )
 def test_bad_input_is_named(start, bounds, options, error):
     with pytest.raises(error, match=r"Expected .*; Received"):
-        minimize_batch(from_callable(rosenbrock), start, bounds, **options)
+        minimize_batch(by_autograd(rosenbrock), start, bounds, **options)
 
 
 def test_a_function_of_the_wrong_shape_is_named():
     with pytest.raises(InvalidShapeError, match="value_and_gradient"):
-        minimize_batch(from_callable(lambda x: x), torch.zeros(3, 2), box(2, 0.0, 1.0))
+        minimize_batch(by_autograd(lambda x: x), torch.zeros(3, 2), box(2, 0.0, 1.0))
 
 
 def test_merged_problems_take_the_result_of_the_lower():
     function, bounds = PROBLEMS["branin"]
     begin = torch.cat([starts(bounds, 20), starts(bounds, 20) + 0.01])
-    end = minimize_batch(from_callable(function), begin, bounds, merge_within=0.5)
+    end = minimize_batch(by_autograd(function), begin, bounds, merge_within=0.5)
     leads = end.into == torch.arange(40)
     assert leads.sum() < 20
-    assert leads[end.into].all()  # nobody follows one who follows another
+    assert leads[end.into].all()  # no chain of merged problems is left
     for part in (end.point, end.value, end.converged):
         assert torch.equal(part, part[end.into])
-    alone = minimize_batch(from_callable(function), begin, bounds)
+    alone = minimize_batch(by_autograd(function), begin, bounds)
     assert torch.equal(alone.into, torch.arange(40))
     torch.testing.assert_close(end.value, alone.value, rtol=0, atol=1e-6)  # all minima are equal
     assert torch.pdist(end.point[leads]).min() > 0.5
@@ -397,24 +398,24 @@ def test_merged_problems_take_the_result_of_the_lower():
 def test_merging_in_a_batch_stays_within_each_entry():
     function, bounds = PROBLEMS["branin"]
     begin = starts(bounds, 60).reshape(3, 20, 2)
-    together = minimize_batch(from_callable(function), begin, bounds, merge_within=0.5)
+    together = minimize_batch(by_autograd(function), begin, bounds, merge_within=0.5)
     for k in range(3):
-        alone = minimize_batch(from_callable(function), begin[k], bounds, merge_within=0.5)
+        alone = minimize_batch(by_autograd(function), begin[k], bounds, merge_within=0.5)
         assert torch.equal(together.into[k], alone.into)
         torch.testing.assert_close(together.point[k], alone.point, rtol=0, atol=1e-6)
 
 
-def test_a_few_may_be_left_for_somebody_else():
+def test_a_few_may_be_left_unfinished():
     function, bounds = PROBLEMS["rosenbrock with active bounds"]
     begin = starts(bounds, 30)
-    all_of_them = minimize_batch(from_callable(function), begin, bounds, max_iter=400)
-    some = minimize_batch(from_callable(function), begin, bounds, max_iter=400, leave=5)
+    all_of_them = minimize_batch(by_autograd(function), begin, bounds, max_iter=400)
+    some = minimize_batch(by_autograd(function), begin, bounds, max_iter=400, leave=5)
     assert 0 < (~some.converged).sum() <= 5
     assert some.iterations.max() < all_of_them.iterations.max()
 
 
 def test_slopes_of_another_precision_are_taken_to_that_of_the_points():
-    bowl = from_callable(lambda x: (x.double() - 0.5).square().sum(-1))
+    bowl = by_autograd(lambda x: (x.double() - 0.5).square().sum(-1))
     end = minimize_batch(bowl, torch.zeros(3, 2), torch.tensor([[-1.0, -1.0], [1.0, 1.0]]))
     assert end.point.dtype == end.value.dtype == torch.float32
     torch.testing.assert_close(end.point, torch.full((3, 2), 0.5))

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from botorch_costly.numerics.expansion import Quadratic
-from botorch_costly.optim.climb import InCube, climb
+from botorch_costly.optim.climb import climb
 from botorch_costly.optim.newton import climb_by_newton, newton_step
+from botorch_costly.optim.smooth import InBox, by_autograd
 
 BOX = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 
@@ -99,10 +100,10 @@ def test_numbers_that_are_not_finite_are_not_climbed_to():
 
 
 class Hills:
-    """An acquisition function that may know its Hessian."""
+    """A smooth function that may have a Hessian."""
 
-    def __init__(self, is_smooth, shifts=(0.0,)):
-        self.is_smooth = is_smooth
+    def __init__(self, has_hessian, shifts=(0.0,)):
+        self.has_hessian = has_hessian
         self.shifts = torch.tensor(shifts, dtype=torch.float64)
         self.asked = 0
 
@@ -114,7 +115,14 @@ class Hills:
     def __call__(self, X):
         return self.heights(X.squeeze(-2))
 
-    def second_order(self, X):
+    def with_gradient(self, like, *, sign=1.0):
+        return by_autograd(lambda X: sign * self.heights(X))
+
+    @property
+    def second_order(self):
+        return self.quadratic if self.has_hessian else None
+
+    def quadratic(self, X):
         self.asked += 1
         with torch.inference_mode(False), torch.enable_grad():  # a closed form has no need of it
             X = X.clone().requires_grad_()
@@ -128,7 +136,7 @@ class Hills:
 
 def in_cube(function, low=0.0, width=1.0):
     frame = (torch.full((2,), number, dtype=torch.float64) for number in (low, width))
-    return InCube(function, *frame)
+    return InBox(function, *frame)
 
 
 def starts(*shape):
@@ -160,13 +168,13 @@ def test_a_batch_of_functions_is_each_of_them():
         torch.testing.assert_close(together.values[k], alone.values, rtol=0, atol=1e-9)
 
 
-def test_who_comes_near_another_ends_where_it_ends():
+def test_a_start_that_comes_near_another_ends_where_it_ends():
     begin = torch.cat([starts(20), starts(20) + 1e-3])  # pairs of neighbours
     end = climb(in_cube(Hills(False)), begin, 0.2, 100)
     assert torch.equal(end.points[:20], end.points[20:])
 
 
-def test_in_a_batch_those_whom_newton_does_not_take_end_all_the_same():
+def test_in_a_batch_starts_that_newton_does_not_take_end_too():
     class Ripples(Hills):
         def heights(self, X):
             return 0.4 * torch.cos(40 * X).sum(-1) + super().heights(X)

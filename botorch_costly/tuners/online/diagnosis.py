@@ -13,9 +13,10 @@ from botorch_costly.acquisition import at_round
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.search import SpaceSearch
 from botorch_costly.numerics.drift import retention
+from botorch_costly.numerics.radial import ARMS
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.numerics.signal import Explained, contrasts, explained
-from botorch_costly.numerics.stationary import ARMS, Stationary, covariance
+from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.tuners.online.intervals import Intervals

@@ -12,7 +12,8 @@ from botorch_costly.ask_tell.state import unchanged_on_error
 from botorch_costly.errors import NumericalError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.fitting import FitReport, Hyperparameters, fit
-from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary
+from botorch_costly.numerics.radial import SMOOTHNESS
+from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.tuners.online.options import Refit, ResolvedPrior
 

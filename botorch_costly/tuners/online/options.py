@@ -13,7 +13,7 @@ from botorch_costly.errors import (
     check_positive,
     check_rate,
 )
-from botorch_costly.numerics.stationary import check_family
+from botorch_costly.numerics.radial import check_family
 from botorch_costly.space import SearchSpace
 
 

@@ -16,10 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.acquisition.snapshot_ucb import SnapshotUCB
 from botorch_costly.models import StreamingGP
-from botorch_costly.numerics.expansion import bound_of, expand
-from botorch_costly.numerics.snapshot import Moments, bound_at, moments
+from botorch_costly.numerics.closed_form import Moments, upper_bound_at
+from botorch_costly.numerics.expansion import expanded_upper_bound
 from botorch_costly.optim.newton import climb_by_newton, newton_step
 
 _NEIGHBOURHOOD = 0.05  # in lengthscales; moments are off by about a sixth of its cube
@@ -118,8 +117,8 @@ class PathFollowing:
         plan = self._plan_around(search, belief, ahead, rivals)
         if plan is not None and plan.rounds == 0:  # the paths have left the neighbourhood
             width = self._bounds.new_tensor(ahead.beta(ahead.now)).sqrt()
-            bound = SnapshotUCB(*belief.snapshot(ahead.now), width, belief.least_variance)
-            summit = climb_by_newton(bound.second_order, search.optima, self._bounds)
+            bound = belief.snapshot(ahead.now).upper_bound(width)
+            summit = climb_by_newton(bound.quadratic, search.optima, self._bounds)
             self.search = search._replace(optima=summit.points)
             plan = self._plan_around(self.search, belief, ahead, rivals)
         return plan if plan is not None and plan.rounds > 0 else None
@@ -129,24 +128,22 @@ class PathFollowing:
     ) -> Plan | None:
         """Return a plan by the expansion around the optima; it may be good for no round."""
         optima, now = search.optima, ahead.now
-        retained = [belief.snapshot(later)[1] for later in ahead.rounds]
+        retained = [belief.snapshot(later).retained for later in ahead.rounds]
         fresh = sum(keep >= _STALE * search.retained for keep in retained)
         if not fresh:
             return None
-        seen, prior, floor = (
-            belief.snapshot(now)[0],
-            belief.kernel.outputscale,
-            belief.least_variance,
-        )
+        seen, prior = belief.snapshot(now), belief.kernel.outputscale
+        floor = seen.least_variance
         keep = optima.new_tensor(retained[:fresh]).unsqueeze(-1)
         betas = [ahead.beta(later) for later in ahead.rounds[:fresh]]
         width = optima.new_tensor(betas).sqrt().unsqueeze(-1)
-        around = expand(seen, optima)
-        model = bound_of(around, prior, keep, width, floor)
+        around = seen.expand(optima)
+        model = expanded_upper_bound(around, prior, keep, width, floor)
         step, exists = newton_step(model, optima.expand(fresh, *optima.shape), self._bounds)
         step = step * exists.unsqueeze(-1)  # where there is no path, the optimum stays
         value, points = model.at(step), (optima + step).clamp(self._bounds[0], self._bounds[1])
-        watched = bound_at(prior, belief.seen_from(now, self._watched), keep, width, floor)
+        known = seen.moments_at_fixed_points(self._watched)
+        watched = upper_bound_at(prior, known, keep, width, floor)
         good = belief.in_lengthscales(step).abs().flatten(1).amax(-1) <= _NEIGHBOURHOOD
         good &= watched.amax(-1) <= value.amax(-1) + _ROUNDING
         good &= self._apart(points)
@@ -157,7 +154,7 @@ class PathFollowing:
             far_rival, exists = self._rivals(points, search.rival, watched)
             good &= exists
             points = torch.cat([points, far_rival], -2)
-            pairs = zip(found, moments(seen, far_rival.squeeze(-2)), strict=True)
+            pairs = zip(found, seen.moments(far_rival.squeeze(-2)), strict=True)
             found = Moments(*(torch.cat([ours, far.unsqueeze(-1)], -1) for ours, far in pairs))
         variance = (prior - keep.square() * found.explained).clamp_min(floor)
         return Plan(

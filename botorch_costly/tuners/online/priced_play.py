@@ -8,7 +8,7 @@ from torch import Tensor
 from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB, at_round
 from botorch_costly.ask_tell.search import SpaceSearch
 from botorch_costly.models import StreamingGP
-from botorch_costly.models.streaming import ProjectedRows
+from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.stationary import covariance
 from botorch_costly.query import Outlook, Prospect, weighing
@@ -50,7 +50,7 @@ def best_query(
     if len(candidates) <= _PROMISING:
         return weigh(belief, candidates, search.discretization(candidates), now, outlook)
     prepared = belief.project(at_round(candidates, today))
-    likely = candidates[_likely(*belief.moments(prepared))]
+    likely = candidates[_likely(*belief.mean_and_variance(prepared))]
     discretization = search.discretization(likely)
     lasting = outlook.effective_horizon
     rough = TimeVaryingKG(belief, discretization, now, lasting, belief.noise, rough=True)

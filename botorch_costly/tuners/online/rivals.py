@@ -20,7 +20,7 @@ from botorch_costly.ask_tell.search import (
     search_of,
 )
 from botorch_costly.models import StreamingGP
-from botorch_costly.optim.local_optima import Acquisition
+from botorch_costly.optim.smooth import Acquisition, AgingFunction
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.online.path_following import (
     CandidateAndRivals,
@@ -57,7 +57,7 @@ class Rivals:
         return self._searched(acquisition, generator, rivals).points
 
     def find_bound(
-        self, bound: TimeVaryingUCB, generator: torch.Generator, *, rivals: bool
+        self, bound: AgingFunction, generator: torch.Generator, *, rivals: bool
     ) -> Tensor:
         """Return what ``find`` does of an upper confidence bound."""
         return self.find(bound.at_fixed_points, generator, rivals=rivals)
@@ -106,11 +106,11 @@ class FollowedRivals(Rivals):
         self.paths = PathFollowing(search.bounds, bandwidth, search.representatives())
 
     def find_bound(
-        self, bound: TimeVaryingUCB, generator: torch.Generator, *, rivals: bool
+        self, bound: AgingFunction, generator: torch.Generator, *, rivals: bool
     ) -> Tensor:
         """Return what ``find`` does, and follow the optima from now on where the bound is smooth."""
         points, found, far = self._searched(bound, generator, rivals)
-        if bound.is_smooth:
+        if bound.second_order is not None and bound.retained is not None:
             way = (far - found.points[:1]).flatten() if rivals else None
             self.paths.begin(SearchResult(found.optima, bound.retained, way))
         return points

@@ -13,7 +13,7 @@ from botorch_costly.acquisition import (
     at_round,
 )
 from botorch_costly.models import StreamingGP
-from botorch_costly.models.streaming import ProjectedRows
+from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.stationary import Stationary, covariance, information_share
 from botorch_costly.query import RECENT, Comparison, Progress, QueryRule, UnqueriedPlay, Verdict
 from botorch_costly.tuners.online.path_following import CandidateAndRivals, RoundsAhead

@@ -51,7 +51,7 @@ def settings_of(belief):
 
 def evidence(belief):
     """Return the log marginal likelihood of the belief's targets, without its constant."""
-    chol, _, whitened = belief.model._factor
+    chol, _, whitened = belief.model.factor
     return (-0.5 * whitened.square().sum() - chol.diagonal().log().sum()).item()
 
 

@@ -1,4 +1,4 @@
-"""A belief seen from one round against a dense solve, against autograd, and around its points."""
+"""The closed form of a posterior against a dense solve, against autograd, and around its points."""
 
 import math
 
@@ -7,10 +7,15 @@ import torch
 from botorch.acquisition.analytic import UpperConfidenceBound
 
 from botorch_costly.models import StreamingGP
-from botorch_costly.numerics.expansion import bound_of, expand
-from botorch_costly.numerics.radial import SHAPES
-from botorch_costly.numerics.snapshot import Moments, bound_at, moments, upper_bound
-from botorch_costly.numerics.stationary import ARMS, FAMILIES, Stationary
+from botorch_costly.numerics.closed_form import (
+    Moments,
+    moments,
+    upper_bound_at,
+    upper_bound_with_gradient,
+)
+from botorch_costly.numerics.expansion import expand, expanded_upper_bound
+from botorch_costly.numerics.radial import FAMILIES
+from botorch_costly.numerics.stationary import Stationary
 from tests.oracles import dense_gp
 
 FORGETTING, NOISE, FLOOR, DIM = 0.04, 0.05, 1e-10, 3
@@ -36,6 +41,12 @@ def belief_of(family, rows=9, seed=0, noise=NOISE):
     return belief
 
 
+def form_in(belief, now):
+    """Return the closed form in a round, and what is retained of it."""
+    seen = belief.snapshot(now)
+    return seen.form, seen.retained
+
+
 def dense(belief, X, now):
     """Return mean and variance as the paper writes them."""
     x, times, kernel = belief.inputs[:, :-1], belief.inputs[:, -1].tolist(), belief.kernel
@@ -52,11 +63,13 @@ def dense(belief, X, now):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_moments_are_those_of_the_dense_solve(family, now):
     belief, X = belief_of(family), points(6)
-    seen, keep = belief.snapshot(now)
+    seen, retained = form_in(belief, now)
     found = moments(seen, X)
     mean, variance = dense(belief, X, now)
-    torch.testing.assert_close(keep * found.mean, mean, rtol=1e-10, atol=1e-11)
-    torch.testing.assert_close(1.3 - keep**2 * found.explained, variance, rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(retained * found.mean, mean, rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(
+        1.3 - retained**2 * found.explained, variance, rtol=1e-10, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("now", [5.0, 40.0])
@@ -76,17 +89,17 @@ def test_value_and_gradient_are_botorchs(family, now):
     asked = torch.cat([X, torch.full_like(X[:, :1], now)], -1).requires_grad_()
     theirs = UpperConfidenceBound(belief, X.new_tensor(1.7))(asked.unsqueeze(-2))
     (slope,) = torch.autograd.grad(theirs.sum(), asked)
-    seen, keep = belief.snapshot(now)
-    value, gradient = upper_bound(seen, keep, X.new_tensor(1.7).sqrt(), FLOOR)(X)
+    seen, retained = form_in(belief, now)
+    value, gradient = upper_bound_with_gradient(seen, retained, X.new_tensor(1.7).sqrt(), FLOOR)(X)
     torch.testing.assert_close(value, theirs.detach(), rtol=1e-8, atol=1e-8)
     torch.testing.assert_close(gradient, slope[:, :-1], rtol=1e-8, atol=1e-8)
 
 
 def test_at_an_observation_the_kink_has_no_slope():
-    """Exactly there, not a rounding error beside it."""
+    """Exactly there, not a rounding error away."""
     belief = belief_of("matern12", rows=1)
-    seen, keep = belief.snapshot(30.0)
-    _, gradient = upper_bound(seen, keep, torch.tensor(1.0, **NUMBERS), FLOOR)(
+    seen, retained = form_in(belief, 30.0)
+    _, gradient = upper_bound_with_gradient(seen, retained, torch.tensor(1.0, **NUMBERS), FLOOR)(
         belief.inputs[:, :-1]
     )
     assert torch.equal(gradient, torch.zeros(1, DIM, **NUMBERS))
@@ -94,18 +107,22 @@ def test_at_an_observation_the_kink_has_no_slope():
 
 def test_a_variance_at_its_floor_has_no_slope():
     belief, X = belief_of("matern52"), points(5)
-    seen, keep = belief.snapshot(25.0)
-    value, gradient = upper_bound(seen, keep, torch.tensor(2.0, **NUMBERS), 10.0)(X)
-    mean, slope = upper_bound(seen, keep, torch.tensor(0.0, **NUMBERS), FLOOR)(X)
+    seen, retained = form_in(belief, 25.0)
+    value, gradient = upper_bound_with_gradient(seen, retained, torch.tensor(2.0, **NUMBERS), 10.0)(
+        X
+    )
+    mean, slope = upper_bound_with_gradient(seen, retained, torch.tensor(0.0, **NUMBERS), FLOOR)(X)
     torch.testing.assert_close(value, mean + 2 * math.sqrt(10.0))
     torch.testing.assert_close(gradient, slope)
 
 
 def test_a_loss_is_the_bound_times_minus_one():
     belief, X = belief_of("rbf"), points(5)
-    seen, keep = belief.snapshot(25.0)
+    seen, retained = form_in(belief, 25.0)
     width = torch.tensor(1.2, **NUMBERS)
-    up, down = (upper_bound(seen, keep, width, FLOOR, sign)(X) for sign in (1.0, -1.0))
+    up, down = (
+        upper_bound_with_gradient(seen, retained, width, FLOOR, sign)(X) for sign in (1.0, -1.0)
+    )
     for ours, theirs in zip(up, down, strict=True):
         torch.testing.assert_close(ours, -theirs)
 
@@ -113,53 +130,32 @@ def test_a_loss_is_the_bound_times_minus_one():
 def test_known_moments_give_the_bound_of_any_round():
     belief, X = belief_of("matern52"), points(7)
     width = torch.tensor(1.1, **NUMBERS)
-    seen, _ = belief.snapshot(19.0)
+    seen, _ = form_in(belief, 19.0)
     known = moments(seen, X)
     for now in (19.0, 22.0, 90.0):
-        keep = belief.snapshot(now)[1]
-        expected, _ = upper_bound(seen, keep, width, FLOOR)(X)
-        found = bound_at(belief.kernel.outputscale, known, keep, width, FLOOR)
+        retained = form_in(belief, now)[1]
+        expected, _ = upper_bound_with_gradient(seen, retained, width, FLOOR)(X)
+        found = upper_bound_at(belief.kernel.outputscale, known, retained, width, FLOOR)
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_rankings_swap_while_nobody_queries():
+def test_rankings_swap_between_queries():
     """Lemma 1 of the paper says they do not: 1 > .6 now, and 1 < 1.005 after a = .8."""
     known = Moments(torch.tensor([0.0, 0.5], **NUMBERS), torch.tensor([0.0, 0.99], **NUMBERS))
     one = torch.tensor(1.0, **NUMBERS)
-    now, later = (bound_at(one, known, keep, one, FLOOR) for keep in (1.0, 0.8))
+    now, later = (upper_bound_at(one, known, retained, one, FLOOR) for retained in (1.0, 0.8))
     torch.testing.assert_close(now, torch.tensor([1.0, 0.6], **NUMBERS))
     assert now[0] > now[1]
     assert later[0] < later[1]
-
-
-@pytest.mark.parametrize("family", [*FAMILIES, ARMS])
-def test_shapes_are_the_families(family):
-    s = torch.linspace(0, 4, 9, **NUMBERS)
-    shape = SHAPES[family]
-    phi, psi = shape.slope(s)
-    if family == ARMS:
-        assert phi.tolist() == [1.0] + [0.0] * 8
-        return
-    torch.testing.assert_close(phi, FAMILIES[family](s / shape.constant))
-    step, inner = 1e-6, s[1:]
-    up, down = (shape.slope(inner + d) for d in (step, -step))
-    torch.testing.assert_close(
-        psi[1:], -(up[0] - down[0]) / (2 * step) / inner, rtol=1e-6, atol=1e-8
-    )
-    chi = shape.bend(s, phi, psi)
-    torch.testing.assert_close(
-        chi[1:], -(up[1] - down[1]) / (2 * step) / inner, rtol=1e-6, atol=1e-8
-    )
-    assert chi.isfinite().all()
 
 
 @pytest.mark.parametrize("family", SMOOTH)
 @pytest.mark.parametrize("now", [19.0, 33.0])
 def test_hessians_are_differences_of_gradients(family, now):
     belief, X = belief_of(family, rows=15), points(4)
-    (seen, keep), width = belief.snapshot(now), torch.tensor(1.4, **NUMBERS)
-    bound, step = upper_bound(seen, keep, width, FLOOR), 1e-5
-    model = bound_of(expand(seen, X), seen.prior, keep, width, FLOOR)
+    (seen, retained), width = form_in(belief, now), torch.tensor(1.4, **NUMBERS)
+    bound, step = upper_bound_with_gradient(seen, retained, width, FLOOR), 1e-5
+    model = expanded_upper_bound(expand(seen, X), seen.prior, retained, width, FLOOR)
     value, gradient = bound(X)
     torch.testing.assert_close(model.value, value, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(model.gradient, gradient, rtol=1e-11, atol=1e-12)
@@ -171,7 +167,7 @@ def test_hessians_are_differences_of_gradients(family, now):
 
 def test_an_expansion_is_off_by_the_cube_of_the_step():
     belief, X = belief_of("matern52", rows=15), points(4)
-    seen, _ = belief.snapshot(19.0)
+    seen, _ = form_in(belief, 19.0)
     around = expand(seen, X)
     errors = []
     for size in (0.04, 0.02):
@@ -184,46 +180,26 @@ def test_an_expansion_is_off_by_the_cube_of_the_step():
 
 def test_several_rounds_are_each_of_them():
     belief, X = belief_of("matern52", rows=15), points(4)
-    seen, keep = belief.snapshot(19.0)
+    seen, retained = form_in(belief, 19.0)
     around, widths = expand(seen, X), torch.tensor([[1.0], [1.5]], **NUMBERS)
-    keeps = torch.tensor([[keep], [0.7 * keep]], **NUMBERS)
-    together = bound_of(around, seen.prior, keeps, widths, FLOOR)
+    retentions = torch.tensor([[retained], [0.7 * retained]], **NUMBERS)
+    together = expanded_upper_bound(around, seen.prior, retentions, widths, FLOOR)
     for row in range(2):
-        alone = bound_of(around, seen.prior, float(keeps[row]), widths[row, 0], FLOOR)
+        alone = expanded_upper_bound(
+            around, seen.prior, float(retentions[row]), widths[row, 0], FLOOR
+        )
         for part, expected in zip(together, alone, strict=True):
             torch.testing.assert_close(part[row], expected, rtol=1e-13, atol=1e-13)
 
 
 def test_single_precision_stays_single_and_close():
     belief, X = belief_of("matern52", rows=30), points(6)
-    seen, keep = belief.snapshot(25.0, torch.float32)
-    assert belief.snapshot(26.0, torch.float32)[0] is seen  # it is made once
-    value, gradient = upper_bound(seen, keep, torch.tensor(1.0), FLOOR)(X.float())
+    seen, retained = belief.snapshot(25.0).to(torch.float32).form, belief.snapshot(25.0).retained
+    assert belief.snapshot(26.0).to(torch.float32).form is seen  # it is made once
+    value, gradient = upper_bound_with_gradient(seen, retained, torch.tensor(1.0), FLOOR)(X.float())
     assert value.dtype == gradient.dtype == torch.float32
-    exact = upper_bound(belief.snapshot(25.0)[0], keep, torch.tensor(1.0, **NUMBERS), FLOOR)(X)
+    exact = upper_bound_with_gradient(
+        form_in(belief, 25.0)[0], retained, torch.tensor(1.0, **NUMBERS), FLOOR
+    )(X)
     torch.testing.assert_close(value.double(), exact[0], rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(gradient.double(), exact[1], rtol=1e-3, atol=1e-3)
-
-
-def test_what_is_kept_does_not_outlive_a_query():
-    belief, X = belief_of("matern52"), points(6).unsqueeze(-2)
-    before = belief.seen_from(25.0, X)
-    assert belief.seen_from(26.0, X) is before
-    belief.observe(torch.tensor([0.5, 0.5, 0.5, 25.0], **NUMBERS), 2.0)
-    after = belief.seen_from(26.0, X)
-    torch.testing.assert_close(after.mean, moments(belief.snapshot(26.0)[0], X.squeeze(-2)).mean)
-    assert (after.mean - before.mean).abs().max() > 1e-3
-    X += 0.01  # the same tensor with other numbers is another question
-    assert (belief.seen_from(26.0, X).mean - after.mean).abs().max() > 1e-6
-
-
-def test_rewards_told_on_another_scale_are_seen_anew():
-    belief, X = belief_of("matern52"), points(6)
-    mean, _ = belief.in_round(X, 25.0)
-    belief.rescale(1.0, 3.0)
-    again, variance = belief.in_round(X, 25.0)
-    rows = torch.cat([X, torch.full_like(X[:, :1], 25.0)], -1)
-    slow = belief.mean_and_variance(rows)
-    torch.testing.assert_close(again, slow[0])
-    torch.testing.assert_close(variance, slow[1])
-    assert (again - mean).abs().max() > 1e-3

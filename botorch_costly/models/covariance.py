@@ -1,0 +1,67 @@
+"""Covariances with a discretization: what the knowledge gradient asks of a model."""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from botorch.models.model import Model
+from torch import Tensor
+
+
+class ProjectedRows(NamedTuple):
+    """Rows whose share of a covariance is computed once."""
+
+    rows: Tensor  # [configuration, round], shape: (m, d + 1)
+    projected: Tensor  # on the n observations, shape: (m, n)
+
+
+@runtime_checkable
+class HasCovariances(Protocol):
+    """A belief that answers for the covariances of many configurations with a few, one by one."""
+
+    def project(self, rows: Tensor) -> ProjectedRows:
+        """Prepare rows (``m x (d + 1)``) that ``covariance_with`` is to be asked about many times."""
+
+    def covariance_with(
+        self, X: Tensor | ProjectedRows, discretization: ProjectedRows
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean and variance at ``X``, and the covariances with the discretization.
+
+        Args:
+            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``, or prepared ones.
+            discretization: What ``project`` returned since the last observation.
+
+        Returns:
+            Mean and variance, each ``(*batch,)``, and covariances, ``(*batch, m)``.
+        """
+
+
+class JointCovariances:
+    """Covariances from the joint posterior of any BoTorch model with one outcome.
+
+    Args:
+        model: Over ``[configuration, round]``.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model: Any = model
+
+    def project(self, rows: Tensor) -> ProjectedRows:
+        """Return the rows: a joint posterior has nothing that could be prepared."""
+        return ProjectedRows(rows, rows.new_zeros(len(rows), 0))
+
+    def covariance_with(
+        self, X: Tensor | ProjectedRows, discretization: ProjectedRows
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean and variance at ``X``, and the covariances with the discretization."""
+        rows = X if isinstance(X, Tensor) else X.rows
+        others = discretization.rows.to(rows)
+        others = others.expand(*rows.shape[:-1], *others.shape)
+        posterior = self._model.posterior(torch.cat([rows.unsqueeze(-2), others], -2))
+        mean = posterior.mean[..., 0, 0]
+        cov = posterior.distribution.covariance_matrix[..., 0, :]
+        return mean, cov[..., 0].clamp_min(0), cov[..., 1:]
+
+
+def covariances_of(model: Model) -> HasCovariances:
+    """Return the model if it has covariances of its own, or else those of its joint posterior."""
+    return model if isinstance(model, HasCovariances) else JointCovariances(model)
