@@ -21,15 +21,18 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from benchmarks import demo, table_a2
-from benchmarks.online_suite.methods import METHODS
-from benchmarks.online_suite.problems import PROBLEMS
-from benchmarks.online_suite.protocol import Metrics, OnlineProblem, TrainingRun
-from benchmarks.online_suite.runner import run_online
-from benchmarks.paper import FORGETTING_RATES
+from benchmarks.demo import methods
+from benchmarks.harness.tuners import with_budget
 from benchmarks.priced import frontier
-from benchmarks.table_a2 import World
+from benchmarks.suite.methods import METHODS
+from benchmarks.suite.problems import PROBLEMS
+from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
+from benchmarks.suite.runner import run_online
+from benchmarks.tables import table_a2
+from benchmarks.tables.paper import FORGETTING_RATES
+from benchmarks.tables.world import World
 from botorch_costly import (
+    AlwaysQuery,
     BernoulliQuery,
     Choice,
     ConfidenceBoundQuery,
@@ -47,7 +50,6 @@ DIGITS = 16  # of the hash that are printed
 ROUNDS = 60  # of a tuner without a network
 HILL_SEED = 5  # whose top is inside: at an edge, a rule by confidence soon queries no more
 DEMO_SEEDS = 5
-DEMO_METHODS = ("full feedback", "Bernoulli", "CE-GP-UCB", "priced")
 SUITE_METHODS, SUITE_SEEDS = ("tuned", "tuned, priced"), 3
 # Problems whose data come with scikit-learn.
 SUITE = (
@@ -99,7 +101,7 @@ RULES: dict[str, dict[str, Any]] = {
     "mixed": {"query": MixedQuery(lower=6, upper=30, horizon=ROUNDS)},
     "mixed hard": {"query": MixedQuery(lower=12, upper=20, horizon=ROUNDS, hard=True)},
     "price": {"query": PricedQuery(price=0.1)},
-    "budget": {"query": PricedQuery(queries=15)},
+    "budget": {"query": with_budget(15)},
 }
 # Refits have all the time they want: where a cap binds, decisions depend on the clock.
 EXTRAS: dict[str, dict[str, Any]] = {
@@ -201,13 +203,21 @@ def watch(
 
 # -- the groups ------------------------------------------------------------------------------------
 
+# Runs of the demo by their first names, which the hash holds.
+DEMO_METHODS: dict[str, methods.Make] = {
+    "full feedback": methods.published(AlwaysQuery()),
+    "Bernoulli": methods.published(BernoulliQuery(methods.COIN)),
+    "CE-GP-UCB": methods.published(methods.CONFIDENCE, methods.MOST_QUERIES),
+    "priced": methods.published(with_budget(methods.MOST_QUERIES)),
+}
+
 
 def demo_plays() -> Iterator[Play]:
     """Yield the tuned runs of the demo, and those of a tuner as it comes, with a guard."""
-    problem = demo.PROBLEM
+    problem = methods.PROBLEM
     for seed in range(DEMO_SEEDS):
-        for method in DEMO_METHODS:
-            policy = demo.METHODS[method](seed)
+        for method, make in DEMO_METHODS.items():
+            policy = make(seed)
 
             def train(problem: OnlineProblem, policy: Any = policy, seed: int = seed) -> None:
                 run_online(problem, policy, seed, report_every=problem.horizon)

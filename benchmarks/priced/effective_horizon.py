@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from benchmarks.harness.command_line import size_parser
+from benchmarks.harness.record import Row
 from benchmarks.priced.comparison import Outcome
 from benchmarks.priced.frontier import PRICES, Rows, measure, sweep
-from benchmarks.record import Row
-from benchmarks.table_a2 import World, size_parser
+from benchmarks.tables.world import World
 from botorch_costly.query import PricedQuery, Progress
 from botorch_costly.simulation import GridPolicy
 
@@ -31,7 +32,7 @@ LOOKAHEAD_WEIGHTS = (0.0, 0.25, 1.0)  # beside the one in use
 
 
 @dataclass(frozen=True)
-class PlainReach(PricedQuery):
+class GuessedHorizon(PricedQuery):
     """A priced rule that guesses: ``min(rounds left, share / forgetting)``."""
 
     share: float = 1.0
@@ -44,7 +45,7 @@ class PlainReach(PricedQuery):
 
 def candidates() -> list[tuple[str, float, PricedQuery]]:
     """Return family, parameter and rule, at no price yet."""
-    guessed = [(PLAIN, c, PlainReach(price=0.0, share=c)) for c in SHARES]
+    guessed = [(PLAIN, c, GuessedHorizon(price=0.0, share=c)) for c in SHARES]
     derived = [(SUPERSEDED, s, PricedQuery(price=0.0, supersession=s)) for s in SUPERSESSIONS]
     foreseen = [
         (FORESEEN, w, PricedQuery(price=0.0, lookahead_weight=w)) for w in LOOKAHEAD_WEIGHTS

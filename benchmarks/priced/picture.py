@@ -9,7 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from benchmarks.table_a2 import World, draw_world, size_parser
+from benchmarks.harness.command_line import size_parser
+from benchmarks.harness.figures import new_figure, save
+from benchmarks.tables.world import World, draw_world
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
 from botorch_costly.numerics.stationary import information_share
@@ -79,7 +81,7 @@ def pick(scenes: list[Scene]) -> list[Scene]:
     ]
 
 
-def marks(scenes: list[Scene], now: Scene, path: Tensor, x: Tensor, queried: bool) -> Marks:
+def marks(scenes: list[Scene], now: Scene, path: Tensor, x: Tensor, *, queried: bool) -> Marks:
     """Return the recent rounds with, or without, a query, on the function as it is now."""
     recent = [s for s in scenes[max(now.round - WINDOW, 0) : now.round] if s.queries == queried]
     plays = torch.tensor([s.plays for s in recent], dtype=torch.long)
@@ -89,18 +91,14 @@ def marks(scenes: list[Scene], now: Scene, path: Tensor, x: Tensor, queried: boo
 
 def draw(world: World, scenes: list[Scene], path: Path) -> None:
     """Draw the two rounds."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 6.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(11, 6.2)
     axes = figure.subplots(2, 2, sharex=True, sharey="row", height_ratios=[3, 2])
     x = world.truth.points[:, 0]
     for column, scene in enumerate(pick(scenes)):
         top, below = axes[0][column], axes[1][column]
         truth = world.paths[0, scene.round]
         queries, skips = (
-            marks(scenes, scene, world.paths[0], x, queried) for queried in (True, False)
+            marks(scenes, scene, world.paths[0], x, queried=queried) for queried in (True, False)
         )
         plot_belief(x, scene.mean, scene.std, truth, queries, skips, ax=top)
         plot_query_value(x, scene.value, PRICE, ax=below)
@@ -113,8 +111,7 @@ def draw(world: World, scenes: list[Scene], path: Path) -> None:
     axes[0][1].get_legend().remove()
     for ax in axes[:, 1]:
         ax.set_ylabel("")
-    figure.savefig(path, dpi=150)
-    print(f"Wrote {path}")
+    save(figure, path)
 
 
 def main(arguments: list[str]) -> None:

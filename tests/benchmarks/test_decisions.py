@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks import decisions
 from benchmarks.decisions import Play, WatchedProblem, fingerprint, in_order, line_of, tune
-from benchmarks.online_suite.policies import TunedPolicy
-from benchmarks.online_suite.problems import digits_augmentation
-from benchmarks.online_suite.runner import run_online
+from benchmarks.suite.policies import TunedPolicy
+from benchmarks.suite.problems import digits_augmentation
+from benchmarks.suite.runner import run_online
 from botorch_costly import BernoulliQuery, Decision, OnlineTuner
 
 SPACE = decisions.SPACES["mixed"]

@@ -6,12 +6,12 @@ from argparse import Namespace
 import pytest
 import torch
 
+from benchmarks.harness.processes import in_processes
+from benchmarks.harness.record import read
 from benchmarks.priced import continuous, misspecified
 from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import Task
 from benchmarks.priced.misspecified import SCENARIOS, Line, Setting, Size
-from benchmarks.processes import in_processes
-from benchmarks.record import read
 from botorch_costly import (
     BernoulliQuery,
     ConfidenceQuery,

@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 
-from benchmarks.record import read
-from benchmarks.timing import batch, decision, picture, profile_decision, speed, waiting
-from benchmarks.timing.counting import Counter
-from benchmarks.timing.problems import RATIOS, botorch_model, draw, streaming
-from benchmarks.timing.profile_decision import PARTS, WHOLE, Watch, decide_by_parts
+from benchmarks.harness.record import read
+from benchmarks.speed import batch, decision, picture, profile_decision, speed, waiting
+from benchmarks.speed.counting import Counter
+from benchmarks.speed.problems import RATIOS, botorch_model, draw, streaming
+from benchmarks.speed.profile_decision import PARTS, WHOLE, Watch, decide_by_parts
 
 TINY = ["--observations", "12", "--dim", "2", "--repeats", "1", "--problems", "2"]
 TINY += ["--rounds", "3", "--batches", "1", "2", "--grid-dims", "1"]

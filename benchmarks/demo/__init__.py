@@ -1,0 +1,1 @@
+"""``make demo``: what a user gets, and what the same run is worth without it."""
