@@ -153,7 +153,7 @@ def on_grid(run: str, world: World, policy: GridPolicy) -> Iterator[Play]:
 
 
 class WatchedRun:
-    """A training run that remembers what was done to it."""
+    """A training run that keeps a record of what was done to it."""
 
     def __init__(self, run: TrainingRun) -> None:
         self._run = run
@@ -169,13 +169,13 @@ class WatchedRun:
         self._run.train_round(config)
 
     def validate(self) -> Metrics:
-        """Measure the network, as somebody who queries at the round that was trained last."""
+        """Measure the network: a query at the round that was trained last."""
         self.queries.add(len(self.configs) - 1)
         return self._run.validate()
 
 
 class WatchedProblem:
-    """A problem whose runs are watched, whoever trains them."""
+    """A problem whose runs are watched, by whatever method they are trained."""
 
     def __init__(self, problem: OnlineProblem) -> None:
         self._problem = problem
@@ -195,7 +195,7 @@ def watch(
 ) -> Iterator[Play]:
     """Yield what was decided for the one network that ``train`` trains."""
     watched = WatchedProblem(problem)
-    train(cast(OnlineProblem, watched))  # what it lacks it has from the problem
+    train(cast(OnlineProblem, watched))  # everything else it has from the problem
     (done,) = watched.runs
     for t, config in enumerate(done.configs):
         yield Play(run, t, in_order(problem.space, config), t in done.queries)

@@ -1,1 +1,1 @@
-"""``make demo``: what a user gets, and what the same run is worth without it."""
+"""``make demo``: what a user gets, and how the run ends with other tuners and without any."""

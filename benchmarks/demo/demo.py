@@ -1,8 +1,8 @@
 """``make demo``: eight augmentation probabilities, tuned while a small network learns digits.
 
 First one run of ``OnlineTuner`` as it comes in the foreground, saved after every round: interrupt it at
-any moment, even with SIGKILL, start it again, and the same decisions follow. Then the table: the same on
-other seeds, and all other methods, on two processes. Last a picture of the first run.
+any moment, even with SIGKILL, start it again, and the same decisions follow. Then the table: other seeds
+and all other methods, on two processes. Last a picture of the first run.
 """
 
 import argparse

@@ -76,6 +76,6 @@ SAID = {
     "random schedule": "new probabilities in every round, uniformly at random",
     "fixed 0.5": "what the tuners start from",
     "all off": "no augmentation",
-    "good fixed": "rotation, shift and noise at 0.5, which somebody has to know",
+    "good fixed": "rotation, shift and noise at 0.5, which a user would have to know",
 }
 """Name to what it is."""

@@ -50,7 +50,7 @@ def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate | N
 
     Args:
         ours: One number a seed.
-        theirs: The same seeds in the same order; where their mean may be zero the interval is NaN.
+        theirs: The same seeds in the same order. If a mean of drawn seeds is zero, the interval is NaN.
     """
 
     def ratio(ours: Any, theirs: Any, axis: int = -1) -> Any:

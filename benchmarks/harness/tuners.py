@@ -16,7 +16,7 @@ _REFIT_SECONDS = 60.0  # never to bind: what is learned would depend on the mach
 def as_it_comes(
     space: SearchSpace, horizon: int, start: Mapping[str, Any], seed: int, **options: Any
 ) -> OnlineTuner:
-    """Return what a user gets who names the space, the rounds and today's default."""
+    """Return what a user gets from the space, the number of rounds and today's default."""
     return OnlineTuner(space, horizon, start=start, seed=seed, **options)
 
 
@@ -28,7 +28,7 @@ def as_published(
 
 
 def with_budget(queries: int) -> QueryRule:
-    """Return the rule that spends so many queries where they are worth most."""
+    """Return the rule that spends so many queries where their value is highest."""
     return PricedQuery(queries=queries)
 
 

@@ -1,7 +1,7 @@
 """For how many rounds does the gain of a query count, and how much does the query after it?
 
 The effective horizon of the priced rule is derived: gains fade with the forgetting, and later queries
-supersede the present one. Here it competes with plain guesses, ``c / forgetting`` rounds for ``c``
+supersede this one. Here it competes with plain guesses, ``c / forgetting`` rounds for ``c``
 from 0.1 to 3, by the total of regret and price, on the seed on which the rule's two constants were
 chosen.
 """
@@ -28,7 +28,7 @@ PLAIN, SUPERSEDED, FORESEEN = (
 CHOSEN_ON_SEED = 905
 SHARES = (0.1, 0.3, 0.6, 1.0, 3.0)
 SUPERSESSIONS = (0.0, 0.4, 0.8, 1.6)
-LOOKAHEAD_WEIGHTS = (0.0, 0.25, 1.0)  # beside the one in use
+LOOKAHEAD_WEIGHTS = (0.0, 0.25, 1.0)  # besides the one in use
 
 
 @dataclass(frozen=True)

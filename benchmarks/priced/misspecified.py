@@ -1,4 +1,4 @@
-"""What the priced query loses where its model is wrong, beside what the confidence rule loses.
+"""What the priced query loses where its model is wrong, and what the confidence rule loses.
 
 The model believes the setting of Table A2: Matérn-3/2 with lengthscale 0.2, forgetting rate 0.01, noise
 variance 0.01. Either it believes something else of functions drawn from that, or the functions are
@@ -93,7 +93,7 @@ class Size(NamedTuple):
 def draw(name: str, size: Size) -> tuple[Tensor, Tensor]:
     """Return functions, ``trials x horizon x points``, and noise, ``trials x horizon``.
 
-    Where the same is true the functions are the same; the noise is the same everywhere.
+    Scenarios with equal truths have equal functions; all have equal noise.
     """
     truth, change, _ = SCENARIOS[name]
     trials, horizon, points, seed = size

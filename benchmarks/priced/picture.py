@@ -1,6 +1,6 @@
-"""One picture of the priced query: belief, what a query at each point is worth, its price, the decision.
+"""One picture of the priced query: belief, the value of a query at each point, its price, the decision.
 
-Left a round that was worth a query, right one that was not.
+Left a round with a query, right one without.
 """
 
 from pathlib import Path
@@ -50,11 +50,11 @@ def play(world: World) -> list[Scene]:
         mean, variance = belief.mean, belief.variance
         cov = belief.covariance_between(everywhere, everywhere)
         gain = knowledge_gradient(mean, cov, variance, truth.noise, tolerance=1e-5)
-        worth = mean + rule.effective_horizon(progress) * gain - mean.max()
-        at, best = int(worth.argmax()), int(mean.argmax())
+        value = mean + rule.effective_horizon(progress) * gain - mean.max()
+        at, best = int(value.argmax()), int(mean.argmax())
         query = bool(rule(_comparison(mean, gain, at, best), progress, torch.Generator()).query)
         played = at if query else best
-        scenes.append(Scene(t, mean, variance.sqrt(), worth, query, played))
+        scenes.append(Scene(t, mean, variance.sqrt(), value, query, played))
         if query:
             belief.observe(torch.tensor(played), path[t, played] + world.noise[0, t])
         live, queries = (1 - FORGETTING) * (live + query), queries + query
@@ -62,15 +62,15 @@ def play(world: World) -> list[Scene]:
 
 
 def _comparison(mean: Tensor, gain: Tensor, at: int, best: int) -> Comparison:
-    nobody = mean[:0]
+    no_rival = mean[:0]
     prospect = Prospect(mean[at], gain[at])
     return Comparison(
-        mean[best], mean[best], nobody, nobody, None, nobody.bool(), mean[0], prospect
+        mean[best], mean[best], no_rival, no_rival, None, no_rival.bool(), mean[0], prospect
     )
 
 
 def pick(scenes: list[Scene]) -> list[Scene]:
-    """Return the round in which a query far from the best known was worth most, and one worth least."""
+    """Return the round of the highest value of a query far from the best known, and that of the lowest."""
     middle = [s for s in scenes if WINDOW <= s.round < 3 * len(scenes) // 4]
     far = [
         s for s in middle if s.queries and abs(s.plays - int(s.mean.argmax())) > FAR * len(s.mean)
@@ -116,7 +116,7 @@ def draw(world: World, scenes: list[Scene], path: Path) -> None:
 
 def main(arguments: list[str]) -> None:
     """Play one run and draw two of its rounds."""
-    parser = size_parser("priced-picture", "belief, worth of a query, price and decision")
+    parser = size_parser("priced-picture", "belief, value of a query, price and decision")
     parser.set_defaults(trials=1, points=301, horizon=240)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)

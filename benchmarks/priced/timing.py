@@ -10,23 +10,21 @@ import torch
 
 from benchmarks.harness.clock import by_turns
 from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.decisions import decide_on_grid, decider
 from benchmarks.harness.record import Row, write_results
 from benchmarks.priced.continuous import cube
 from benchmarks.tables.world import World
 from botorch_costly import Choice, Integer, SearchSpace
-from botorch_costly.acquisition import ConstantBeta, LogBeta
+from botorch_costly.acquisition import LogBeta
 from botorch_costly.models import DriftingGrid, StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import ConfidenceQuery, PricedQuery, Progress, QueryRule
-from botorch_costly.simulation import GridPolicy, Ground, grid_proposal
-from botorch_costly.tuners.online.search import search_of
-from botorch_costly.tuners.online.strategy import Strategy
+from botorch_costly.simulation import GridPolicy, Ground
 
 RULES: dict[str, QueryRule] = {
     "confidence": ConfidenceQuery(0.9),
     "priced": PricedQuery(price=0.3),
 }
-DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 FORGETTING, NOISE, HORIZON = 0.01, 0.01, 500
 
 
@@ -53,8 +51,7 @@ def tuner_decisions(space: SearchSpace, rows: int, seed: int) -> dict[str, Calla
     progress = Progress(rows + 1, rows, HORIZON, FORGETTING)
 
     def decision(rule: QueryRule) -> Callable[[], object]:
-        domain = search_of(space, 50, 0.2, DOUBLE)
-        strategy = Strategy(domain, rule, "ucb", ConstantBeta(1.0), "acquisition")
+        strategy = decider(space, rule).strategy
         draws = torch.Generator().manual_seed(seed)
         return lambda: strategy.decide(belief, progress, True, draws)
 
@@ -77,12 +74,7 @@ def grid_decisions(trials: int, points: int, rows: int, seed: int) -> dict[str, 
 
     def decision(name: str, rule: QueryRule) -> Callable[[], object]:
         policy = GridPolicy(name, rule)
-
-        def decide() -> object:
-            interval = grid_proposal(policy, belief, ground, progress, beta)
-            return rule(interval.comparison, progress, generator)
-
-        return decide
+        return lambda: decide_on_grid(policy, belief, ground, progress, beta, generator)
 
     return {name: decision(name, rule) for name, rule in RULES.items()}
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.clock import timed
+from benchmarks.harness.decisions import BANDWIDTH, BETA, RESTARTS
 from benchmarks.harness.record import Row
-from benchmarks.speed.decision import BANDWIDTH, BETA, RESTARTS, RULE
+from benchmarks.speed.decision import RULE
 from benchmarks.speed.problems import FORGETTING, draw, kernel_of, noisy_covariance
 from botorch_costly.acquisition.snapshot_ucb import SnapshotUCB
 from botorch_costly.numerics.cholesky import Factor, factorize

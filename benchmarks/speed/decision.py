@@ -3,7 +3,7 @@
 Both learn one reward, climb the same upper confidence bound from the same 50 starts in the same cube,
 merge where the climbs ended, and ask the same rule whether to query again. BoTorch's pieces are
 ``condition_on_observations``, ``optimize_acqf`` and the posterior; the merging is scikit-learn's
-``MeanShift``. A lone optimum is held against its far rival, which both find by the same function.
+``MeanShift``. A lone optimum is compared with its far rival, which both find by one function.
 
 Hyperparameters are not refitted. No search of ours knows where an earlier one ended.
 """
@@ -18,17 +18,17 @@ from sklearn.cluster import MeanShift
 from torch import Tensor
 
 from benchmarks.harness.clock import timed
+from benchmarks.harness.decisions import BANDWIDTH, BETA, RESTARTS, decider
 from benchmarks.harness.record import Row
+from benchmarks.priced.continuous import cube
 from benchmarks.speed.problems import FORGETTING, NOISE, Problem, botorch_model, draw, streaming
-from botorch_costly.acquisition import ConstantBeta, TimeVaryingUCB, at_round
+from botorch_costly.acquisition import TimeVaryingUCB, at_round
 from botorch_costly.optim.climb import InCube, climb
 from botorch_costly.optim.local_optima import ascend, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.query import Comparison, ConfidenceQuery, Progress
-from botorch_costly.tuners.online.search import CubeSearch
-from botorch_costly.tuners.online.strategy import Strategy
 
-RULE, BETA, RESTARTS, BANDWIDTH = ConfidenceQuery(0.9), 1.0, 50, 0.2
+RULE = ConfidenceQuery(0.9)
 CANDIDATES = 128  # for the rival of a lone optimum
 AS_GOOD = 1e-8  # shortfall of an acquisition value that is rounding
 _ALIKE = 1e-4  # two confidences
@@ -56,7 +56,7 @@ class Case:
         against_botorch: Whether BoTorch's way is wanted.
     """
 
-    def __init__(self, problem: Problem, seed: int, against_botorch: bool = True) -> None:
+    def __init__(self, problem: Problem, seed: int, *, against_botorch: bool = True) -> None:
         self.problem, self.seed = problem, seed
         self.belief = streaming(problem)
         self.state = self.belief.get_extra_state()
@@ -82,18 +82,14 @@ class Case:
         """Return our decision, ready to be made from the state before the query."""
         problem, belief, generator = self.problem, self.belief, self.generator()
         belief.set_extra_state(self.state)
-        tkwargs = {"dtype": problem.inputs.dtype, "device": self.device}
-        domain = CubeSearch(problem.dim, lambda X: X, RESTARTS, BANDWIDTH, tkwargs)
-        strategy = Strategy(domain, RULE, "ucb", ConstantBeta(BETA), "acquisition")
+        search, strategy = decider(cube(problem.dim), RULE, self.device, problem.inputs.dtype)
 
         def decide() -> Decision:
             belief.observe(problem.inputs[-1], float(problem.rewards[-1]))
-            interval = strategy.decide(belief, self.progress, True, generator)
-            found = domain.state_dict()["warm_starts"]
-            verdict = interval.verdict
-            return Decision(
-                interval.query_at, found, bool(verdict.query), float(verdict.confidence)
-            )
+            proposal = strategy.decide(belief, self.progress, True, generator)
+            optima, verdict = search.state_dict()["warm_starts"], proposal.verdict
+            query, sure = bool(verdict.query), float(verdict.confidence)
+            return Decision(proposal.query_at, optima, query, sure)
 
         return decide
 
@@ -232,7 +228,7 @@ def grid(
     """Yield milliseconds by size; BoTorch's up to ``largest`` observations."""
     for dim in dims:
         for n in sizes:
-            case = Case(draw(n, dim, seed, device, GRID_RATIO), seed, n <= largest)
+            case = Case(draw(n, dim, seed, device, GRID_RATIO), seed, against_botorch=n <= largest)
             cell = {"part": "grid", "device": device, "observations": n, "dim": dim}
             yield {**cell, "repeats": repeats, **_cell(case, repeats)}
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.decisions import decide_on_grid
 from benchmarks.harness.record import Row, write_results
 from benchmarks.harness.tuners import as_published
 from benchmarks.priced.continuous import cube
@@ -25,8 +26,7 @@ from botorch_costly.acquisition import LogBeta
 from botorch_costly.models import DriftingGrid
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import Progress
-from botorch_costly.simulation import GridPolicy
-from botorch_costly.simulation.proposal import Ground, grid_proposal
+from botorch_costly.simulation import GridPolicy, Ground
 
 ROUNDS = 1_000_000
 WINDOW = 1000  # rounds from which the early cost is taken, and as many of them
@@ -60,12 +60,10 @@ def rounds_on_a_grid(points: int, seed: int) -> Iterator[Cost]:
 
         def play(t: int = t, y: Tensor = y) -> bool:
             belief.wait()
-            progress = Progress(t)
-            interval = grid_proposal(policy, belief, ground, progress, beta(t))
-            query = bool(policy.rule(interval.comparison, progress, generator).query)
+            at, query = decide_on_grid(policy, belief, ground, Progress(t), beta(t), generator)
             if query:
-                belief.observe(interval.query_at, y[interval.query_at])
-            return query
+                belief.observe(at, y[at])
+            return bool(query)
 
         yield cost_of(play)
 

@@ -2,39 +2,42 @@
 
 The floor of a part is what its floating-point operations take at the measured rate of a matrix
 product of the decision's own shape, plus what its operations take if each were a small one: no code
-that asks for the same operations one by one can be faster by much. The decision is that of
-``tuners.strategy``, made here part by part; the sum of the parts is held against a whole one.
+that asks for the same operations one by one can be faster by much. The decision is that of the package,
+whose functions tell a watch when they are called; the sum of the parts is held against a whole one
+without a watch.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from importlib import import_module
 from statistics import median
 from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from benchmarks.harness.clock import small_operation_us, synchronize, timed
+from benchmarks.harness.decisions import RESTARTS
 from benchmarks.harness.record import Row
 from benchmarks.speed.counting import Counter, Tally
-from benchmarks.speed.decision import BANDWIDTH, BETA, CANDIDATES, RESTARTS, RULE, Case
+from benchmarks.speed.decision import Case, Decision
 from benchmarks.speed.problems import draw
-from botorch_costly.acquisition import TimeVaryingUCB
-from botorch_costly.numerics.expansion import Quadratic
-from botorch_costly.optim.climb import InCube, climb
-from botorch_costly.optim.lbfgs import ValueAndGradient
-from botorch_costly.optim.local_optima import Ascent, distinct, far_rival
-from botorch_costly.query import Verdict
-from botorch_costly.tuners.online.strategy import comparison_of
+from botorch_costly.models import StreamingGP
+
+# As modules: some of their packages export functions of the same name.
+climb = import_module("botorch_costly.optim.climb")
+local_optima = import_module("botorch_costly.optim.local_optima")
+search = import_module("botorch_costly.tuners.online.search")
+strategy = import_module("botorch_costly.tuners.online.strategy")
 
 APPEND, SEEN, STARTS = "append", "belief seen from the round", "draw starts"
 EVALUATIONS, BOOKKEEPING = "L-BFGS evaluations", "L-BFGS bookkeeping"
 NEWTON, MERGING, RIVAL, COMPARISON = "Newton", "merging", "far rival", "comparison and rule"
 PARTS = (APPEND, SEEN, STARTS, EVALUATIONS, BOOKKEEPING, NEWTON, MERGING, RIVAL, COMPARISON)
 WHOLE = "whole decision"
-MAX_ITER = 100
 PRECISIONS = (torch.float32, torch.float64)
 
 
@@ -63,64 +66,48 @@ class Watch:
         self.at(before)
 
 
-class WatchedUCB(TimeVaryingUCB):
-    """An upper confidence bound that tells a watch what it is asked for."""
-
-    watch: Watch
-
-    def with_gradient(self, like: Tensor, sign: int = 1) -> ValueAndGradient:
-        """Begin L-BFGS: from here on its bookkeeping counts, and evaluations apart from it."""
-        self.watch.at(BOOKKEEPING)
-        function = super().with_gradient(like, sign)
-
-        def evaluate(X: Tensor) -> tuple[Tensor, Tensor]:
-            with self.watch.during(EVALUATIONS):
-                return function(X)
-
-        return evaluate
-
-    def second_order(self, X: Tensor) -> Quadratic:
-        """Begin Newton's method, or go on with it."""
-        self.watch.at(NEWTON)
-        return super().second_order(X)
+# What the package calls in the course of a decision, and for which part the call counts. Calls may be
+# nested: the innermost one counts.
+HOOKS: tuple[tuple[Any, str, str], ...] = (
+    (StreamingGP, "observe", APPEND),
+    (StreamingGP, "snapshot", SEEN),
+    (search, "ascend", STARTS),
+    (local_optima, "climb", BOOKKEEPING),
+    (climb, "climb_by_newton", NEWTON),
+    (search, "distinct", MERGING),
+    (search, "far_rival", RIVAL),
+    (strategy, "comparison_of", COMPARISON),
+)
 
 
-def decide_by_parts(case: Case, watch: Watch) -> tuple[Tensor, Verdict]:
-    """Decide as a tuner does, with a watch; return what is played and what the rule says."""
-    problem, belief, bounds = case.problem, case.belief, case.problem.bounds
-    belief.set_extra_state(case.state)
-    generator, (lower, width) = case.generator(), bounds
-    watch.at(APPEND)
-    belief.observe(problem.inputs[-1], float(problem.rewards[-1]))
-    watch.at(SEEN)
-    acquisition = WatchedUCB(belief, BETA, case.now)
-    acquisition.watch = watch
-    for precision in PRECISIONS:
-        belief.snapshot(case.now, precision)
-    watch.at(STARTS)
-    starts = _starts(problem.dim, generator).to(bounds)
-    watch.at(BOOKKEEPING)
-    ends = climb(InCube(acquisition, lower, width), starts, BANDWIDTH, MAX_ITER)
-    watch.at(MERGING)
-    ascent = Ascent(starts, *ends)
-    optima = distinct(ascent, bounds, BANDWIDTH)
-    watch.at(RIVAL)
-    points = optima.points
-    if len(points) == 1:
-        options: dict[str, Any] = {"num_candidates": CANDIDATES, "generator": generator}
-        rival = far_rival(acquisition, optima, bounds, BANDWIDTH, starts, **options)
-        points = points if rival is None else torch.cat([points, rival.point.unsqueeze(0)])
-    watch.at(COMPARISON)
-    comparison = comparison_of(belief, points, case.now, BETA, RULE.reads_covariances)
-    verdict = RULE(comparison, case.progress, generator)
-    bool(verdict.query)
-    watch.at("")
-    return points[0], verdict
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Let the calls of the package inside the block tell a watch for which part they count."""
+
+    def told(function: Callable[..., Any], part: str) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with watch.during(part):
+                return function(*args, **kwargs)
+
+        return call
+
+    def loss(self: Any, like: Tensor) -> Any:
+        return told(unwatched(self, like), EVALUATIONS)
+
+    unwatched = climb.InCube.loss
+    with ExitStack() as stack:
+        for owner, name, part in HOOKS:
+            stack.enter_context(patch.object(owner, name, told(getattr(owner, name), part)))
+        stack.enter_context(patch.object(climb.InCube, "loss", loss))
+        yield
 
 
-def _starts(dim: int, generator: torch.Generator) -> Tensor:
-    seed = torch.randint(2**31 - 1, (), generator=generator, device=generator.device)
-    return SobolEngine(dim, scramble=True, seed=int(seed)).draw(RESTARTS, dtype=torch.float64)
+def decide_by_parts(case: Case, watch: Watch) -> Decision:
+    """Make our decision with a watch; what no hook counts belongs to comparison and rule."""
+    decide = case.ours()
+    with watching(watch), watch.during(COMPARISON):
+        return decide()
 
 
 def profile(n: int, dim: int, repeats: int, seed: int, device: str) -> list[Row]:

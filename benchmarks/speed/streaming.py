@@ -19,6 +19,7 @@ from torch import Tensor
 
 from benchmarks.harness.clock import median_ms
 from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.decisions import decide_on_grid
 from benchmarks.harness.record import Row, recording
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import NumericalError
@@ -26,7 +27,7 @@ from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
 from botorch_costly.models.streaming import stationary_of
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import ConfidenceQuery, Progress
-from botorch_costly.simulation import GridPolicy, Ground, grid_proposal
+from botorch_costly.simulation import GridPolicy, Ground
 
 SIZES = (50, 200, 500)
 DIM = 8
@@ -147,9 +148,7 @@ def _round(
 ) -> bool:
     """Wait, choose, decide, and query if that is the decision; return whether it was."""
     belief.wait()
-    progress = Progress(t)
-    interval = grid_proposal(policy, belief, ground, progress, beta)
-    query, at = policy.rule(interval.comparison, progress, generator).query, interval.query_at
+    at, query = decide_on_grid(policy, belief, ground, Progress(t), beta, generator)
     if not query.item():
         return False
     belief.observe(at, y[0, at])

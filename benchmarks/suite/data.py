@@ -118,7 +118,7 @@ def _file(name: str) -> Path:
     """Return where a file of the data folder lies.
 
     Raises:
-        MissingDataError: If nobody said where the data are, or the file is not there.
+        MissingDataError: If the folder of the data is not named, or the file is not there.
     """
     folder = os.environ.get("BOTORCH_COSTLY_DATA")
     if folder is None or not (path := Path(folder) / name).exists():

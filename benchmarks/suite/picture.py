@@ -47,7 +47,7 @@ def draw(rows: Sequence[Row]) -> Any:
 
 def _panel(ax: Any, ends: Mapping[str, Mapping[int, float]]) -> None:
     means = {method: mean(found.values()) for method, found in ends.items() if found}
-    # Ruined runs would leave no room for the others: they are arrows at the edge.
+    # Diverged runs would leave no room for the others: they are arrows at the edge.
     edge = min(means.get("default", 100.0), *sorted(means.values())[-2:]) - _MARGIN
     for height, (method, found) in enumerate(ends.items()):
         shown = [end for end in found.values() if end >= edge]

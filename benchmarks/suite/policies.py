@@ -1,4 +1,4 @@
-"""Who sets the hyperparameters of a run: a constant, chance, or a tuner that pays for its queries."""
+"""What sets the hyperparameters of a run: a constant, chance, or a tuner that pays for its queries."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class _NoFeedback:
         """Nothing about the run matters."""
 
     def query(self, decision: Decision, metrics: Metrics) -> None:
-        """Nobody queries."""
+        """Nothing is queried."""
 
     def _play(self, config: Mapping[str, Any], reason: str) -> Decision:
         self._round += 1

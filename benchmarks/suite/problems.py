@@ -54,7 +54,7 @@ def digits_strengths() -> NetworkProblem:
 
 
 def digits_optimization() -> NetworkProblem:
-    """Learning rate, momentum, weight decay and dropout, over ranges that can ruin the run."""
+    """Learning rate, momentum, weight decay and dropout, over ranges in which a run can diverge."""
     return _of_digits(
         name="digits_optimization",
         space=SearchSpace(
@@ -128,7 +128,7 @@ def breast_cancer() -> NetworkProblem:
 
 
 def pima() -> NetworkProblem:
-    """The same on 768 rows of the Pima diabetes table, where little can be learnt."""
+    """The settings of ``breast_cancer`` on 768 rows of the Pima table, where little can be learnt."""
     return _table("pima", data.pima, columns=8)
 
 

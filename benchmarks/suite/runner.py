@@ -80,7 +80,7 @@ def _one_round(run: TrainingRun, policy: Policy, record: Record) -> None:
 
 
 def _save(path: Path, run: TrainingRun, policy: Policy, record: Record) -> None:
-    """Replace the file in one step: whoever is killed meanwhile leaves the former one whole."""
+    """Replace the file in one step: a process that is killed meanwhile leaves the former one whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     state: dict[str, Any] = {
         "run": run.state_dict(),

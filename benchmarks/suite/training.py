@@ -144,7 +144,7 @@ class NetworkRun:
         return optimizer
 
     def _optimizer(self, name: str) -> torch.optim.Optimizer:
-        """Return an optimizer of this run, which remembers what it did when it was used last."""
+        """Return an optimizer of this run, with the state it had when it was used last."""
         if name not in self._optimizers:
             body, head = self._network[:-1], self._network[-1]
             groups = [{"params": list(part.parameters())} for part in (body, head)]

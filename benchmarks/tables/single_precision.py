@@ -2,8 +2,8 @@
 
 Once a decision differs the runs go different ways, so the history of double precision is played to
 single precision, which says in each round what it would have done. On a fine grid neighbours nearly
-tie. So beside equal decisions are counted those next door: the same query, at a point within a fiftieth
-of the lengthscale whose score is within 1e-5 of the best.
+tie. So decisions next door are counted as well as equal ones: an equal query, at a point within a
+fiftieth of the lengthscale whose score is within 1e-5 of the best.
 """
 
 from collections.abc import Iterator, Sequence

@@ -62,15 +62,15 @@ def loop(world: World, rule: QueryRule, trial: int) -> tuple[list[int], list[boo
         mean, variance = believed(truth.points, queries, t, truth.noise)
         beta = LogBeta()(t + 1)
         score = mean + beta**0.5 * variance.sqrt()
-        present = chain_local_maxima(score)
-        peak = highest(score.masked_fill(~present, -torch.inf), TIE)
+        maxima = chain_local_maxima(score)
+        peak = highest(score.masked_fill(~maxima, -torch.inf), TIE)
         at = peak if queries else draws.opening[trial]
-        present[at] = False
+        maxima[at] = False
         far, exists = far_rival_on_grid(score, at, truth.points, BANDWIDTH)
-        if not present.any() and exists:
-            present[far] = True
+        if not maxima.any() and exists:
+            maxima[far] = True
         comparison = Comparison(
-            mean[at], variance[at], mean, variance, None, present, mean.new_tensor(beta)
+            mean[at], variance[at], mean, variance, None, maxima, mean.new_tensor(beta)
         )
         query = bool(rule(comparison, Progress(t + 1), torch.Generator()).query)
         if query:

@@ -18,7 +18,7 @@ from benchmarks.suite.runner import Record, run_online
 from botorch_costly import ConfidenceQuery, GuardedReward, OnlineTuner
 
 PROBLEM = digits_augmentation()
-COMMAND = [sys.executable, "-m", "benchmarks", "demo", "--one-run", "--rounds", "40", "--out"]
+COMMAND = [sys.executable, "-m", "benchmarks", "demo", "--one-run", "--rounds", "30", "--out"]
 
 
 def rounds_in(checkpoint):
@@ -29,7 +29,7 @@ def test_the_demo_killed_at_a_random_round_makes_the_same_decisions(tmp_path):
     """SIGKILL, not an exception: nothing gets to clean up."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     subprocess.run([*COMMAND, whole], check=True, capture_output=True)
-    kill_at = int(torch.randint(3, 25, (), generator=torch.Generator().manual_seed(time.time_ns())))
+    kill_at = int(torch.randint(3, 20, (), generator=torch.Generator().manual_seed(time.time_ns())))
     victim = subprocess.Popen([*COMMAND, cut], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     checkpoint = cut / "checkpoint.pt"
     while not checkpoint.exists() or rounds_in(checkpoint) < kill_at:
@@ -37,7 +37,7 @@ def test_the_demo_killed_at_a_random_round_makes_the_same_decisions(tmp_path):
         time.sleep(0.02)
     victim.send_signal(signal.SIGKILL)
     assert victim.wait() == -signal.SIGKILL
-    assert rounds_in(checkpoint) < 40
+    assert rounds_in(checkpoint) < 30
     resumed = subprocess.run([*COMMAND, cut], check=True, capture_output=True, text=True)
     assert "Resuming an interrupted run" in resumed.stdout
     expected, found = ((folder / "record.json").read_text() for folder in (whole, cut))
