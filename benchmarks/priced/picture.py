@@ -70,7 +70,7 @@ def _comparison(mean: Tensor, gain: Tensor, at: int, best: int) -> Comparison:
 
 
 def pick(scenes: list[Scene]) -> list[Scene]:
-    """Return the round of the highest value of a query far from the best known, and that of the lowest."""
+    """Return a round with a valuable query far from the best known, and the round of least value."""
     middle = [s for s in scenes if WINDOW <= s.round < 3 * len(scenes) // 4]
     far = [
         s for s in middle if s.queries and abs(s.plays - int(s.mean.argmax())) > FAR * len(s.mean)
