@@ -73,7 +73,7 @@ def prior_values(dim: int) -> Hyperparameters:
 
 
 def botorch_fit(
-    inputs: Tensor, targets: Tensor, current: Hyperparameters, learn_forgetting: bool
+    inputs: Tensor, targets: Tensor, current: Hyperparameters, *, learn_forgetting: bool
 ) -> Callable[[], Hyperparameters]:
     """Return BoTorch's fit of the same objective, ready to begin."""
     space = default_space_kernel(inputs.shape[-1] - 1, torch.Size())
@@ -133,7 +133,7 @@ def _turn(n: int, dim: int, start: str, seed: int, learn: bool) -> tuple[float, 
             lengthscale=current.lengthscale.clamp_min(2 * least.lengthscale),
             noise=current.noise.clamp_min(2 * least.noise),
         )
-    theirs = botorch_fit(inputs, targets, current, learn)
+    theirs = botorch_fit(inputs, targets, current, learn_forgetting=learn)
     their_ms, found = timed(theirs)
     our_ms, (_, report) = timed(
         lambda: fit(FAMILY, inputs, targets, current, learn_forgetting=learn)
