@@ -68,7 +68,7 @@ bench: $(VENV)/.installed
 		--seeds 20 --first-seed 300 --store online-suite-fresh
 	$(BIN)/python -m benchmarks online-suite-picture
 	$(BIN)/python -m benchmarks online-suite-verdicts
-	$(BIN)/python -m benchmarks demo --fresh --store demo
+	$(BIN)/python -m benchmarks demo --fresh --seeds 5 --store demo --picture benchmarks/results/demo.png
 	$(BIN)/python -m benchmarks demo --fresh --first-seed 200 --seeds 8 --store demo-heldout
 	$(BIN)/python -m benchmarks report --markdown
 

@@ -5,16 +5,25 @@ from collections.abc import Sequence
 from importlib import import_module
 
 REGISTRY: dict[str, tuple[str, str]] = {
-    "demo": ("benchmarks.demo", "a network tunes its own augmentation, and pays for its queries"),
-    "table-a2": ("benchmarks.table_a2", "regret and queries of CE-GP-UCB and its rivals"),
-    "table-a2-loop": ("benchmarks.table_a2_loop", "the same rounds by a loop over BoTorch models"),
+    "demo": (
+        "benchmarks.demo.demo",
+        "a network tunes its own augmentation, and pays for its queries",
+    ),
+    "table-a2": ("benchmarks.tables.table_a2", "regret and queries of CE-GP-UCB and its rivals"),
+    "table-a2-loop": (
+        "benchmarks.tables.table_a2_loop",
+        "the same rounds by a loop over BoTorch models",
+    ),
     "single-precision": (
-        "benchmarks.single_precision",
+        "benchmarks.tables.single_precision",
         "decisions that single precision shares with double",
     ),
-    "figure-1": ("benchmarks.figure_1", "regret against queries, with EI and PI"),
-    "figure-a3": ("benchmarks.figure_a3", "belief, queries and skips in one run"),
-    "priced": ("benchmarks.priced.frontier", "a query's worth against its price, and confidence"),
+    "figure-1": ("benchmarks.tables.figure_1", "regret against queries, with EI and PI"),
+    "figure-a3": ("benchmarks.tables.figure_a3", "belief, queries and skips in one run"),
+    "priced": (
+        "benchmarks.priced.frontier",
+        "the value of a query against its price, and confidence",
+    ),
     "priced-effective-horizon": (
         "benchmarks.priced.effective_horizon",
         "how long the gain of a query counts",
@@ -25,29 +34,29 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "priced-misspecified": ("benchmarks.priced.misspecified", "both rules on wrong beliefs"),
     "priced-picture": (
         "benchmarks.priced.picture",
-        "what a query is worth at each point, in one picture",
+        "the value of a query at each point, in one picture",
     ),
     "priced-time": ("benchmarks.priced.timing", "milliseconds of a decision under either rule"),
     "online-suite": (
-        "benchmarks.online_suite.benchmark",
+        "benchmarks.suite.benchmark",
         "how far tuning gets on small real problems",
     ),
     "online-suite-picture": (
-        "benchmarks.online_suite.picture",
+        "benchmarks.suite.picture",
         "where each run of the suite ended",
     ),
     "online-suite-verdicts": (
-        "benchmarks.online_suite.verdicts",
+        "benchmarks.suite.verdicts",
         "what the diagnosis says of the suite's problems",
     ),
-    "speed": ("benchmarks.timing.speed", "milliseconds of decisions, beside BoTorch's pieces"),
-    "streaming": ("benchmarks.streaming", "milliseconds of an update and of a round"),
-    "horizon": ("benchmarks.timing.horizon", "cost of a round early and late in a very long run"),
+    "speed": ("benchmarks.speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
+    "streaming": ("benchmarks.speed.streaming", "milliseconds of an update and of a round"),
+    "horizon": ("benchmarks.speed.horizon", "cost of a round early and late in a very long run"),
     "decisions": (
         "benchmarks.decisions",
         "a hash of the decisions of fixed runs, to compare two versions of the code",
     ),
-    "report": ("benchmarks.report", "stored results beside the printed ones, with verdicts"),
+    "report": ("benchmarks.tables.report", "stored results beside the printed ones, with verdicts"),
 }
 """Name on the command line to module and line of help.
 

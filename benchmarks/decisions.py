@@ -21,25 +21,30 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from benchmarks import demo, table_a2
-from benchmarks.online_suite.methods import METHODS
-from benchmarks.online_suite.problems import PROBLEMS
-from benchmarks.online_suite.protocol import Metrics, OnlineProblem, TrainingRun
-from benchmarks.online_suite.runner import run_online
-from benchmarks.paper import FORGETTING_RATES
+from benchmarks.demo import methods
+from benchmarks.harness.tuners import with_budget
 from benchmarks.priced import frontier
-from benchmarks.table_a2 import World
+from benchmarks.suite.methods import METHODS
+from benchmarks.suite.problems import PROBLEMS
+from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
+from benchmarks.suite.runner import run_online
+from benchmarks.tables import table_a2
+from benchmarks.tables.paper import FORGETTING_RATES
+from benchmarks.tables.world import World
 from botorch_costly import (
+    AlwaysQuery,
     BernoulliQuery,
     Choice,
     ConfidenceBoundQuery,
     ConfidenceQuery,
     GridPolicy,
     Integer,
+    Limits,
     MixedQuery,
     OnlineTuner,
     PricedQuery,
     Real,
+    Refit,
     SearchSpace,
 )
 
@@ -47,7 +52,6 @@ DIGITS = 16  # of the hash that are printed
 ROUNDS = 60  # of a tuner without a network
 HILL_SEED = 5  # whose top is inside: at an edge, a rule by confidence soon queries no more
 DEMO_SEEDS = 5
-DEMO_METHODS = ("full feedback", "Bernoulli", "CE-GP-UCB", "priced")
 SUITE_METHODS, SUITE_SEEDS = ("tuned", "tuned, priced"), 3
 # Problems whose data come with scikit-learn.
 SUITE = (
@@ -99,13 +103,13 @@ RULES: dict[str, dict[str, Any]] = {
     "mixed": {"query": MixedQuery(lower=6, upper=30, horizon=ROUNDS)},
     "mixed hard": {"query": MixedQuery(lower=12, upper=20, horizon=ROUNDS, hard=True)},
     "price": {"query": PricedQuery(price=0.1)},
-    "budget": {"query": PricedQuery(budget=15)},
+    "budget": {"query": with_budget(15)},
 }
 # Refits have all the time they want: where a cap binds, decisions depend on the clock.
 EXTRAS: dict[str, dict[str, Any]] = {
-    "refits": {"refit_every": 8, "refit_seconds": 3600.0, "learn_forgetting": True},
+    "refits": {"refit": Refit(every=8, seconds=3600.0, forgetting=True)},
     "single precision": {"dtype": torch.float32},
-    "capped": {"max_queries": 12},
+    "capped": {"limits": Limits(max_queries=12)},
 }
 
 
@@ -151,7 +155,7 @@ def on_grid(run: str, world: World, policy: GridPolicy) -> Iterator[Play]:
 
 
 class WatchedRun:
-    """A training run that remembers what was done to it."""
+    """A training run that keeps a record of what was done to it."""
 
     def __init__(self, run: TrainingRun) -> None:
         self._run = run
@@ -167,13 +171,13 @@ class WatchedRun:
         self._run.train_round(config)
 
     def validate(self) -> Metrics:
-        """Measure the network, as somebody who queries at the round that was trained last."""
+        """Measure the network: a query at the round that was trained last."""
         self.queries.add(len(self.configs) - 1)
         return self._run.validate()
 
 
 class WatchedProblem:
-    """A problem whose runs are watched, whoever trains them."""
+    """A problem whose runs are watched, by whatever method they are trained."""
 
     def __init__(self, problem: OnlineProblem) -> None:
         self._problem = problem
@@ -193,7 +197,7 @@ def watch(
 ) -> Iterator[Play]:
     """Yield what was decided for the one network that ``train`` trains."""
     watched = WatchedProblem(problem)
-    train(cast(OnlineProblem, watched))  # what it lacks it has from the problem
+    train(cast(OnlineProblem, watched))  # everything else it has from the problem
     (done,) = watched.runs
     for t, config in enumerate(done.configs):
         yield Play(run, t, in_order(problem.space, config), t in done.queries)
@@ -201,13 +205,21 @@ def watch(
 
 # -- the groups ------------------------------------------------------------------------------------
 
+# Runs of the demo by their first names, which the hash holds.
+DEMO_METHODS: dict[str, methods.Make] = {
+    "full feedback": methods.published(AlwaysQuery()),
+    "Bernoulli": methods.published(BernoulliQuery(methods.COIN)),
+    "CE-GP-UCB": methods.published(methods.CONFIDENCE, methods.MOST_QUERIES),
+    "priced": methods.published(with_budget(methods.MOST_QUERIES)),
+}
+
 
 def demo_plays() -> Iterator[Play]:
     """Yield the tuned runs of the demo, and those of a tuner as it comes, with a guard."""
-    problem = demo.PROBLEM
+    problem = methods.PROBLEM
     for seed in range(DEMO_SEEDS):
-        for method in DEMO_METHODS:
-            policy = demo.METHODS[method](seed)
+        for method, make in DEMO_METHODS.items():
+            policy = make(seed)
 
             def train(problem: OnlineProblem, policy: Any = policy, seed: int = seed) -> None:
                 run_online(problem, policy, seed, report_every=problem.horizon)

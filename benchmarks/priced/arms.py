@@ -18,10 +18,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.tuners import believing
 from benchmarks.priced.continuous import against_the_best, confident, outcomes, priced
 from benchmarks.priced.frontier import Rows
-from benchmarks.record import Row, add_results_argument, write_results
-from botorch_costly import Choice, OnlineTuner, QueryRule, RewardScale, SearchSpace
+from botorch_costly import Choice, QueryRule, RewardScale, SearchSpace
 from botorch_costly.acquisition import LogBeta
 
 SPACE = SearchSpace({"arm": Choice(["sine", "bump", "steps"])})
@@ -47,17 +49,15 @@ def play(rule: QueryRule, horizon: int, seed: int) -> Row:
     truth, arms = curves(horizon), list(SPACE.configurations())
     generator = torch.Generator().manual_seed(seed)
     noise = NOISE**0.5 * torch.randn(horizon, generator=generator, dtype=torch.float64)
-    tuner = OnlineTuner(
+    tuner = believing(
         SPACE,
-        horizon=horizon,
-        query=rule,
+        horizon,
+        rule,
+        seed,
         forgetting=FORGETTING,
-        beta=LogBeta(),
         noise=NOISE / SPREAD**2,
-        reward_scale=RewardScale(center=LEVEL, scale=SPREAD, clip=math.inf),
-        initial_rounds=0,
-        hold=0.0,
-        seed=seed,
+        beta=LogBeta(),
+        rewards=RewardScale(center=LEVEL, scale=SPREAD, clip=math.inf),
     )
     regret = 0.0
     for t in range(horizon):
@@ -96,15 +96,10 @@ def report(rows: Rows) -> str:
 
 def main(arguments: list[str]) -> None:
     """Play every policy, store what it paid and print the comparison."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks priced-arms",
-        description="both rules among three arms",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = parser_for("priced-arms", "both rules among three arms")
     parser.add_argument("--trials", type=int, default=10, help="runs of each policy")
     parser.add_argument("--horizon", type=int, default=2000, help="rounds of a run")
     parser.add_argument("--seed", type=int, default=0, help="of the first run")
-    add_results_argument(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     seeds = [options.seed + i for i in range(options.trials)]

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from benchmarks.harness.command_line import size_parser
+from benchmarks.harness.record import Row
+from benchmarks.harness.tuners import with_budget
 from benchmarks.priced.frontier import FRESH_SEED, Rows, mean, measure, sweep
-from benchmarks.record import Row
-from benchmarks.table_a2 import World, size_parser
-from botorch_costly.query import PricedQuery
+from benchmarks.tables.world import World
 from botorch_costly.simulation import GridPolicy
 
 BUDGETS = (40, 120, 250)
@@ -26,7 +27,7 @@ def report(rows: Rows) -> str:
 def play(world: World) -> Iterator[Row]:
     """Yield what was spent of every budget."""
     for queries in BUDGETS:
-        policy = GridPolicy("budget", PricedQuery(budget=queries))
+        policy = GridPolicy("budget", with_budget(queries))
         yield measure(world, "budget", float(queries), policy)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-_RESAMPLES = 2000
+from benchmarks.harness.statistics import Estimate, paired_ratio
 
 
 class Outcome(NamedTuple):
@@ -50,11 +50,7 @@ def compare(ours: Outcome, rivals: Mapping[str, Outcome], price: float) -> Compa
     """Hold a policy against the rival that is best at this price, by a bootstrap of paired trials."""
     costs = {name: outcome.cost(price) for name, outcome in rivals.items()}
     best = min(costs, key=lambda name: float(costs[name].mean()))
-    pairs = torch.stack([ours.cost(price), costs[best]])
-    trials = pairs.shape[-1]
-    generator = torch.Generator().manual_seed(0)
-    picks = torch.randint(trials, (_RESAMPLES, trials), generator=generator)
-    above, below = pairs[:, picks].mean(-1)
-    low, high = (above / below).quantile(pairs.new_tensor([0.025, 0.975])).tolist()
-    ratio = float(pairs[0].mean() / pairs[1].mean())
-    return Comparison(best, ratio, *((low, high) if trials > 1 else (0.0, math.inf)))
+    found = paired_ratio(ours.cost(price).tolist(), costs[best].tolist())
+    if found is None:  # of a single trial nothing is concluded
+        found = Estimate(float(ours.cost(price).mean() / costs[best].mean()), 0.0, math.inf)
+    return Comparison(best, *found)

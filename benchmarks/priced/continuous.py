@@ -10,7 +10,6 @@ likeliest one on other paths (of 0.3 to 0.6 times the root of the dimension, the
 """
 
 import argparse
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -18,16 +17,17 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.processes import in_processes
+from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.tuners import believing
 from benchmarks.priced.comparison import Outcome, compare
-from benchmarks.processes import in_processes
-from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import (
     ConfidenceQuery,
     OnlineTuner,
     PricedQuery,
     QueryRule,
     Real,
-    RewardScale,
     SearchSpace,
 )
 from botorch_costly.problems import DriftingHartmann, DriftingPath, DriftingSample
@@ -38,8 +38,6 @@ KAPPAS = (0.6, 0.7, 0.8, 0.9)
 PRICES = (0.1, 0.3, 1.0, 2.0)
 FORGETTING = 0.01
 NOISE = 0.01  # variance, as a share of that of the function
-# Prior mean 0 and prior variance 1, and nothing is impossible.
-PRIOR_UNITS = RewardScale(center=0.0, scale=1.0, clip=math.inf)
 
 
 class Truth(Protocol):
@@ -101,18 +99,15 @@ def cube(dim: int) -> SearchSpace:
 
 def tuner_for(task: Task, rule: QueryRule) -> OnlineTuner:
     """Return a tuner that believes what is true of the function, or likely."""
-    return OnlineTuner(
+    return believing(
         cube(task.dim),
-        horizon=task.horizon,
-        query=rule,
+        task.horizon,
+        rule,
+        task.seed,
         forgetting=FORGETTING,
-        lengthscale=task.lengthscale,
         noise=NOISE,
-        reward_scale=PRIOR_UNITS,
-        initial_rounds=0,
-        hold=0.0,
+        lengthscale=task.lengthscale,
         unqueried_play=task.unqueried_play,
-        seed=task.seed,
     )
 
 
@@ -207,11 +202,7 @@ def against_the_best(
 
 def main(arguments: list[str]) -> None:
     """Measure every policy on every function, store the rows and print the tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks priced-continuous",
-        description="the priced query in four and eight dimensions",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = parser_for("priced-continuous", "the priced query in four and eight dimensions")
     add: Callable[..., object] = parser.add_argument
     add("--trials", type=int, default=20, help="truths of each kind")
     add("--horizon", type=int, default=100, help="rounds of a run")
@@ -220,7 +211,6 @@ def main(arguments: list[str]) -> None:
     add("--seed", type=int, default=3000, help="of the first trial")
     unqueried = "what the confidence rule plays without a query"
     add("--unqueried-play", choices=["acquisition", "mean"], default="acquisition", help=unqueried)
-    add_results_argument(parser)
     options = parser.parse_args(arguments)
     seeds = [options.seed + i for i in range(options.trials)]
     print(text(write_results("priced-continuous", rows(options), seeds, directory=options.results)))

@@ -1,7 +1,7 @@
 """For how many rounds does the gain of a query count, and how much does the query after it?
 
 The effective horizon of the priced rule is derived: gains fade with the forgetting, and later queries
-supersede the present one. Here it competes with plain guesses, ``c / forgetting`` rounds for ``c``
+supersede this one. Here it competes with plain guesses, ``c / forgetting`` rounds for ``c``
 from 0.1 to 3, by the total of regret and price, on the seed on which the rule's two constants were
 chosen.
 """
@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from benchmarks.harness.command_line import size_parser
+from benchmarks.harness.record import Row
 from benchmarks.priced.comparison import Outcome
 from benchmarks.priced.frontier import PRICES, Rows, measure, sweep
-from benchmarks.record import Row
-from benchmarks.table_a2 import World, size_parser
+from benchmarks.tables.world import World
 from botorch_costly.query import PricedQuery, Progress
 from botorch_costly.simulation import GridPolicy
 
@@ -27,11 +28,11 @@ PLAIN, SUPERSEDED, FORESEEN = (
 CHOSEN_ON_SEED = 905
 SHARES = (0.1, 0.3, 0.6, 1.0, 3.0)
 SUPERSESSIONS = (0.0, 0.4, 0.8, 1.6)
-LOOKAHEAD_WEIGHTS = (0.0, 0.25, 1.0)  # beside the one in use
+LOOKAHEAD_WEIGHTS = (0.0, 0.25, 1.0)  # besides the one in use
 
 
 @dataclass(frozen=True)
-class PlainReach(PricedQuery):
+class GuessedHorizon(PricedQuery):
     """A priced rule that guesses: ``min(rounds left, share / forgetting)``."""
 
     share: float = 1.0
@@ -44,7 +45,7 @@ class PlainReach(PricedQuery):
 
 def candidates() -> list[tuple[str, float, PricedQuery]]:
     """Return family, parameter and rule, at no price yet."""
-    guessed = [(PLAIN, c, PlainReach(price=0.0, share=c)) for c in SHARES]
+    guessed = [(PLAIN, c, GuessedHorizon(price=0.0, share=c)) for c in SHARES]
     derived = [(SUPERSEDED, s, PricedQuery(price=0.0, supersession=s)) for s in SUPERSESSIONS]
     foreseen = [
         (FORESEEN, w, PricedQuery(price=0.0, lookahead_weight=w)) for w in LOOKAHEAD_WEIGHTS

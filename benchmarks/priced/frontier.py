@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.paper import FORGETTING_RATES
+from benchmarks.harness.command_line import size_parser
+from benchmarks.harness.record import Row, write_results
 from benchmarks.priced.comparison import Comparison, Outcome, compare
-from benchmarks.record import Row, write_results
-from benchmarks.table_a2 import World, draw_world, size_parser
+from benchmarks.tables.paper import FORGETTING_RATES
+from benchmarks.tables.world import World, draw_world
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, PricedQuery, QueryRule
 from botorch_costly.simulation import GridPolicy
 
@@ -154,7 +155,7 @@ def report(rows: Rows) -> str:
     good = sum(cell.found.ratio <= 0.85 for cell in sums)
     worst, middle = max(c.found.ratio for c in sums), median(c.found.ratio for c in sums)
     lines.append(f"at most 0.85: {good} of {len(sums)}; median {middle:.3f}, worst {worst:.3f}")
-    lines.append("\nlooks at equal regret: priced / confidence")
+    lines.append("\nqueries at equal regret: priced / confidence")
     lines += [_text_equal(cell) for cell in equal]
     shares = [cell.ours / cell.theirs for cell in equal if cell.ours is not None]
     lines.append(f"median {median(shares):.2f}, worst {max(shares):.2f} of {len(shares)}")

@@ -1,4 +1,4 @@
-"""What the priced query loses where its model is wrong, beside what the confidence rule loses.
+"""What the priced query loses where its model is wrong, and what the confidence rule loses.
 
 The model believes the setting of Table A2: Matérn-3/2 with lengthscale 0.2, forgetting rate 0.01, noise
 variance 0.01. Either it believes something else of functions drawn from that, or the functions are
@@ -21,15 +21,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.processes import in_processes
+from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.tuners import believing
 from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import (
-    PRIOR_UNITS,
     confident,
     play,
     priced,
 )
-from benchmarks.processes import in_processes
-from benchmarks.record import Row, add_results_argument, write_results
 from botorch_costly import OnlineTuner, QueryRule, Real, SearchSpace
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.problems import DriftingFunction
@@ -41,7 +42,6 @@ KAPPAS = {"grid": (0.6, 0.7, 0.8, 0.9, 0.95), "fixed": (0.8, 0.9), "learned": (0
 PERIOD, STAND = 200, 125  # rounds of a turn, and between two abrupt changes
 Parts = dict[str, dict[str, dict[str, Outcome]]]  # by part, scenario and policy
 _REFIT_EVERY = 15
-_REFIT_SECONDS = 60.0  # never to bind: what is learned would depend on the machine
 
 
 class Setting(NamedTuple):
@@ -93,7 +93,7 @@ class Size(NamedTuple):
 def draw(name: str, size: Size) -> tuple[Tensor, Tensor]:
     """Return functions, ``trials x horizon x points``, and noise, ``trials x horizon``.
 
-    Where the same is true the functions are the same; the noise is the same everywhere.
+    Scenarios with equal truths have equal functions; all have equal noise.
     """
     truth, change, _ = SCENARIOS[name]
     trials, horizon, points, seed = size
@@ -171,23 +171,18 @@ def trial(task: Task) -> dict[str, dict[str, float]]:
 
 def tuner_for(task: Task, rule: QueryRule) -> OnlineTuner:
     """Return a tuner with the beliefs of the scenario."""
-    belief, learns = SCENARIOS[task.scenario].belief, task.part == "learned"
-    return OnlineTuner(
+    belief = SCENARIOS[task.scenario].belief
+    return believing(
         SearchSpace({"x": Real(0.0, 1.0)}),
-        horizon=task.size.horizon,
-        query=rule,
+        task.size.horizon,
+        rule,
+        task.size.seed + task.trial,
         forgetting=belief.forgetting,
-        beta=LogBeta(),
-        kernel=belief.family,
-        lengthscale=belief.lengthscale,
         noise=belief.noise,
-        reward_scale=PRIOR_UNITS,
-        initial_rounds=0,
-        hold=0.0,
-        refit_every=_REFIT_EVERY if learns else None,
-        refit_seconds=_REFIT_SECONDS,
-        learn_forgetting=learns,
-        seed=task.size.seed + task.trial,
+        lengthscale=belief.lengthscale,
+        kernel=belief.family,
+        beta=LogBeta(),
+        refit_every=_REFIT_EVERY if task.part == "learned" else None,
     )
 
 
@@ -272,11 +267,7 @@ def _by_part(rows: Iterable[Row]) -> Parts:
 
 def main(arguments: list[str]) -> None:
     """Measure every part and scenario, store the rows and print the comparison."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks priced-misspecified",
-        description="the priced query where its model is wrong",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = parser_for("priced-misspecified", "the priced query where its model is wrong")
     add: Callable[..., object] = parser.add_argument
     add("--parts", nargs="+", choices=list(KAPPAS), default=list(KAPPAS), help="what to measure")
     add("--scenarios", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS), help="where")
@@ -287,7 +278,6 @@ def main(arguments: list[str]) -> None:
     add("--points", type=int, default=300, help="of the grid")
     add("--processes", type=int, default=2, help="trials of the tuner side by side")
     add("--seed", type=int, default=3000, help="of functions, noise and coins")
-    add_results_argument(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     told = map(_told, rows(options))

@@ -1,6 +1,6 @@
-"""One picture of the priced query: belief, what a query at each point is worth, its price, the decision.
+"""One picture of the priced query: belief, the value of a query at each point, its price, the decision.
 
-Left a round that was worth a query, right one that was not.
+Left a round with a query, right one without.
 """
 
 from pathlib import Path
@@ -9,7 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from benchmarks.table_a2 import World, draw_world, size_parser
+from benchmarks.harness.command_line import size_parser
+from benchmarks.harness.figures import new_figure, save
+from benchmarks.tables.world import World, draw_world
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
 from botorch_costly.numerics.stationary import information_share
@@ -48,11 +50,11 @@ def play(world: World) -> list[Scene]:
         mean, variance = belief.mean, belief.variance
         cov = belief.covariance_between(everywhere, everywhere)
         gain = knowledge_gradient(mean, cov, variance, truth.noise, tolerance=1e-5)
-        worth = mean + rule.effective_horizon(progress) * gain - mean.max()
-        at, best = int(worth.argmax()), int(mean.argmax())
+        value = mean + rule.effective_horizon(progress) * gain - mean.max()
+        at, best = int(value.argmax()), int(mean.argmax())
         query = bool(rule(_comparison(mean, gain, at, best), progress, torch.Generator()).query)
         played = at if query else best
-        scenes.append(Scene(t, mean, variance.sqrt(), worth, query, played))
+        scenes.append(Scene(t, mean, variance.sqrt(), value, query, played))
         if query:
             belief.observe(torch.tensor(played), path[t, played] + world.noise[0, t])
         live, queries = (1 - FORGETTING) * (live + query), queries + query
@@ -60,15 +62,15 @@ def play(world: World) -> list[Scene]:
 
 
 def _comparison(mean: Tensor, gain: Tensor, at: int, best: int) -> Comparison:
-    nobody = mean[:0]
+    no_rival = mean[:0]
     prospect = Prospect(mean[at], gain[at])
     return Comparison(
-        mean[best], mean[best], nobody, nobody, None, nobody.bool(), mean[0], prospect
+        mean[best], mean[best], no_rival, no_rival, None, no_rival.bool(), mean[0], prospect
     )
 
 
 def pick(scenes: list[Scene]) -> list[Scene]:
-    """Return the round in which a query far from the best known was worth most, and one worth least."""
+    """Return a round with a valuable query far from the best known, and the round of least value."""
     middle = [s for s in scenes if WINDOW <= s.round < 3 * len(scenes) // 4]
     far = [
         s for s in middle if s.queries and abs(s.plays - int(s.mean.argmax())) > FAR * len(s.mean)
@@ -79,7 +81,7 @@ def pick(scenes: list[Scene]) -> list[Scene]:
     ]
 
 
-def marks(scenes: list[Scene], now: Scene, path: Tensor, x: Tensor, queried: bool) -> Marks:
+def marks(scenes: list[Scene], now: Scene, path: Tensor, x: Tensor, *, queried: bool) -> Marks:
     """Return the recent rounds with, or without, a query, on the function as it is now."""
     recent = [s for s in scenes[max(now.round - WINDOW, 0) : now.round] if s.queries == queried]
     plays = torch.tensor([s.plays for s in recent], dtype=torch.long)
@@ -89,18 +91,14 @@ def marks(scenes: list[Scene], now: Scene, path: Tensor, x: Tensor, queried: boo
 
 def draw(world: World, scenes: list[Scene], path: Path) -> None:
     """Draw the two rounds."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 6.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(11, 6.2)
     axes = figure.subplots(2, 2, sharex=True, sharey="row", height_ratios=[3, 2])
     x = world.truth.points[:, 0]
     for column, scene in enumerate(pick(scenes)):
         top, below = axes[0][column], axes[1][column]
         truth = world.paths[0, scene.round]
         queries, skips = (
-            marks(scenes, scene, world.paths[0], x, queried) for queried in (True, False)
+            marks(scenes, scene, world.paths[0], x, queried=queried) for queried in (True, False)
         )
         plot_belief(x, scene.mean, scene.std, truth, queries, skips, ax=top)
         plot_query_value(x, scene.value, PRICE, ax=below)
@@ -113,13 +111,12 @@ def draw(world: World, scenes: list[Scene], path: Path) -> None:
     axes[0][1].get_legend().remove()
     for ax in axes[:, 1]:
         ax.set_ylabel("")
-    figure.savefig(path, dpi=150)
-    print(f"Wrote {path}")
+    save(figure, path)
 
 
 def main(arguments: list[str]) -> None:
     """Play one run and draw two of its rounds."""
-    parser = size_parser("priced-picture", "belief, worth of a query, price and decision")
+    parser = size_parser("priced-picture", "belief, value of a query, price and decision")
     parser.set_defaults(trials=1, points=301, horizon=240)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)

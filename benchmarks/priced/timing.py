@@ -3,31 +3,28 @@
 Both decide on the same beliefs, by turns, so that a busy machine is busy for both.
 """
 
-import argparse
 import math
-import time
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
-from botorch_costly.tuners.online.search import search_of
 
+from benchmarks.harness.clock import by_turns
+from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.decisions import decide_on_grid, decider
+from benchmarks.harness.record import Row, write_results
 from benchmarks.priced.continuous import cube
-from benchmarks.record import Row, add_results_argument, write_results
-from benchmarks.table_a2 import World
+from benchmarks.tables.world import World
 from botorch_costly import Choice, Integer, SearchSpace
-from botorch_costly.acquisition import ConstantBeta, LogBeta
+from botorch_costly.acquisition import LogBeta
 from botorch_costly.models import DriftingGrid, StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import ConfidenceQuery, PricedQuery, Progress, QueryRule
-from botorch_costly.simulation import GridPolicy, Ground, grid_proposal
-from botorch_costly.tuners.online.strategy import Strategy
+from botorch_costly.simulation import GridPolicy, Ground
 
 RULES: dict[str, QueryRule] = {
     "confidence": ConfidenceQuery(0.9),
     "priced": PricedQuery(price=0.3),
 }
-DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 FORGETTING, NOISE, HORIZON = 0.01, 0.01, 500
 
 
@@ -54,8 +51,7 @@ def tuner_decisions(space: SearchSpace, rows: int, seed: int) -> dict[str, Calla
     progress = Progress(rows + 1, rows, HORIZON, FORGETTING)
 
     def decision(rule: QueryRule) -> Callable[[], object]:
-        domain = search_of(space, 50, 0.2, DOUBLE)
-        strategy = Strategy(domain, rule, "ucb", ConstantBeta(1.0), "acquisition")
+        strategy = decider(space, rule).strategy
         draws = torch.Generator().manual_seed(seed)
         return lambda: strategy.decide(belief, progress, True, draws)
 
@@ -78,44 +74,24 @@ def grid_decisions(trials: int, points: int, rows: int, seed: int) -> dict[str, 
 
     def decision(name: str, rule: QueryRule) -> Callable[[], object]:
         policy = GridPolicy(name, rule)
-
-        def decide() -> object:
-            interval = grid_proposal(policy, belief, ground, progress, beta)
-            return rule(interval.comparison, progress, generator)
-
-        return decide
+        return lambda: decide_on_grid(policy, belief, ground, progress, beta, generator)
 
     return {name: decision(name, rule) for name, rule in RULES.items()}
 
 
-def by_turns(decisions: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Return the median milliseconds of each."""
-    spent: dict[str, list[float]] = {name: [] for name in decisions}
-    for decide in decisions.values():
-        decide()  # the first call pays for what is kept
-    for _ in range(repeats):
-        for name, decide in decisions.items():
-            start = time.perf_counter()
-            decide()
-            spent[name].append(time.perf_counter() - start)
-    return {name: 1e3 * median(seconds) for name, seconds in spent.items()}
-
-
-def measure(repeats: int, seed: int) -> list[Row]:
-    """Return milliseconds and their ratio in every setting."""
+def measure(repeats: int, seed: int) -> Iterator[Row]:
+    """Yield milliseconds and their ratio in every setting."""
     settings: dict[str, dict[str, Callable[[], object]]] = {
         f"tuner, {name}, n = {rows}": tuner_decisions(space, rows, seed)
         for name, space in SPACES.items()
         for rows in (20, 200)
     }
     settings["grid of 1000 points, 50 trials"] = grid_decisions(50, 1000, 100, seed)
-    found: list[Row] = []
     for setting, decisions in settings.items():
         spent = by_turns(decisions, repeats)
-        ratio = spent["priced"] / spent["confidence"]
-        found.append({"setting": setting, **spent, "ratio": ratio})
-        print(describe(found[-1]), flush=True)
-    return found
+        row: Row = {"setting": setting, **spent, "ratio": spent["priced"] / spent["confidence"]}
+        print(describe(row), flush=True)
+        yield row
 
 
 def describe(row: Row) -> str:
@@ -133,10 +109,9 @@ def report(rows: Sequence[Row]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Time both rules and store it."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks priced-time", description=__doc__)
+    parser = parser_for("priced-time", "milliseconds of a decision under either rule")
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
-    add_results_argument(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     rows = measure(options.repeats, options.seed)

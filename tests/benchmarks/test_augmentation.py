@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from benchmarks.online_suite import augmentation
-from benchmarks.online_suite.augmentation import AUGMENTATIONS, Chances, Doses, Strengths, augment
+from benchmarks.suite import augmentation
+from benchmarks.suite.augmentation import AUGMENTATIONS, Chances, Doses, Strengths, augment
 from botorch_costly.errors import InvalidArgumentError
 
 

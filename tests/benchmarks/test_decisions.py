@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks import decisions
 from benchmarks.decisions import Play, WatchedProblem, fingerprint, in_order, line_of, tune
-from benchmarks.online_suite.policies import TunedPolicy
-from benchmarks.online_suite.problems import digits_augmentation
-from benchmarks.online_suite.runner import run_online
+from benchmarks.suite.policies import TunedPolicy
+from benchmarks.suite.problems import digits_augmentation
+from benchmarks.suite.runner import run_online
 from botorch_costly import BernoulliQuery, Decision, Design, Hold, OnlineTuner
 
 SPACE = decisions.SPACES["mixed"]
@@ -81,7 +81,12 @@ def test_what_is_done_to_a_network_is_what_was_decided():
     problem = digits_augmentation()
     watched = WatchedProblem(problem)
     tuner = OnlineTuner(
-        problem.space, 8, BernoulliQuery(0.5), seed=1, design=Design(rounds=1), hold=Hold(share=0.0)
+        problem.space,
+        8,
+        query=BernoulliQuery(0.5),
+        seed=1,
+        design=Design(rounds=1),
+        hold=Hold(share=0.0),
     )
     record = run_online(watched, TunedPolicy(tuner, guarded=True), seed=0, rounds=8)
     (run,) = watched.runs

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.online_suite import data
-from benchmarks.online_suite.augmentation import AUGMENTATIONS
-from benchmarks.online_suite.networks import Dropout, picture_network
-from benchmarks.online_suite.problems import PROBLEMS, digits_augmentation
-from benchmarks.online_suite.protocol import Metrics, OnlineProblem, TrainingRun
-from benchmarks.online_suite.training import OPTIMIZERS
+from benchmarks.suite import data
+from benchmarks.suite.augmentation import AUGMENTATIONS
+from benchmarks.suite.networks import Dropout, picture_network
+from benchmarks.suite.problems import PROBLEMS, digits_augmentation
+from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
+from benchmarks.suite.training import OPTIMIZERS
 from botorch_costly import Choice, SearchSpace
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 

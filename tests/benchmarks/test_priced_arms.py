@@ -2,8 +2,8 @@
 
 import pytest
 
+from benchmarks.harness.record import read
 from benchmarks.priced import arms
-from benchmarks.record import read
 from botorch_costly import AlwaysQuery, ConfidenceQuery, PricedQuery
 
 

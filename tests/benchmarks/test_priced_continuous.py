@@ -6,12 +6,12 @@ from argparse import Namespace
 import pytest
 import torch
 
+from benchmarks.harness.processes import in_processes
+from benchmarks.harness.record import read
 from benchmarks.priced import continuous, misspecified
 from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import Task
 from benchmarks.priced.misspecified import SCENARIOS, Line, Setting, Size
-from benchmarks.processes import in_processes
-from benchmarks.record import read
 from botorch_costly import (
     BernoulliQuery,
     ConfidenceQuery,
@@ -47,7 +47,7 @@ class Ramp:
 
 def coin_tuner(horizon):
     space = SearchSpace({"x": Real(0.0, 10.0)})
-    return OnlineTuner(space, horizon, BernoulliQuery(0.5), seed=1, design=Design(rounds=0))
+    return OnlineTuner(space, horizon, query=BernoulliQuery(0.5), seed=1, design=Design(rounds=0))
 
 
 def test_regret_and_queries_are_those_of_what_was_played():

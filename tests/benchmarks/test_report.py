@@ -1,13 +1,14 @@
 """Verdicts: the printed table bears itself out, and planted misses are found and named."""
 
 import itertools
+import re
 
 import pytest
 
-from benchmarks import report
-from benchmarks.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
-from benchmarks.record import write_results
-from benchmarks.verdicts import judge, regret_at, table_of
+from benchmarks.harness.record import RESULTS, write_results
+from benchmarks.tables import report, table_a2_report
+from benchmarks.tables.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
+from benchmarks.tables.verdicts import judge, regret_at, table_of
 
 CURVE = [Cell(0.5, 0.1, 100, 9), Cell(0.3, 0.1, 300, 9), Cell(0.4, 0.1, 200, 9)]
 
@@ -115,7 +116,7 @@ def test_reading_a_convex_curve_never_rises_with_queries():
 
 
 def test_misses_are_counted_and_named():
-    text = report.text_verdicts(judge(moved(printed_as_ours(), "TV-GP-UCB", 0.03, 0.1)))
+    text = table_a2_report.text_verdicts(judge(moved(printed_as_ours(), "TV-GP-UCB", 0.03, 0.1)))
     assert "full feedback within 0.02: 4 of 5 hold" in text
     assert (
         "MISS: TV-GP-UCB, forgetting 0.03: ours 0.405, printed 0.305, margin 0.02"
@@ -128,43 +129,71 @@ def test_tables_show_ours_beside_the_papers():
     table = table_of(rows_of(moved(printed_as_ours(), "R-GP-UCB", 0.05, 0.1)))
     (line,) = (
         line
-        for line in report.text_table(table).split("forgetting 0.05")[1].splitlines()
+        for line in table_a2_report.text_table(table).split("forgetting 0.05")[1].splitlines()
         if line.startswith("R-GP-UCB")
     )
     expected = "R-GP-UCB 0.681 ± 0.093 499 ± 0 0.581 ± 0.093 499 ± 0 +0.100"
     assert " ".join(line.split()) == expected
-    markdown = report.markdown_table(table)
+    markdown = table_a2_report.markdown_table(table)
     assert "| R-GP-UCB | ours | 0.352±0.187 / 499±0 |" in markdown
     assert len({line.count("|") for line in markdown.splitlines()}) == 1
 
 
 def test_the_size_of_small_runs_is_said():
     rows = rows_of(printed_as_ours())
-    assert report.size(rows) == "50 trials of 500 rounds on 1000 points."
-    assert "NOT the paper's size" in report.size([{**rows[0], "trials": 2}])
+    assert table_a2_report.size(rows) == "50 trials of 500 rounds on 1000 points."
+    assert "NOT the paper's size" in table_a2_report.size([{**rows[0], "trials": 2}])
 
 
-def test_stored_results_become_sections(tmp_path):
-    assert report.sections(tmp_path) == {}
+def test_a_page_is_written_for_what_is_stored(tmp_path):
+    assert report.write_markdown(tmp_path) == []
     write_results("table-a2", rows_of(printed_as_ours()), [0], directory=tmp_path)
-    (content,) = report.sections(tmp_path).values()
-    assert "| TV-GP-UCB | ours | 0.094±0.035 / 499±0 |" in content
-    assert "- full feedback within 0.02: 5 of 5 hold" in content
+    (page,) = report.write_markdown(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert page == tmp_path / "table-a2.md"
+    assert text.startswith("# Table A2")
+    assert "| TV-GP-UCB | ours | 0.094±0.035 / 499±0 |" in text
+    assert "- full feedback within 0.02: 5 of 5 hold" in text
+    assert "Not stored" in report.text_of("demo", tmp_path)
 
 
-def test_a_section_is_replaced_and_the_rest_kept():
-    text = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"
-    once = report.replace_section(text, "a", "new")
-    assert once == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
-    assert report.replace_section(once, "a", "new") == once
-    with pytest.raises(ValueError, match="b:begin"):
-        report.replace_section(text, "b", "new")
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def test_the_readme_has_every_section():
-    text = report.README.read_text(encoding="utf-8")
-    for name in ("table-a2", "figure-1", "streaming", "demo", "demo-heldout"):
-        assert report.replace_section(text, name, "x") != text
+def differences(one, other):
+    """What tells two tables apart beside the last decimal of a number, which rounding may turn."""
+    words = [NUMBER.sub("#", text) for text in (one, other)]
+    if words[0] != words[1]:
+        return words
+    pairs = zip(NUMBER.findall(one), NUMBER.findall(other), strict=True)
+    return [(a, b) for a, b in pairs if abs(float(a) - float(b)) > 1.01 * unit(a)]
+
+
+def unit(number):
+    """What the last digit of a printed number is worth, nothing of a whole number."""
+    mantissa, _, exponent = number.partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return 10.0 ** (int(exponent or 0) - decimals) if decimals or exponent else 0.0
+
+
+@pytest.mark.parametrize("name", report.REPORTS)
+def test_the_stored_tables_are_those_of_the_stored_rows(name):
+    stored = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+    assert not differences(stored, report.markdown_of(name))
+
+
+def test_a_changed_table_is_told_apart():
+    assert not differences("regret 0.12 of 3 runs", "regret 0.13 of 3 runs")
+    assert differences("regret 0.12 of 3 runs", "regret 0.14 of 3 runs")
+    assert differences("regret 0.12 of 3 runs", "regret 0.12 of 4 runs")
+    assert differences("wins at 1e-05", "LOSES at 1e-05")
+    assert differences("1.0 | 2.0", "1.0")
+
+
+def test_the_readme_links_every_page_and_has_no_other():
+    text = (RESULTS.parent / "README.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(results/([\w-]+)\.md\)", text))
+    assert linked == {path.stem for path in RESULTS.glob("*.md")} == set(report.REPORTS)
 
 
 def test_every_measurement_that_a_table_was_made_of_is_named():

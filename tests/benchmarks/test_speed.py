@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 
-from benchmarks.record import read
-from benchmarks.timing import batch, decision, picture, profile_decision, speed, waiting
-from benchmarks.timing.counting import Counter
-from benchmarks.timing.problems import RATIOS, botorch_model, draw, streaming
-from benchmarks.timing.profile_decision import PARTS, WHOLE, Watch, decide_by_parts
+from benchmarks.harness.record import read
+from benchmarks.speed import batch, decision, picture, profile_decision, speed, waiting
+from benchmarks.speed.counting import Counter
+from benchmarks.speed.problems import RATIOS, botorch_model, draw, streaming
+from benchmarks.speed.profile_decision import PARTS, WHOLE, Watch, decide_by_parts
 
 TINY = ["--observations", "12", "--dim", "2", "--repeats", "1", "--problems", "2"]
 TINY += ["--rounds", "3", "--batches", "1", "2", "--grid-dims", "1"]
@@ -80,12 +80,20 @@ def test_the_best_end_stands_for_its_cluster():
 def test_a_decision_made_part_by_part_is_the_decision():
     whole, watch = case(), Watch("cpu")
     expected = whole.ours()()
-    plays, verdict = decide_by_parts(whole, watch)
-    torch.testing.assert_close(plays, expected.plays)
-    assert float(verdict.confidence) == pytest.approx(expected.confidence)
+    found = decide_by_parts(whole, watch)
+    assert torch.equal(found.plays, expected.plays)
+    assert torch.equal(found.optima, expected.optima)
+    assert (found.query, found.confidence) == (expected.query, expected.confidence)
     assert set(watch.spent) == set(PARTS)
-    assert all(spent >= 0 for spent in watch.spent.values())
-    assert watch.spent[profile_decision.EVALUATIONS] > 0
+    assert all(watch.spent[part] > 0 for part in PARTS if part != profile_decision.RIVAL)
+
+
+def test_after_a_profile_the_package_is_as_it_was():
+    before = [getattr(owner, name) for owner, name, _ in profile_decision.HOOKS]
+    with profile_decision.watching(Watch("cpu")):
+        during = [getattr(owner, name) for owner, name, _ in profile_decision.HOOKS]
+    assert not set(during) & set(before)
+    assert [getattr(owner, name) for owner, name, _ in profile_decision.HOOKS] == before
 
 
 def test_the_profile_adds_up():

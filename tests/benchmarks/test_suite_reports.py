@@ -3,9 +3,9 @@
 from dataclasses import replace
 from functools import partial
 
-from benchmarks.online_suite import picture, verdicts
-from benchmarks.online_suite.problems import digits_augmentation
-from benchmarks.record import read, write_results
+from benchmarks.harness.record import read, write_results
+from benchmarks.suite import picture, verdicts
+from benchmarks.suite.problems import digits_augmentation
 
 
 def rows_of(problem, **accuracies):

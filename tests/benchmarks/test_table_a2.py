@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from benchmarks import table_a2
-from benchmarks.paper import TABLE_A2
-from benchmarks.record import read
-from benchmarks.table_a2 import World, policies, restart_period, restarting
+from benchmarks.harness.record import read
+from benchmarks.tables import table_a2
+from benchmarks.tables.paper import TABLE_A2
+from benchmarks.tables.table_a2 import policies, restart_period, restarting
+from benchmarks.tables.world import World
 from botorch_costly.query import BernoulliQuery, ConfidenceQuery
 from botorch_costly.simulation import GridPolicy
 

@@ -1,0 +1,62 @@
+"""Milliseconds of a call, on any device."""
+
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T")
+_TRIES = 10  # of which the best counts
+_CALLS = 50  # of which one time is taken where one alone would be too short
+
+
+def synchronize(device: torch.device | str) -> None:
+    """Wait until the device has done what it was told."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def timed(call: Callable[[], T], device: torch.device | str = "cpu") -> tuple[float, T]:
+    """Return the milliseconds of a call and what it returned."""
+    synchronize(device)
+    start = time.perf_counter()
+    result = call()
+    synchronize(device)
+    return 1e3 * (time.perf_counter() - start), result
+
+
+def median_ms(call: Callable[[], T], repeats: int) -> tuple[float, T]:
+    """Return the median milliseconds of a call after one to warm up, and what it returned."""
+    result = call()
+    times = []
+    for _ in range(repeats):
+        spent, result = timed(call)
+        times.append(spent)
+    return median(times), result
+
+
+def by_turns(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Return the median milliseconds of each call, made by turns: a busy machine is busy for all."""
+    spent: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()  # the first call pays for what is kept
+    for _ in range(repeats):
+        for name, call in calls.items():
+            spent[name].append(timed(call)[0])
+    return {name: median(times) for name, times in spent.items()}
+
+
+def small_operation_us(device: torch.device | str) -> float:
+    """Return the microseconds of negating three numbers, at best: what every operation costs at least."""
+    a = torch.zeros(3, dtype=torch.float64, device=device)
+
+    def negate() -> Tensor:
+        for _ in range(_CALLS):
+            b = a.neg()
+        return b
+
+    with torch.inference_mode():
+        return 1e3 * min(timed(negate, device)[0] for _ in range(_TRIES)) / _CALLS

@@ -1,0 +1,168 @@
+"""Results as JSON lines: a header ``{"run": {...}}`` for each run, followed by its rows.
+
+A header says once where its rows come from: command, commit, versions, hardware, seeds and the time at
+which the run began. A file holds several runs where a run replaced some of the rows and kept others:
+kept rows stay under their own header. Older files said all of that on every line; they are read, too.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+from benchmarks.harness.provenance import ROOT, provenance
+
+Row = Mapping[str, Any]
+
+RESULTS = ROOT / "benchmarks" / "results"
+_HEADER, _ROW = "run", "row"
+_TIMES = ("time", "until")  # of the beginning of a run, or of its first row and its last
+# Retired names of keys, and of what stands under them, with those of today.
+_RENAMED = {
+    "looks": "queries",
+    "max_looks": "max_queries",
+    "reach": "effective_horizon",
+    "same_looks": "same_queries",
+    "blind_play": "unqueried_play",
+    "look_cpu_ms": "query_cpu_ms",
+    "derived, foresight": "derived, lookahead_weight",
+    "confidence, blind rounds play the mean": "confidence, unqueried rounds play the mean",
+    "contest and rule": "comparison and rule",
+    "round with a look": "round with a query",
+    "round without a look": "round without a query",
+}
+
+
+def _none(row: Row) -> bool:
+    return False
+
+
+@contextmanager
+def recording(
+    name: str,
+    seeds: Sequence[int],
+    device: str = "cpu",
+    directory: Path = RESULTS,
+    keep: Callable[[Row], bool] = _none,
+) -> Iterator[Callable[[Row], None]]:
+    """Replace the results of a benchmark by those written inside the block.
+
+    Lines go to a temporary file that takes the old one's place at the end, so that a run that fails
+    or is interrupted leaves the old results.
+
+    Args:
+        name: Of the benchmark: its file is ``<directory>/<name>.jsonl``.
+        seeds: What the benchmark was seeded with.
+        device: Where the work was done.
+        directory: Made if it is not there.
+        keep: Which of the rows stored before stay, under the header of their own run.
+
+    Yields:
+        A function that writes one row of plain values; numbers must be finite.
+
+    Example::
+
+        with recording("table-a2", seeds=[0]) as write:
+            write({"policy": "TV-GP-UCB", "regret": 0.39})
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    header = provenance(name, seeds, device)
+    kept = [line for line in read(name, directory) if keep(line[_ROW])]
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".jsonl", dir=directory)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(map(_text, _runs(kept)))
+            file.write(_text({_HEADER: header}))
+
+            def write(row: Row) -> None:
+                file.write(_text(row))
+                file.flush()
+
+            yield write
+        os.chmod(temporary, 0o644)  # temporary files are private
+        os.replace(temporary, directory / f"{name}.jsonl")
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def write_results(
+    name: str,
+    rows: Iterable[Row],
+    seeds: Sequence[int],
+    device: str = "cpu",
+    directory: Path = RESULTS,
+    keep: Callable[[Row], bool] = _none,
+) -> list[Row]:
+    """Replace the results of a benchmark by these rows, each stored as it comes; return them.
+
+    See :func:`recording`.
+    """
+    done = []
+    with recording(name, seeds, device, directory, keep) as write:
+        for row in rows:
+            write(row)
+            done.append(row)
+    return done
+
+
+def read(name: str, directory: Path = RESULTS) -> list[dict[str, Any]]:
+    """Return the stored rows of a benchmark, none if it never ran.
+
+    Each comes as ``{**header, "row": row}``, under the names of today, whatever the age of the file.
+    """
+    path = directory / f"{name}.jsonl"
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8") as file:
+        return list(_lines(file))
+
+
+def rows_of(name: str, directory: Path = RESULTS) -> list[dict[str, Any]]:
+    """Return the stored rows of a benchmark without their headers."""
+    return [line[_ROW] for line in read(name, directory)]
+
+
+def _lines(file: IO[str]) -> Iterator[dict[str, Any]]:
+    header: dict[str, Any] = {}
+    for line in map(json.loads, file):
+        if set(line) == {_HEADER}:
+            header = line[_HEADER]
+        elif _ROW in line and "commit" in line:  # all of it on one line, as it used to be
+            yield {**line, _ROW: renamed(line[_ROW])}
+        else:
+            yield {**header, _ROW: renamed(line)}
+
+
+def _runs(lines: Iterable[Row]) -> Iterator[Row]:
+    """Yield a header and the rows of each run: lines that follow each other and differ in time alone."""
+
+    def origin(line: Row) -> dict[str, Any]:
+        return {key: value for key, value in line.items() if key not in (_ROW, *_TIMES)}
+
+    for header, group in groupby(lines, origin):
+        run = list(group)
+        began, ended = run[0]["time"], run[-1].get("until", run[-1]["time"])
+        until = {"until": ended} if ended != began else {}
+        yield {_HEADER: {**header, "time": began, **until}}
+        yield from (line[_ROW] for line in run)
+
+
+def renamed(row: Row) -> dict[str, Any]:
+    """Return a row under the names of today, which old rows have not."""
+    named = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            value = renamed(value)
+        named[_RENAMED.get(key, key)] = (
+            _RENAMED.get(value, value) if isinstance(value, str) else value
+        )
+    return named
+
+
+def _text(line: Row) -> str:
+    return json.dumps(line, allow_nan=False) + "\n"

@@ -1,0 +1,224 @@
+"""Where the time of one decision after a query goes, and how far each part is from its floor.
+
+The floor of a part is what its floating-point operations take at the measured rate of a matrix
+product of the decision's own shape, plus what its operations take if each were a small one: no code
+that asks for the same operations one by one can be faster by much. The decision is that of the package,
+whose functions tell a watch when they are called; the sum of the parts is held against a whole one
+without a watch.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from importlib import import_module
+from statistics import median
+from time import perf_counter
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from benchmarks.harness.clock import small_operation_us, synchronize, timed
+from benchmarks.harness.decisions import RESTARTS
+from benchmarks.harness.record import Row
+from benchmarks.speed.counting import Counter, Tally
+from benchmarks.speed.decision import Case, Decision
+from benchmarks.speed.problems import draw
+from botorch_costly.acquisition import TimeVaryingUCB
+from botorch_costly.models import StreamingGP
+
+# As modules: some of their packages export functions of the same name.
+climb = import_module("botorch_costly.optim.climb")
+local_optima = import_module("botorch_costly.optim.local_optima")
+search = import_module("botorch_costly.ask_tell.search")
+strategy = import_module("botorch_costly.tuners.online.strategy")
+
+APPEND, SEEN, STARTS = "append", "belief seen from the round", "draw starts"
+EVALUATIONS, BOOKKEEPING = "L-BFGS evaluations", "L-BFGS bookkeeping"
+NEWTON, MERGING, RIVAL, COMPARISON = "Newton", "merging", "far rival", "comparison and rule"
+PARTS = (APPEND, SEEN, STARTS, EVALUATIONS, BOOKKEEPING, NEWTON, MERGING, RIVAL, COMPARISON)
+WHOLE = "whole decision"
+PRECISIONS = (torch.float32, torch.float64)
+
+
+class Watch:
+    """Says where time goes: every moment counts for the part named last."""
+
+    def __init__(self, device: torch.device | str) -> None:
+        self.part, self._device = "", device
+        self.spent: dict[str, float] = dict.fromkeys(PARTS, 0.0)
+        self._since = 0.0
+
+    def at(self, part: str) -> None:
+        """Let the time from now on count for a part, or for none."""
+        synchronize(self._device)
+        now = perf_counter()
+        if self.part:
+            self.spent[self.part] += 1e3 * (now - self._since)
+        self.part, self._since = part, now
+
+    @contextmanager
+    def during(self, part: str) -> Iterator[None]:
+        """Let the block count for a part, and what follows for the one before."""
+        before = self.part
+        self.at(part)
+        yield
+        self.at(before)
+
+
+# What the package calls in the course of a decision, and for which part the call counts. Calls may be
+# nested: the innermost one counts.
+HOOKS: tuple[tuple[Any, str, str], ...] = (
+    (StreamingGP, "observe", APPEND),
+    (StreamingGP, "snapshot", SEEN),
+    (search, "ascend", STARTS),
+    (local_optima, "climb", BOOKKEEPING),
+    (climb, "climb_by_newton", NEWTON),
+    (search, "distinct", MERGING),
+    (search, "far_rival", RIVAL),
+    (strategy, "comparison_of", COMPARISON),
+)
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Let the calls of the package inside the block tell a watch for which part they count."""
+
+    def told(function: Callable[..., Any], part: str) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with watch.during(part):
+                return function(*args, **kwargs)
+
+        return call
+
+    def with_gradient(self: Any, like: Tensor, *, sign: float = 1.0) -> Any:
+        return told(unwatched(self, like, sign=sign), EVALUATIONS)
+
+    unwatched = TimeVaryingUCB.with_gradient
+    with ExitStack() as stack:
+        for owner, name, part in HOOKS:
+            stack.enter_context(patch.object(owner, name, told(getattr(owner, name), part)))
+        stack.enter_context(patch.object(TimeVaryingUCB, "with_gradient", with_gradient))
+        yield
+
+
+def decide_by_parts(case: Case, watch: Watch) -> Decision:
+    """Make our decision with a watch; what no hook counts belongs to comparison and rule."""
+    decide = case.ours()
+    with watching(watch), watch.during(COMPARISON):
+        return decide()
+
+
+def profile(n: int, dim: int, repeats: int, seed: int, device: str) -> list[Row]:
+    """Return a row for each part of a decision, and one for the whole of it."""
+    case = Case(draw(n, dim, seed, device, ratio=0.5), seed, against_botorch=False)
+    spent, whole = _times(case, repeats, device)
+    tallies = _count(case, device)
+    rates = {dtype: product_rate(n, dtype, device) for dtype in PRECISIONS}
+    small_us = median(small_operation_us(device) for _ in range(repeats))
+    total = sum(spent.values())
+    everything = Tally()
+    rows = []
+    for part in PARTS:
+        tally = tallies.get(part, Tally())
+        rows.append(_row(part, spent[part], spent[part] / total, tally, rates, small_us))
+        _add(everything, tally)
+    rows.append(_row(WHOLE, whole, whole / total, everything, rates, small_us))
+    size = {"part": "profile", "device": device, "observations": n, "dim": dim, "repeats": repeats}
+    return [{**size, **row} for row in rows]
+
+
+def _times(case: Case, repeats: int, device: str) -> tuple[dict[str, float], float]:
+    """Return median milliseconds of the parts, and of a whole decision, by turns."""
+    by_part: list[dict[str, float]] = []
+    whole = []
+    for _ in range(1 + repeats):  # the first to warm up
+        watch = Watch(device)
+        decide_by_parts(case, watch)
+        by_part.append(watch.spent)
+        whole.append(timed(case.ours(), device)[0])
+    return {part: median(spent[part] for spent in by_part[1:]) for part in PARTS}, median(whole[1:])
+
+
+def _count(case: Case, device: str) -> dict[str, Tally]:
+    watch = Watch(device)
+    counter = Counter(lambda: watch.part)
+    with counter:
+        decide_by_parts(case, watch)
+    return counter.tallies
+
+
+def product_rate(n: int, dtype: torch.dtype, device: str, repeats: int = 20) -> float:
+    """Return floating-point operations a second of the product that evaluations are made of."""
+    a = torch.rand(RESTARTS, n + 1, dtype=dtype, device=device)
+    b = torch.rand(n + 1, n + 1, dtype=dtype, device=device)
+
+    def multiply() -> Tensor:
+        return a @ b.mT
+
+    multiply()  # to warm up
+    milliseconds = median(timed(multiply, device)[0] for _ in range(repeats))
+    return 2e3 * RESTARTS * (n + 1) ** 2 / milliseconds
+
+
+def _row(
+    part: str,
+    ms: float,
+    share: float,
+    tally: Tally,
+    rates: dict[torch.dtype, float],
+    small_us: float,
+) -> Row:
+    arithmetic = sum(1e3 * flops / rates[dtype] for dtype, flops in tally.flops.items())
+    overhead = 1e-3 * tally.operations * small_us
+    floor = arithmetic + overhead
+    return {
+        "step": part,
+        "ms": ms,
+        "share": share,
+        "operations": tally.operations,
+        "flops": tally.total_flops,
+        "bytes": tally.bytes,
+        "waits": tally.waits,
+        "arithmetic_ms": arithmetic,
+        "overhead_ms": overhead,
+        "floor_ms": floor,
+        "times_floor": ms / floor if floor else None,
+        "small_operation_us": small_us,
+        "gflops_single": rates[torch.float32] / 1e9,
+        "gflops_double": rates[torch.float64] / 1e9,
+    }
+
+
+def _add(total: Tally, part: Tally) -> None:
+    total.operations += part.operations
+    total.bytes += part.bytes
+    total.waits += part.waits
+    for dtype, flops in part.flops.items():
+        total.flops[dtype] = total.flops.get(dtype, 0.0) + flops
+
+
+def describe(row: Row) -> str:
+    """Return a row as a line of a table, the first one with its head."""
+    return _head(row) + _line(row) if row["step"] == PARTS[0] else _line(row)
+
+
+def _head(row: Row) -> str:
+    return (
+        f"one decision, n = {row['observations']}, d = {row['dim']}: products"
+        f" {row['gflops_single']:.1f} and {row['gflops_double']:.1f} GFLOP/s (single, double),"
+        f" a small operation {row['small_operation_us']:.2f} us\n"
+        f"{'part':<27} {'ms':>7} {'share':>6} {'ops':>6} {'waits':>5} {'Mflop':>7} {'MB':>6}"
+        f" {'floor':>6} {'times':>6}\n"
+    )
+
+
+def _line(row: Row) -> str:
+    times = "" if row["times_floor"] is None else f" {row['times_floor']:6.1f}"
+    return (
+        f"{row['step']:<27} {row['ms']:7.2f} {row['share']:6.1%} {row['operations']:6}"
+        f" {row['waits']:5} {row['flops'] / 1e6:7.2f} {row['bytes'] / 1e6:6.1f}"
+        f" {row['floor_ms']:6.2f}{times}"
+    )

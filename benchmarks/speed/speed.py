@@ -1,0 +1,129 @@
+"""How long a decision takes: after a query, while waiting, for many beliefs at once, and part by part.
+
+Parts of a run replace their own rows on their own device and leave all others.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+
+import torch
+
+from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.record import Row, recording, rows_of
+from benchmarks.speed import batch, decision, profile_decision, waiting
+from benchmarks.speed.picture import draw_grid
+
+OBSERVATIONS, DIM = 200, 8  # of all parts but the grid
+REFIT = "benchmarks.speed.refit"
+Options = argparse.Namespace
+
+
+def decision_rows(options: Options) -> Iterator[Row]:
+    """Compare one decision after a query on many problems."""
+    size = options.observations, options.dim
+    yield decision.quality(*size, options.problems, options.seed, options.device)
+
+
+def grid_rows(options: Options) -> Iterator[Row]:
+    """Time one decision after a query by size."""
+    size = options.grid_observations, options.grid_dims
+    yield from decision.grid(
+        *size, options.repeats, options.seed, options.device, options.largest_for_botorch
+    )
+
+
+def waiting_rows(options: Options) -> Iterator[Row]:
+    """Time decisions without a query since the last one."""
+    size = options.observations, options.dim
+    yield waiting.waiting(*size, options.rounds, options.seed, options.device)
+
+
+def batch_rows(options: Options) -> Iterator[Row]:
+    """Time batches of beliefs."""
+    sizes = options.batches or batch.sizes_for(options.device)
+    size = options.observations, options.dim
+    yield from batch.throughput(sizes, *size, options.repeats, options.seed, options.device)
+
+
+def profile_rows(options: Options) -> Iterator[Row]:
+    """Say where the time of a decision goes."""
+    size = options.observations, options.dim
+    yield from profile_decision.profile(*size, options.repeats, options.seed, options.device)
+
+
+def refit_rows(options: Options) -> Iterator[Row]:
+    """Time a refit, where this is known how to."""
+    for row in import_module(REFIT).measure(seed=options.seed):
+        yield {**row, "part": "refit", "device": "cpu"}
+
+
+def describe_refit(row: Row) -> str:
+    """Return a row of a refit in words."""
+    return import_module(REFIT).describe(row)
+
+
+Part = tuple[Callable[[Options], Iterator[Row]], Callable[[Row], str]]
+PARTS: dict[str, Part] = {
+    "decision": (decision_rows, decision.describe),
+    "grid": (grid_rows, decision.describe),
+    "waiting": (waiting_rows, waiting.describe),
+    "batch": (batch_rows, batch.describe),
+    "profile": (profile_rows, profile_decision.describe),
+    "refit": (refit_rows, describe_refit),
+}
+
+
+def report(rows: Sequence[Row]) -> str:
+    """Return all rows in words, the parts in their order."""
+    ordered = sorted(rows, key=lambda row: (row["device"], list(PARTS).index(row["part"])))
+    return "\n".join(PARTS[row["part"]][1](row) for row in ordered)
+
+
+def possible(parts: list[str]) -> list[str]:
+    """Return the parts that can be run: a refit has its own module, which may not be there."""
+    return [part for part in parts if part != "refit" or find_spec(REFIT) is not None]
+
+
+def options_of(arguments: list[str]) -> Options:
+    """Read the command line."""
+    parser = parser_for("speed", "milliseconds of decisions, beside BoTorch's pieces")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--problems", type=int, default=200, help="of the decision part")
+    parser.add_argument("--repeats", type=int, default=5, help="of everything but it")
+    parser.add_argument("--rounds", type=int, default=100, help="of the waiting part")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--observations", type=int, default=OBSERVATIONS)
+    parser.add_argument("--dim", type=int, default=DIM)
+    parser.add_argument("--grid-observations", type=int, nargs="+", default=decision.SIZES)
+    parser.add_argument("--grid-dims", type=int, nargs="+", default=decision.DIMS)
+    parser.add_argument("--largest-for-botorch", type=int, default=decision.LARGEST_FOR_BOTORCH)
+    parser.add_argument("--batches", type=int, nargs="+", help="sizes; by default by the device")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> None:
+    """Time what is asked for, store the rows and draw the grid."""
+    options = options_of(arguments)
+    torch.set_num_threads(options.threads)
+    parts = possible(options.parts)
+    replaced = {(part, "cpu" if part == "refit" else options.device) for part in parts}
+
+    def keep(row: Row) -> bool:
+        return (row["part"], row["device"]) not in replaced
+
+    stored = "speed", [options.seed], options.device, options.results
+    with recording(*stored, keep) as write:
+        for part in parts:
+            rows, describe = PARTS[part]
+            for row in rows(options):
+                write(row)
+                print(describe(row), flush=True)
+    if "grid" in parts:
+        rows_stored = rows_of("speed", options.results)
+        grid = [row for row in rows_stored if row["part"] == "grid" and row["device"] == "cpu"]
+        if grid:
+            draw_grid(grid, options.results / "speed.png")

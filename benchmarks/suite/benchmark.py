@@ -1,0 +1,179 @@
+"""Small real problems, and how far each method gets in one run's compute.
+
+Every method trains with the same seeds: the same parts of the data and the same first weights. Results
+are stored problem by problem; what is not asked for stays as it was stored before. Problems whose
+data are not here are left out (``BOTORCH_COSTLY_DATA`` names a folder with ``mnist.npz``,
+``cifar10_jpeg93.npz`` and ``pima-indians-diabetes.csv``).
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from statistics import mean, median
+from typing import Any, NamedTuple
+
+from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.processes import in_processes
+from benchmarks.harness.record import Row, rows_of, write_results
+from benchmarks.harness.statistics import paired
+from benchmarks.suite.data import MissingDataError
+from benchmarks.suite.methods import METHODS, Method, methods_of, one_run
+from benchmarks.suite.offline import best_fixed, last_loss
+from benchmarks.suite.policies import FixedPolicy
+from benchmarks.suite.problems import CONFIRMATION, PROBLEMS
+
+NAME, CEILING = "online-suite", "best fixed"
+OURS = ("tuned", "tuned, priced")
+EVERY_ROUND = "tuned, every round"
+RIVALS = ("default", "random schedule", "full feedback", EVERY_ROUND, "population", "halving")
+
+
+class Task(NamedTuple):
+    """A run."""
+
+    problem: str
+    method: str
+    seed: int
+    fixed: Mapping[str, Any] | None  # for the ceiling
+
+
+def play(task: Task) -> Row:
+    """Return how a run ended."""
+    problem = PROBLEMS[task.problem]()
+    outcome = _method(task)(problem, task.seed)
+    fixed = {} if task.fixed is None else {"config": dict(task.fixed)}
+    run = {"problem": task.problem, "method": task.method, "seed": task.seed}
+    return {**run, **asdict(outcome), **fixed}
+
+
+def _method(task: Task) -> Method:
+    if task.fixed is None:
+        return METHODS[task.method]
+    config = dict(task.fixed)
+    return one_run(lambda problem, seed: FixedPolicy(config))
+
+
+def ceiling(problem: str, processes: int) -> dict[str, Any]:
+    """Return the best fixed configuration of a problem."""
+
+    def losses(pairs: Sequence[tuple[dict[str, Any], int]]) -> list[float]:
+        return list(in_processes(_last_loss, [(problem, *pair) for pair in pairs], processes))
+
+    return best_fixed(PROBLEMS[problem](), losses)
+
+
+def _last_loss(run: tuple[str, dict[str, Any], int]) -> float:
+    problem, config, seed = run
+    return last_loss(PROBLEMS[problem](), config, seed)
+
+
+def available(problems: Sequence[str]) -> list[str]:
+    """Return the problems whose data are here, and name the others."""
+    found = []
+    for problem in problems:
+        try:
+            PROBLEMS[problem]().data()
+            found.append(problem)
+        except MissingDataError as missing:
+            print(f"{problem} is left out. {missing}")
+    return found
+
+
+def tasks(
+    problem: str, methods: Sequence[str], seeds: Sequence[int], fixed: Mapping[str, Any] | None
+) -> list[Task]:
+    """Return all runs of a problem by the methods that make sense for it."""
+    sensible = [*methods_of(PROBLEMS[problem]()), CEILING]
+    return [
+        Task(problem, method, seed, fixed if method == CEILING else None)
+        for method in methods
+        if method in sensible
+        for seed in seeds
+    ]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return, for each problem, the mean, worst and cost of each method, and the gap it closed."""
+    lines = []
+    for problem in dict.fromkeys(row["problem"] for row in rows):
+        mine = [row for row in rows if row["problem"] == problem]
+        ends = {m: ends_of(mine, m) for m in dict.fromkeys(row["method"] for row in mine)}
+        half = "confirmation" if problem in {make.__name__ for make in CONFIRMATION} else "choice"
+        title = f"{problem} ({half})"
+        lines.append(f"{title:<36}seeds   mean median  worst    gap  queries      s")
+        for method, end in ends.items():
+            paid = [row for row in mine if row["method"] == method]
+            queries, seconds = mean(r["queries"] for r in paid), mean(r["seconds"] for r in paid)
+            values = list(end.values())
+            lines.append(
+                f"  {method:<34}{len(values):>5}{mean(values):>7.1f}{median(values):>7.1f}"
+                f"{min(values):>7.1f}{closed_gap(ends, method):>7}{queries:>7.0f}{seconds:>7.1f}"
+            )
+        lines += [*_comparisons(ends), ""]
+    return "\n".join(lines)
+
+
+def closed_gap(ends: Mapping[str, Mapping[int, float]], method: str) -> str:
+    """Return which share of the way from the default to the best fixed setting a method went.
+
+    It is of the seeds that all three were run on, and ``(<2)`` where the way is less than 2 points.
+    """
+    if not {"default", CEILING} <= set(ends):
+        return ""
+    seeds = set(ends[method]) & set(ends["default"]) & set(ends[CEILING])
+    if not seeds:
+        return ""
+    low, end, high = (mean(ends[m][s] for s in seeds) for m in ("default", method, CEILING))
+    return f"{(end - low) / (high - low):.0%}" if high - low >= 2 else "(<2)"
+
+
+def _comparisons(ends: Mapping[str, Mapping[int, float]]) -> Iterator[str]:
+    """Compare the tuner with those that a user might have instead, paired over seeds."""
+    for ours in (m for m in OURS if m in ends):
+        for rival in (m for m in RIVALS if m in ends):
+            seeds = sorted(set(ends[ours]) & set(ends[rival]))
+            test = paired([ends[ours][s] for s in seeds], [ends[rival][s] for s in seeds])
+            if test:
+                said = "better" if test.low > 0 else "WORSE" if test.high < 0 else "even"
+                found = f"{test.value:+.1f} (95 % {test.low:+.1f} to {test.high:+.1f}, {said})"
+                yield f"  {ours} less {rival}: {found}"
+
+
+def ends_of(rows: Sequence[Row], method: str) -> dict[int, float]:
+    """Return the test accuracies of a method in per cent, by seed."""
+    return {r["seed"]: 100 * r["test_accuracy"] for r in rows if r["method"] == method}
+
+
+def suite_parser(name: str, description: str) -> argparse.ArgumentParser:
+    """Return a parser of problems, seeds, processes and the folder of results."""
+    parser = parser_for(name, description)
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    add_seeds(parser, seeds=10)
+    return parser
+
+
+def main(arguments: list[str]) -> None:
+    """Measure the methods on the problems, store the rows and print the table."""
+    everything = [*METHODS, CEILING]
+    parser = suite_parser(NAME, "how far each method gets on small real problems")
+    parser.add_argument("--methods", nargs="+", choices=everything, default=everything)
+    parser.add_argument("--store", default=NAME, help="name of the stored rows")
+    options = parser.parse_args(arguments)
+    for problem in available(options.problems):
+        print(table(measured(problem, options)), flush=True)
+
+
+def measured(problem: str, options: argparse.Namespace) -> list[Row]:
+    """Measure and store what is asked for of a problem; return all that is stored of it."""
+    seeds = seeds_of(options)
+    searched = CEILING in options.methods
+    fixed = ceiling(problem, options.processes) if searched else None
+    work = tasks(problem, options.methods, seeds, fixed)
+    again = {task.method for task in work}
+
+    def stays(row: Row) -> bool:
+        return row["problem"] != problem or row["method"] not in again
+
+    rows = in_processes(play, work, options.processes)
+    write_results(options.store, rows, list(seeds), directory=options.results, keep=stays)
+    return [row for row in rows_of(options.store, options.results) if row["problem"] == problem]

@@ -1,0 +1,108 @@
+"""What may set the hyperparameters of a run: the user, chance, schedules, tuners and their rivals."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from benchmarks.harness.tuners import as_it_comes, as_published, with_budget
+from benchmarks.suite.policies import (
+    AnnealedPolicy,
+    FixedPolicy,
+    Policy,
+    RandomPolicy,
+    TunedPolicy,
+    cosine,
+    one_cycle,
+)
+from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
+from benchmarks.suite.protocol import OnlineProblem, Outcome
+from benchmarks.suite.runner import run_online
+from botorch_costly import AlwaysQuery, Design, Hold, QueryRule, RewardScale
+
+Method = Callable[[OnlineProblem, int], Outcome]
+
+
+def one_run(make: Callable[[OnlineProblem, int], Policy]) -> Method:
+    """Return the method of training once under a policy."""
+
+    def method(problem: OnlineProblem, seed: int) -> Outcome:
+        record = run_online(problem, make(problem, seed), seed, report_every=problem.horizon)
+        rounds = len(record.decisions)
+        return Outcome(record.test_accuracy[-1][1], record.queries, rounds, record.seconds)
+
+    return method
+
+
+def tuned(
+    *, guarded: bool = True, rule: Callable[[int], QueryRule] | None = None, **options: Any
+) -> Method:
+    """Return the method of training once under a tuner as it comes, started from the default.
+
+    Args:
+        guarded: Whether diverged networks are rolled back.
+        rule: From the horizon to the query rule; that of the tuner if omitted.
+        options: Of the tuner.
+    """
+
+    def make(problem: OnlineProblem, seed: int) -> Policy:
+        chosen = options if rule is None else {**options, "query": rule(problem.horizon)}
+        tuner = as_it_comes(problem.space, problem.horizon, problem.default, seed, **chosen)
+        return TunedPolicy(tuner, guarded=guarded)
+
+    return one_run(make)
+
+
+def published(*, guarded: bool = False, **options: Any) -> Method:
+    """Return the method of training once under the tuner of the paper, with full feedback.
+
+    Args:
+        guarded: Whether diverged networks are rolled back.
+        options: Of the tuner.
+    """
+
+    def make(problem: OnlineProblem, seed: int) -> Policy:
+        chosen = {"start": problem.default, **options}
+        tuner = as_published(problem.space, problem.horizon, AlwaysQuery(), seed, **chosen)
+        return TunedPolicy(tuner, guarded=guarded)
+
+    return one_run(make)
+
+
+def middle(problem: OnlineProblem) -> dict[str, Any]:
+    """Return the middle of the space: what a user without any experience might take."""
+    centre = torch.full((problem.space.dim,), 0.5, dtype=torch.float64)
+    return problem.space.decode(problem.space.round(centre))
+
+
+def _quarter(horizon: int) -> QueryRule:
+    return with_budget(horizon // 4)
+
+
+METHODS: dict[str, Method] = {
+    "default": one_run(lambda problem, seed: FixedPolicy(problem.default)),
+    "middle": one_run(lambda problem, seed: FixedPolicy(middle(problem))),
+    "random schedule": one_run(lambda problem, seed: RandomPolicy(problem.space, seed)),
+    "cosine": one_run(lambda p, seed: AnnealedPolicy(p, cosine)),
+    "one cycle": one_run(lambda p, seed: AnnealedPolicy(p, one_cycle)),
+    "full feedback": published(),
+    "tuned": tuned(),
+    # The default without one of its parts, or with a budget on top.
+    "tuned, every round": tuned(hold=Hold(share=0.0)),
+    "tuned, unguarded": tuned(guarded=False),
+    "tuned, random design": tuned(design=Design(kind="random")),
+    "tuned, one start round": tuned(design=Design(start_rounds=1)),
+    "tuned, no ranks": tuned(rewards=RewardScale()),
+    "tuned, all ranks": tuned(rewards=RewardScale(ranks=True)),
+    "tuned, priced": tuned(rule=_quarter),
+    "population": PopulationTraining(),
+    "halving": SuccessiveHalving(),
+}
+
+
+def methods_of(problem: OnlineProblem) -> dict[str, Method]:
+    """Return the methods that make sense for a problem."""
+    idle = {"middle"} if problem.space.is_arms else set()
+    if "learning_rate" not in problem.space.names:
+        idle |= {"cosine", "one cycle"}
+    return {name: method for name, method in METHODS.items() if name not in idle}

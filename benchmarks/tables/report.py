@@ -1,0 +1,145 @@
+"""Stored results beside the printed ones, and whether the claims hold.
+
+``--markdown`` writes them to ``benchmarks/results/<name>.md``, one file for each benchmark.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.demo import table as demo
+from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.record import RESULTS, read
+from benchmarks.priced import (
+    arms,
+    budget,
+    continuous,
+    effective_horizon,
+    frontier,
+    misspecified,
+    timing,
+)
+from benchmarks.speed import horizon, speed, streaming
+from benchmarks.suite import benchmark as suite
+from benchmarks.suite import verdicts as suite_verdicts
+from benchmarks.tables import figure_1, figure_a3, single_precision, table_a2_loop, table_a2_report
+
+Rows = Sequence[Mapping[str, Any]]
+Say = Callable[[Rows], str]
+
+
+class Report(NamedTuple):
+    """How the stored rows of a benchmark are told."""
+
+    title: str
+    text: Say
+    markdown: Say | None = None  # the text in a block, if there is none
+    picture: str | None = None
+
+
+REPORTS: dict[str, Report] = {
+    "table-a2": Report(
+        "Table A2: regret and queries on drifting functions",
+        table_a2_report.text,
+        table_a2_report.markdown,
+    ),
+    "table-a2-loop": Report("A trial of Table A2 by a loop over models", table_a2_loop.report),
+    "single-precision": Report("Decisions in single precision", single_precision.report),
+    "figure-1": Report(
+        "Figure 1: regret against queries", figure_1.text, figure_1.markdown, "figure-1.png"
+    ),
+    "figure-a3": Report("Figure A3: one run", figure_a3.text, picture="figure-a3.png"),
+    "priced": Report("The priced query on drifting functions", frontier.report),
+    "priced-budget": Report("Queries spent of a budget", budget.report),
+    "priced-arms": Report("Three arms", arms.report),
+    "priced-continuous": Report("The priced query in 4 and 8 dimensions", continuous.text),
+    "priced-misspecified": Report("The priced query on wrong beliefs", misspecified.text),
+    "priced-effective-horizon": Report(
+        "For how long the gain of a query counts", effective_horizon.report
+    ),
+    "priced-time": Report("Time of a decision under either rule", timing.report),
+    "online-suite": Report(
+        "The online suite: small real problems", suite.table, picture="online-suite.png"
+    ),
+    "online-suite-hundred": Report("A hundred other seeds of digits_optimization", suite.table),
+    "online-suite-fresh": Report("Twenty fresh seeds of digits_augmentation", suite.table),
+    "online-suite-verdicts": Report("What the diagnosis says", suite_verdicts.table),
+    "streaming": Report("Time of an update and of a round", streaming.report),
+    "speed": Report("Time of a decision", speed.report, picture="speed.png"),
+    "horizon": Report("A run of a million rounds", horizon.report),
+    "demo": Report("The demo", demo.format_table, picture="demo.png"),
+    "demo-heldout": Report("The demo on held-out seeds", demo.format_table),
+}
+"""Name of the stored rows to how they are told."""
+
+
+def origin(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Return where and on what stored results were measured; what was added later is named, too."""
+    return "; ".join(dict.fromkeys(map(_origin, lines)))
+
+
+def _origin(line: Mapping[str, Any]) -> str:
+    hardware, versions = line["hardware"], line["versions"]
+    device = hardware["gpu"] or f"{hardware['cpu']}, {hardware['threads']} thread(s)"
+    commit, plus, _ = line["commit"].partition("+")
+    commit = commit[:12] + (" with uncommitted changes" if plus else "")
+    days = dict.fromkeys(line[key][:10] for key in ("time", "until") if key in line)
+    return (
+        f"{' to '.join(days)}, commit {commit}, {device},"
+        f" torch {versions['torch']}, seed {_seeds(line['seeds'])}, `{line['command']}`"
+    )
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """Return seeds that follow each other as a range."""
+    run = list(range(seeds[0], seeds[0] + len(seeds))) if seeds else []
+    many = len(seeds) > 2 and list(seeds) == run
+    return f"{seeds[0]} to {seeds[-1]}" if many else ", ".join(map(str, seeds))
+
+
+def markdown_of(name: str, directory: Path = RESULTS) -> str | None:
+    """Return what is stored of a benchmark as a page of Markdown, None if it never ran."""
+    lines = read(name, directory)
+    if not lines:
+        return None
+    report, rows = REPORTS[name], [line["row"] for line in lines]
+    if report.markdown is None:
+        table = f"```\n{report.text(rows).rstrip()}\n```"
+    else:
+        table = report.markdown(rows)
+    picture = [f"![{report.title}]({report.picture})"] if report.picture else []
+    made = "Made by `python -m benchmarks report --markdown`; [all benchmarks](../README.md)."
+    measured = f"Measured {origin(lines)}."
+    return "\n\n".join([f"# {report.title}", made, measured, table, *picture]) + "\n"
+
+
+def write_markdown(directory: Path = RESULTS) -> list[Path]:
+    """Write a page for each benchmark that is stored; return the pages."""
+    written = []
+    for name in REPORTS:
+        page = markdown_of(name, directory)
+        if page is not None:
+            written.append(directory / f"{name}.md")
+            written[-1].write_text(page, encoding="utf-8")
+    return written
+
+
+def text_of(name: str, directory: Path = RESULTS) -> str:
+    """Return what is stored of a benchmark as text."""
+    lines = read(name, directory)
+    if not lines:
+        return f"Not stored; run python -m benchmarks {name}."
+    return f"{origin(lines)}\n\n{REPORTS[name].text([line['row'] for line in lines])}"
+
+
+def main(arguments: list[str]) -> None:
+    """Print what is stored, or write it as Markdown."""
+    parser = parser_for("report", "stored results beside the printed ones")
+    parser.add_argument("--markdown", action="store_true", help="write RESULTS/<name>.md instead")
+    options = parser.parse_args(arguments)
+    if options.markdown:
+        for path in write_markdown(options.results):
+            print(f"Wrote {path}")
+        return
+    for name in REPORTS:
+        print(f"== {name} ==\n{text_of(name, options.results)}\n")
