@@ -149,7 +149,10 @@ class Loop:
     def names(self):
         space = {"lr": bc.Real(1e-4, 1e-1, log=True), "dropout": bc.Real(0.0, 0.6)}
         space["policy"] = bc.Choice(["none", "light", "strong"])
-        state = self.network.state_dict
+        space, default = bc.SearchSpace(space), {"lr": 1e-2, "dropout": 0.1, "policy": "light"}
+        gain = bc.GainReward("loss")
+        tuner = bc.OnlineTuner(space, horizon=300, start=default)
+        self.train_one_round(**tuner.ask().config)  # pages go on from a run that has begun
         return {
             "bc": bc,
             "torch": torch,
@@ -157,10 +160,12 @@ class Loop:
             "optimizer": self.optimizer,
             "train_one_round": self.train_one_round,
             "validation_loss": self.validation_loss,
-            "space": bc.SearchSpace(space),
-            "default": {"lr": 1e-2, "dropout": 0.1, "policy": "light"},
+            "space": space,
+            "default": default,
+            "tuner": tuner,
+            "reward": bc.GuardedReward.of(gain, self.network, self.optimizer),
             "decision": bc.Decision(round=0, config={"lr": 0.1}, query=True, reason="a page"),
-            "save": state,
+            "save": self.network.state_dict,
             "restore": self.network.load_state_dict,
         }
 
