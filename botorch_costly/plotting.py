@@ -256,14 +256,14 @@ def plot_belief(
     return ax
 
 
-def plot_query_value(x: Any, values: Any, price: float, ax: "Axes | None" = None) -> "Axes":
+def plot_query_value(x: Any, worth: Any, price: float, ax: "Axes | None" = None) -> "Axes":
     """Draw what a query at each point would earn, against its price.
 
     Where the curve is above the price a query pays; the best point is marked.
 
     Args:
         x: Points in ascending order, shape ``(n,)``.
-        values: ``mean + effective horizon gain - max mean`` at each, shape ``(n,)``.
+        worth: ``mean + effective horizon gain - max mean`` at each, shape ``(n,)``.
         price: Of a query.
         ax: Where to draw; made if omitted.
 
@@ -271,22 +271,20 @@ def plot_query_value(x: Any, values: Any, price: float, ax: "Axes | None" = None
         InvalidShapeError: If the arrays differ in length.
         ImportError: If Matplotlib is missing.
     """
-    fits = len(values) == len(x)
-    check(fits, "values", f"{len(x)} values", len(values), InvalidShapeError)
+    fits = len(worth) == len(x)
+    check(fits, "worth", f"{len(x)} values", len(worth), InvalidShapeError)
     ax = _one(ax)
-    heights = [float(value) for value in values]
+    heights = [float(value) for value in worth]
     best = max(range(len(heights)), key=heights.__getitem__)
     pays = heights[best] > price
-    ax.plot(x, heights, color=BLACK, label="value of a query at x")
+    ax.plot(x, heights, color=BLACK, label="worth of a query at x")
     ax.axhline(price, color=VERMILION, linestyle="--", label=f"its price, {price:.3g}")
     above = [height > price for height in heights]
     ax.fill_between(x, heights, price, where=above, color=_QUERY, alpha=0.3, linewidth=0)
-    color, marker, says = (
-        (_QUERY, "o", "query here") if pays else (_SKIP, "s", "not worth its price")
-    )
+    color, marker, says = (_QUERY, "o", "query here") if pays else (_SKIP, "s", "not worth it")
     ax.plot([float(x[best])], [heights[best]], marker, color=color, label=says)
     ax.set_xlabel("x")
-    ax.set_ylabel("value, in rewards")
+    ax.set_ylabel("worth, in rewards")
     ax.legend(frameon=False, fontsize="small")
     return ax
 

@@ -12,7 +12,7 @@ from botorch_costly.errors import (
     StateMismatchError,
     check,
     check_positive,
-    is_power_of_two,
+    worth_repeating,
 )
 from botorch_costly.records import Decision
 from botorch_costly.rewards.gain import GainReward, When
@@ -179,7 +179,7 @@ class GuardedReward:
         again = kept.in_a_row + 1
         restores, when = kept.restores + 1, When.of(round)
         self._kept = replace(kept, **when._asdict(), restores=restores, in_a_row=again)
-        if again >= _SUSPICIOUS and is_power_of_two(again):
+        if again >= _SUSPICIOUS and worth_repeating(again):
             said = "The network was taken back %d times in a row: every configuration ruins it, or the "
             said += "metric is reversed, or on another scale than at %g, the last good one."
             _logger.warning(said, again, kept.metric)

@@ -23,7 +23,7 @@ from botorch_costly.errors import (
     check_count,
     check_nonnegative,
     check_positive,
-    is_power_of_two,
+    worth_repeating,
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
@@ -426,7 +426,7 @@ class OnlineTuner:
     def _warn(self, decision: Decision, reward: float | None) -> None:
         """Report some of the failed queries: in a dead network all of them fail."""
         count = self.failed_queries
-        if is_power_of_two(count):
+        if worth_repeating(count):
             said = "The query in round %d failed: reward %s (failed queries so far: %d)."
             _logger.warning(said, decision.round, reward, count)
 
