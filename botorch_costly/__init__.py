@@ -1,5 +1,8 @@
 """Hyperparameter tuning that pays only for the feedback worth its price."""
 
+from botorch_costly.acquisition import PI, UCB, LogEI
+from botorch_costly.ask_tell.search import Search
+from botorch_costly.ask_tell.state import load, save
 from botorch_costly.parameters import Choice, Integer, Real
 from botorch_costly.query import (
     AlwaysQuery,
@@ -15,29 +18,51 @@ from botorch_costly.rewards import GainReward, GuardedReward, RewardScale
 from botorch_costly.schedule import Schedule
 from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners import OnlineTuner
+from botorch_costly.tuners import (
+    Design,
+    FixedTuner,
+    Hold,
+    Limits,
+    OnlineTuner,
+    Prior,
+    RandomTuner,
+    Refit,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "PI",
+    "UCB",
     "AlwaysQuery",
     "BernoulliQuery",
     "Choice",
     "ConfidenceBoundQuery",
     "ConfidenceQuery",
     "Decision",
+    "Design",
+    "FixedTuner",
     "GainReward",
     "GridPolicy",
     "GuardedReward",
+    "Hold",
     "Integer",
+    "Limits",
+    "LogEI",
     "MixedQuery",
     "Observation",
     "OnlineTuner",
     "PricedQuery",
+    "Prior",
     "QueryRule",
+    "RandomTuner",
     "Real",
+    "Refit",
     "RewardScale",
     "Schedule",
+    "Search",
     "SearchSpace",
+    "load",
+    "save",
     "simulate",
 ]

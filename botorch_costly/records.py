@@ -135,6 +135,11 @@ class Decision:
         if self.confidence is not None:
             check_rate("confidence", self.confidence)
 
+    @property
+    def id(self) -> int:
+        """Number of the decision: its round."""
+        return self.round
+
     def to_dict(self) -> dict[str, Any]:
         """Fields in plain values that JSON keeps."""
         return _to_dict(self)
@@ -182,6 +187,11 @@ class Observation:
             check(not self.failed, "reward", "None for a failed query", self.reward)
         if self.seconds is not None:
             check_nonnegative("seconds", self.seconds)
+
+    @property
+    def id(self) -> int:
+        """Number of the decision that was told: its round."""
+        return self.round
 
     def to_dict(self) -> dict[str, Any]:
         """Fields in plain values that JSON keeps."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 import torch
+from botorch_costly.tuners.online.search import search_of
 
 from benchmarks.priced.continuous import cube
 from benchmarks.record import Row, add_results_argument, write_results
@@ -20,7 +21,6 @@ from botorch_costly.models import DriftingGrid, StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import ConfidenceQuery, PricedQuery, Progress, QueryRule
 from botorch_costly.simulation import GridPolicy, Ground, grid_proposal
-from botorch_costly.tuners.online.search import search_of
 from botorch_costly.tuners.online.strategy import Strategy
 
 RULES: dict[str, QueryRule] = {

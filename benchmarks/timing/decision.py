@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from botorch.optim import optimize_acqf
+from botorch_costly.tuners.online.search import CubeSearch
 from sklearn.cluster import MeanShift
 from torch import Tensor
 
@@ -25,7 +26,6 @@ from botorch_costly.optim.climb import InCube, climb
 from botorch_costly.optim.local_optima import ascend, far_rival
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.query import Comparison, ConfidenceQuery, Progress
-from botorch_costly.tuners.online.search import CubeSearch
 from botorch_costly.tuners.online.strategy import Strategy
 
 RULE, BETA, RESTARTS, BANDWIDTH = ConfidenceQuery(0.9), 1.0, 50, 0.2

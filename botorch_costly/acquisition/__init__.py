@@ -7,6 +7,7 @@ from botorch_costly.acquisition.beta import (
     FiniteDomainBeta,
     LogBeta,
 )
+from botorch_costly.acquisition.factories import PI, UCB, AcquisitionFactory, LogEI, as_factory
 from botorch_costly.acquisition.fixed_round import at_round
 from botorch_costly.acquisition.improvement import (
     TimeVaryingEI,
@@ -18,16 +19,21 @@ from botorch_costly.acquisition.knowledge_gradient import TimeVaryingKG
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
 
 __all__ = [
+    "PI",
+    "UCB",
+    "AcquisitionFactory",
     "BetaSchedule",
     "CompactDomainBeta",
     "ConstantBeta",
     "FiniteDomainBeta",
     "LogBeta",
+    "LogEI",
     "TimeVaryingEI",
     "TimeVaryingKG",
     "TimeVaryingLogEI",
     "TimeVaryingPI",
     "TimeVaryingUCB",
+    "as_factory",
     "at_round",
     "best_mean",
 ]

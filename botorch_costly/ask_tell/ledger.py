@@ -1,107 +1,119 @@
-"""The books of a run: what was decided, what was seen, and what has been paid for."""
+"""The ledger of a run: what was suggested, what came of it, and what has been paid for."""
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from botorch_costly.ask_tell.protocol import Outcome, Suggestion
 from botorch_costly.errors import AlreadyToldError, UnknownDecisionError, check
-from botorch_costly.records import Decision, Observation, Plain
+from botorch_costly.parameters import Plain
+
+S = TypeVar("S", bound=Suggestion)
+T = TypeVar("T", bound=Outcome)
 
 
-class Ledger:
-    """Decisions and observations by round; counts of all, however long the run.
+class Ledger(Generic[S, T]):
+    """Suggestions and outcomes by number; counts of all, however long the run.
 
     Args:
-        kept: How many of the latest decisions are kept, with what was seen of them; all if omitted.
+        suggestion: The record that is suggested; its ``from_dict`` reads what its ``to_dict`` wrote.
+        outcome: The record of an outcome, likewise.
+        kept: How many of the latest suggestions are kept, with their outcomes; all if omitted.
     """
 
-    def __init__(self, kept: int | None = None) -> None:
+    def __init__(self, suggestion: type[S], outcome: type[T], kept: int | None = None) -> None:
         self.kept = kept
-        self._decisions: dict[int, Decision] = {}
-        self._seen: dict[int, Observation] = {}
-        self._rounds = self.queries = self.failed_queries = 0
-        self.first: Decision | None = None
+        self._suggestion, self._outcome = suggestion, outcome
+        self._suggested: dict[int, S] = {}
+        self._told: dict[int, T] = {}
+        self._number = self.queries = self.failed_queries = 0
+        self.first: S | None = None
 
     def __len__(self) -> int:
-        return self._rounds
+        return self._number
 
     @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """What was decided, by round, as far as it is kept."""
-        return tuple(self._decisions.values())
+    def suggestions(self) -> tuple[S, ...]:
+        """What was suggested, by number, as far as it is kept."""
+        return tuple(self._suggested.values())
 
     @property
-    def observations(self) -> tuple[Observation, ...]:
-        """What was told, by round, as far as it is kept."""
-        return tuple(self._seen[r] for r in sorted(self._seen))
+    def outcomes(self) -> tuple[T, ...]:
+        """What was told, by number, as far as it is kept."""
+        return tuple(self._told[number] for number in sorted(self._told))
 
-    def config_of(self, round: int) -> Mapping[str, Plain] | None:
-        """Return what a round played; None if that is not kept."""
-        decision = self._decisions.get(round)
-        return None if decision is None else decision.config
+    def config_of(self, number: int) -> Mapping[str, Plain] | None:
+        """Return the configuration of a suggestion; None if that is not kept."""
+        suggestion = self._suggested.get(number)
+        return None if suggestion is None else suggestion.config
 
-    def decide(self, decision: Decision) -> None:
-        """Enter the decision of the next round."""
-        self._decisions[decision.round] = decision
-        self.first = self.first or decision
-        self._rounds += 1
-        self.queries += decision.query
+    def suggest(self, suggestion: S) -> None:
+        """Enter the next suggestion."""
+        self._suggested[suggestion.id] = suggestion
+        self.first = self.first or suggestion
+        self._number += 1
+        self.queries += suggestion.query
         if self.kept is not None:
-            self._decisions.pop(self._rounds - 1 - self.kept, None)
-            self._seen.pop(self._rounds - 1 - self.kept, None)
+            self._suggested.pop(self._number - 1 - self.kept, None)
+            self._told.pop(self._number - 1 - self.kept, None)
 
-    def check_open(self, decision: Decision) -> None:
-        """Raise unless ``decision`` was entered, is kept and has not been told yet.
+    def check_open(self, suggestion: S) -> None:
+        """Raise unless a suggestion was entered, is kept and has not been told yet.
 
         Raises:
+            InvalidArgumentError: If it is no such record.
             UnknownDecisionError: If it was never entered, or is not kept any more.
             AlreadyToldError: If it was told before.
         """
-        check(isinstance(decision, Decision), "decision", "a Decision", decision)
-        mine = self.config_of(decision.round) == decision.config
-        known = f"one of the {len(self)} decisions of this tuner"
+        kind = self._suggestion.__name__
+        name = kind.lower()
+        typed = isinstance(suggestion, self._suggestion)
+        check(typed, name, f"a {kind} that ask returned", suggestion)
+        mine = self.config_of(suggestion.id) == suggestion.config
+        known = f"one of the {len(self)} {name}s of this tuner"
         if self.kept is not None and len(self) > self.kept:
-            known = f"one of the last {self.kept} decisions of this tuner"
-        check(mine, "decision", known, decision, UnknownDecisionError)
-        fresh = decision.round not in self._seen
-        expected = f"the first reward for round {decision.round}"
-        check(fresh, "reward", expected, "a second one", AlreadyToldError)
+            known = f"one of the last {self.kept} {name}s of this tuner"
+        check(mine, name, known, suggestion, UnknownDecisionError)
+        expected = f"the first outcome of round {suggestion.id}"
+        first = suggestion.id not in self._told
+        check(first, "reward", expected, "a second one", AlreadyToldError)
 
-    def see(self, observation: Observation) -> None:
-        """Enter what was told; a query that was not decided on is paid for now."""
-        self._seen[observation.round] = observation
-        self.queries += not self._decisions[observation.round].query
-        self.failed_queries += observation.failed
+    def tell(self, outcome: T) -> None:
+        """Enter an outcome; a query that was not decided on is paid for now."""
+        self._told[outcome.id] = outcome
+        self.queries += not self._suggested[outcome.id].query
+        self.failed_queries += outcome.failed
 
-    def history(self) -> list[dict[str, Any]]:
-        """Return one plain dictionary per round that is kept."""
+    def history(self, missing: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return one plain dictionary per suggestion that is kept, with what came of it.
+
+        Args:
+            missing: The fields of an outcome that are added, with their values where none was told.
+        """
         rows = []
-        for decision in self._decisions.values():
-            seen = self._seen.get(decision.round)
-            outcome = {
-                "reward": seen.reward if seen else None,
-                "failed": seen.failed if seen else False,
-                "seconds": seen.seconds if seen else None,
-            }
-            rows.append({**decision.to_dict(), **outcome})
+        for suggestion in self._suggested.values():
+            outcome = self._told.get(suggestion.id)
+            told = missing if outcome is None else outcome.to_dict()
+            rows.append({**suggestion.to_dict(), **{name: told[name] for name in missing}})
         return rows
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the books as text: one object instead of many, exact for every plain value."""
+        """Return the ledger as text: one object instead of many, exact for every plain value."""
         return {
-            "decisions": json.dumps([d.to_dict() for d in self._decisions.values()]),
-            "observations": json.dumps([o.to_dict() for o in self._seen.values()]),
+            "suggestions": json.dumps([s.to_dict() for s in self._suggested.values()]),
+            "outcomes": json.dumps([o.to_dict() for o in self._told.values()]),
             "first": None if self.first is None else json.dumps(self.first.to_dict()),
-            "counts": [self._rounds, self.queries, self.failed_queries],
+            "counts": [self._number, self.queries, self.failed_queries],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        decisions = [Decision.from_dict(d) for d in json.loads(state["decisions"])]
-        observations = [Observation.from_dict(o) for o in json.loads(state["observations"])]
-        first = None if state["first"] is None else Decision.from_dict(json.loads(state["first"]))
-        self._rounds, self.queries, self.failed_queries = state["counts"]
-        oldest = 0 if self.kept is None else self._rounds - self.kept
-        self._decisions = {d.round: d for d in decisions if d.round >= oldest}
-        self._seen = {o.round: o for o in observations if o.round >= oldest}
+        read = self._suggestion.from_dict
+        suggestions = [read(one) for one in json.loads(state["suggestions"])]
+        outcomes = [self._outcome.from_dict(one) for one in json.loads(state["outcomes"])]
+        first = None if state["first"] is None else read(json.loads(state["first"]))
+        self._number, self.queries, self.failed_queries = state["counts"]
+        oldest = 0 if self.kept is None else self._number - self.kept
+        self._suggested = {s.id: s for s in suggestions if s.id >= oldest}
+        self._told = {o.id: o for o in outcomes if o.id >= oldest}
         self.first = first

@@ -1,32 +1,176 @@
-"""Saved states: tensors and plain values only, and recognisably whose."""
+"""Saved states: tensors and plain values only, which know the options they were made with."""
 
-from collections.abc import Mapping
+import dataclasses
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import torch
+
+from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.space import SearchSpace
 
-STATE_VERSION = 4
+STATE_VERSION = 5
 
 
-def header(kind: str, space: SearchSpace, **traits: str) -> dict[str, Any]:
-    """Return what tells one tuner's state from another's.
+def header(kind: str, space: SearchSpace, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a state says of the optimizer it was made with: one line for each option.
 
     Args:
-        kind: The class of the tuner.
-        space: Its search space; its names go first, for a readable message.
-        **traits: What else a state does not survive a change of.
+        kind: The class of the optimizer.
+        space: Its search space; each parameter is an option, ``space.<name>``.
+        options: Those that a state does not survive a change of. A dataclass is split into its fields,
+            ``<option>.<field>``.
     """
-    spaces = {"parameters": ", ".join(space.names), "space": space.fingerprint()}
-    return {"kind": kind, "version": STATE_VERSION, **spaces, **traits}
+    parameters = {f"space.{name}": repr(parameter) for name, parameter in space.parameters}
+    told: dict[str, str] = {"kind": kind, "version": str(STATE_VERSION)}
+    told |= {"parameters": ", ".join(space.names), **parameters}
+    for name, value in options.items():
+        told |= _told(name, value)
+    return told
 
 
-def check_header(state: object, expected: Mapping[str, Any]) -> None:
-    """Raise StateMismatchError unless ``state`` carries the ``expected`` header."""
-    is_state = isinstance(state, Mapping) and "header" in state
+def _told(name: str, value: Any) -> dict[str, str]:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind = {name: type(value).__qualname__}
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return kind | {
+            k: v for n, field in fields.items() for k, v in _told(f"{name}.{n}", field).items()
+        }
+    if isinstance(value, str | int | float | bool | None | Mapping | tuple | list | torch.dtype):
+        return {name: repr(dict(value) if isinstance(value, Mapping) else value)}
+    # An object's repr may hold its address: its class is all that can be compared between processes.
+    return {name: getattr(value, "__qualname__", type(value).__qualname__)}
+
+
+def check_header(
+    state: object, expected: Mapping[str, str], changed: tuple[str, ...] | list[str] = ()
+) -> None:
+    """Raise unless a state carries the expected header.
+
+    Args:
+        state: A ``state_dict``.
+        expected: The header of the optimizer that is to continue.
+        changed: Options, or groups of options, that may differ.
+
+    Raises:
+        StateMismatchError: If the state is none, or an option differs; the error names the option.
+        InvalidArgumentError: If ``changed`` names an option that there is not.
+    """
+    groups = {name.split(".")[0] for name in expected} | set(expected)
+    for name in changed:
+        known = name in groups - {"kind", "version", "parameters"}
+        check(known, "changed", f"names among {sorted(groups)}", name)
+    is_state = isinstance(state, Mapping) and isinstance(state.get("header"), Mapping)
     wanted = f"a state_dict of {expected['kind']}"
     check(is_state, "state", wanted, type(state).__name__, StateMismatchError)
     received = state["header"]  # type: ignore[index]
-    for name, value in expected.items():
-        found = received.get(name) if isinstance(received, Mapping) else received
-        check(found == value, f"state {name}", str(value), found, StateMismatchError)
+    for name in (*expected, *(set(received) - set(expected))):
+        if name in changed or name.split(".")[0] in changed:
+            continue
+        ours, theirs = (_Said(told.get(name, "no such option")) for told in (expected, received))
+        check(ours == theirs, f"state: option {name}", ours, theirs, StateMismatchError)
+
+
+class _Said(str):
+    """A value as it is written, without further quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+@contextmanager
+def unchanged_on_error(*parts: Stateful) -> Iterator[None]:
+    """Return parts to the states they had if the block raises, an interrupt included.
+
+    Example:
+        >>> layer = torch.nn.Linear(1, 1)
+        >>> before = layer.weight.item()
+        >>> try:
+        ...     with unchanged_on_error(layer):
+        ...         raise KeyboardInterrupt
+        ... except KeyboardInterrupt:
+        ...     layer.weight.item() == before
+        True
+    """
+    states = [part.state_dict() for part in parts]
+    try:
+        yield
+    except BaseException:
+        for part, state in zip(parts, states, strict=True):
+            part.load_state_dict(state)
+        raise
+
+
+def save(path: str | os.PathLike[str], **parts: Stateful) -> None:
+    """Save the states of parts in one file, which is replaced at once.
+
+    A process that is killed meanwhile leaves the former file whole. The file holds tensors and plain
+    values, so that ``torch.load(path, weights_only=True)`` reads it.
+
+    Args:
+        path: Of the file; its folder is made if it is not there.
+        parts: Objects with ``state_dict`` and ``load_state_dict``, by the names to save them under.
+
+    Raises:
+        InvalidArgumentError: If there is no part, or one has no state.
+
+    Example::
+
+        save("tuning.pt", tuner=tuner, reward=reward, network=network, optimizer=optimizer)
+    """
+    _check_parts(parts)
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    states = {name: part.state_dict() for name, part in parts.items()}
+    handle, unfinished = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            torch.save(states, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(unfinished, 0o644)  # temporary files are private
+        os.replace(unfinished, target)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str], **parts: Stateful) -> None:
+    """Load the states that ``save`` wrote into parts built with the options of then.
+
+    Args:
+        path: Of the file.
+        parts: The objects, by the names they were saved under; of the names in the file some may be left.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        StateMismatchError: If the file is none of ``save``, lacks a part, or a part refuses its
+            state. All parts are as they were.
+    """
+    _check_parts(parts)
+    try:
+        states = torch.load(path, weights_only=True, map_location="cpu")
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except Exception as error:
+        expected = "a file written by save, with tensors and plain values only"
+        raise StateMismatchError("path", expected, f"{path}: {type(error).__name__}") from error
+    found = sorted(states) if isinstance(states, dict) else type(states).__name__
+    complete = isinstance(states, dict) and set(parts) <= set(states)
+    check(complete, "path", f"states of {sorted(parts)}", found, StateMismatchError)
+    with unchanged_on_error(*parts.values()):
+        for name, part in parts.items():
+            part.load_state_dict(states[name])
+
+
+def _check_parts(parts: Mapping[str, Any]) -> None:
+    check(len(parts) > 0, "parts", "objects by name, such as tuner=tuner", "none")
+    for name, part in parts.items():
+        both = callable(getattr(part, "state_dict", None)) and not isinstance(part, type)
+        both = both and callable(getattr(part, "load_state_dict", None))
+        check(both, name, "an object with state_dict and load_state_dict", type(part).__name__)

@@ -1,5 +1,15 @@
 """When: ask/tell tuners."""
 
-from botorch_costly.tuners.online.tuner import OnlineTuner
+from botorch_costly.tuners.baselines import FixedTuner, RandomTuner
+from botorch_costly.tuners.online import Design, Hold, Limits, OnlineTuner, Prior, Refit
 
-__all__ = ["OnlineTuner"]
+__all__ = [
+    "Design",
+    "FixedTuner",
+    "Hold",
+    "Limits",
+    "OnlineTuner",
+    "Prior",
+    "RandomTuner",
+    "Refit",
+]

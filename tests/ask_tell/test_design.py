@@ -5,6 +5,7 @@ import pytest
 
 import botorch_costly as bc
 from botorch_costly import errors
+from tests.tuners.online.grouped import grouped
 from tests.tuners.online.playing import SPACES, make, play
 
 
@@ -52,7 +53,7 @@ def test_the_start_may_be_played_for_some_rounds_before_random_ones():
     starts = [dict(d.config) == start for d in tuner.decisions]
     assert starts[:6] == [True] * 4 + [False] * 2
     assert [d.query for d in tuner.decisions] == [True] * 6 + [False] * 2
-    assert tuner.decisions[5].reason == "initial design (round 6 of 6)"
+    assert tuner.decisions[5].reason == "initial design (interval 6 of 6)"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,14 @@ def test_numbers_are_screened_at_two_levels_and_choices_are_drawn():
             "momentum": bc.Real(0.0, 1.0),
         }
     )
-    tuner = bc.OnlineTuner(space, 200, initial_rounds=8, hold=0.0, seed=1, num_restarts=4)
+    tuner = bc.OnlineTuner(
+        space,
+        200,
+        seed=1,
+        design=bc.Design(rounds=8),
+        hold=bc.Hold(share=0.0),
+        search=bc.Search(num_restarts=4),
+    )
     configs = [d.config for d in play(tuner, 8)]
     for name, low, high in (("lr", 10**-3.6, 10**-0.4), ("momentum", 0.1, 0.9)):
         values = sorted(config[name] for config in configs)
@@ -102,7 +110,9 @@ def test_a_screening_is_drawn_from_the_seed_and_follows_the_start(name):
     options = {"horizon": 200, "initial_rounds": 4, "hold": 0.0, "num_restarts": 4}
 
     def first(seed):
-        return [d.config for d in play(bc.OnlineTuner(SPACES[name], seed=seed, **options), 4)]
+        return [
+            d.config for d in play(bc.OnlineTuner(SPACES[name], seed=seed, **grouped(options)), 4)
+        ]
 
     assert first(1) == first(1)
     assert len({tuple(map(str, first(seed))) for seed in range(8)}) > 1
@@ -110,8 +120,15 @@ def test_a_screening_is_drawn_from_the_seed_and_follows_the_start(name):
 
 def test_the_design_follows_the_start_in_its_order():
     start = {"lr": 1e-3, "dropout": 0.5}
-    tuner = bc.OnlineTuner(SPACES["cube"], 200, start=start, start_rounds=3, hold=0.0, seed=2)
-    design = [SPACES["cube"].decode(x) for x in tuner._proposer._design.others]
+    tuner = bc.OnlineTuner(
+        SPACES["cube"],
+        200,
+        start=start,
+        seed=2,
+        design=bc.Design(start_rounds=3),
+        hold=bc.Hold(share=0.0),
+    )
+    design = [SPACES["cube"].decode(x) for x in tuner._proposer._opening.others]
     assert [dict(d.config) for d in play(tuner, 3 + len(design))] == [start] * 3 + design
 
 
@@ -119,11 +136,11 @@ def test_every_choice_is_drawn_alike():
     space = bc.SearchSpace({"policy": bc.Choice(["a", "b", "c"]), "lr": bc.Real(0.0, 1.0)})
     drawn = []
     for seed in range(30):
-        tuner = bc.OnlineTuner(space, 200, initial_rounds=8, seed=seed)
-        drawn += [space.decode(x)["policy"] for x in tuner._proposer._design.others]
+        tuner = bc.OnlineTuner(space, 200, seed=seed, design=bc.Design(rounds=8))
+        drawn += [space.decode(x)["policy"] for x in tuner._proposer._opening.others]
     assert all(60 < drawn.count(option) < 100 for option in "abc")
 
 
 def test_an_unknown_design_is_named():
-    with pytest.raises(errors.InvalidArgumentError, match="initial_design: Expected one of"):
-        make(initial_design="sobol")
+    with pytest.raises(errors.InvalidArgumentError, match="design kind: Expected one of"):
+        make(initial_design="latin")

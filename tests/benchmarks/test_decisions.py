@@ -11,7 +11,7 @@ from benchmarks.decisions import Play, WatchedProblem, fingerprint, in_order, li
 from benchmarks.online_suite.policies import TunedPolicy
 from benchmarks.online_suite.problems import digits_augmentation
 from benchmarks.online_suite.runner import run_online
-from botorch_costly import BernoulliQuery, Decision, OnlineTuner
+from botorch_costly import BernoulliQuery, Decision, Design, Hold, OnlineTuner
 
 SPACE = decisions.SPACES["mixed"]
 CONFIG = {"rate": 0.01, "layers": 3, "policy": "light", "share": 0.5}
@@ -80,7 +80,9 @@ def test_values_keep_all_their_digits_and_their_kind():
 def test_what_is_done_to_a_network_is_what_was_decided():
     problem = digits_augmentation()
     watched = WatchedProblem(problem)
-    tuner = OnlineTuner(problem.space, 8, BernoulliQuery(0.5), initial_rounds=1, hold=0.0, seed=1)
+    tuner = OnlineTuner(
+        problem.space, 8, BernoulliQuery(0.5), seed=1, design=Design(rounds=1), hold=Hold(share=0.0)
+    )
     record = run_online(watched, TunedPolicy(tuner, guarded=True), seed=0, rounds=8)
     (run,) = watched.runs
     assert run.configs == [dict(d.config) for d in record.decisions]

@@ -13,7 +13,7 @@ from benchmarks.demo_table import format_table
 from benchmarks.online_suite.policies import FixedPolicy, RandomPolicy, TunedPolicy
 from benchmarks.online_suite.problems import digits_augmentation
 from benchmarks.online_suite.runner import Record, run_online
-from botorch_costly import ConfidenceQuery, OnlineTuner
+from botorch_costly import ConfidenceQuery, Design, OnlineTuner, Search
 
 PROBLEM = digits_augmentation()
 COMMAND = [sys.executable, "-m", "benchmarks", "demo", "--one-run", "--rounds", "40", "--out"]
@@ -47,7 +47,9 @@ def test_the_demo_killed_at_a_random_round_makes_the_same_decisions(tmp_path):
 
 def test_queries_are_counted_and_only_queries_are_told():
     space = PROBLEM.space
-    tuner = OnlineTuner(space, 30, ConfidenceQuery(0.6), initial_rounds=4, num_restarts=4)
+    tuner = OnlineTuner(
+        space, 30, ConfidenceQuery(0.6), design=Design(rounds=4), search=Search(num_restarts=4)
+    )
     record = run_online(PROBLEM, TunedPolicy(tuner), seed=0, rounds=30)
     assert record.queries == sum(d.query for d in record.decisions) == tuner.queries
     assert [o.round for o in tuner.observations] == [d.round for d in record.decisions if d.query]

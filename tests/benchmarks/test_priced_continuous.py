@@ -15,6 +15,7 @@ from benchmarks.record import read
 from botorch_costly import (
     BernoulliQuery,
     ConfidenceQuery,
+    Design,
     OnlineTuner,
     Real,
     SearchSpace,
@@ -46,7 +47,7 @@ class Ramp:
 
 def coin_tuner(horizon):
     space = SearchSpace({"x": Real(0.0, 10.0)})
-    return OnlineTuner(space, horizon, BernoulliQuery(0.5), initial_rounds=0, seed=1)
+    return OnlineTuner(space, horizon, BernoulliQuery(0.5), seed=1, design=Design(rounds=0))
 
 
 def test_regret_and_queries_are_those_of_what_was_played():

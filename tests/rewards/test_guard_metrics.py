@@ -4,6 +4,7 @@ import math
 
 import botorch_costly as bc
 from tests.rewards.guarding import Weights, guarded
+from tests.tuners.online.grouped import grouped
 
 
 def test_a_reversed_metric_is_warned_of_and_nothing_is_lost(caplog):
@@ -43,7 +44,7 @@ def test_a_good_query_ends_a_row_of_restores(caplog):
 def test_a_run_whose_first_ten_metrics_are_nan_is_tuned_afterwards():
     space = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
     options = {"start": {"x": 0.5}, "seed": 0, "num_restarts": 4, "shortest_hold": 1}
-    tuner = bc.OnlineTuner(space, horizon=40, **options)
+    tuner = bc.OnlineTuner(space, horizon=40, **grouped(options))
     reward, level = guarded(Weights()), 1.0
     for round in range(40):
         decision = tuner.ask()
@@ -59,7 +60,9 @@ def test_a_run_whose_first_ten_metrics_are_nan_is_tuned_afterwards():
 
 def test_a_constant_metric_is_a_reward_of_nothing():
     space = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
-    tuner = bc.OnlineTuner(space, horizon=40, start={"x": 0.5}, seed=0, num_restarts=4)
+    tuner = bc.OnlineTuner(
+        space, horizon=40, start={"x": 0.5}, seed=0, search=bc.Search(num_restarts=4)
+    )
     reward = guarded(Weights())
     for _ in range(40):
         decision = tuner.ask()

@@ -1,5 +1,6 @@
 """Can tuning help this run? What its rewards say about that, in numbers and in words."""
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,15 +11,15 @@ from torch import Tensor
 
 from botorch_costly.acquisition import at_round
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.search import SpaceSearch
 from botorch_costly.numerics.drift import retention
 from botorch_costly.numerics.signal import Explained, contrasts, explained
 from botorch_costly.numerics.stationary import ARMS, Stationary, covariance
-from botorch_costly.records import Plain
+from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.rewards.scale import RewardScale, normal_scores
 from botorch_costly.tuners.online.intervals import Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.priced_play import best_play
-from botorch_costly.tuners.online.search import SpaceSearch
 
 FEWEST = 10  # rewards below which nothing is said
 _LATEST = 300  # rewards that are gone through
@@ -141,7 +142,7 @@ class Diagnosis:
 
 
 def diagnosis_of(
-    ledger: Ledger,
+    ledger: Ledger[Decision, Observation],
     learner: Learner,
     search: SpaceSearch,
     intervals: Intervals,
@@ -158,7 +159,7 @@ def diagnosis_of(
         encode: From configurations to rows of the unit cube.
         sign: 1, or -1 where less is better.
     """
-    told = [o for o in ledger.observations if o.reward is not None]
+    told = [o for o in ledger.outcomes if o.reward is not None]
     rewards = sign * torch.tensor([o.reward for o in told], dtype=torch.float64)
     found: dict[str, Any] = {}
     if told:
@@ -228,9 +229,9 @@ def advantage(learner: Learner, search: SpaceSearch, first: Tensor, now: int) ->
         first: Encoded, shape ``(d,)``.
         now: The current interval.
     """
-    before = search.state_dict()
-    best = best_play(learner.belief, search, now)
-    search.load_state_dict(before)  # where it ended is where the next search would start
+    # Of a copy: where a search ends is where the next one starts, and the run goes on as if not
+    # diagnosed.
+    best = best_play(learner.belief, copy.copy(search), now)
     rows = at_round(torch.stack([best, first]), first.new_tensor(float(now)))
     surely = learner.rescaled_by(replace(learner.scale, winsorize_lower=0.0)).in_prior_units()
     mean, cov = surely.mean_and_covariance(rows)

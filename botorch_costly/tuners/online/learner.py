@@ -3,23 +3,18 @@
 import copy
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import (
-    NumericalError,
-    check,
-    check_count,
-    check_positive,
-    check_rate,
-)
+from botorch_costly.ask_tell.state import unchanged_on_error
+from botorch_costly.errors import NumericalError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.fitting import FitReport, Hyperparameters, fit
-from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary, check_family
+from botorch_costly.numerics.stationary import SMOOTHNESS, Stationary
 from botorch_costly.rewards.scale import RewardScale
+from botorch_costly.tuners.online.options import Refit, ResolvedPrior
 
 _logger = logging.getLogger(__name__)
 _ALIVE = 1e-3  # weight above which a reward counts for the scale
@@ -27,71 +22,26 @@ _LOWEST_RATE = 1e-6  # from which a forgetting rate is learnt: at 0 and 1 it has
 _MOST_EVALUATIONS = 100  # of a refit
 
 
-@dataclass(frozen=True)
-class Prior:
-    """What a tuner believes before its first query, in units of the scaled reward (variance 1).
-
-    Args:
-        kernel: ``"matern12"``, ``"matern32"``, ``"matern52"``, ``"rbf"`` or ``"arms"``.
-        lengthscale: In the unit cube.
-        noise: Noise variance, positive.
-        forgetting: Rate in [0, 1] per round.
-    """
-
-    kernel: str
-    lengthscale: float
-    noise: float
-    forgetting: float
-
-    def __post_init__(self) -> None:
-        check_family(self.kernel)
-        check_positive("lengthscale", self.lengthscale)
-        check_positive("noise", self.noise)
-        check_rate("forgetting", self.forgetting)
-
-
-@dataclass(frozen=True)
-class Refits:
-    """When hyperparameters are refitted, and for how long.
-
-    Args:
-        every: Refit after so many queries; ``None`` keeps the prior's.
-        seconds: Time cap of one refit.
-        forgetting: Whether the forgetting rate is learnt too.
-    """
-
-    every: int | None = None
-    seconds: float = 2.0
-    forgetting: bool = False
-
-    def __post_init__(self) -> None:
-        if self.every is not None:
-            check_count("refit_every", self.every, minimum=1)
-        check_positive("refit_seconds", self.seconds)
-        ever = self.every is not None or not self.forgetting
-        check(ever, "learn_forgetting", "False, or refits (refit_every)", self.forgetting)
-
-
 class Learner:
     """A ``StreamingGP`` that keeps its rewards in the units of its prior and may be refitted."""
 
     def __init__(
         self,
-        prior: Prior,
-        refits: Refits,
+        prior: ResolvedPrior,
+        refit: Refit,
         scale: RewardScale,
         tkwargs: dict[str, Any],
         max_rows: int = 1000,
     ) -> None:
-        fits = prior.kernel in SMOOTHNESS or refits.every is None
+        fits = prior.kernel in SMOOTHNESS or refit.every is None
         expected = f"None, or a kernel that can be refitted ({sorted(SMOOTHNESS)})"
-        check(fits, "refit_every", expected, (refits.every, prior.kernel))
-        self.refits, self.scale = refits, scale
+        check(fits, "refit.every", expected, (refit.every, prior.kernel))
+        self.refit, self.scale = refit, scale
         lengthscale = torch.tensor([prior.lengthscale], **tkwargs)
         kernel = Stationary(prior.kernel, lengthscale, torch.ones((), **tkwargs))
         self.model = StreamingGP(kernel, prior.forgetting, prior.noise, maximum_rows=max_rows)
         self.model.rescale(*scale.fit([]))
-        self._queries = 0
+        self._num_told = 0
 
     @property
     def belief(self) -> StreamingGP:
@@ -101,7 +51,7 @@ class Learner:
     @property
     def num_told(self) -> int:
         """Rewards learnt from so far; as long as it stays, so does the belief."""
-        return self._queries
+        return self._num_told
 
     def rescaled_by(self, scale: RewardScale) -> StreamingGP:
         """Return the belief as it would be with another scale of the rewards.
@@ -132,16 +82,13 @@ class Learner:
 
         Whatever is raised meanwhile, an interrupt included, leaves the belief as it was.
         """
-        before = copy.copy(self.model), self._queries
-        try:
+        with unchanged_on_error(self):
+            self.model = copy.copy(self.model)  # a reader of the belief keeps what was read
             self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)
-            self._queries += 1
+            self._num_told += 1
             self.model.rescale(*self._units(self.scale))
-            if self.refits.every is not None and self._queries % self.refits.every == 0:
+            if self.refit.every is not None and self._num_told % self.refit.every == 0:
                 self._refit()
-        except BaseException:
-            self.model, self._queries = before
-            raise
 
     def _units(self, scale: RewardScale) -> tuple[float, float, Tensor]:
         """Return center, scale and targets of the rewards at hand."""
@@ -167,7 +114,7 @@ class Learner:
         learnt a little away from 0, which has no logarithm, and from 1.
         """
         model, rate = self.model, self.model.forgetting
-        if self.refits.forgetting:
+        if self.refit.forgetting:
             rate = min(max(rate, _LOWEST_RATE), 1 - _LOWEST_RATE)
         family, lengthscale, outputscale = model.kernel
         noise, forgetting = model.inputs.double().new_tensor([model.noise, rate])
@@ -176,9 +123,9 @@ class Learner:
             model.inputs,
             model.targets,
             Hyperparameters(lengthscale, outputscale, noise, forgetting),
-            learn_forgetting=self.refits.forgetting,
+            learn_forgetting=self.refit.forgetting,
             max_iter=_MOST_EVALUATIONS,
-            seconds=self.refits.seconds,
+            seconds=self.refit.seconds,
         )
         good = bool(report.after.isfinite())
         check(good, "targets", "a finite log evidence", report.after.item(), NumericalError)
@@ -194,9 +141,9 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""
-        return {"model": self.model.get_extra_state(), "queries": self._queries}
+        return {"model": self.model.get_extra_state(), "num_told": self._num_told}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from ``state_dict``."""
         self.model.set_extra_state(state["model"])
-        self._queries = state["queries"]
+        self._num_told = state["num_told"]

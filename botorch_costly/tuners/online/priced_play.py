@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB, at_round
+from botorch_costly.ask_tell.search import SpaceSearch
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.streaming import ProjectedRows
 from botorch_costly.numerics.drift import retention_float
@@ -13,7 +14,6 @@ from botorch_costly.numerics.knowledge_gradient import slopes
 from botorch_costly.numerics.lookahead import lookahead_value
 from botorch_costly.numerics.stationary import covariance
 from botorch_costly.query import Outlook, Prospect
-from botorch_costly.tuners.online.search import SpaceSearch
 
 _CLIMBED = 8  # best of the candidates, from which a search climbs
 _MOST_LIKELY, _MILD = (

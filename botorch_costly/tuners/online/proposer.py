@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from botorch_costly.ask_tell.design import InitialDesign
+from botorch_costly.ask_tell.state import unchanged_on_error
 from botorch_costly.query import Progress, QueryRule
 from botorch_costly.records import Decision
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.online.intervals import Interval, Intervals
 from botorch_costly.tuners.online.learner import Learner
-from botorch_costly.tuners.online.search import SpaceSearch
+from botorch_costly.tuners.online.opening import Opening
 from botorch_costly.tuners.online.strategy import Strategy
 
 
@@ -33,9 +33,8 @@ class Proposer:
 
     Args:
         run: What is to be played.
-        design: Of the first intervals.
+        opening: Of the first intervals.
         strategy: Of all others.
-        search: Where the strategy may go; what it remembers of former searches is kept here.
         query: Explains the verdicts of the strategy.
         generator: Source of random configurations, starts and coins.
     """
@@ -43,14 +42,13 @@ class Proposer:
     def __init__(
         self,
         run: Run,
-        design: InitialDesign,
+        opening: Opening,
         strategy: Strategy,
-        search: SpaceSearch,
         query: QueryRule,
         generator: torch.Generator,
     ) -> None:
-        self._run, self._design, self._strategy = run, design, strategy
-        self._search, self._query, self._generator = search, query, generator
+        self._run, self._opening, self._strategy = run, opening, strategy
+        self._query, self._generator = query, generator
         self._chosen: Decision | None = None
         self._num_told: int | None = None  # that the last decision of the strategy knew
 
@@ -67,19 +65,14 @@ class Proposer:
         interval = self._run.intervals.at(now)
         if now > interval.first and self._chosen is not None:
             return self._within_budget(_held(self._chosen, now, interval), queries)
-        before = self.state_dict()
-        try:
+        with unchanged_on_error(self):
             self._chosen = self._choose(interval, learner, queries)
             return self._within_budget(_held(self._chosen, now, interval), queries)
-        except BaseException:
-            self.load_state_dict(before)
-            raise
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next proposals depend on."""
         return {
             "chosen": None if self._chosen is None else self._chosen.to_dict(),
-            "search": self._search.state_dict(),
             "strategy": self._strategy.state_dict(),
             "generator": self._generator.get_state(),
             "num_told": self._num_told,
@@ -89,15 +82,14 @@ class Proposer:
         """Continue from ``state_dict``."""
         chosen = state["chosen"]
         self._chosen = None if chosen is None else Decision.from_dict(chosen)
-        self._search.load_state_dict(state["search"])
         self._strategy.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
         self._num_told = state["num_told"]
 
     def _choose(self, interval: Interval, learner: Learner, queries: int) -> Decision:
         """Decide what an interval plays, and whether its end is queried at."""
-        if interval.number < self._design.rounds:
-            return self._design.decide(interval.number, self._generator)
+        if interval.number < self._opening.rounds:
+            return self._opening.decide(interval.number, self._generator)
         may_query, progress = not self._spent(queries), self._progress(interval, learner, queries)
         again, self._num_told = learner.num_told == self._num_told, learner.num_told
         proposal = self._strategy.decide(

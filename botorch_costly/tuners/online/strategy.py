@@ -2,19 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
 from botorch_costly.acquisition import (
-    BetaSchedule,
-    TimeVaryingLogEI,
-    TimeVaryingPI,
+    AcquisitionFactory,
     TimeVaryingUCB,
     at_round,
-    best_mean,
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.streaming import ProjectedRows
@@ -22,9 +18,7 @@ from botorch_costly.numerics.stationary import Stationary, covariance, informati
 from botorch_costly.query import RECENT, Comparison, Progress, QueryRule, UnqueriedPlay, Verdict
 from botorch_costly.tuners.online.path_following import CandidateAndRivals, RoundsAhead
 from botorch_costly.tuners.online.priced_play import best_play, best_query, weigh
-from botorch_costly.tuners.online.search import SpaceSearch
-
-AcquisitionName = Literal["ucb", "ei", "pi"]
+from botorch_costly.tuners.online.rivals import Rivals
 
 
 class Proposal(NamedTuple):
@@ -39,23 +33,22 @@ class Strategy:
     """Decides on one round from a belief; of the past it knows what queries were worth lately.
 
     Args:
-        search: Where it may go.
+        rivals: Finds the candidate and its rivals.
         query: Whether to query.
-        acquisition: ``"ucb"``, ``"ei"`` or ``"pi"``: where a round goes under a rule without an outlook.
-        beta: Exploration by round.
+        acquisition: Where a round goes under a rule without an outlook, and how wide bounds are.
         unqueried_play: What a round without a query plays under such a rule.
     """
 
     def __init__(
         self,
-        search: SpaceSearch,
+        rivals: Rivals,
         query: QueryRule,
-        acquisition: AcquisitionName,
-        beta: BetaSchedule,
+        acquisition: AcquisitionFactory,
         unqueried_play: UnqueriedPlay,
     ) -> None:
-        self._search, self._query = search, query
-        self._acquisition, self._beta, self._unqueried_play = acquisition, beta, unqueried_play
+        self._rivals, self._search, self._query = rivals, rivals.search, query
+        self._acquisition, self._beta = acquisition, acquisition.schedule
+        self._unqueried_play = unqueried_play
         self._information_share: tuple[Stationary, float] | None = None
         self._query_values: list[float] = []
 
@@ -82,9 +75,8 @@ class Strategy:
         found = self._waiting(belief, now, progress.horizon) if again else None
         if found is None:
             rivals = self._query.needs_rivals
-            found = CandidateAndRivals(
-                self._candidate_and_rivals(belief, now, beta, rivals, generator)
-            )
+            points = self._candidate_and_rivals(belief, now, beta, generator, rivals=rivals)
+            found = CandidateAndRivals(points)
         points, comparison = found.points, self._comparison(belief, found, now, beta)
         verdict = self._query(comparison, progress, generator)
         unqueried = not (bool(verdict.query) and may_query)
@@ -102,14 +94,14 @@ class Strategy:
         if belief.num_rows:
             best = best_query(belief, self._search, now, outlook, beta)
         else:  # every point is as good as any
-            opening = self._candidate_and_rivals(belief, now, beta, False, generator)[:1]
+            opening = self._candidate_and_rivals(belief, now, beta, generator, rivals=False)[:1]
             discretization = self._search.discretization(
                 torch.cat([opening, self._search.representatives()])
             )
             best = weigh(belief, opening, discretization, now, outlook)
         points = best.play.unsqueeze(0)
         if self._query.needs_rivals:
-            found = self._candidate_and_rivals(belief, now, beta, True, generator)
+            found = self._candidate_and_rivals(belief, now, beta, generator, rivals=True)
             points = torch.cat([points, found[(found != best.play).any(-1)]])
         # Query and play are compared as they were worked out together, to the last bit.
         comparison = comparison_of(belief, points, now, beta, self._query.reads_covariances)
@@ -128,32 +120,36 @@ class Strategy:
             effective_queries=effective, information_share=share, query_values=query_values
         )
 
-    def state_dict(self) -> dict[str, list[float]]:
-        """Return what a query was worth in each of recent rounds, over its effective horizon."""
-        return {"query_values": list(self._query_values)}
+    def state_dict(self) -> dict[str, Any]:
+        """Return the values of recent queries over their effective horizons, and where searches ended."""
+        return {"query_values": list(self._query_values), "rivals": self._rivals.state_dict()}
 
-    def load_state_dict(self, state: Mapping[str, list[float]]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
         self._query_values = list(state["query_values"])
+        self._rivals.load_state_dict(state["rivals"])
 
     def _candidate_and_rivals(
         self,
         belief: StreamingGP,
         now: int,
         beta: float,
-        rivals: bool,
         generator: torch.Generator,
+        *,
+        rivals: bool,
     ) -> Tensor:
-        """Return what the acquisition function would play, and rivals if anybody asks for them."""
-        acquisition = self._acquisition_at(belief, now, beta)
-        return self._search.candidate_and_rivals(acquisition, rivals, generator)
+        """Return what the acquisition function would play, and its rivals if the rule reads them."""
+        if self._acquisition.is_bound or not belief.num_rows:
+            bound = TimeVaryingUCB(belief, beta, now)
+            return self._rivals.find_bound(bound, generator, rivals=rivals)
+        return self._rivals.find(self._acquisition(belief, now), generator, rivals=rivals)
 
     def _waiting(self, belief: StreamingGP, now: int, end: int | None) -> CandidateAndRivals | None:
         """Return the candidate and rivals if they can be told without a search."""
-        if self._acquisition != "ucb":
+        if not self._acquisition.is_bound:
             return None
         ahead = RoundsAhead(now, lambda t: self._beta(t + 1), end)
-        return self._search.waiting(belief, ahead, self._query.needs_rivals)
+        return self._rivals.follow(belief, ahead, rivals=self._query.needs_rivals)
 
     def _comparison(
         self, belief: StreamingGP, found: CandidateAndRivals, now: int, beta: float
@@ -162,12 +158,6 @@ class Strategy:
         if found.mean is None or found.variance is None or covariances:
             return comparison_of(belief, found.points, now, beta, covariances)
         return _comparison(found.mean, found.variance, None, beta)
-
-    def _acquisition_at(self, belief: StreamingGP, now: int, beta: float) -> AcquisitionFunction:
-        if self._acquisition == "ucb" or not belief.num_rows:
-            return TimeVaryingUCB(belief, beta, now)
-        improvement = {"ei": TimeVaryingLogEI, "pi": TimeVaryingPI}[self._acquisition]
-        return improvement(belief, best_mean(belief, belief.inputs[:, :-1], now), now)
 
     def _information_share_of(self, kernel: Stationary) -> float:
         """Return what a query tells of what tells configurations apart, computed once for a kernel."""

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import QueryRule
-from botorch_costly.records import Plain
+from botorch_costly.records import Decision, Observation, Plain
 
 
 def summarize(
-    ledger: Ledger,
+    ledger: Ledger[Decision, Observation],
     horizon: int | None,
     query: QueryRule,
     model: StreamingGP,

@@ -1,47 +1,48 @@
-"""Tuning inside one training run: ask for a configuration, tell its reward if it was worth the query."""
+"""Tuning inside one training run: ask for a configuration, tell its reward if a query is worth it."""
 
 import logging
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from botorch_costly.acquisition import BetaSchedule, ConstantBeta, at_round
-from botorch_costly.ask_tell.design import DesignName, design_of, limits_of
+from botorch_costly.acquisition import UCB, AcquisitionFactory, as_factory, at_round
+from botorch_costly.acquisition.factories import MakeAcquisition
 from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.state import check_header, header
+from botorch_costly.ask_tell.search import Search
+from botorch_costly.ask_tell.state import check_header, header, load, save, unchanged_on_error
 from botorch_costly.device import check_device, check_dtype, largest_reward
 from botorch_costly.errors import (
     HorizonExceededError,
-    InvalidBudgetError,
     InvalidSpaceError,
     StateMismatchError,
     check,
     check_count,
     check_nonnegative,
-    check_positive,
     worth_repeating,
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
-from botorch_costly.records import Decision, Observation, Plain
+from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.rewards.scale import RewardScale, as_number
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.online.diagnosis import Diagnosis, diagnosis_of
 from botorch_costly.tuners.online.intervals import Intervals
-from botorch_costly.tuners.online.learner import Learner, Prior, Refits
+from botorch_costly.tuners.online.learner import Learner
+from botorch_costly.tuners.online.opening import limits_of, opening_of
+from botorch_costly.tuners.online.options import Design, Hold, Limits, Prior, Refit
 from botorch_costly.tuners.online.proposer import Proposer, Run
-from botorch_costly.tuners.online.search import LARGEST_LATTICE, search_of
-from botorch_costly.tuners.online.strategy import AcquisitionName, Strategy
+from botorch_costly.tuners.online.rivals import rivals_of
+from botorch_costly.tuners.online.strategy import Strategy
 from botorch_costly.tuners.online.summary import summarize
 
 # Chosen on half of the problems of the online suite, see benchmarks/README.md.
-DEFAULT_HOLD, SHORTEST_HOLD = 0.05, 2
-RANKS = RewardScale(ranks=True, winsorize_lower=0.4)
+_RANKS = RewardScale(ranks=True, winsorize_lower=0.4)
+_NOT_TOLD = {"reward": None, "failed": False, "seconds": None}
 
 _logger = logging.getLogger(__name__)
 
@@ -61,59 +62,37 @@ class OnlineTuner:
         space: What may be tuned. A space of choices alone is a bandit over its combinations.
         horizon: Rounds of the run; ``None`` if unknown.
         query: Whether to query at the end of an interval; at every one by default.
-        forgetting: How much of the reward function is replaced each interval, in [0, 1].
-        beta: Exploration, a number or a schedule; the paper uses 1 when training networks.
-        acquisition: ``"ucb"``, ``"ei"`` or ``"pi"``.
+        start: The configuration of the first interval, such as your default; its end is queried, whatever
+            the design.
+        prior: What is believed before the first query: kernel, lengthscale, noise, forgetting.
+        refit: When these are refitted; never by default.
+        acquisition: Where a round goes: ``UCB(beta)``, ``LogEI()``, ``PI()``, or any callable
+            ``(belief, round) -> AcquisitionFunction``. Rules with a price choose themselves.
         unqueried_play: What a round without a query plays: ``"acquisition"``, its maximizer, as
-            published, or ``"mean"``, the maximizer of the posterior mean, since a round that nobody
-            queries at has nothing to explore for. It changes what is played, not when the rule queries.
-        kernel: Over the unit cube: ``"matern52"``, ``"matern32"``, ``"matern12"``, ``"rbf"``, or
-            ``"arms"`` (the default for a space of choices alone).
-        lengthscale: In the unit cube; ``0.5 sqrt(d)`` if omitted.
-        noise: Noise variance of a reward, as a fraction of the variance of rewards.
-        reward_scale: How rewards become values of the model. By default their ranks count, the lowest
-            two fifths of them alike, or, under a rule that reads rewards, such as one with a price,
-            their values in a scale estimated.
-        initial_rounds: Configurations queried at first. If omitted, twice the dimension, but at most a
-            tenth of the horizon, a third of its intervals, ``max_queries`` and a fifth of the rule's
-            budget, and none for a space of choices.
-        initial_design: ``"screening"``: numbers are low (0.1 of the unit cube) or high (0.9), each in
-            about one half of the design, so that few queries tell which of many matter; or ``"random"``.
-        start: The configuration of the first interval, such as your current default; its end is queried
-            at, whatever ``initial_rounds``.
-        start_rounds: How many intervals play ``start``, all queried at, before the random ones. A network
-            that has not begun to learn cannot be told from a ruined one. If omitted, 5, but at most half
-            of what the design takes unasked.
-        hold: For which share of the rounds so far a configuration is held once it is chosen. Only the
-            last round of such an interval is queried at. At 0 each round is decided on its own: for
-            functions that are seen anew in every round, and know nothing of the rounds before.
-        shortest_hold: The fewest rounds of an interval, unless ``hold`` is 0.
+            published, or ``"mean"``, the maximizer of the posterior mean, since such a round has
+            nothing to explore for. It changes what is played, not when the rule queries.
+        rewards: How rewards become values of the model. By default their ranks count, the lowest two
+            fifths of them alike, or, under a rule that reads rewards, such as one with a price, their
+            values in a scale estimated.
+        design: The first intervals: rounds and kind of the design, and rounds of the start.
+        hold: For how long a configuration is held once it is chosen.
+        search: Restarts of the search for local optima, and how far apart these are.
+        limits: The most queries, and what is kept of a run without end.
         maximize: Whether larger rewards are better.
-        max_queries: The most queries this run may pay for, whatever the rule says.
-        keep_rounds: How many of the latest rounds are kept with their decisions and queries, for runs
-            without end; all by default. What is older can no longer be told.
-        max_rows: The most rewards that the belief holds, the latest ones: what a decision may cost
-            grows with their square. Those older than forgetting remembers (a weight of 1e-8) go anyway.
-        refit_every: Refit lengthscales, variance and noise after so many queries; never by default.
-        refit_seconds: Time cap of one refit; where it binds, a run depends on the machine's speed.
-        learn_forgetting: Whether refits learn the forgetting rate too.
-        num_restarts: Starts of the search for local optima.
-        bandwidth: Optima closer than this, in the unit cube, are one.
         seed: The one source of randomness; the global generators are never touched.
-        dtype: Of all computation.
+        dtype: Of all computation, ``torch.float64`` or ``torch.float32``.
         device: Of all computation.
 
     Raises:
-        InvalidArgumentError: If a number is outside its range, or there is no such device here.
-        InvalidBudgetError: If ``max_queries``, ``initial_rounds`` or ``start_rounds`` exceed what the run
-            has.
+        InvalidArgumentError: If an argument is outside its range, or there is no such device here.
+        InvalidBudgetError: If ``max_queries``, the design or the start exceed what the run has.
         InvalidConfigError: If ``start`` does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
 
     Example:
         >>> from botorch_costly import Real
         >>> space = SearchSpace({"lr": Real(1e-4, 1e-1, log=True), "dropout": Real(0.0, 0.6)})
-        >>> tuner = OnlineTuner(space, horizon=10, initial_rounds=3, seed=0)
+        >>> tuner = OnlineTuner(space, horizon=10, design=Design(rounds=3), seed=0)
         >>> for _ in range(10):
         ...     decision = tuner.ask()
         ...     if decision.query:
@@ -127,91 +106,95 @@ class OnlineTuner:
         self,
         space: SearchSpace,
         horizon: int | None = None,
+        *,
         query: QueryRule | None = None,
-        forgetting: float = 0.01,
-        beta: float | BetaSchedule = 1.0,
-        acquisition: AcquisitionName = "ucb",
-        unqueried_play: UnqueriedPlay = "acquisition",
-        kernel: str | None = None,
-        lengthscale: float | None = None,
-        noise: float = 0.5,
-        reward_scale: RewardScale | None = None,
-        initial_rounds: int | None = None,
-        initial_design: DesignName = "screening",
         start: Mapping[str, Plain] | None = None,
-        start_rounds: int | None = None,
-        hold: float = DEFAULT_HOLD,
-        shortest_hold: int = SHORTEST_HOLD,
+        prior: Prior | None = None,
+        refit: Refit | None = None,
+        acquisition: AcquisitionFactory | MakeAcquisition | None = None,
+        unqueried_play: UnqueriedPlay = "acquisition",
+        rewards: RewardScale | None = None,
+        design: Design | None = None,
+        hold: Hold | None = None,
+        search: Search | None = None,
+        limits: Limits | None = None,
         maximize: bool = True,
-        max_queries: int | None = None,
-        keep_rounds: int | None = None,
-        max_rows: int = 1000,
-        refit_every: int | None = None,
-        refit_seconds: float = 2.0,
-        learn_forgetting: bool = False,
-        num_restarts: int = 50,
-        bandwidth: float = 0.2,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
     ) -> None:
         tunable = isinstance(space, SearchSpace) and space.dim > 0
         check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
-        known = acquisition in ("ucb", "ei", "pi")
-        check(known, "acquisition", "'ucb', 'ei' or 'pi'", acquisition)
-        query = AlwaysQuery() if query is None else query
-        check(isinstance(query, QueryRule), "query", "a QueryRule", query)
-        if reward_scale is None:
-            reward_scale = RewardScale() if query.reads_rewards else RANKS
-        check(isinstance(reward_scale, RewardScale), "reward_scale", "a RewardScale", reward_scale)
-        ranked = reward_scale.ranks and query.reads_rewards
-        check(not ranked, "reward_scale", "values, not ranks, for a price in rewards", reward_scale)
+        horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
+        query = _group("query", query, QueryRule, AlwaysQuery())
+        prior, refit = (
+            _group("prior", prior, Prior, Prior()),
+            _group("refit", refit, Refit, Refit()),
+        )
+        rewards = _group(
+            "rewards", rewards, RewardScale, RewardScale() if query.reads_rewards else _RANKS
+        )
+        ranked = rewards.ranks and query.reads_rewards
+        check(not ranked, "rewards", "values, not ranks, for a price in rewards", rewards)
+        design, hold = (
+            _group("design", design, Design, Design()),
+            _group("hold", hold, Hold, Hold()),
+        )
+        search = _group("search", search, Search, Search())
+        limits = _group("limits", limits, Limits, Limits()).within(horizon)
         check(isinstance(maximize, bool), "maximize", "a bool", maximize)
-        self.space, self.query, self.maximize = space, query, maximize
-        self._sign = 1 if maximize else -1
         played = unqueried_play in ("acquisition", "mean")
         check(played, "unqueried_play", "'acquisition' or 'mean'", unqueried_play)
-        schedule = beta if callable(beta) else ConstantBeta(beta)
-        _check_budget(horizon, max_queries)
-        query.check_run(horizon)
-        self._intervals = Intervals(hold, horizon, shortest_hold)
-        self._run = Run(space, self._intervals, horizon, max_queries)
-        counted = query.counted(self._intervals.within, horizon)
-        check_count("seed", seed)
-        intervals = None if horizon is None else self._intervals.within(horizon)
-        limits = limits_of(horizon, intervals, max_queries, query.budget)
-        design = design_of(space, limits, initial_rounds, start, start_rounds)
-        known = initial_design in get_args(DesignName)
-        check(known, "initial_design", f"one of {list(get_args(DesignName))}", initial_design)
-        design = design.screened(seed) if initial_design == "screening" else design
+        seed = check_count("seed", seed)
+        frozen = None
+        if start is not None:
+            space.check(start)
+            frozen = FrozenConfig(start)
+        factory = as_factory(UCB() if acquisition is None else acquisition)
+        self.space, self.query, self.maximize = space, query, maximize
+        self._sign = 1 if maximize else -1
         self._tkwargs: dict[str, Any] = {
             "dtype": check_dtype(dtype),
             "device": check_device(device),
         }
-        arms = space.is_arms and (space.size or 0) <= LARGEST_LATTICE
-        prior = Prior(
-            kernel=kernel or ("arms" if arms else "matern52"),
-            lengthscale=0.5 * math.sqrt(space.dim) if lengthscale is None else lengthscale,
-            noise=noise,
-            forgetting=forgetting,
+        self._header = header(
+            type(self).__name__,
+            space,
+            {
+                "horizon": horizon,
+                "query": query,
+                "start": frozen,
+                "prior": prior,
+                "refit": refit,
+                "acquisition": factory,
+                "unqueried_play": unqueried_play,
+                "rewards": rewards,
+                "design": design,
+                "hold": hold,
+                "search": search,
+                "limits": limits,
+                "maximize": maximize,
+                "seed": seed,
+                "dtype": dtype,
+            },
         )
-        refits = Refits(refit_every, refit_seconds, learn_forgetting)
-        check_count("max_rows", max_rows, minimum=1)
-        self._learner = Learner(prior, refits, reward_scale, self._tkwargs, max_rows)
-        check_count("num_restarts", num_restarts, minimum=1)
-        check_positive("bandwidth", bandwidth)
-        self._search = search_of(space, num_restarts, bandwidth, self._tkwargs)
+        query.check_run(horizon)
+        self._intervals = Intervals(hold.share, horizon, hold.shortest)
+        self._run = Run(space, self._intervals, horizon, limits.max_queries)
+        number = None if horizon is None else self._intervals.within(horizon)
+        room = limits_of(horizon, number, limits.max_queries, query.budget)
+        opening = opening_of(space, room, design, frozen, seed)
+        self._learner = Learner(prior.of(space), refit, rewards, self._tkwargs, limits.max_rows)
+        self._rivals = rivals_of(space, search, self._tkwargs)
+        counted = query.counted(self._intervals.within, horizon)
         self._proposer = Proposer(
             self._run,
-            design,
-            Strategy(self._search, counted, acquisition, schedule, unqueried_play),
-            self._search,
+            opening,
+            Strategy(self._rivals, counted, factory, unqueried_play),
             query,
             torch.Generator(device=device).manual_seed(seed),
         )
-        if keep_rounds is not None:
-            check_count("keep_rounds", keep_rounds, minimum=1)
-        self._ledger = Ledger(keep_rounds)
+        self._ledger = Ledger(Decision, Observation, limits.keep_rounds)
 
     @classmethod
     def as_published(
@@ -222,18 +205,16 @@ class OnlineTuner:
         Args:
             space: What may be tuned.
             horizon: Rounds of the run; ``None`` if unknown.
-            options: Of the tuner; they come before those of the paper.
+            options: Of the tuner; each takes the place of the paper's, a group of options as a whole.
         """
         paper: dict[str, Any] = {
             "query": ConfidenceQuery(),
-            "hold": 0.0,
-            "reward_scale": RewardScale(),
-            "start_rounds": 1,
-            "initial_design": "random",
-            "forgetting": 0.01,
-            "beta": 1.0,
-            "num_restarts": 50,
-            "bandwidth": 0.2,
+            "hold": Hold(share=0.0),
+            "rewards": RewardScale(),
+            "design": Design(kind="random", start_rounds=1),
+            "prior": Prior(forgetting=0.01),
+            "acquisition": UCB(beta=1.0),
+            "search": Search(num_restarts=50, bandwidth=0.2),
         }
         return cls(space, horizon, **{**paper, **options})
 
@@ -252,12 +233,12 @@ class OnlineTuner:
         over = self.horizon is not None and now >= self.horizon
         check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
         decision = self._proposer.propose(now, self._learner, self.queries)
-        self._ledger.decide(decision)
+        self._ledger.suggest(decision)
         return decision
 
     @torch.inference_mode(mode=False)
     def tell(
-        self, decision: Decision, reward: float | None, seconds: float | None = None
+        self, decision: Decision, reward: float | None, *, seconds: float | None = None
     ) -> Observation:
         """Hand in the reward of a decision, in any order and however late.
 
@@ -274,25 +255,25 @@ class OnlineTuner:
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is not a number, or too large for the dtype. In all
-                cases the tuner is unchanged.
+            InvalidArgumentError: If the reward is not a number, or too large for the dtype. In all cases
+                the tuner is unchanged.
         """
         self._ledger.check_open(decision)
         value = None if reward is None else as_number("reward", reward)
         if seconds is not None:
             check_nonnegative("seconds", seconds)
         failed = value is not None and not math.isfinite(value)
-        kept = None if failed else value
-        if kept is not None:
+        finite = None if failed else value
+        if finite is not None:
             largest = largest_reward(self._tkwargs["dtype"])
             expected = f"a number of at most {largest:.1e} in size, NaN or an infinity"
-            check(abs(kept) <= largest, "reward", expected, reward)
-        observation = Observation(decision.round, decision.config, kept, failed, seconds)
-        if kept is not None:
+            check(abs(finite) <= largest, "reward", expected, reward)
+        observation = Observation(decision.round, decision.config, finite, failed, seconds)
+        if finite is not None:
             x = self._encode(decision.config)
             interval = self._intervals.at(decision.round).number
-            self._learner.observe(x, interval, self._sign * kept)
-        self._ledger.see(observation)
+            self._learner.observe(x, interval, self._sign * finite)
+        self._ledger.tell(observation)
         if failed:
             self._warn(decision, reward)
         return observation
@@ -310,16 +291,16 @@ class OnlineTuner:
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """The decisions so far, by round: all of them, or the last ``keep_rounds``."""
-        return self._ledger.decisions
+        return self._ledger.suggestions
 
     @property
     def observations(self) -> tuple[Observation, ...]:
         """The queries told so far, by round, as far as their decisions are kept."""
-        return self._ledger.observations
+        return self._ledger.outcomes
 
     @property
     def queries(self) -> int:
-        """Queries paid for: rounds that were to be queried at, and others that were told anyway."""
+        """Queries paid for: those decided on, and other rounds that were told anyway."""
         return self._ledger.queries
 
     @property
@@ -330,20 +311,20 @@ class OnlineTuner:
     @property
     def history(self) -> list[dict[str, Any]]:
         """One plain dictionary per round, ready for a data frame."""
-        return self._ledger.history()
+        return self._ledger.history(_NOT_TOLD)
 
     @property
     def belief(self) -> StreamingGP:
         """What is believed about the rewards, in their units: a BoTorch model over [x, interval].
 
-        With ``maximize=False`` it is about the negative rewards. Clipped rewards are believed to be
-        what they were clipped to, and with ``RewardScale(ranks=True)`` the units are only nominal,
-        and its lowest look alike.
+        With ``maximize=False`` it is about the negative rewards. Clipped rewards are believed to be what
+        they were clipped to, and with ``RewardScale(ranks=True)`` the units are only nominal, and the
+        lowest ranks look alike. Later rewards make another belief; this one stays as it is.
         """
         return self._learner.model
 
-    def best(self) -> dict[str, Plain] | None:
-        """Return the configuration seen whose reward is believed best today; ``None`` unseen."""
+    def best_seen(self) -> dict[str, Plain] | None:
+        """Return the incumbent: of the configurations seen the one believed best today; None unseen."""
         inputs = self._learner.model.inputs
         if not len(inputs):
             return None
@@ -356,8 +337,8 @@ class OnlineTuner:
         return self.space.decode(inputs[mean.argmax(), :-1]) if played is None else dict(played)
 
     def summary(self) -> str:
-        """Return a few lines on what was played, queried at, and believed."""
-        model, best = self._learner.model, self.best()
+        """Return a few lines on what was played, queried, and believed."""
+        model, best = self._learner.model, self.best_seen()
         return summarize(self._ledger, self.horizon, self.query, model, self._sign, best)
 
     def diagnose(self) -> Diagnosis:
@@ -365,63 +346,64 @@ class OnlineTuner:
 
         It is worth asking after some dozens of queries, and takes a second or a few.
         """
+        search = self._rivals.search
         return diagnosis_of(
-            self._ledger, self._learner, self._search, self._intervals, self._encode, self._sign
+            self._ledger, self._learner, search, self._intervals, self._encode, self._sign
         )
 
     def schedule(self) -> Schedule:
         """Return what was played, as far as it is kept, to be replayed without a tuner."""
-        return Schedule.from_decisions(self._ledger.decisions, self.space)
+        return Schedule.from_decisions(self.decisions, self.space)
 
     def export_schedule(self, path: str | os.PathLike[str]) -> None:
         """Write ``schedule()`` as JSON; ``Schedule.from_json`` reads it."""
         self.schedule().to_json(path)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the state in a file that is replaced at once; ``botorch_costly.save`` takes more parts."""
+        save(path, tuner=self)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Continue from the file that ``save`` wrote; errors as in ``load_state_dict``."""
+        load(path, tuner=self)
+
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically.
 
-        The options of the constructor are not part of it: build the tuner in the same way.
+        It knows the options of the constructor: build the tuner in the same way and load it.
         """
         return {
-            "header": self._header(),
+            "header": dict(self._header),
             "ledger": self._ledger.state_dict(),
             "learner": self._learner.state_dict(),
             **self._proposer.state_dict(),
         }
 
     @torch.inference_mode(mode=False)
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
         """Continue from ``state_dict``.
 
+        Args:
+            state: That of a tuner with equal options; its device may be another.
+            changed: Names of options that may differ, such as ``["horizon"]`` for a run that is extended.
+
         Raises:
-            StateMismatchError: If the state belongs to another space, dtype, direction, version or
-                kind of tuner, or is damaged; the tuner is unchanged.
+            StateMismatchError: If another option differs, which the error names, or the state is of
+                another version or kind of tuner, or damaged; the tuner is unchanged.
         """
-        check_header(state, self._header())
-        before = self.state_dict()
+        check_header(state, self._header, changed)
         try:
-            self._load(state)
+            with unchanged_on_error(self._ledger, self._learner, self._proposer):
+                self._ledger.load_state_dict(state["ledger"])
+                self._learner.load_state_dict(state["learner"])
+                self._proposer.load_state_dict(state)
         except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
-            self._load(before)
             expected = f"a complete state_dict of {type(self).__name__}"
             raise StateMismatchError("state", expected, type(error).__name__) from error
 
     # -- inside -----------------------------------------------------------------------------------
-
-    def _header(self) -> dict[str, Any]:
-        traits = {
-            "dtype": self._tkwargs["dtype"],
-            "maximize": self.maximize,
-            "hold": self._intervals.share,
-            "shortest_hold": self._intervals.shortest,
-        }
-        named = {name: str(trait) for name, trait in traits.items()}
-        return header(type(self).__name__, self.space, **named)
-
-    def _load(self, state: Mapping[str, Any]) -> None:
-        self._ledger.load_state_dict(state["ledger"])
-        self._learner.load_state_dict(state["learner"])
-        self._proposer.load_state_dict(state)
 
     def _warn(self, decision: Decision, reward: float | None) -> None:
         """Report some of the failed queries: in a dead network all of them fail."""
@@ -434,12 +416,9 @@ class OnlineTuner:
         return self.space.encode(config).to(**self._tkwargs)
 
 
-def _check_budget(horizon: int | None, max_queries: int | None) -> None:
-    if horizon is not None:
-        check_count("horizon", horizon, minimum=1)
-    if max_queries is not None:
-        check_count("max_queries", max_queries)
-        fits = horizon is None or max_queries <= horizon
-        check(
-            fits, "max_queries", f"at most the horizon, {horizon}", max_queries, InvalidBudgetError
-        )
+def _group(name: str, given: Any, kind: type, default: Any) -> Any:
+    """Return the default if nothing is given; raise InvalidArgumentError unless it is of its kind."""
+    if given is None:
+        return default
+    check(isinstance(given, kind), name, f"a {kind.__name__}, such as {default}", given)
+    return given

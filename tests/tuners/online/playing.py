@@ -6,6 +6,7 @@ import math
 import torch
 
 import botorch_costly as bc
+from tests.tuners.online.grouped import grouped
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "dropout": bc.Real(0.0, 0.6)})
 MIXED = bc.SearchSpace(
@@ -41,9 +42,8 @@ def play(tuner, rounds, reward=reward_of):
 
 def make(space=SPACE, **options):
     """A tuner that decides every round anew, on rewards as they are."""
-    return bc.OnlineTuner.as_published(
-        space, **{"horizon": 60, "num_restarts": 8, "seed": 3, **options}
-    )
+    options = {"horizon": 60, "num_restarts": 8, "seed": 3, **options}
+    return bc.OnlineTuner.as_published(space, **grouped(options, published=True))
 
 
 def priced(space=SPACE, price=0.05, query=None, **options):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import botorch_costly as bc
+from tests.tuners.online.grouped import grouped
 from tests.tuners.online.playing import ARMS, LATTICE, SPACE, through_a_file
 
 START = {"lr": 1e-3, "dropout": 0.1}
@@ -14,7 +15,7 @@ START = {"lr": 1e-3, "dropout": 0.1}
 def played(reward, space=SPACE, rounds=60, **options):
     """A tuner that was told the reward of every round."""
     usual = {"hold": 0.0, "num_restarts": 4, "seed": 1, "start": START if space is SPACE else None}
-    tuner = bc.OnlineTuner(space, rounds, **{**usual, **options})
+    tuner = bc.OnlineTuner(space, rounds, **grouped({**usual, **options}))
     noise = torch.randn(rounds, generator=torch.Generator().manual_seed(5)).tolist()
     for _ in range(rounds):
         decision = tuner.ask()
@@ -84,7 +85,7 @@ def test_failures_are_warned_of():
 
 @pytest.mark.parametrize("rounds", [0, 1, 9])
 def test_it_may_be_too_early(rounds):
-    tuner = bc.OnlineTuner(SPACE, 60, num_restarts=4)
+    tuner = bc.OnlineTuner(SPACE, 60, search=bc.Search(num_restarts=4))
     for round in range(rounds):
         tuner.tell(tuner.ask(), float(round))
     found = tuner.diagnose()
@@ -113,7 +114,7 @@ def test_what_the_best_earns_more_is_said_in_units_of_the_reward(scale):
     def step(config, noise, round):
         return 10.0 * (config["dropout"] > 0.3) + 0.01 * noise
 
-    found = played(step, reward_scale=scale).diagnose()
+    found = played(step, rewards=scale).diagnose()
     assert found.pays
     assert found.sure > 0.95
     assert 5.0 < found.advantage < 11.0
@@ -149,6 +150,8 @@ def test_asking_changes_nothing():
 
 def test_a_resumed_run_is_diagnosed_alike():
     tuner = played(valley)
-    resumed = bc.OnlineTuner(SPACE, 60, hold=0.0, num_restarts=4, seed=1, start=START)
+    resumed = bc.OnlineTuner(
+        SPACE, 60, seed=1, start=START, hold=bc.Hold(share=0.0), search=bc.Search(num_restarts=4)
+    )
     resumed.load_state_dict(through_a_file(tuner.state_dict()))
     assert resumed.diagnose() == tuner.diagnose()

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.tuners.online.intervals import Intervals
+from tests.tuners.online.grouped import grouped
 from tests.tuners.online.playing import SPACE, SPACES, play, reward_of, through_a_file
 
 quick = settings(derandomize=True, deadline=None, max_examples=100)
@@ -17,7 +18,7 @@ START = {"lr": 1e-3, "dropout": 0.5}
 
 def held(space=SPACE, **options):
     defaults = {"horizon": 60, "num_restarts": 4, "seed": 3, "hold": 0.1, "shortest_hold": 1}
-    return bc.OnlineTuner(space, **{**defaults, **options})
+    return bc.OnlineTuner(space, **grouped({**defaults, **options}))
 
 
 def places_by_hand(share, rounds, horizon=None, shortest=1):
@@ -95,21 +96,23 @@ def test_a_rule_that_waits_leaves_whole_intervals_without_a_query():
 
 
 def test_the_belief_counts_intervals():
-    plain = {"reward_scale": bc.RewardScale(clip=math.inf), "noise": 1e-4, "forgetting": 0.0}
+    plain = {"rewards": bc.RewardScale(clip=math.inf), "noise": 1e-4, "forgetting": 0.0}
     tuner = held(query=bc.AlwaysQuery(), **plain)
     play(tuner, 60, lambda config, round: float(round >= 40))
     assert tuner.belief.inputs[:, -1].tolist() == list(range(tuner.decisions[-1].interval + 1))
     rows = tuner.belief.inputs.clone()
     rows[:, -1] = tuner._intervals.at(60).number
     interval = int(tuner.belief.mean_and_variance(rows)[0].argmax())
-    assert tuner.best() == next(dict(d.config) for d in tuner.decisions if d.interval == interval)
+    assert tuner.best_seen() == next(
+        dict(d.config) for d in tuner.decisions if d.interval == interval
+    )
     assert interval > 10  # where rounds and intervals are no longer the same
 
 
 @pytest.mark.parametrize("horizon", [60, None])
 def test_a_price_in_seconds_is_what_training_earns_in_as_many(horizon):
     rule = bc.PricedQuery(price_seconds=6.0, round_seconds=2.0, discount=0.99)
-    tuner = held(query=rule, horizon=horizon, reward_scale=bc.RewardScale(scale=1.0))
+    tuner = held(query=rule, horizon=horizon, rewards=bc.RewardScale(scale=1.0))
     reward = bc.GainReward("loss")
     for round in range(50):
         decision = tuner.ask()
@@ -151,7 +154,7 @@ def test_quotas_bind_runs_of_intervals():
 
 def test_nothing_is_explored_for_in_the_last_interval():
     rule = bc.PricedQuery(price=0.05, horizon=100)
-    tuner = held(query=rule, horizon=100, reward_scale=bc.RewardScale(scale=1.0))
+    tuner = held(query=rule, horizon=100, rewards=bc.RewardScale(scale=1.0))
     proposer, last = tuner._proposer, tuner._intervals.at(99)
     counted = proposer._strategy._query
     assert counted.effective_horizon(proposer._progress(last, tuner._learner, tuner.queries)) == 0
@@ -212,13 +215,13 @@ def test_a_state_of_other_intervals_is_refused():
 
 @pytest.mark.parametrize("shortest", [0, -1, 1.0, True])
 def test_a_shortest_interval_that_is_none_is_refused(shortest):
-    with pytest.raises(errors.InvalidArgumentError, match="shortest_hold"):
+    with pytest.raises(errors.InvalidArgumentError, match="shortest"):
         held(shortest_hold=shortest)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "0.1", True])
 def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(errors.InvalidArgumentError, match="hold"):
+    with pytest.raises(errors.InvalidArgumentError, match="share"):
         held(hold=share)
 
 
@@ -259,7 +262,9 @@ def test_a_run_that_is_extended_within_its_last_interval_goes_on():
                 tuner.tell(decision, reward(0.99**round, decision))
 
     train(short, range(55))
-    long.load_state_dict(short.state_dict())
+    with pytest.raises(errors.StateMismatchError, match="option horizon: Expected 60; Received 55"):
+        long.load_state_dict(short.state_dict())
+    long.load_state_dict(short.state_dict(), changed=["horizon"])
     train(long, range(55, 60))
     assert long.observations[-1].round == 59
 
@@ -286,16 +291,16 @@ def test_a_interval_after_its_round_is_refused(interval):
 
 
 def test_the_published_tuner_decides_every_round_anew_on_rewards_as_they_are():
-    ours = bc.OnlineTuner.as_published(SPACE, 30, num_restarts=4, seed=1)
+    ours = bc.OnlineTuner.as_published(SPACE, 30, seed=1, search=bc.Search(num_restarts=4))
     by_hand = bc.OnlineTuner(
         SPACE,
         30,
         query=bc.ConfidenceQuery(),
-        num_restarts=4,
         seed=1,
-        hold=0.0,
-        initial_design="random",
-        reward_scale=bc.RewardScale(),
+        rewards=bc.RewardScale(),
+        search=bc.Search(num_restarts=4),
+        hold=bc.Hold(share=0.0),
+        design=bc.Design(kind="random"),
     )
     assert play(ours, 30) == play(by_hand, 30)
     assert [d.interval for d in ours.decisions] == list(range(30))

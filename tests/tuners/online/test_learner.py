@@ -12,15 +12,16 @@ from botorch_costly.models.fitting import fit
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.rewards.scale import RewardScale, normal_scores
 from botorch_costly.tuners.online import learner as module
-from botorch_costly.tuners.online.learner import Learner, Prior, Refits
+from botorch_costly.tuners.online.learner import Learner
+from botorch_costly.tuners.online.options import Refit, ResolvedPrior
 
 DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 
 
 def make(every=None, prior=None, tkwargs=DOUBLE, scale=None, **refits):
     options = {"kernel": "matern52", "lengthscale": 0.5, "noise": 0.5, "forgetting": 0.01}
-    prior = Prior(**{**options, **(prior or {})})
-    return Learner(prior, Refits(every, **refits), scale or RewardScale(), tkwargs)
+    prior = ResolvedPrior(**{**options, **(prior or {})})
+    return Learner(prior, Refit(every=every, **refits), scale or RewardScale(), tkwargs)
 
 
 def drifting(n, lengthscale=0.15, noise=0.02, forgetting=0.005, dim=1, seed=0):
@@ -138,14 +139,14 @@ def test_the_time_cap_is_respected(monkeypatch):
     """A cap of nothing stops every fit after a step, and what it reached is taken over."""
     x, rewards = drifting(150, dim=3)
     belief = feed(make(), x, rewards)
-    belief.refits = Refits(1, seconds=1e-6)
+    belief.refit = Refit(every=1, seconds=1e-6)
     fits = spy_on_fits(monkeypatch)
     before = settings_of(belief)
     belief._refit()
     assert fits[0][1]["seconds"] == 1e-6
     hurried = evidence(belief)
     assert settings_of(belief) != before
-    belief.refits = Refits(1, seconds=60.0)
+    belief.refit = Refit(every=1, seconds=60.0)
     belief._refit()
     assert evidence(belief) > hurried + 1  # so it was the cap that stopped it
 
@@ -236,7 +237,7 @@ def test_an_interrupted_fit_leaves_nothing_half_learnt(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             belief.observe(x[5], 5, rewards[5])
     after = belief.state_dict()
-    assert after["queries"] == before["queries"] == 5
+    assert after["num_told"] == before["num_told"] == 5
     assert torch.equal(after["model"]["rewards"], before["model"]["rewards"])
     assert torch.equal(after["model"]["factor"][2], before["model"]["factor"][2])
     feed(belief, x, rewards, start=5)

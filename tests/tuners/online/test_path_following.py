@@ -7,13 +7,14 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.acquisition import ConstantBeta, LogBeta, TimeVaryingUCB
+from botorch_costly.ask_tell.search import Search
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.optim.local_optima import local_optima
 from botorch_costly.query import Progress
 from botorch_costly.tuners.online import path_following
 from botorch_costly.tuners.online.path_following import RoundsAhead
-from botorch_costly.tuners.online.search import search_of
+from botorch_costly.tuners.online.rivals import rivals_of
 from botorch_costly.tuners.online.strategy import Strategy
 from tests.tuners.online.playing import SPACES
 
@@ -37,20 +38,20 @@ def believed(dim, seed, rows=40, ratio=0.3, forgetting=0.02):
 
 
 def strategy_on(space, query=None, beta=None, restarts=30):
-    search = search_of(space, restarts, 0.2, DOUBLE)
+    rivals = rivals_of(space, Search(restarts, 0.2), DOUBLE)
     rule = bc.ConfidenceQuery(0.8) if query is None else query
-    return Strategy(search, rule, "ucb", beta or ConstantBeta(1.0), "acquisition")
+    return Strategy(rivals, rule, bc.UCB(beta or 1.0), "acquisition")
 
 
 def searches_of(strategy):
     """Count the searches of a strategy from now on."""
-    count, search = [], strategy._search.candidate_and_rivals
+    count, find = [], strategy._rivals._searched
 
     def counted(*args):
         count.append(args)
-        return search(*args)
+        return find(*args)
 
-    strategy._search.candidate_and_rivals = counted
+    strategy._rivals._searched = counted
     return count
 
 
@@ -96,7 +97,7 @@ def test_moments_in_a_plan_are_those_of_the_belief():
     belief, strategy = believed(3, 1), strategy_on(cube(3))
     strategy.decide(belief, Progress(41, 40, 500, 0.02), True, torch.Generator().manual_seed(0))
     for now in range(41, 55):
-        found = strategy._search.waiting(belief, RoundsAhead(now, lambda later: 1.0), True)
+        found = strategy._rivals.follow(belief, RoundsAhead(now, lambda later: 1.0), rivals=True)
         if found is None:
             continue
         mean, variance = belief.in_round(found.points, now)
@@ -130,7 +131,7 @@ def followed(seed):
     strategy.decide(belief, Progress(41, 40, 500, 0.02), True, torch.Generator().manual_seed(0))
     bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
     optima = local_optima(TimeVaryingUCB(belief, 1.0, 41), bounds, 60)
-    return strategy._search._following, belief, optima.points
+    return strategy._rivals.paths, belief, optima.points
 
 
 def candidate_and_rivals(follow, belief):
@@ -178,7 +179,7 @@ def test_a_lone_optimum_keeps_a_rival_beyond_the_bandwidth():
     strategy = strategy_on(cube(2), beta=ConstantBeta(0.01))
     strategy.decide(belief, Progress(1, 16, 500, 0.02), True, torch.Generator().manual_seed(0))
     for now in range(1, 9):
-        found = strategy._search.waiting(belief, RoundsAhead(now, lambda later: 0.01), True)
+        found = strategy._rivals.follow(belief, RoundsAhead(now, lambda later: 0.01), rivals=True)
         assert found is not None
         assert len(found.points) == 2
         assert torch.linalg.vector_norm(found.points[0] - found.points[1]) > 0.2
@@ -196,14 +197,17 @@ def test_waiting_rounds_play_what_belongs_to_the_space(name):
 
 def test_a_query_ends_a_plan():
     tuner = bc.OnlineTuner.as_published(
-        cube(2), query=bc.BernoulliQuery(0.0), initial_rounds=6, seed=0
+        cube(2),
+        query=bc.BernoulliQuery(0.0),
+        seed=0,
+        design=bc.Design(rounds=6, kind="random", start_rounds=1),
     )
     for k in range(6):
         tuner.tell(tuner.ask(), math.sin(3 * k))
     waiting = [tuner.ask() for _ in range(4)]
-    search = tuner._proposer._search
-    count, find = [], search.candidate_and_rivals
-    search.candidate_and_rivals = lambda *args: (count.append(args), find(*args))[1]
+    rivals = tuner._rivals
+    count, find = [], rivals._searched
+    rivals._searched = lambda *args: (count.append(args), find(*args))[1]
     tuner.ask()
     assert count == []
     tuner.tell(waiting[-1], 5.0)
@@ -215,7 +219,10 @@ def test_a_lone_optimum_without_room_for_a_rival_gets_none_while_waiting():
     """With a bandwidth of nearly the whole interval there is nothing to compare it with."""
     space = bc.SearchSpace({"x": bc.Real(0, 1)})
     tuner = bc.OnlineTuner.as_published(
-        space, query=bc.ConfidenceQuery(0.9), bandwidth=0.9, initial_rounds=3
+        space,
+        query=bc.ConfidenceQuery(0.9),
+        search=bc.Search(bandwidth=0.9),
+        design=bc.Design(rounds=3, kind="random", start_rounds=1),
     )
     for reward in (0.1, 1.0, 0.3):
         tuner.tell(tuner.ask(), reward)
@@ -231,7 +238,11 @@ def test_a_table_of_beta_is_not_asked_beyond_the_horizon():
         return table[t - 1]
 
     tuner = bc.OnlineTuner.as_published(
-        cube(2), 20, query=bc.BernoulliQuery(0.0), beta=beta, initial_rounds=5
+        cube(2),
+        20,
+        query=bc.BernoulliQuery(0.0),
+        acquisition=bc.UCB(beta),
+        design=bc.Design(rounds=5, kind="random", start_rounds=1),
     )
     for k in range(20):
         decision = tuner.ask()
@@ -243,7 +254,7 @@ def test_a_table_of_beta_is_not_asked_beyond_the_horizon():
 def test_a_search_without_rivals_tells_nothing_about_them():
     belief, strategy = believed(1, 0, ratio=3.0), strategy_on(cube(1), query=bc.AlwaysQuery())
     strategy.decide(belief, Progress(41, 40, 500, 0.02), True, torch.Generator().manual_seed(0))
-    search = strategy._search
-    assert len(search._following.search.optima) == 1
-    assert search.waiting(belief, RoundsAhead(41, lambda now: 1.0), False) is not None
-    assert search.waiting(belief, RoundsAhead(41, lambda now: 1.0), True) is None
+    search = strategy._rivals
+    assert len(search.paths.search.optima) == 1
+    assert search.follow(belief, RoundsAhead(41, lambda now: 1.0), rivals=False) is not None
+    assert search.follow(belief, RoundsAhead(41, lambda now: 1.0), rivals=True) is None

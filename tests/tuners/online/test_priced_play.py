@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
+from botorch_costly.ask_tell.search import Search, search_of
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import Outlook
 from botorch_costly.space import Real, SearchSpace
 from botorch_costly.tuners.online.priced_play import best_play, best_query, weigh
-from botorch_costly.tuners.online.search import search_of
 
 DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 SQUARE = SearchSpace({"x": Real(0.0, 1.0), "y": Real(0.0, 1.0)})
@@ -43,7 +43,7 @@ def outlook(effective_horizon, lookahead_weight=0.0):
 def test_no_point_of_a_fine_lattice_is_much_better(effective_horizon, queries):
     shortfalls = []
     for seed in range(4):
-        belief, search = belief_after(queries, seed), search_of(SQUARE, 4, 0.2, DOUBLE)
+        belief, search = belief_after(queries, seed), search_of(SQUARE, Search(4, 0.2), DOUBLE)
         found = best_query(belief, search, NOW, outlook(effective_horizon), beta=1.0)
         lattice = weigh(belief, LATTICE, FINE, NOW, outlook(effective_horizon))
         assert found.mean >= lattice.mean - 1e-9  # and it lies between them
@@ -73,7 +73,7 @@ def test_the_lookahead_is_weighed_by_the_lookahead_weight():
     for seed in range(4):
         belief, heights = belief_after(6, seed), {}
         for lookahead_weight in (0.0, 0.5, 1.0):
-            search = search_of(SQUARE, 4, 0.2, DOUBLE)  # another one starts where it ended
+            search = search_of(SQUARE, Search(4, 0.2), DOUBLE)  # another one starts where it ended
             p = best_query(belief, search, NOW, outlook(9.0, lookahead_weight), beta=1.0).prospect
             heights[lookahead_weight] = float(p.mean + 9.0 * p.gain), float(p.lookahead)
         near, far = heights[0.0], heights[1.0]

@@ -65,7 +65,7 @@ def test_a_restored_run_continues_identically(name):
     state = through_a_file(whole.state_dict())
     rest = play(whole, 6)
     restored = priced(SPACES[name], query=query, seed=99)
-    restored.load_state_dict(state)
+    restored.load_state_dict(state, changed=["seed"])
     assert play(restored, 6) == rest
     query_values = whole.state_dict()["strategy"]["query_values"]
     assert query_values == restored.state_dict()["strategy"]["query_values"]
@@ -138,13 +138,13 @@ def test_queries_that_nobody_tells_of_are_paid_for():
     ],
 )
 def test_a_price_in_rewards_needs_their_size(query):
-    with pytest.raises(errors.InvalidArgumentError, match="reward_scale: Expected values, not ran"):
-        priced(ARMS, query=query, reward_scale=bc.RewardScale(ranks=True))
+    with pytest.raises(errors.InvalidArgumentError, match="rewards: Expected values, not ran"):
+        priced(ARMS, query=query, rewards=bc.RewardScale(ranks=True))
 
 
 def test_a_budget_needs_only_their_order():
     query, ranks = bc.PricedQuery(queries=20), bc.RewardScale(ranks=True)
-    tuner = priced(ARMS, query=query, reward_scale=ranks, horizon=40)
+    tuner = priced(ARMS, query=query, rewards=ranks, horizon=40)
     play(tuner, 40, lambda c, r: math.exp(5 * reward_of(c, r)))
     assert tuner.queries == 20
 

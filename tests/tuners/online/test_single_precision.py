@@ -6,11 +6,12 @@ import pytest
 import torch
 
 import botorch_costly as bc
-from botorch_costly.acquisition import ConstantBeta, TimeVaryingUCB
+from botorch_costly.acquisition import TimeVaryingUCB
+from botorch_costly.ask_tell.search import Search
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import Progress
-from botorch_costly.tuners.online.search import search_of
+from botorch_costly.tuners.online.rivals import rivals_of
 from botorch_costly.tuners.online.strategy import Strategy
 
 PRECISIONS = (torch.float64, torch.float32)
@@ -21,9 +22,9 @@ def believer(dim, dtype):
     space = bc.SearchSpace({f"x{k}": bc.Real(0, 1) for k in range(dim)})
     one = torch.ones((), dtype=dtype)
     kernel = Stationary("matern52", (0.3 * math.sqrt(dim) * one).reshape(1), one)
-    search = search_of(space, 50, 0.2, {"dtype": dtype, "device": torch.device("cpu")})
-    rule, beta = bc.ConfidenceQuery(0.8), ConstantBeta(1.0)
-    return StreamingGP(kernel, 0.02, 0.1), Strategy(search, rule, "ucb", beta, "acquisition")
+    rivals = rivals_of(space, Search(), {"dtype": dtype, "device": torch.device("cpu")})
+    strategy = Strategy(rivals, bc.ConfidenceQuery(0.8), bc.UCB(), "acquisition")
+    return StreamingGP(kernel, 0.02, 0.1), strategy
 
 
 @pytest.mark.parametrize("dim", [1, 2, 8])

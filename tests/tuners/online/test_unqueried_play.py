@@ -184,7 +184,7 @@ def test_an_infinite_price_queries_once():
 
 def test_a_unqueried_round_has_nothing_to_explore_for():
     start = {"depth": 2, "width": 3}
-    options = {"start": start, "initial_rounds": 1, "reward_scale": bc.RewardScale(0.0, 1.0)}
+    options = {"start": start, "initial_rounds": 1, "rewards": bc.RewardScale(0.0, 1.0)}
     cautious = priced(LATTICE, math.inf, beta=9.0, **options)
     daring = make(LATTICE, query=bc.BernoulliQuery(0.0), beta=9.0, **options)
     for tuner in (cautious, daring):
@@ -195,7 +195,7 @@ def test_a_unqueried_round_has_nothing_to_explore_for():
 
 def test_a_round_the_limit_forbids_to_query_at_plays_the_best():
     start = {"arm": "middle"}
-    options = {"start": start, "initial_rounds": 1, "reward_scale": bc.RewardScale(0.0, 1.0)}
+    options = {"start": start, "initial_rounds": 1, "rewards": bc.RewardScale(0.0, 1.0)}
     free, limited = (priced(ARMS, 0.0, max_queries=n, **options) for n in (None, 1))
     explored = play(free, 2, lambda config, round: 1.0)[1]
     unqueried = play(limited, 2, lambda config, round: 1.0)[1]
@@ -269,5 +269,7 @@ def test_an_initial_design_leaves_most_of_a_budget(queries, design):
 
 
 def test_an_initial_design_beyond_the_budget_is_refused():
-    with pytest.raises(InvalidBudgetError, match="initial_rounds: Expected at most the budget, 6"):
-        bc.OnlineTuner(ARMS, horizon=200, query=bc.PricedQuery(queries=6), initial_rounds=7)
+    with pytest.raises(InvalidBudgetError, match="design rounds: Expected at most the budget, 6"):
+        bc.OnlineTuner(
+            ARMS, horizon=200, query=bc.PricedQuery(queries=6), design=bc.Design(rounds=7)
+        )

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 import botorch_costly as bc
+from botorch_costly.ask_tell import search
+from botorch_costly.ask_tell.search import CubeSearch, FiniteSearch, Search, search_of
 from botorch_costly.optim.grid import lattice_neighbours
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.online import search
-from botorch_costly.tuners.online.search import CubeSearch, FiniteSearch, search_of
+from botorch_costly.tuners.online.rivals import Rivals
 
 DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 GRID = SearchSpace({"rows": bc.Integer(1, 4), "columns": bc.Integer(-1, 5)})
@@ -18,7 +19,11 @@ def generator(seed=0):
 
 
 def search_on(space, num_restarts=20, bandwidth=0.2):
-    return search_of(space, num_restarts, bandwidth, DOUBLE)
+    return search_of(space, Search(num_restarts, bandwidth), DOUBLE)
+
+
+def candidate_and_rivals(search, function, rivals, generator):
+    return Rivals(search).find(function, generator, rivals=rivals)
 
 
 def configs(space, points):
@@ -87,7 +92,7 @@ def test_rivals_on_a_grid_are_the_other_local_maxima():
     found = search_on(GRID)
     peaks = dict.fromkeys([(1, -1), (4, 5)], 1.0) | {(4, -1): 2.0}
     table = torch.tensor([peaks.get(tuple(c.values()), 0.0) for c in GRID.configurations()])
-    points = found.candidate_and_rivals(lambda X: table.double(), True, generator())
+    points = candidate_and_rivals(found, lambda X: table.double(), True, generator())
     assert configs(GRID, points[:1]) == [(4, -1)]
     assert set(configs(GRID, points[1:])) >= {(1, -1), (4, 5)}
 
@@ -95,14 +100,17 @@ def test_rivals_on_a_grid_are_the_other_local_maxima():
 def test_a_far_rival_stands_in_for_a_grid_with_one_peak_only():
     """It is the best point beyond the bandwidth, not the best neighbour."""
     single = bump(0.125, 1.0 / 14)  # (1, -1), a corner
-    points = search_on(GRID, bandwidth=0.3).candidate_and_rivals(single, True, generator())
+    points = candidate_and_rivals(search_on(GRID, bandwidth=0.3), single, True, generator())
     assert len(points) == 2
     assert (points[1] - points[0]).norm() > 0.3
     values, everyone = single(search_on(GRID)._points.unsqueeze(-2)), search_on(GRID)._points
     far = (everyone - points[0]).norm(dim=-1) > 0.3
     assert single(points[1:].unsqueeze(-2)) == values[far].max()
-    two = search_on(GRID).candidate_and_rivals(
-        lambda X: bump(0.125, 1 / 14)(X) + bump(0.875, 13 / 14)(X), True, generator()
+    two = candidate_and_rivals(
+        search_on(GRID),
+        lambda X: bump(0.125, 1 / 14)(X) + bump(0.875, 13 / 14)(X),
+        True,
+        generator(),
     )
     assert {(1, -1), (4, 5)} == set(configs(GRID, two))
 
@@ -111,7 +119,7 @@ def test_a_far_rival_stands_in_for_a_grid_with_one_peak_only():
 def test_arms_all_rival_each_other(rivals):
     space = SearchSpace({"a": bc.Choice(["x", "y", "z"]), "b": bc.Choice([1, 2])})
     values = torch.tensor([0.0, 1.0, 5.0, 2.0, 3.0, 4.0])
-    points = search_on(space).candidate_and_rivals(lambda X: values, rivals, generator())
+    points = candidate_and_rivals(search_on(space), lambda X: values, rivals, generator())
     assert configs(space, points[:1]) == [("y", 1)]
     assert len(points) == (6 if rivals else 1)
     assert len(set(configs(space, points))) == len(points)
@@ -121,9 +129,9 @@ def test_ties_are_broken_by_the_generator():
     space = SearchSpace({"a": bc.Choice(["x", "y", "z"])})
     found = search_on(space)
     first = [
-        configs(space, found.candidate_and_rivals(lambda X: torch.ones(3), False, generator(seed)))[
-            0
-        ]
+        configs(
+            space, candidate_and_rivals(found, lambda X: torch.ones(3), False, generator(seed))
+        )[0]
         for seed in range(20)
     ]
     assert len(set(first)) == 3
@@ -152,17 +160,17 @@ SQUARE = SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
 
 
 def test_the_candidate_comes_first_and_the_other_peak_is_its_rival():
-    points = search_on(SQUARE).candidate_and_rivals(two_peaks, True, generator())
+    points = candidate_and_rivals(search_on(SQUARE), two_peaks, True, generator())
     torch.testing.assert_close(
         points, torch.tensor([[0.2, 0.2], [0.8, 0.8]]).double(), atol=0.01, rtol=0
     )
 
 
 def test_a_far_rival_is_named_for_a_lone_peak_if_anybody_asks():
-    points = search_on(SQUARE).candidate_and_rivals(bump(0.5, 0.5), True, generator())
+    points = candidate_and_rivals(search_on(SQUARE), bump(0.5, 0.5), True, generator())
     assert len(points) == 2
     assert (points[1] - points[0]).norm().item() == pytest.approx(0.2, abs=1e-6)
-    assert len(search_on(SQUARE).candidate_and_rivals(bump(0.5, 0.5), False, generator())) == 1
+    assert len(candidate_and_rivals(search_on(SQUARE), bump(0.5, 0.5), False, generator())) == 1
 
 
 def test_optima_rounded_to_one_configuration_count_once():
@@ -175,7 +183,7 @@ def test_optima_rounded_to_one_configuration_count_once():
         corners = [(0.0, 0.0), (0.45, 0.0), (0.55, 0.0), (1.0, 0.0)]
         return sum((1 - 0.1 * i) * bump(*c, width=0.05)(X) for i, c in enumerate(corners))
 
-    points = cube.candidate_and_rivals(peaks, True, generator())
+    points = candidate_and_rivals(cube, peaks, True, generator())
     assert len(cube._warm_starts) >= 4
     assert len(set(configs(space, points))) == len(points)
     assert torch.equal(points, space.round(points))
@@ -188,7 +196,7 @@ def test_the_candidate_is_the_best_after_rounding():
     def relaxed(X):  # a sharp peak at the seam of x, a lower but broad one at x = 2
         return 2 * bump(0.45, 0.1, width=0.05)(X) + bump(0.75, 0.9, width=0.2)(X)
 
-    points = search_on(space).candidate_and_rivals(relaxed, True, generator())
+    points = candidate_and_rivals(search_on(space), relaxed, True, generator())
     values = relaxed(points.unsqueeze(-2))
     assert values[0] == values.max()
     starts = space.round(torch.tensor([[0.45, 0.1], [0.7, 0.8]]).double())
@@ -202,8 +210,8 @@ def test_a_lone_configuration_is_not_its_own_rival():
     space = SearchSpace({n: bc.Integer(1, 2) for n in "abcdefghijk"})  # 2048 of them
     corner = [0.25] * space.dim
     for seed in range(5):
-        points = search_on(space).candidate_and_rivals(
-            bump(*corner, width=2.0), True, generator(seed)
+        points = candidate_and_rivals(
+            search_on(space), bump(*corner, width=2.0), True, generator(seed)
         )
         assert len(points) == 2
         assert not torch.equal(points[0], points[1])
@@ -212,11 +220,11 @@ def test_a_lone_configuration_is_not_its_own_rival():
 
 def test_the_next_search_starts_from_the_last_optima():
     cube = search_on(SQUARE)
-    cube.candidate_and_rivals(two_peaks, False, generator())
+    candidate_and_rivals(cube, two_peaks, False, generator())
     assert torch.equal(cube.state_dict()["warm_starts"], cube._warm_starts)
-    other = search_on(SQUARE, num_restarts=0)  # nothing but what it is given
+    other = search_on(SQUARE, num_restarts=1)  # little but what it is given
     other.load_state_dict(cube.state_dict())
-    points = other.candidate_and_rivals(two_peaks, False, generator())
+    points = candidate_and_rivals(other, two_peaks, False, generator())
     torch.testing.assert_close(points[0], torch.tensor([0.2, 0.2]).double(), atol=0.01, rtol=0)
 
 
@@ -278,14 +286,14 @@ def test_flat_ground_does_not_pile_up_starts():
     cube = search_on(space, num_restarts=120)
     draws = generator()
     for _ in range(6):
-        cube.candidate_and_rivals(lambda X: 0 * X.sum((-1, -2)), False, draws)
+        candidate_and_rivals(cube, lambda X: 0 * X.sum((-1, -2)), False, draws)
     assert len(cube._warm_starts) == search._MOST_WARM_STARTS
 
 
 def test_a_cube_is_anchored_at_what_was_found_and_spread_over_evenly_and_its_faces():
     state = torch.get_rng_state()
     space = SearchSpace({**dict(SQUARE.parameters), "n": bc.Integer(1, 3)})
-    cube = CubeSearch(space.dim, space.round, 4, 0.2, DOUBLE)
+    cube = CubeSearch(space.dim, space.round, Search(4, 0.2), DOUBLE)
     points = cube.representatives()
     assert torch.equal(cube.discretization(points[:3]), points[:3])
     assert torch.equal(points, space.round(points))
@@ -300,8 +308,8 @@ def test_a_cube_is_anchored_at_what_was_found_and_spread_over_evenly_and_its_fac
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_points_have_the_dtype_of_the_search(dtype):
     for space in (SQUARE, GRID):
-        found = search_of(space, 4, 0.2, {"dtype": dtype, "device": torch.device("cpu")})
-        points = found.candidate_and_rivals(lambda X: X.sum((-1, -2)), True, generator())
+        found = search_of(space, Search(4, 0.2), {"dtype": dtype, "device": torch.device("cpu")})
+        points = candidate_and_rivals(found, lambda X: X.sum((-1, -2)), True, generator())
         assert points.dtype == dtype
         assert found.climb(lambda X: X.sum((-1, -2)), points.unsqueeze(0)).dtype == dtype
         assert found.candidates(points).dtype == found.representatives().dtype == dtype

@@ -1,0 +1,129 @@
+"""What makes the acquisition function of a round: upper confidence bound, improvement, or a user's own.
+
+A tuner asks its factory in every round, with the belief and the round. A factory of one's own is any
+callable ``(belief, now) -> AcquisitionFunction``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from botorch.acquisition import AcquisitionFunction
+
+from botorch_costly.acquisition.beta import BetaSchedule, ConstantBeta
+from botorch_costly.acquisition.improvement import TimeVaryingLogEI, TimeVaryingPI, best_mean
+from botorch_costly.acquisition.ucb import TimeVaryingUCB
+from botorch_costly.errors import check
+from botorch_costly.models import StreamingGP
+
+MakeAcquisition = Callable[[StreamingGP, int], AcquisitionFunction]
+
+
+@runtime_checkable
+class AcquisitionFactory(Protocol):
+    """Makes acquisition functions over configurations, one for each round."""
+
+    @property
+    def schedule(self) -> BetaSchedule:
+        """Width of the confidence bounds that query rules read, by round."""
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it makes upper confidence bounds, whose optima are followed between queries."""
+
+    def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
+        """Return the acquisition function of round ``now`` (from 0), ``b x 1 x d -> b``."""
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """What the factories of this package share: a weight of the variance.
+
+    Args:
+        beta: A number of at least 0, or a schedule by round.
+
+    Raises:
+        InvalidArgumentError: If ``beta`` is neither.
+    """
+
+    beta: float | BetaSchedule = 1.0
+
+    is_bound = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.beta):
+            ConstantBeta(self.beta)
+
+    @property
+    def schedule(self) -> BetaSchedule:
+        """Width of the confidence bounds, by round."""
+        return self.beta if callable(self.beta) else ConstantBeta(self.beta)
+
+
+@dataclass(frozen=True)
+class UCB(_Weighted):
+    """Makes ``TimeVaryingUCB``: go where mean plus ``sqrt(beta)`` standard deviations is highest.
+
+    Args:
+        beta: A number of at least 0, or a schedule such as ``LogBeta()``; the paper uses 1 when training
+            networks.
+
+    Raises:
+        InvalidArgumentError: If ``beta`` is neither.
+    """
+
+    is_bound = True
+
+    def __call__(self, belief: StreamingGP, now: int) -> TimeVaryingUCB:
+        """Return the bound of round ``now``."""
+        return TimeVaryingUCB(belief, self.schedule(now + 1), now)
+
+
+@dataclass(frozen=True)
+class LogEI(_Weighted):
+    """Makes ``TimeVaryingLogEI`` over the best posterior mean of the configurations seen.
+
+    Args:
+        beta: Of the confidence bounds that query rules read.
+    """
+
+    def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
+        """Return the expected improvement of round ``now``; there must be an observation."""
+        return TimeVaryingLogEI(belief, best_mean(belief, belief.inputs[:, :-1], now), now)
+
+
+@dataclass(frozen=True)
+class PI(_Weighted):
+    """Makes ``TimeVaryingPI`` over the best posterior mean of the configurations seen.
+
+    Args:
+        beta: Of the confidence bounds that query rules read.
+    """
+
+    def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
+        """Return the probability of improvement of round ``now``; there must be an observation."""
+        return TimeVaryingPI(belief, best_mean(belief, belief.inputs[:, :-1], now), now)
+
+
+@dataclass(frozen=True)
+class _Made(_Weighted):
+    """A plain callable as a factory."""
+
+    make: MakeAcquisition | None = None
+
+    def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
+        assert self.make is not None
+        return self.make(belief, now)
+
+
+def as_factory(acquisition: AcquisitionFactory | MakeAcquisition) -> AcquisitionFactory:
+    """Return a factory as it is, and a plain callable as a factory of confidence bounds of width 1.
+
+    Raises:
+        InvalidArgumentError: If it cannot be called, or is a class of acquisition functions.
+    """
+    expected = "UCB(), LogEI(), PI() or a callable (belief, round) -> AcquisitionFunction"
+    check(callable(acquisition), "acquisition", expected, acquisition)
+    bare = isinstance(acquisition, type)
+    check(not bare, "acquisition", expected, f"the class {acquisition}; call it, or wrap it")
+    return acquisition if isinstance(acquisition, AcquisitionFactory) else _Made(make=acquisition)

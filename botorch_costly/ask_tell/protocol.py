@@ -1,0 +1,83 @@
+"""The protocol of every optimizer: ask for a suggestion, tell what came of it."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, Self, TypeVar
+
+from botorch_costly.parameters import Plain
+from botorch_costly.space import SearchSpace
+
+
+class Suggestion(Protocol):
+    """What ``ask`` returns: a frozen record of plain values."""
+
+    @property
+    def id(self) -> int:
+        """Number of the suggestion, from 0 in the order of asking."""
+
+    @property
+    def config(self) -> Mapping[str, Plain]:
+        """Configuration to train with."""
+
+    @property
+    def query(self) -> bool:
+        """Whether its outcome is paid for."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in plain values that JSON keeps."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Rebuild the record from ``to_dict``."""
+
+
+class Outcome(Protocol):
+    """What ``tell`` records: a frozen record of plain values."""
+
+    @property
+    def id(self) -> int:
+        """Number of the suggestion that it belongs to."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the query found no finite value."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in plain values that JSON keeps."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Rebuild the record from ``to_dict``."""
+
+
+class Stateful(Protocol):
+    """An object whose state can be saved and loaded, such as a tuner, a reward or a network."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state."""
+
+    def load_state_dict(self, state: Any) -> Any:
+        """Continue from the state."""
+
+
+S = TypeVar("S", bound=Suggestion)
+
+
+class AskTell(Stateful, Protocol[S]):
+    """An optimizer that is asked for suggestions and told their outcomes.
+
+    The arguments of ``tell`` after the suggestion are the optimizer's own. In every optimizer a
+    suggestion may be told late, in any order, or never; an interrupted or refused call changes
+    nothing; and the seed is the one source of randomness.
+    """
+
+    space: SearchSpace
+
+    def ask(self) -> S:
+        """Return the next suggestion."""
+
+    def tell(self, suggestion: S, *args: Any, **kwargs: Any) -> Any:
+        """Record the outcome of a suggestion."""
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One plain dictionary per suggestion, ready for a data frame."""

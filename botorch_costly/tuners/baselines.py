@@ -1,0 +1,155 @@
+"""Tuners to compare with: one configuration for the whole run, or a fresh random one in every round."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.state import check_header, header, unchanged_on_error
+from botorch_costly.errors import (
+    HorizonExceededError,
+    StateMismatchError,
+    check,
+    check_count,
+)
+from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
+from botorch_costly.rewards.scale import as_number
+from botorch_costly.space import SearchSpace
+
+_NOT_TOLD = {"reward": None, "failed": False}
+
+
+class _Unqueried(ABC):
+    """A tuner that asks for no query; outcomes may be told all the same, and are recorded."""
+
+    def __init__(self, space: SearchSpace, horizon: int | None, options: Mapping[str, Any]) -> None:
+        self.space = space
+        self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
+        self._ledger = Ledger(Decision, Observation)
+        self._header = header(type(self).__name__, space, {"horizon": self.horizon, **options})
+
+    def ask(self) -> Decision:
+        """Return the decision of the next round.
+
+        Raises:
+            HorizonExceededError: If all rounds of the horizon have been asked for.
+        """
+        now = len(self._ledger)
+        over = self.horizon is not None and now >= self.horizon
+        check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
+        decision = Decision(now, self._config(), False, type(self).__name__)
+        self._ledger.suggest(decision)
+        return decision
+
+    def tell(self, decision: Decision, reward: float | None) -> Observation:
+        """Record a reward; it changes no later decision.
+
+        Raises:
+            UnknownDecisionError: If this tuner never made the decision.
+            AlreadyToldError: If it was told before.
+            InvalidArgumentError: If the reward is not a number. In all cases the tuner is unchanged.
+        """
+        self._ledger.check_open(decision)
+        value = None if reward is None else as_number("reward", reward)
+        failed = value is not None and not math.isfinite(value)
+        told = Observation(decision.round, decision.config, None if failed else value, failed)
+        self._ledger.tell(told)
+        return told
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions so far, by round."""
+        return self._ledger.suggestions
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """What was told so far, by round."""
+        return self._ledger.outcomes
+
+    @property
+    def queries(self) -> int:
+        """Rounds that were told."""
+        return self._ledger.queries
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One plain dictionary per round, ready for a data frame."""
+        return self._ledger.history(_NOT_TOLD)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues identically."""
+        return {"header": dict(self._header), "ledger": self._ledger.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If the state belongs to other options, or is damaged; the tuner is
+                unchanged.
+        """
+        check_header(state, self._header)
+        try:
+            with unchanged_on_error(self._ledger):
+                self._ledger.load_state_dict(state["ledger"])
+                self._continue(state)
+        except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+            expected = f"a complete state_dict of {type(self).__name__}"
+            raise StateMismatchError("state", expected, type(error).__name__) from error
+
+    @abstractmethod
+    def _config(self) -> Mapping[str, Plain]:
+        """Return what the next round plays."""
+
+    def _continue(self, state: Mapping[str, Any]) -> None:  # noqa: B027  most keep nothing else
+        """Take over what the state holds beyond the ledger."""
+
+
+class FixedTuner(_Unqueried):
+    """Plays one configuration in every round: what a user has without a tuner.
+
+    Args:
+        space: Of the configurations.
+        config: Played in every round.
+        horizon: Rounds of the run; ``None`` if unknown.
+
+    Raises:
+        InvalidConfigError: If ``config`` does not belong to the space.
+    """
+
+    def __init__(
+        self, space: SearchSpace, config: Mapping[str, Plain], *, horizon: int | None = None
+    ) -> None:
+        space.check(config)
+        self.config = FrozenConfig(config)
+        super().__init__(space, horizon, {"config": self.config})
+
+    def _config(self) -> Mapping[str, Plain]:
+        return self.config
+
+
+class RandomTuner(_Unqueried):
+    """Plays a fresh uniformly random configuration in every round.
+
+    Args:
+        space: Of the configurations.
+        horizon: Rounds of the run; ``None`` if unknown.
+        seed: The one source of randomness.
+    """
+
+    def __init__(self, space: SearchSpace, horizon: int | None = None, *, seed: int = 0) -> None:
+        seed = check_count("seed", seed)
+        super().__init__(space, horizon, {"seed": seed})
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def _config(self) -> Mapping[str, Plain]:
+        return self.space.decode(self.space.sample(1, self._generator)[0])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues identically."""
+        return {**super().state_dict(), "generator": self._generator.get_state()}
+
+    def _continue(self, state: Mapping[str, Any]) -> None:
+        self._generator.set_state(state["generator"].cpu())

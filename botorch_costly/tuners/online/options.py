@@ -1,0 +1,177 @@
+"""The options of the online tuner, in groups that check themselves."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from botorch_costly.ask_tell.design import DesignKind, check_kind
+from botorch_costly.ask_tell.search import is_listed
+from botorch_costly.errors import (
+    InvalidBudgetError,
+    check,
+    check_count,
+    check_positive,
+    check_rate,
+)
+from botorch_costly.numerics.stationary import check_family
+from botorch_costly.space import SearchSpace
+
+
+class ResolvedPrior(NamedTuple):
+    """A prior with everything known."""
+
+    kernel: str
+    lengthscale: float
+    noise: float
+    forgetting: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prior:
+    """What a tuner believes before its first query, in units of the scaled reward (variance 1).
+
+    Args:
+        kernel: Over the unit cube: ``"matern52"``, ``"matern32"``, ``"matern12"``, ``"rbf"``, or
+            ``"arms"``. If omitted, ``"arms"`` for a space of choices alone, else ``"matern52"``.
+        lengthscale: In the unit cube; ``0.5 sqrt(d)`` if omitted.
+        noise: Noise variance of a reward, as a fraction of the variance of rewards.
+        forgetting: How much of the reward function is replaced in each interval, in [0, 1].
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range, or the kernel unknown.
+    """
+
+    kernel: str | None = None
+    lengthscale: float | None = None
+    noise: float = 0.5
+    forgetting: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.kernel is not None:
+            check_family(self.kernel)
+        if self.lengthscale is not None:
+            check_positive("lengthscale", self.lengthscale)
+        check_positive("noise", self.noise)
+        check_rate("forgetting", self.forgetting)
+
+    def of(self, space: SearchSpace) -> ResolvedPrior:
+        """Return the prior with what was omitted taken from the space."""
+        usual = "arms" if space.is_arms and is_listed(space) else "matern52"
+        length = 0.5 * math.sqrt(space.dim) if self.lengthscale is None else self.lengthscale
+        return ResolvedPrior(self.kernel or usual, length, self.noise, self.forgetting)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refit:
+    """When lengthscales, variance and noise are refitted, and for how long.
+
+    Args:
+        every: Refit after so many rewards; never if ``None``.
+        seconds: Time cap of one refit; where it binds, a run depends on the machine's speed.
+        forgetting: Whether the forgetting rate is learnt too.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range, or the rate is to be learnt without
+            refits.
+    """
+
+    every: int | None = None
+    seconds: float = 2.0
+    forgetting: bool = False
+
+    def __post_init__(self) -> None:
+        _count(self, "every", 1)
+        check_positive("seconds", self.seconds)
+        ever = self.every is not None or not self.forgetting
+        check(ever, "forgetting", "False, or refits (every=...)", self.forgetting)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """The first intervals, which are queried whatever the rule says.
+
+    Args:
+        kind: ``"screening"``: numbers are low (0.1 of the unit cube) or high (0.9), each in about one
+            half of the design, so that few queries show which of many matter; ``"sobol"``; or
+            ``"random"``.
+        rounds: Configurations queried first. If omitted, twice the dimension, but at most a tenth of the
+            horizon, a third of its intervals, ``max_queries`` and a fifth of the rule's budget, and none
+            for a space of choices.
+        start_rounds: How many intervals play the tuner's ``start``, before the others. A network that has
+            not begun to learn cannot be told from one that has diverged. If omitted, 5, but at most
+            half of what the design takes unasked.
+
+    Raises:
+        InvalidArgumentError: If a number is no such count, or the kind unknown.
+    """
+
+    kind: DesignKind = "screening"
+    rounds: int | None = None
+    start_rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        check_kind(self.kind)
+        _count(self, "rounds", 0)
+        _count(self, "start_rounds", 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hold:
+    """For how long a configuration is held once it is chosen; only the end of an interval is queried.
+
+    Args:
+        share: Of the rounds so far, in [0, 1]. At 0 each round is decided on its own: for functions that
+            are seen anew in every round, and know nothing of the rounds before.
+        shortest: The fewest rounds of an interval, unless the share is 0.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range.
+    """
+
+    # Chosen on half of the problems of the online suite, see benchmarks/README.md.
+    share: float = 0.05
+    shortest: int = 2
+
+    def __post_init__(self) -> None:
+        check_rate("share", self.share)
+        _count(self, "shortest", 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a run may cost.
+
+    Args:
+        max_queries: The most queries this run may pay for, whatever the rule says.
+        keep_rounds: How many of the latest rounds are kept with their decisions and queries, for runs
+            without end; all by default. What is older can no longer be told.
+        max_rows: The most rewards that the belief holds, the latest ones: what a decision may cost grows
+            with their square. Those older than forgetting remembers (a weight of 1e-8) go anyway.
+
+    Raises:
+        InvalidArgumentError: If a number is no such count.
+    """
+
+    max_queries: int | None = None
+    keep_rounds: int | None = None
+    max_rows: int = 1000
+
+    def __post_init__(self) -> None:
+        _count(self, "max_queries", 0)
+        _count(self, "keep_rounds", 1)
+        _count(self, "max_rows", 1)
+
+    def within(self, horizon: int | None) -> "Limits":
+        """Return the limits if they fit a horizon; raise InvalidBudgetError otherwise."""
+        most = self.max_queries
+        fits = horizon is None or most is None or most <= horizon
+        expected = f"at most the horizon, {horizon}"
+        check(fits, "max_queries", expected, most, InvalidBudgetError)
+        return self
+
+
+def _count(group: object, name: str, minimum: int) -> None:
+    """Check a count that may be omitted, and keep it as an int."""
+    value = getattr(group, name)
+    if value is not None:
+        object.__setattr__(group, name, check_count(name, value, minimum))

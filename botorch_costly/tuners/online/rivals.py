@@ -1,0 +1,152 @@
+"""The candidate of a round and its rivals: found by a search, or followed from the last one.
+
+The candidate is the maximizer of the acquisition function, its rivals are the other local optima. A lone
+optimum has no rival, and a literal query rule would never query again; its rival is the best point
+farther away than the bandwidth.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.acquisition import TimeVaryingUCB
+from botorch_costly.ask_tell.search import (
+    CubeSearch,
+    Found,
+    Search,
+    SpaceSearch,
+    search_of,
+)
+from botorch_costly.models import StreamingGP
+from botorch_costly.optim.local_optima import Acquisition
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.online.path_following import (
+    CandidateAndRivals,
+    PathFollowing,
+    RoundsAhead,
+    SearchResult,
+)
+
+
+class _Searched(NamedTuple):
+    points: Tensor  # the candidate, then its rivals, shape: (1 + m, d)
+    found: Found
+    far: Tensor  # the rival of a lone optimum, shape: (1, d) or (0, d)
+
+
+class Rivals:
+    """Searches for candidate and rivals in every round.
+
+    Args:
+        search: Of the space.
+    """
+
+    def __init__(self, search: SpaceSearch) -> None:
+        self.search = search
+
+    def find(self, acquisition: Acquisition, generator: torch.Generator, *, rivals: bool) -> Tensor:
+        """Return the candidate, then its rivals, encoded: shape ``(1 + m, d)``.
+
+        Args:
+            acquisition: Over configurations, ``b x 1 x d -> b``.
+            generator: Source of random starts.
+            rivals: Whether the rule reads rivals; without, there may be none.
+        """
+        return self._searched(acquisition, generator, rivals).points
+
+    def find_bound(
+        self, bound: TimeVaryingUCB, generator: torch.Generator, *, rivals: bool
+    ) -> Tensor:
+        """Return what ``find`` does of an upper confidence bound."""
+        return self.find(bound.at_fixed_points, generator, rivals=rivals)
+
+    def follow(
+        self, belief: StreamingGP, ahead: RoundsAhead, *, rivals: bool
+    ) -> CandidateAndRivals | None:
+        """Return candidate and rivals of the upper confidence bound without a search, or None.
+
+        Args:
+            belief: That of the last search, which was for the same bound.
+            ahead: The round, and those after it.
+            rivals: Whether the rule reads rivals.
+        """
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next call depends on."""
+        return {"search": self.search.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self.search.load_state_dict(state["search"])
+
+    def _searched(
+        self, acquisition: Acquisition, generator: torch.Generator, rivals: bool
+    ) -> _Searched:
+        found = self.search.local_optima(acquisition, generator, others=rivals)
+        far = found.points[:0]
+        if rivals and len(found.points) == 1:
+            far = self.search.far_from(acquisition, found, generator)
+        return _Searched(torch.cat([found.points, far]), found, far)
+
+
+class FollowedRivals(Rivals):
+    """Searches a cube, and between queries follows the optima of the last search.
+
+    Args:
+        search: Of the cube.
+        bandwidth: Optima closer than this are one.
+    """
+
+    def __init__(self, search: CubeSearch, bandwidth: float) -> None:
+        super().__init__(search)
+        self._cube = search
+        self.paths = PathFollowing(search.bounds, bandwidth, search.representatives())
+
+    def find_bound(
+        self, bound: TimeVaryingUCB, generator: torch.Generator, *, rivals: bool
+    ) -> Tensor:
+        """Return what ``find`` does, and follow the optima from now on where the bound is smooth."""
+        points, found, far = self._searched(bound, generator, rivals)
+        if bound.is_smooth:
+            way = (far - found.points[:1]).flatten() if rivals else None
+            self.paths.begin(SearchResult(found.optima, bound.retained, way))
+        return points
+
+    def follow(
+        self, belief: StreamingGP, ahead: RoundsAhead, *, rivals: bool
+    ) -> CandidateAndRivals | None:
+        """Return candidate and rivals by following the optima of the last search, or None."""
+        if not belief.has_slopes:
+            return None
+        found = self.paths.candidate_and_rivals(belief, ahead, rivals)
+        if found is None or self._cube.every_point:
+            return found
+        bound = TimeVaryingUCB(belief, ahead.beta(ahead.now), ahead.now)
+        points = self.search.on_space(bound, found.points)
+        return None if rivals and len(points) == 1 else CandidateAndRivals(points)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the last searches ended, and which optima are followed."""
+        followed = self.paths.search
+        return {**super().state_dict(), "followed": None if followed is None else list(followed)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        super().load_state_dict(state)
+        followed = state["followed"]
+        if followed is not None:
+            optima, retained, rival = followed
+            rival = None if rival is None else rival.to(self._cube.bounds)
+            followed = SearchResult(optima.to(self._cube.bounds), retained, rival)
+        self.paths.begin(followed)
+
+
+def rivals_of(space: SearchSpace, search: Search, tkwargs: dict[str, Any]) -> Rivals:
+    """Return what finds candidate and rivals in a space: arms, a lattice, or the unit cube."""
+    found = search_of(space, search, tkwargs)
+    return (
+        FollowedRivals(found, search.bandwidth) if isinstance(found, CubeSearch) else Rivals(found)
+    )
