@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread is faster than two for the small problems of the tests.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all test-everywhere test-elsewhere lint bench tutorials clean
+.PHONY: demo test test-all test-everywhere test-elsewhere lint bench tutorials docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -75,6 +75,11 @@ bench: $(VENV)/.installed
 tutorials: $(VENV)/.installed
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[tutorials]'
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False tutorials/*.ipynb
+
+# The pages open from out/docs/index.html, without a server.
+docs: $(VENV)/.installed
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

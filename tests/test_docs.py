@@ -1,0 +1,373 @@
+"""The README and the docs name what exists, their code runs, and retired words stay retired."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly.errors import StateMismatchError
+from botorch_costly.query import Progress
+from tests import registry
+from tests.strategies import comparisons, each
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = sorted([README, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+ROOMS = ("", ".tuners", ".rewards", ".query", ".acquisition", ".models", ".models.fitting")
+ROOMS += (".kernels", ".optim", ".problems", ".simulation", ".errors")
+ROOMS += (".numerics.knowledge_gradient", ".numerics.lookahead")
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def text_of(page):
+    return page.read_text(encoding="utf-8")
+
+
+def prose_of(page):
+    """The text without its fenced code."""
+    return re.sub(r"^```.*?^```$", "", text_of(page), flags=re.M | re.S)
+
+
+def code_of(page):
+    return re.findall(r"^```python\n(.*?)^```$", text_of(page), flags=re.M | re.S)
+
+
+def section(text, title):
+    return re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S).group(1)
+
+
+# -- size and links --------------------------------------------------------------------------------
+
+
+def test_the_readme_is_short():
+    assert len(README.read_bytes()) <= 8192
+
+
+def headings(page):
+    """Anchors of a page, as GitHub and MkDocs make them."""
+    titles = re.findall(r"^#+ (.+)$", prose_of(page), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@every_page
+def test_relative_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)\s]+)\)", prose_of(page))
+    lost = []
+    for link in links:
+        if link.startswith(("http://", "https://", "mailto:")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            lost.append(link)
+    assert lost == []
+
+
+def pages_in_menu():
+    menu = text_of(ROOT / "mkdocs.yml").split("\nnav:\n", 1)[1]
+    return set(re.findall(r"[\w/-]+\.md", menu))
+
+
+def test_every_page_is_in_the_menu_and_the_reverse():
+    docs = ROOT / "docs"
+    assert pages_in_menu() == {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+
+
+# -- the method index ------------------------------------------------------------------------------
+
+
+def index():
+    """Rows of the method index, each a list of cells."""
+    table = section(text_of(README), "Which method for which question")
+    return [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| ")][1:]
+
+
+def test_each_method_has_a_question_a_start_and_its_mathematics():
+    rows = index()
+    methods = " ".join(row[1] for row in rows)
+    for name in ("CE-GP-UCB", "priced query", "bandits", "BOIL", "Fabolas", "RM-GP-UCB"):
+        assert name in methods
+    for _, method, start, mathematics in rows:
+        assert "](" in start or start.strip() == "planned", method
+        assert "](" in mathematics, method
+
+
+@pytest.mark.parametrize(
+    "text",
+    [section(text_of(README), "Which method for which question")]
+    + [text_of(page) for page in PAGES if page.name in ("pieces.md", "ce-gp-ucb.md")],
+    ids=["README", "ce-gp-ucb", "pieces"],
+)
+def test_names_of_an_index_are_public(text):
+    rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    names = set(re.findall(r"`([A-Z]\w+|[a-z]+(?:_[a-z]+)+|fit|simulate)(?:\([^`]*\))?`", rows))
+    elsewhere = {"optimize_acqf", "fit_gpytorch_mll"}  # BoTorch's
+    rooms = [importlib.import_module("botorch_costly" + room) for room in ROOMS]
+    assert names
+    assert [n for n in names - elsewhere if not any(hasattr(room, n) for room in rooms)] == []
+
+
+@every_page
+def test_names_that_pages_take_from_the_package_exist(page):
+    named = set(re.findall(r"\bbc\.([A-Za-z_]\w*)", text_of(page)))
+    assert [name for name in named if not hasattr(bc, name)] == []
+
+
+@every_page
+def test_cross_references_lead_to_public_names(page):
+    for target in re.findall(r"\]\[(botorch_costly[\w.]*)\]", text_of(page)):
+        module, name = target.rsplit(".", 1)
+        assert hasattr(importlib.import_module(module), name), target
+
+
+@every_page
+def test_files_that_pages_name_exist(page):
+    lines = prose_of(page).splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("**1.** "))  # to be made
+    named = re.findall(r"`((?:botorch_costly|tests|benchmarks|tutorials)/[\w/.-]+)`", text)
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+# -- the code runs ---------------------------------------------------------------------------------
+
+
+class Loop:
+    """A training loop so small that all of it is five numbers: what pages leave to the reader."""
+
+    def __init__(self):
+        torch.manual_seed(0)
+        self.network = torch.nn.Linear(2, 1)
+        self.optimizer = torch.optim.SGD(self.network.parameters(), lr=0.1)
+
+    def names(self):
+        space = {"lr": bc.Real(1e-4, 1e-1, log=True), "dropout": bc.Real(0.0, 0.6)}
+        space["policy"] = bc.Choice(["none", "light", "strong"])
+        space, default = bc.SearchSpace(space), {"lr": 1e-2, "dropout": 0.1, "policy": "light"}
+        gain = bc.GainReward("loss")
+        tuner = bc.OnlineTuner(space, horizon=300, start=default)
+        self.train_one_round(**tuner.ask().config)  # pages go on from a run that has begun
+        return {
+            "bc": bc,
+            "torch": torch,
+            "network": self.network,
+            "optimizer": self.optimizer,
+            "train_one_round": self.train_one_round,
+            "validation_loss": self.validation_loss,
+            "space": space,
+            "default": default,
+            "tuner": tuner,
+            "reward": bc.GuardedReward.of(gain, self.network, self.optimizer),
+            "decision": bc.Decision(round=0, config={"lr": 0.1}, query=True, reason="a page"),
+            "save": self.network.state_dict,
+            "restore": self.network.load_state_dict,
+        }
+
+    def train_one_round(self, lr, **_):
+        self.optimizer.param_groups[0]["lr"] = lr
+        self.optimizer.zero_grad()
+        self.loss().backward()
+        self.optimizer.step()
+
+    def loss(self):
+        return (self.network(torch.eye(2)) - 1).square().mean()
+
+    def validation_loss(self):
+        return self.loss().item()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if code_of(page) and page.name != "CONTRIBUTING.md"],
+    ids=lambda page: page.stem,
+)
+def test_code_of_pages_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    state = torch.get_rng_state()
+    try:
+        names = Loop().names()
+        for i, block in enumerate(code_of(page)):
+            exec(compile(block, f"{page.name}, block {i + 1}", "exec"), names)
+    finally:
+        torch.set_rng_state(state)
+
+
+def test_the_loop_of_the_readme_queries_its_last_round(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = Loop().names()
+    block = code_of(README)[0]
+    tree = ast.parse(block)
+    lines = block.splitlines()
+    assert sum(bool(line.strip()) for line in lines) <= 14
+    assert any(isinstance(node, ast.For) for node in tree.body)
+    exec(compile(block, "README.md", "exec"), names)
+    tuner = names["tuner"]
+    assert tuner.observations[-1].round == len(tuner.decisions) - 1 == 299
+
+
+# -- the recipes -----------------------------------------------------------------------------------
+
+
+def recipe(title, names=()):
+    """What the first block of a recipe defines, with the names a registry has."""
+    found = {**vars(registry), **dict(names), "__name__": __name__}
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$",
+        section(text_of(ROOT / "CONTRIBUTING.md"), f"Add {title}"),
+        flags=re.M | re.S,
+    )
+    exec(compile(blocks[0], f"CONTRIBUTING.md, {title}", "exec"), found)
+    return found, blocks
+
+
+def registered(title):
+    """The case that a recipe adds to the registry."""
+    found, blocks = recipe(title)
+    line = next(block for block in blocks if re.match(r'"\w', block))
+    (case,) = eval(f"{{{line}}}", found).values()
+    return case
+
+
+def test_the_acquisition_function_of_the_recipe_works(generator):
+    model = registry.MODELS["TimeVaryingGP"].make({"dtype": torch.float64}, True).eval()
+    X = torch.rand(3, 1, 2, generator=generator, dtype=torch.float64, requires_grad=True)
+    acquisition = registered("an acquisition function")(model)
+    assert acquisition(X).shape == (3,)
+    assert torch.autograd.gradcheck(acquisition, (X,))
+
+
+@pytest.mark.parametrize("rivals", [0, 3])
+def test_the_query_rule_of_the_recipe_works(rivals, generator):
+    case, many = registered("a query rule"), comparisons((6,), rivals, generator)
+    verdict = case.rule(many, Progress(round=4), generator)
+    assert verdict.query.shape == verdict.cause.shape == (6,)
+    assert verdict.query.any() == bool(rivals)
+    alone = case.rule(each(many, lambda x: x[0]), Progress(round=4), generator)
+    assert alone.query == verdict.query[0]
+    assert case.rule.explain(alone)
+
+
+def test_the_kernel_of_the_recipe_works(generator):
+    case = registered("a kernel")
+    x, kernel = case.inputs(9, generator), case.make(torch.Size()).double()
+    covariance = kernel(x).to_dense()
+    assert torch.linalg.eigvalsh(covariance).min() > -1e-9
+    torch.testing.assert_close(kernel(x, diag=True), covariance.diagonal())
+    apart = torch.tensor([[0.0], [7.0]], dtype=torch.float64)
+    torch.testing.assert_close(kernel(apart).to_dense(), torch.ones(2, 2, dtype=torch.float64))
+
+
+def test_the_optimizer_of_the_recipe_works():
+    optimizer = recipe("an optimizer")[0]["HillClimber"]
+    space = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
+    first, second = optimizer(space, seed=1), optimizer(space, seed=1)
+    for i in range(60):
+        decision = first.ask()
+        first.tell(decision, -((decision.config["x"] - 0.3) ** 2))
+        if i == 30:
+            second.load_state_dict(first.state_dict())
+    for _ in range(29):
+        decision = second.ask()
+        second.tell(decision, -((decision.config["x"] - 0.3) ** 2))
+    assert first.history == second.history
+    assert max(row["reward"] for row in first.history) > -0.01
+    with pytest.raises(StateMismatchError):
+        optimizer(space, seed=2).load_state_dict(first.state_dict())
+
+
+# -- the glossary ----------------------------------------------------------------------------------
+
+
+def glossary():
+    """Terms with their retired words."""
+    rows = {}
+    for line in text_of(ROOT / "docs" / "glossary.md").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and cells[0] != "term":
+            assert len(cells) == 3, line
+            assert cells[0] not in rows, f"{cells[0]} is explained twice"
+            rows[cells[0]] = re.findall(r"`(\w+)`", cells[2])
+    return rows
+
+
+def parts(name):
+    """Words of a name, whichever way it is written."""
+    return {part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+
+
+def modules():
+    found = pkgutil.walk_packages(bc.__path__, "botorch_costly.")
+    return [bc, *(importlib.import_module(module.name) for module in found)]
+
+
+def parameters_of(function):
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def members_of(cls):
+    """Names within a class: methods, their parameters, fields."""
+    yield from getattr(cls, "__annotations__", {})
+    yield from getattr(cls, "_fields", ())
+    for name, member in vars(cls).items():
+        if not name.startswith("_") or name in ("__init__", "__call__"):
+            yield name
+            member = getattr(member, "__func__", getattr(member, "fget", member))
+            yield from parameters_of(member) if inspect.isfunction(member) else ()
+
+
+def public_names():
+    """Every public name of the package, with where it is."""
+    for module in modules():
+        where = module.__name__
+        yield where.rsplit(".", 1)[-1], where
+        ours = {
+            name: member
+            for name, member in vars(module).items()
+            if not inspect.ismodule(member) and getattr(member, "__module__", where) == where
+        }
+        for name in {*ours, *getattr(module, "__all__", ())}:
+            if name.startswith("_"):
+                continue
+            yield name, f"{where}.{name}"
+            member = ours.get(name)
+            within = members_of(member) if inspect.isclass(member) else parameters_of(member)
+            yield from ((inner, f"{where}.{name}: {inner}") for inner in within if inner[0] != "_")
+
+
+def test_the_walk_meets_public_names_of_all_kinds():
+    names = {name for name, _ in public_names()}
+    assert {"path_following", "OnlineTuner", "local_optima", "num_restarts"} <= names
+    assert {"effective_horizon", "rival_mean", "ask", "kappa", "UNSURE"} <= names
+
+
+def test_no_retired_word_is_in_a_public_name():
+    retired = {word: term for term, words in glossary().items() for word in words}
+    assert len(retired) > 20
+    found = {
+        f"{where} (say {retired[word]!r} for {word!r})"
+        for name, where in public_names()
+        for word in parts(name) & retired.keys()
+    }
+    assert sorted(found) == []
+
+
+def test_each_word_is_retired_once_and_is_no_term():
+    words = [word for words in glossary().values() for word in words]
+    assert sorted(words) == sorted(set(words))
+    terms = set().union(*(parts(term) for term in glossary()))
+    assert terms & set(words) == set()
+
+
+def test_parts_of_a_name():
+    assert parts("TimeVaryingUCB") == {"time", "varying", "ucb"}
+    assert parts("max_looks") == {"max", "looks"}
+    assert parts("DOES_NOT_PAY") == {"does", "not", "pay"}
