@@ -67,8 +67,8 @@ class NumericalError(CostlyError, ArithmeticError):
     """A factorization or optimization met numbers it cannot continue from."""
 
 
-def worth_repeating(count: int) -> bool:
-    """Return whether a warning is worth repeating: at the 1st, 2nd, 4th, 8th, ... time."""
+def is_power_of_two(count: int) -> bool:
+    """Return whether a count is 1, 2, 4, 8, ...: the times at which a warning is repeated."""
     return count & (count - 1) == 0
 
 

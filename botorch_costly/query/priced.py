@@ -246,7 +246,7 @@ class PricedQuery(QueryRule):
         price = self._price_of(progress).to(like).expand(like.shape)
         first = torch.as_tensor(progress.queries, device=like.device).expand(like.shape) == 0
         pays, due = earns > price, self._is_due(progress).to(like.device).expand(like.shape)
-        cause = choose(pays, Cause.PAYS, choose(due, Cause.DUE, Cause.NOT_WORTH_IT))
+        cause = choose(pays, Cause.PAYS, choose(due, Cause.DUE, Cause.DOES_NOT_PAY))
         cause = choose(first, Cause.FIRST, cause)
         confidence = torch.full_like(like, torch.nan)
         rate = torch.where(

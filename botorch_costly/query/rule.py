@@ -93,7 +93,7 @@ class Cause(IntEnum):
     APART = 8  # no rival's confidence bound does
     FIRST = 9  # without a query nothing is known
     PAYS = 10  # the query earns more than its price
-    NOT_WORTH_IT = 11  # it does not
+    DOES_NOT_PAY = 11  # it does not
 
 
 class Verdict(NamedTuple):
@@ -194,7 +194,7 @@ class QueryRule(ABC):
             Cause.APART: "no rival's confidence bounds overlap with the candidate's",
             Cause.FIRST: "nothing is known yet",
             Cause.PAYS: "a query is worth its price",
-            Cause.NOT_WORTH_IT: "a query is not worth its price",
+            Cause.DOES_NOT_PAY: "a query is not worth its price",
         }
         return words[cause]
 

@@ -12,7 +12,7 @@ from botorch_costly.errors import (
     StateMismatchError,
     check,
     check_positive,
-    worth_repeating,
+    is_power_of_two,
 )
 from botorch_costly.records import Decision
 from botorch_costly.rewards.gain import GainReward, When
@@ -209,7 +209,7 @@ class GuardedReward:
         again = kept.in_a_row + 1
         restores, when = kept.restores + 1, When.of(round)
         self._kept = replace(kept, **when._asdict(), restores=restores, in_a_row=again)
-        if again >= _SUSPICIOUS and worth_repeating(again):
+        if again >= _SUSPICIOUS and is_power_of_two(again):
             _logger.warning(
                 "The network was rolled back %d times in a row: training diverges with every "
                 "configuration, or the metric is reversed, or on another scale than %g, which was "

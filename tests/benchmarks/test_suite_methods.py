@@ -14,7 +14,7 @@ from benchmarks.suite.policies import AnnealedPolicy, cosine, one_cycle
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
 from benchmarks.suite.problems import POLICIES, PROBLEMS
 from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
-from botorch_costly import BernoulliQuery, Hold, Real, SearchSpace
+from botorch_costly import BernoulliQuery, Design, Hold, Real, SearchSpace
 from botorch_costly.tuners.online.intervals import Intervals
 
 
@@ -109,8 +109,10 @@ def test_the_ceiling_is_the_best_of_fifty(slopes):
 
 
 def test_a_guarded_tuner_undoes_ruinous_rounds(slopes):
-    free = published(design=Design(rounds=20))(slopes, 0)
-    guarded = published(guarded=True, design=Design(rounds=20))(Slopes(), 0)
+    free = published(design=Design(kind="random", rounds=20, start_rounds=1))(slopes, 0)
+    guarded = published(guarded=True, design=Design(kind="random", rounds=20, start_rounds=1))(
+        Slopes(), 0
+    )
     assert free.test_accuracy < 0.5 < guarded.test_accuracy
     assert guarded.queries == guarded.rounds == 40
 

@@ -122,7 +122,7 @@ def test_an_infinite_price_queries_once():
     assert rule(weighed(), HALFWAY._replace(queries=0), None).cause == Cause.FIRST
     verdict = rule(weighed(gain=1e9), HALFWAY, None)
     assert not verdict.query
-    assert verdict.cause == Cause.NOT_WORTH_IT
+    assert verdict.cause == Cause.DOES_NOT_PAY
     assert verdict.price == math.inf
 
 
@@ -353,7 +353,7 @@ def test_inside_another_rule_it_keeps_its_outlook_and_its_reasons():
     assert rule.outlook(HALFWAY._replace(horizon=None)) == alone.outlook(HALFWAY)
     coins = torch.Generator().manual_seed(0)
     verdict = rule(weighed(gain=0.02), HALFWAY, coins)
-    assert verdict.cause == Cause.NOT_WORTH_IT
+    assert verdict.cause == Cause.DOES_NOT_PAY
     assert verdict.value == value_of(alone, gain=0.02)
     assert rule(weighed(gain=0.2), HALFWAY, coins).cause == Cause.PAYS
     assert rule(weighed(gain=0.02, lookahead=1.0), HALFWAY, coins).cause == Cause.PAYS

@@ -47,7 +47,7 @@ def test_what_is_paid_for_is_spent(spent):
     assert PricedQuery(budget=40).explain(due).startswith("every round left is needed")
     early = useless(queries=40, spent=spent, round=HORIZON - left)
     assert not early.query
-    assert early.cause == Cause.NOT_WORTH_IT
+    assert early.cause == Cause.DOES_NOT_PAY
     assert not useless(queries=40, spent=40, round=HORIZON).query
     assert useless(queries=40, spent=0).cause == Cause.FIRST
 

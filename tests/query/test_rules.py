@@ -263,7 +263,7 @@ def test_each_hard_decision_gives_its_cause(generator):
         (Cause.APART, "^no rival's confidence bounds overlap"),
         (Cause.FIRST, "^nothing is known yet"),
         (Cause.PAYS, "^a query is worth its price"),
-        (Cause.NOT_WORTH_IT, "^a query is not worth its price"),
+        (Cause.DOES_NOT_PAY, "^a query is not worth its price"),
     ],
 )
 def test_every_cause_has_words(cause, words):

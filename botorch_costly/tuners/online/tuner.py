@@ -23,7 +23,7 @@ from botorch_costly.errors import (
     check,
     check_count,
     check_nonnegative,
-    worth_repeating,
+    is_power_of_two,
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
@@ -413,7 +413,7 @@ class OnlineTuner:
     def _warn(self, decision: Decision, reward: float | None) -> None:
         """Report some of the failed queries: in a dead network all of them fail."""
         count = self.failed_queries
-        if worth_repeating(count):
+        if is_power_of_two(count):
             said = "The query in round %d failed: reward %s (failed queries so far: %d)."
             _logger.warning(said, decision.round, reward, count)
 
