@@ -1,20 +1,31 @@
 """The options of the online tuner, in groups that check themselves."""
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, get_args
 
+import torch
+
+from botorch_costly.acquisition import as_factory
 from botorch_costly.ask_tell.design import DesignKind, check_kind
-from botorch_costly.ask_tell.search import is_listed
+from botorch_costly.ask_tell.search import Search, is_listed
+from botorch_costly.device import check_device, check_dtype
 from botorch_costly.errors import (
     InvalidBudgetError,
+    InvalidSpaceError,
     check,
     check_count,
     check_positive,
     check_rate,
 )
 from botorch_costly.numerics.radial import check_family
+from botorch_costly.query import QueryRule, UnqueriedPlay
+from botorch_costly.records import FrozenConfig
+from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.space import SearchSpace
+
+# Chosen on half of the problems of the online suite, see benchmarks/README.md.
+_RANKS = RewardScale(ranks=True, winsorize_lower=0.4)
 
 
 class ResolvedPrior(NamedTuple):
@@ -168,6 +179,84 @@ class Limits:
         expected = f"at most the horizon, {horizon}"
         check(fits, "max_queries", expected, most, InvalidBudgetError)
         return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of a tuner, checked; what each means is said in ``OnlineTuner``.
+
+    Raises:
+        InvalidArgumentError: If one is of the wrong kind or outside its range.
+        InvalidBudgetError: If ``max_queries`` exceeds the horizon.
+        InvalidConfigError: If ``start`` does not belong to the space.
+        InvalidSpaceError: If the space holds a single configuration.
+    """
+
+    space: SearchSpace
+    horizon: int | None
+    query: QueryRule
+    start: Any  # a FrozenConfig once it is checked, or None
+    prior: Prior
+    refit: Refit
+    acquisition: Any  # an AcquisitionFactory once it is checked
+    unqueried_play: UnqueriedPlay
+    rewards: RewardScale | None
+    design: Design
+    hold: Hold
+    search: Search
+    limits: Limits
+    maximize: bool
+    seed: int
+    dtype: torch.dtype
+    device: Any  # a torch.device once it is checked
+
+    def __post_init__(self) -> None:
+        tunable = isinstance(self.space, SearchSpace) and self.space.dim > 0
+        wanted = "a SearchSpace with something to tune"
+        check(tunable, "space", wanted, self.space, InvalidSpaceError)
+        for name, kind in _GROUPS.items():
+            given = getattr(self, name)
+            check(isinstance(given, kind), name, f"a {kind.__name__}", given)
+        check(isinstance(self.maximize, bool), "maximize", "a bool", self.maximize)
+        _count(self, "horizon", 1)
+        _count(self, "seed", 0)
+        known = self.unqueried_play in get_args(UnqueriedPlay)
+        check(known, "unqueried_play", "'acquisition' or 'mean'", self.unqueried_play)
+        self.query.check_run(self.horizon)
+        self.limits.within(self.horizon)
+        scaled = self.rewards is None or isinstance(self.rewards, RewardScale)
+        check(scaled, "rewards", "a RewardScale", self.rewards)
+        ranked = self.scale.ranks and self.query.reads_rewards
+        check(not ranked, "rewards", "values, not ranks, for a price in rewards", self.rewards)
+        start = None if self.start is None else FrozenConfig(self.space.canonical(self.start))
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "acquisition", as_factory(self.acquisition))
+        check_dtype(self.dtype)
+        object.__setattr__(self, "device", check_device(self.device))
+
+    @property
+    def scale(self) -> RewardScale:
+        """How rewards become values of the model: as given, or what suits the query rule."""
+        if self.rewards is not None:
+            return self.rewards
+        return RewardScale() if self.query.reads_rewards else _RANKS
+
+    @property
+    def lasting(self) -> dict[str, Any]:
+        """The options that a saved state does not survive a change of: all but space and device."""
+        names = [f.name for f in fields(self) if f.name not in ("space", "device")]
+        return {name: getattr(self, name) for name in names}
+
+
+_GROUPS: dict[str, type] = {
+    "query": QueryRule,
+    "prior": Prior,
+    "refit": Refit,
+    "design": Design,
+    "hold": Hold,
+    "search": Search,
+    "limits": Limits,
+}
 
 
 def _count(group: object, name: str, minimum: int) -> None:

@@ -10,24 +10,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_costly.acquisition import UCB, AcquisitionFactory, as_factory, at_round
+from botorch_costly.acquisition import UCB, AcquisitionFactory, at_round
 from botorch_costly.acquisition.factories import MakeAcquisition
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import check_header, header, load, save, unchanged_on_error
-from botorch_costly.device import check_device, check_dtype, largest_reward
+from botorch_costly.device import largest_reward
 from botorch_costly.errors import (
     HorizonExceededError,
-    InvalidSpaceError,
     StateMismatchError,
     check,
-    check_count,
     check_nonnegative,
     is_power_of_two,
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
-from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
+from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.rewards.scale import RewardScale, as_number
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
@@ -35,14 +33,12 @@ from botorch_costly.tuners.online.diagnosis import Diagnosis, diagnosis_of
 from botorch_costly.tuners.online.intervals import Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.opening import limits_of, opening_of
-from botorch_costly.tuners.online.options import Design, Hold, Limits, Prior, Refit
+from botorch_costly.tuners.online.options import Design, Hold, Limits, Options, Prior, Refit
 from botorch_costly.tuners.online.proposer import Proposer, Run
 from botorch_costly.tuners.online.rivals import rivals_of
 from botorch_costly.tuners.online.strategy import Strategy
 from botorch_costly.tuners.online.summary import summarize
 
-# Chosen on half of the problems of the online suite, see benchmarks/README.md.
-_RANKS = RewardScale(ranks=True, winsorize_lower=0.4)
 _NOT_TOLD = {"reward": None, "failed": False, "seconds": None}
 
 _logger = logging.getLogger(__name__)
@@ -124,79 +120,53 @@ class OnlineTuner:
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
     ) -> None:
-        tunable = isinstance(space, SearchSpace) and space.dim > 0
-        check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
-        horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
-        query = _group("query", query, QueryRule, AlwaysQuery())
-        prior, refit = (
-            _group("prior", prior, Prior, Prior()),
-            _group("refit", refit, Refit, Refit()),
+        self._build(
+            Options(
+                space=space,
+                horizon=horizon,
+                query=AlwaysQuery() if query is None else query,
+                start=start,
+                prior=Prior() if prior is None else prior,
+                refit=Refit() if refit is None else refit,
+                acquisition=UCB() if acquisition is None else acquisition,
+                unqueried_play=unqueried_play,
+                rewards=rewards,
+                design=Design() if design is None else design,
+                hold=Hold() if hold is None else hold,
+                search=Search() if search is None else search,
+                limits=Limits() if limits is None else limits,
+                maximize=maximize,
+                seed=seed,
+                dtype=dtype,
+                device=device,
+            )
         )
-        rewards = _group(
-            "rewards", rewards, RewardScale, RewardScale() if query.reads_rewards else _RANKS
-        )
-        ranked = rewards.ranks and query.reads_rewards
-        check(not ranked, "rewards", "values, not ranks, for a price in rewards", rewards)
-        design, hold = (
-            _group("design", design, Design, Design()),
-            _group("hold", hold, Hold, Hold()),
-        )
-        search = _group("search", search, Search, Search())
-        limits = _group("limits", limits, Limits, Limits()).within(horizon)
-        check(isinstance(maximize, bool), "maximize", "a bool", maximize)
-        played = unqueried_play in ("acquisition", "mean")
-        check(played, "unqueried_play", "'acquisition' or 'mean'", unqueried_play)
-        seed = check_count("seed", seed)
-        frozen = None
-        if start is not None:
-            frozen = FrozenConfig(space.canonical(start))
-        factory = as_factory(UCB() if acquisition is None else acquisition)
-        self.space, self.query, self.maximize = space, query, maximize
-        self._sign = 1 if maximize else -1
-        self._tkwargs: dict[str, Any] = {
-            "dtype": check_dtype(dtype),
-            "device": check_device(device),
-        }
-        self._header = header(
-            type(self).__name__,
-            space,
-            {
-                "horizon": horizon,
-                "query": query,
-                "start": frozen,
-                "prior": prior,
-                "refit": refit,
-                "acquisition": factory,
-                "unqueried_play": unqueried_play,
-                "rewards": rewards,
-                "design": design,
-                "hold": hold,
-                "search": search,
-                "limits": limits,
-                "maximize": maximize,
-                "seed": seed,
-                "dtype": dtype,
-            },
-        )
-        query.check_run(horizon)
-        self._intervals = Intervals(hold.share, horizon, hold.shortest)
+
+    def _build(self, options: Options) -> None:
+        """Make the parts of the tuner, each from the options that concern it."""
+        space, horizon, query = options.space, options.horizon, options.query
+        self.space, self.query, self.maximize = space, query, options.maximize
+        self._sign = 1 if options.maximize else -1
+        self._tkwargs: dict[str, Any] = {"dtype": options.dtype, "device": options.device}
+        self._header = header(type(self).__name__, space, options.lasting)
+        self._intervals = Intervals(options.hold.share, horizon, options.hold.shortest)
         note = query.unspendable(self._intervals.within, horizon)
         if note is not None:
-            warnings.warn(note, stacklevel=3)  # at the call of the class, beyond the decorator
+            warnings.warn(note, stacklevel=4)  # at the call of the class, beyond its decorator
+        limits = options.limits
         self._run = Run(space, self._intervals, horizon, limits.max_queries)
         number = None if horizon is None else self._intervals.within(horizon)
         room = limits_of(horizon, number, limits.max_queries, query.budget)
-        opening = opening_of(space, room, design, frozen, seed)
-        self._learner = Learner(prior.of(space), refit, rewards, self._tkwargs, limits.max_rows)
-        self._rivals = rivals_of(space, search, self._tkwargs)
-        rule = query.for_run(self._intervals.within, horizon)
-        self._proposer = Proposer(
-            self._run,
-            opening,
-            Strategy(self._rivals, rule, factory, unqueried_play),
-            rule,
-            torch.Generator(device=device).manual_seed(seed),
+        opening = opening_of(space, room, options.design, options.start, options.seed)
+        scale = options.scale
+        self._learner = Learner(
+            options.prior.of(space), options.refit, scale, self._tkwargs, limits.max_rows
         )
+        self._rivals = rivals_of(space, options.search, self._tkwargs)
+        rule = query.for_run(self._intervals.within, horizon)
+        generator = torch.Generator(device=options.device).manual_seed(options.seed)
+        strategy = Strategy(self._rivals, rule, options.acquisition, options.unqueried_play)
+        self._proposer = Proposer(self._run, opening, strategy, rule, generator)
         self._ledger = Ledger(Decision, Observation, limits.keep_rounds)
 
     @classmethod
@@ -419,11 +389,3 @@ class OnlineTuner:
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self.space.encode(config).to(**self._tkwargs)
-
-
-def _group(name: str, given: Any, kind: type, default: Any) -> Any:
-    """Return the default if nothing is given; raise InvalidArgumentError unless it is of its kind."""
-    if given is None:
-        return default
-    check(isinstance(given, kind), name, f"a {kind.__name__}, such as {default}", given)
-    return given
