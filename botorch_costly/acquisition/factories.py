@@ -6,7 +6,7 @@ callable ``(belief, now) -> AcquisitionFunction``.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from botorch.acquisition import AcquisitionFunction
 
@@ -79,30 +79,37 @@ class UCB(_Weighted):
         return TimeVaryingUCB(belief, self.schedule(now + 1), now)
 
 
+class _OverBestMean(_Weighted):
+    """What the improvements share: the best posterior mean of the configurations seen as threshold."""
+
+    improvement: ClassVar[type[AcquisitionFunction]]
+
+    def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
+        """Return the improvement of round ``now``; there must be an observation."""
+        best = best_mean(belief, belief.inputs[:, :-1], now)
+        return self.improvement(belief, best, now)
+
+
 @dataclass(frozen=True)
-class LogEI(_Weighted):
+class LogEI(_OverBestMean):
     """Makes ``TimeVaryingLogEI`` over the best posterior mean of the configurations seen.
 
     Args:
         beta: Of the confidence bounds that query rules read.
     """
 
-    def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
-        """Return the expected improvement of round ``now``; there must be an observation."""
-        return TimeVaryingLogEI(belief, best_mean(belief, belief.inputs[:, :-1], now), now)
+    improvement = TimeVaryingLogEI
 
 
 @dataclass(frozen=True)
-class PI(_Weighted):
+class PI(_OverBestMean):
     """Makes ``TimeVaryingPI`` over the best posterior mean of the configurations seen.
 
     Args:
         beta: Of the confidence bounds that query rules read.
     """
 
-    def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
-        """Return the probability of improvement of round ``now``; there must be an observation."""
-        return TimeVaryingPI(belief, best_mean(belief, belief.inputs[:, :-1], now), now)
+    improvement = TimeVaryingPI
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ class QueryRule(ABC):
             return f"decided by {type(self).__name__}"
         cause = Cause(number)
         words = {
-            Cause.ALWAYS: "every round has a query",
+            Cause.ALWAYS: "full feedback",
             Cause.CHANCE: "drawn for a query",
             Cause.NO_CHANCE: "not drawn for a query",
             Cause.UNSURE: f"a rival may be better (confidence {float(verdict.confidence):.2f})",

@@ -252,7 +252,7 @@ def test_each_hard_decision_gives_its_cause(generator):
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        (Cause.ALWAYS, "^every round has a query"),
+        (Cause.ALWAYS, "^full feedback$"),
         (Cause.CHANCE, "^drawn for a query"),
         (Cause.NO_CHANCE, "^not drawn for a query"),
         (Cause.UNSURE, r"may be better \(confidence 0\.62\)"),
