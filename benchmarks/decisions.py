@@ -2,7 +2,7 @@
 
 One line for each group of runs: its name, the number of decisions, and the beginning of a SHA-256.
 Of a decision count its run, its round, the values that are played, in the order of the space, and
-whether they are queried at; not how things are called, nor why. So what may not change what is decided,
+whether they are queried; not how things are called, nor why. So what may not change what is decided,
 such as a renaming, is checked by comparing what is printed. Where it differs, ``--list FILE`` of both
 versions says in which rounds: it writes the very lines that are hashed.
 

@@ -1,6 +1,6 @@
 """Problems to decide on: queries at a drifting function, believed by both models alike.
 
-One configuration a round is drawn at random and queried at. The belief knows the hyperparameters of the
+One configuration a round is drawn at random and queried. The belief knows the hyperparameters of the
 function. No query is dropped from it, however old, because BoTorch's model drops none either.
 """
 

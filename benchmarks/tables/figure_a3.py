@@ -35,7 +35,7 @@ def play(world: World) -> dict[str, Run]:
 
 
 def marks(world: World, run: Run, *, queried: bool) -> Marks:
-    """Return the rounds of the first trial that were queried at, or those that were not."""
+    """Return the rounds of the first trial that were queried, or those that were not."""
     horizon = run.query.shape[-1]
     now = world.paths[0, -1]
     rounds = torch.arange(max(horizon - WINDOW, 0), horizon, device=run.query.device)

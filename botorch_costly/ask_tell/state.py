@@ -109,7 +109,7 @@ def unchanged_on_error(*parts: Stateful) -> Iterator[None]:
 def save(path: str | os.PathLike[str], **parts: Stateful) -> None:
     """Save the states of parts in one file, which is replaced at once.
 
-    A process that is killed meanwhile leaves the former file whole. The file holds tensors and plain
+    A process that is killed meanwhile leaves the old file whole. The file holds tensors and plain
     values, so that ``torch.load(path, weights_only=True)`` reads it.
 
     Args:

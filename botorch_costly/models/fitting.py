@@ -123,7 +123,7 @@ def fit(
 
     Args:
         family: One of ``numerics.radial.FAMILIES``.
-        inputs: Configurations and rounds, ``batch_shape x n x (d + 1)``, the former in the unit cube.
+        inputs: Configurations and rounds, ``batch_shape x n x (d + 1)``, configurations in the unit cube.
         targets: Rewards in units of the prior, ``batch_shape x n``. These and all other tensors are
             taken to double precision, which is that of what is returned.
         current: Where the search begins; lengthscales of shape ``batch_shape x 1`` serve all columns.

@@ -93,7 +93,7 @@ def append(
 
     The noise is an argument apart from the prior variance because it bounds the pivot from below: the
     squared pivot is the posterior variance of the new value plus its noise, and rounding may push
-    only the former under zero. So a million identical rows cannot break the factor. What is added
+    only the variance under zero. So a million identical rows cannot break the factor. What is added
     beyond that clipping, where even the noise is below ``minimum_pivot``, is returned by name.
 
     Args:

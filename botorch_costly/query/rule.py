@@ -26,7 +26,7 @@ UnqueriedPlay = Literal["acquisition", "mean"]
 class Prospect(NamedTuple):
     """What a query would find out, at the configuration where it promises most."""
 
-    mean: Tensor  # of the configuration that would be queried at, shape: (*batch,)
+    mean: Tensor  # of the configuration that would be queried, shape: (*batch,)
     gain: Tensor  # its knowledge gradient: what the query adds to the largest mean, (*batch,)
     lookahead: Tensor | float = 0.0  # what the next query would earn more after this one, (*batch,)
 

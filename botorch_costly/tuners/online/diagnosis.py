@@ -42,7 +42,7 @@ class Diagnosis:
         rewards: Finite ones among them; the latest 300 are gone through.
         negative: Share of the rewards that are negative, or positive where less is better.
         signal: Share of the variance of the rewards that configurations explain, in [0, 1]; NaN if
-            nobody can know, as are the next five.
+            it cannot be known, as are the next five.
         trend: Share that time alone explains, whatever is played.
         drift: Share of what configurations explain that is another one an interval later, in [0, 1].
         level_noise: Minus the correlation of the noise of neighbours, in [0, 0.5]; 0.5 where rewards are
@@ -54,7 +54,7 @@ class Diagnosis:
             arbitrary one), expected, in units of the reward.
         sure: Probability that it is better at all.
         constant: What all rewards are, if they are all alike.
-        configurations: Different ones among those that were queried at.
+        configurations: Different ones among those that were queried.
     """
 
     queries: int
@@ -89,7 +89,7 @@ class Diagnosis:
         if self.constant is not None:
             return self._of_constant_rewards(self.constant)
         if self.configurations < 2:
-            return "Nothing can be said: only one configuration has been queried at."
+            return "Nothing can be said: only one configuration has been queried."
         if self.nothing >= 0.5:
             return (
                 "Tuning cannot help at this round length: configurations cannot be told apart. "

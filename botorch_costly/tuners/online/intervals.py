@@ -28,7 +28,7 @@ class Intervals:
 
     Args:
         share: Of the rounds so far, in [0, 1]; at 0 each round is an interval.
-        horizon: Where the last interval ends, if anybody knows.
+        horizon: Where the last interval ends, if known.
         shortest: Rounds of an interval, unless the share is 0.
 
     Example:

@@ -1,4 +1,4 @@
-"""The optima of a search, followed while nobody queries.
+"""The optima of a search, followed from round to round until the next query.
 
 Between queries a belief changes by one number, so that its optima move along smooth paths: a belief
 expanded around them to second order says where they are in any later round, for the price of small
@@ -7,7 +7,7 @@ row of. Where a path has left the neighbourhood in which an expansion holds, the
 
 Paths can cross and meet, and new optima come up: after a while an uncertain place outgrows a good one.
 So the order is worked out for every round, points all over the search are watched, and after much
-waiting, or where one of those becomes the best, somebody has to search again.
+waiting, or where one of those points becomes the best, a new search is needed.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class CandidateAndRivals(NamedTuple):
 
 
 class RoundsAhead(NamedTuple):
-    """The rounds to come, as far as nobody queries."""
+    """The rounds to come, up to the next query."""
 
     now: int  # the current round
     beta: Callable[[int], float]  # of the bound, by round; it is asked for some rounds ahead
@@ -54,7 +54,7 @@ class SearchResult(NamedTuple):
 
     optima: Tensor  # shape: (m, d)
     retained: float  # of the newest observation, in the round of the search
-    # From a lone optimum to its rival, shape: (d,), or (0,) if there is none; None if nobody asked.
+    # From a lone optimum to its rival, shape: (d,), or (0,) if there is none; None if none was asked for.
     rival: Tensor | None
 
 
@@ -94,7 +94,7 @@ class PathFollowing:
     def candidate_and_rivals(
         self, belief: StreamingGP, ahead: RoundsAhead, rivals: bool
     ) -> CandidateAndRivals | None:
-        """Return the candidate and rivals of a later round, best first; None if somebody has to search.
+        """Return the candidate and rivals of a later round, best first; None if a search is needed.
 
         Args:
             belief: That of the search, with slopes in closed form.

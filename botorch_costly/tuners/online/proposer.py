@@ -19,7 +19,7 @@ from botorch_costly.tuners.online.strategy import Strategy
 
 
 class Run(NamedTuple):
-    """What is to be played, and how much of it may be queried at."""
+    """What is to be played, and how many queries it may take."""
 
     space: SearchSpace
     intervals: Intervals
@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 class Proposer:
-    """Proposes what the next round plays, and whether its end is queried at.
+    """Proposes what the next round plays, and whether its end is queried.
 
     It knows how long the run is; what was seen in it comes with each question.
 
@@ -89,7 +89,7 @@ class Proposer:
         self._num_told = None if told is None else check_count("num_told", told)
 
     def _choose(self, interval: Interval, learner: Learner, queries: int) -> Decision:
-        """Decide what an interval plays, and whether its end is queried at."""
+        """Decide what an interval plays, and whether its end is queried."""
         if interval.number < self._opening.rounds:
             return self._opening.decide(interval.number, self._generator)
         may_query, progress = not self._spent(queries), self._progress(interval, learner, queries)

@@ -22,7 +22,7 @@ from botorch_costly.tuners.online.rivals import Rivals
 
 
 class Proposal(NamedTuple):
-    """What a round plays, by whether it is queried at, and what the rule said."""
+    """What a round plays, by whether it is queried, and what the rule said."""
 
     query_at: Tensor  # encoded, shape: (d,)
     play_unqueried: Tensor  # encoded, shape: (d,)
@@ -182,7 +182,7 @@ def comparison_of(
     cov: Tensor | None = None
     with torch.no_grad():
         if covariances:
-            # Each beside the candidate: nobody needs the covariance of two rivals, and arms have many.
+            # Each with the candidate: no rule needs the covariance of two rivals, and arms have many.
             prepared = belief.project(at_round(points, points.new_tensor(float(now))))
             candidate = ProjectedRows(prepared.rows[:1], prepared.projected[:1])
             mean, variance, cov = belief.covariance_with(prepared, candidate)

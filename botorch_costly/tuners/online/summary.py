@@ -1,4 +1,4 @@
-"""A run in a few lines: what was played, queried at, and believed."""
+"""A run in a few lines: what was played, queried, and believed."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Configurations are held for a share of the rounds so far, and only their last round is queried at."""
+"""Configurations are held for a share of the rounds so far, and only their last round is queried."""
 
 import math
 from contextlib import nullcontext

@@ -101,7 +101,7 @@ def test_the_first_round_plays_the_given_start():
 
 @pytest.mark.parametrize("name", SPACES)
 def test_unqueried_rounds_may_play_the_posterior_mean(name):
-    """What is queried at is unchanged, what is not plays the best of today's mean."""
+    """What is queried is unchanged, what is not plays the best of today's mean."""
     space = SPACES[name]
     options = {"query": bc.BernoulliQuery(0.5), "initial_rounds": 10, "beta": 4.0}
     tuner = make(space, unqueried_play="mean", **options)
