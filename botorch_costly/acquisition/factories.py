@@ -113,14 +113,18 @@ class PI(_OverBestMean):
 
 
 @dataclass(frozen=True)
-class _Made(_Weighted):
+class CustomAcquisition(_Weighted):
     """A plain callable as a factory."""
 
     make: MakeAcquisition | None = None
 
     def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
+        """Return what the callable makes for round ``now``."""
         assert self.make is not None
-        return self.make(belief, now)
+        made = self.make(belief, now)
+        expected = "a callable that returns an acquisition function over configurations"
+        check(callable(made), "acquisition", expected, made)
+        return made
 
 
 def as_factory(acquisition: AcquisitionFactory | MakeAcquisition) -> AcquisitionFactory:
@@ -133,4 +137,8 @@ def as_factory(acquisition: AcquisitionFactory | MakeAcquisition) -> Acquisition
     check(callable(acquisition), "acquisition", expected, acquisition)
     bare = isinstance(acquisition, type)
     check(not bare, "acquisition", expected, f"the class {acquisition}; call it, or wrap it")
-    return acquisition if isinstance(acquisition, AcquisitionFactory) else _Made(make=acquisition)
+    return (
+        acquisition
+        if isinstance(acquisition, AcquisitionFactory)
+        else CustomAcquisition(make=acquisition)
+    )

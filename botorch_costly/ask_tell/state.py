@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -144,6 +144,19 @@ def load(path: str | os.PathLike[str], **parts: Stateful) -> None:
             state. All parts are as they were.
     """
     _check_parts(parts)
+    states = read(path, list(parts))
+    with unchanged_on_error(*parts.values()):
+        for name, part in parts.items():
+            part.load_state_dict(states[name])
+
+
+def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
+    """Return the states in a file that ``save`` wrote, those of some names among them.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        StateMismatchError: If the file is none of ``save``, or lacks a name.
+    """
     try:
         states = torch.load(path, weights_only=True, map_location="cpu")
     except (FileNotFoundError, IsADirectoryError, PermissionError):
@@ -152,11 +165,9 @@ def load(path: str | os.PathLike[str], **parts: Stateful) -> None:
         expected = "a file written by save, with tensors and plain values only"
         raise StateMismatchError("path", expected, f"{path}: {type(error).__name__}") from error
     found = sorted(states) if isinstance(states, dict) else type(states).__name__
-    complete = isinstance(states, dict) and set(parts) <= set(states)
-    check(complete, "path", f"states of {sorted(parts)}", found, StateMismatchError)
-    with unchanged_on_error(*parts.values()):
-        for name, part in parts.items():
-            part.load_state_dict(states[name])
+    complete = isinstance(states, dict) and set(names) <= set(states)
+    check(complete, "path", f"states of {sorted(names)}", found, StateMismatchError)
+    return states
 
 
 def _check_parts(parts: Mapping[str, Any]) -> None:

@@ -188,7 +188,7 @@ class PricedQuery(QueryRule):
         """
         rounds = self._horizon(horizon)
         finite = rounds is not None or self.discount < 1
-        check(finite, "discount", "a number in (0, 1) without a horizon", self.discount)
+        check(finite, "horizon", "a number of rounds, or a discount below 1 without one", rounds)
         if self.budget is None:
             return
         if rounds is None:

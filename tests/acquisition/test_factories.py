@@ -78,3 +78,9 @@ def test_a_float32_belief_makes_float32_functions():
     X = torch.rand(3, 1, 2, generator=torch.Generator().manual_seed(0))
     for factory in (bc.UCB(), bc.LogEI(), bc.PI()):
         assert factory(tuner.belief, 1)(X).dtype == torch.float32
+
+
+def test_a_callable_that_makes_nothing_is_named():
+    belief = bc.OnlineTuner(SPACE).belief
+    with pytest.raises(InvalidArgumentError, match="acquisition: Expected a callable that returns"):
+        as_factory(lambda belief, now: None)(belief, 3)

@@ -305,7 +305,7 @@ def test_trials_that_share_what_queries_were_worth_pay_for_their_own_need(genera
 
 
 def test_an_outlook_stops_as_the_run_would():
-    with pytest.raises(InvalidArgumentError, match="discount: Expected a number"):
+    with pytest.raises(InvalidArgumentError, match="horizon: Expected a number"):
         PricedQuery(price=1.0).outlook(HALFWAY._replace(horizon=None))
 
 

@@ -63,7 +63,7 @@ def test_other_bad_options_are_named(options, message):
 
 
 def test_runs_it_cannot_serve_are_named():
-    with pytest.raises(InvalidArgumentError, match=r"discount: Expected a number in \(0, 1\) with"):
+    with pytest.raises(InvalidArgumentError, match=r"horizon: Expected a number of rounds, or"):
         PricedQuery(price=1.0).check_run(None)
     with pytest.raises(InvalidBudgetError, match="budget: Expected at most 9 rounds; Received 10"):
         PricedQuery(budget=10, horizon=9)

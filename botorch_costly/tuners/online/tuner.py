@@ -14,7 +14,7 @@ from botorch_costly.acquisition import UCB, AcquisitionFactory, at_round
 from botorch_costly.acquisition.factories import MakeAcquisition
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.search import Search
-from botorch_costly.ask_tell.state import check_header, header, load, save, unchanged_on_error
+from botorch_costly.ask_tell.state import check_header, header, read, save, unchanged_on_error
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import (
     HorizonExceededError,
@@ -59,8 +59,8 @@ class OnlineTuner:
         space: What may be tuned. A space of choices alone is a bandit over its combinations.
         horizon: Rounds of the run; ``None`` if unknown.
         query: Whether to query at the end of an interval; at every one by default.
-        start: The configuration of the first interval, such as your default; its end is queried, whatever
-            the design.
+        start: The configuration of the first intervals, such as your default; their ends are queried,
+            whatever the design.
         prior: What is believed before the first query: kernel, lengthscale, noise, forgetting.
         refit: When these are refitted; never by default.
         acquisition: Where a round goes: ``UCB(beta)``, ``LogEI()``, ``PI()``, or any callable
@@ -338,9 +338,11 @@ class OnlineTuner:
         """Save the state in a file that is replaced at once; ``botorch_costly.save`` takes more parts."""
         save(path, tuner=self)
 
-    def load(self, path: str | os.PathLike[str]) -> None:
-        """Continue from the file that ``save`` wrote; errors as in ``load_state_dict``."""
-        load(path, tuner=self)
+    def load(
+        self, path: str | os.PathLike[str], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
+        """Continue from the file that ``save`` wrote; arguments and errors of ``load_state_dict``."""
+        self.load_state_dict(read(path, ["tuner"])["tuner"], changed=changed)
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically.

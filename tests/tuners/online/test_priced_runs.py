@@ -152,7 +152,7 @@ def test_a_budget_needs_only_their_order():
 
 
 def test_without_a_horizon_it_needs_a_discount():
-    with pytest.raises(errors.InvalidArgumentError, match="discount: Expected a number"):
+    with pytest.raises(errors.InvalidArgumentError, match="horizon: Expected a number"):
         priced(ARMS, horizon=None)
     tuner = priced(ARMS, query=bc.PricedQuery(price=0.1, discount=0.95), horizon=None)
     assert {d.query for d in play(tuner, 30)} == {True, False}

@@ -131,3 +131,16 @@ def test_states_hold_tensors_lists_and_plain_values_alone():
     play(tuner, 9)
     for leaf in leaves(tuner.state_dict()):
         assert isinstance(leaf, torch.Tensor | str | int | float | None)
+
+
+def test_a_run_is_extended_from_a_file(tmp_path):
+    short, long = make(horizon=20), make(horizon=40)
+    play(short, 20)
+    short.save(tmp_path / "tuner.pt")
+    with pytest.raises(errors.StateMismatchError, match="option horizon: Expected 40; Received 20"):
+        long.load(tmp_path / "tuner.pt")
+    long.load(tmp_path / "tuner.pt", changed=["horizon"])
+    assert long.decisions == short.decisions
+    play(long, 20)
+    with pytest.raises(errors.InvalidArgumentError, match="changed: Expected names among"):
+        long.load(tmp_path / "tuner.pt", changed=["horizont"])
