@@ -5,7 +5,12 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from botorch_costly.ask_tell.protocol import Outcome, Suggestion
-from botorch_costly.errors import AlreadyToldError, UnknownDecisionError, check
+from botorch_costly.errors import (
+    AlreadyToldError,
+    HorizonExceededError,
+    UnknownDecisionError,
+    check,
+)
 from botorch_costly.parameters import Plain
 
 S = TypeVar("S", bound=Suggestion)
@@ -46,6 +51,17 @@ class Ledger(Generic[S, T]):
         """Return the configuration of a suggestion; None if that is not kept."""
         suggestion = self._suggested.get(number)
         return None if suggestion is None else suggestion.config
+
+    def next_within(self, horizon: int | None) -> int:
+        """Return the number of the next suggestion.
+
+        Raises:
+            HorizonExceededError: If there are as many as the horizon, unless that is None.
+        """
+        over = horizon is not None and len(self) >= horizon
+        expected = f"at most {horizon} rounds"
+        check(not over, "ask", expected, len(self) + 1, HorizonExceededError)
+        return len(self)
 
     def suggest(self, suggestion: S) -> None:
         """Enter the next suggestion."""

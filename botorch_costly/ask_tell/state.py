@@ -65,10 +65,10 @@ def check_header(
     for name in changed:
         known = name in groups - {"kind", "version", "parameters"}
         check(known, "changed", f"names among {sorted(groups)}", name)
-    is_state = isinstance(state, Mapping) and isinstance(state.get("header"), Mapping)
-    wanted = f"a state_dict of {expected['kind']}"
-    check(is_state, "state", wanted, type(state).__name__, StateMismatchError)
-    received = state["header"]  # type: ignore[index]
+    received = state.get("header") if isinstance(state, Mapping) else None
+    if not isinstance(received, Mapping):
+        wanted = f"a state_dict of {expected['kind']}"
+        raise StateMismatchError("state", wanted, type(state).__name__)
     for name in (*expected, *(set(received) - set(expected))):
         if name in changed or name.split(".")[0] in changed:
             continue

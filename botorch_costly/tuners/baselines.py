@@ -9,12 +9,7 @@ import torch
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.state import check_header, header, unchanged_on_error
-from botorch_costly.errors import (
-    HorizonExceededError,
-    StateMismatchError,
-    check,
-    check_count,
-)
+from botorch_costly.errors import StateMismatchError, check_count
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
@@ -37,9 +32,7 @@ class _Unqueried(ABC):
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
         """
-        now = len(self._ledger)
-        over = self.horizon is not None and now >= self.horizon
-        check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
+        now = self._ledger.next_within(self.horizon)
         decision = Decision(now, self._config(), query=False, reason=type(self).__name__)
         self._ledger.suggest(decision)
         return decision

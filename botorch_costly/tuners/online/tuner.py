@@ -17,7 +17,6 @@ from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import check_header, header, read, save, unchanged_on_error
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import (
-    HorizonExceededError,
     StateMismatchError,
     check,
     check_nonnegative,
@@ -202,9 +201,7 @@ class OnlineTuner:
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
         """
-        now = len(self._ledger)
-        over = self.horizon is not None and now >= self.horizon
-        check(not over, "ask", f"at most {self.horizon} rounds", now + 1, HorizonExceededError)
+        now = self._ledger.next_within(self.horizon)
         decision = self._proposer.propose(now, self._learner, self.queries)
         self._ledger.suggest(decision)
         return decision
