@@ -48,23 +48,41 @@ def pima() -> Part:
     return Part(table[:, :-1], table[:, -1].long())
 
 
-@cache
 def mnist() -> Part:
     """Return the first 8,000 training pictures of MNIST, 1 x 28 x 28."""
+    return _mnist(POOL["mnist"])
+
+
+def whole_mnist() -> Part:
+    """Return all 60,000 training pictures of MNIST."""
+    return _mnist(None)
+
+
+@cache
+def _mnist(many: int | None) -> Part:
     pool = _arrays("mnist.npz", ("x_train", "y_train"))
-    pictures, labels = pool["x_train"][: POOL["mnist"]], pool["y_train"][: POOL["mnist"]]
+    pictures, labels = pool["x_train"][:many], pool["y_train"][:many]
     return Part(torch.from_numpy(pictures)[:, None].float() / 255, torch.from_numpy(labels).long())
 
 
-@cache
 def cifar10() -> Part:
     """Return the first 10,000 training pictures of CIFAR-10, 3 x 32 x 32, every class a tenth."""
+    return _cifar10(POOL["cifar10"])
+
+
+def whole_cifar10() -> Part:
+    """Return all 50,000 training pictures of CIFAR-10."""
+    return _cifar10(None)
+
+
+@cache
+def _cifar10(many: int | None) -> Part:
     import numpy as np
     from PIL import Image
 
     file = _arrays("cifar10_jpeg93.npz", ("header", "blob", "offsets", "labels", "is_train"))
     head, blob, offsets = file["header"].tobytes(), file["blob"], file["offsets"]
-    rows = file["is_train"].nonzero()[0][: POOL["cifar10"]]
+    rows = file["is_train"].nonzero()[0][:many]
 
     def picture(row: int) -> Any:
         jpeg = head + blob[offsets[row] : offsets[row + 1]].tobytes() + b"\xff\xd9"

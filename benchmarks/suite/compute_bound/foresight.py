@@ -1,0 +1,175 @@
+"""Which early comparison of settings foretells the end of a run? Rank correlations with the final loss.
+
+From one state of a run with the default, settings are played on the same batches: for some rounds, then
+to the end, at a constant learning rate and with one that falls to zero in the last fifth. What is known
+after the first rounds, the loss as it is, after a cooldown, and of averaged weights, is held against
+the test loss at the end.
+"""
+
+import argparse
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.processes import in_processes
+from benchmarks.harness.record import Row, rows_of, write_results
+from benchmarks.suite.compute_bound.problems import PROBLEMS
+from benchmarks.suite.compute_bound.training import LongProblem, LongRun
+
+NAME = "foresight"
+STATES = (0.0, 0.1, 0.3, 0.6)  # shares of the run
+RATES = (0.1, 0.3, 1.0, 3.0, 10.0)  # multiples of the default
+LENGTHS = (2, 4, 8)  # rounds before a comparison
+LATE = 0.2  # of the run, in which the learning rate falls
+
+
+class Case(NamedTuple):
+    """A state from which all settings of a problem are played."""
+
+    problem: str
+    share: float
+    seed: int
+
+
+def settings_of(problem: LongProblem) -> dict[str, dict[str, Any]]:
+    """Return the settings to be compared: five learning rates, and each other number low and high."""
+    found = {}
+    for multiple in RATES:
+        rate = problem.default["learning_rate"] * multiple
+        found[f"learning_rate x {multiple:g}"] = {**problem.default, "learning_rate": rate}
+    cube = problem.space.encode(problem.default)
+    for column, name in enumerate(problem.space.names):
+        if name != "learning_rate":
+            for level in (0.1, 0.9):
+                point = cube.clone()
+                point[column] = level
+                value = problem.space.decode(point)[name]
+                found[f"{name} = {value:.3g}"] = {**problem.default, name: value}
+    return found
+
+
+def play(case: Case) -> list[Row]:
+    """Play all settings from one state; return what was known early, and how each ended."""
+    problem = PROBLEMS[case.problem]()
+    run = problem.setup(case.seed)
+    for _ in range(round(case.share * problem.horizon)):
+        run.train_round(problem.default)
+    state = copy.deepcopy(run.state_dict())
+    rows = []
+    for name, config in settings_of(problem).items():
+        run.load_state_dict(state)
+        losses = {**_early(run, config), **_ends(run, config)}
+        finite = {k: loss if math.isfinite(loss) else None for k, loss in losses.items()}
+        rows.append({**case._asdict(), "setting": name, **finite})
+    return rows
+
+
+def _early(run: LongRun, config: Mapping[str, Any]) -> dict[str, float]:
+    """Return what each comparison says, by its name; the run ends after the longest of them."""
+    known: dict[str, float] = {}
+    sums: dict[str, torch.Tensor] = {}
+    for done in range(1, max(LENGTHS) + 1):
+        run.train_round(config)
+        weights = run.save()["network"]
+        sums = {name: sums.get(name, 0.0) + value for name, value in weights.items()}
+        if done in LENGTHS:
+            known[f"raw {done}"] = run.validate().loss
+            here = copy.deepcopy(run.state_dict())
+            run.restore({**run.save(), "network": {n: v / done for n, v in sums.items()}})
+            known[f"averaged {done}"] = run.validate().loss
+            run.load_state_dict(here)
+            _cool(run, config, done // 2)
+            known[f"cooled {done}+{done // 2}"] = run.validate().loss
+            run.load_state_dict(here)
+    return known
+
+
+def _cool(run: LongRun, config: Mapping[str, Any], rounds: int) -> None:
+    """Let the learning rate fall to zero."""
+    for left in range(rounds, 0, -1):
+        run.train_round(_slower(run, config, left / (rounds + 1)))
+
+
+def _slower(run: LongRun, config: Mapping[str, Any], share: float) -> dict[str, Any]:
+    low = dict(run.problem.space.parameters)["learning_rate"].low
+    return {**config, "learning_rate": max(config["learning_rate"] * share, low)}
+
+
+def _ends(run: LongRun, config: Mapping[str, Any]) -> dict[str, float]:
+    """Return the test losses at the end, of a constant learning rate and of one that falls late."""
+    horizon, late = run.problem.horizon, round(LATE * run.problem.horizon)
+    while run.round < horizon - late:
+        run.train_round(config)
+    state = copy.deepcopy(run.state_dict())
+    while run.round < horizon:
+        run.train_round(config)
+    constant = run.test().loss
+    run.load_state_dict(state)
+    while run.round < horizon:
+        run.train_round(_slower(run, config, (horizon - run.round) / late))
+    return {"constant": constant, "late decay": run.test().loss}
+
+
+def correlations(rows: Sequence[Row], end: str) -> dict[str, float]:
+    """Return the rank correlation of each comparison with an end, over the settings of one state."""
+    names = [n for n in rows[0] if n.split()[0] in ("raw", "averaged", "cooled")]
+    ends = [_finite(row[end]) for row in rows]
+    return {name: _spearman([_finite(row[name]) for row in rows], ends) for name in names}
+
+
+def _finite(loss: float | None) -> float:
+    return 1e9 if loss is None or not math.isfinite(loss) else loss
+
+
+def _spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    ranks = torch.stack([torch.tensor(v).argsort().argsort().double() for v in (ours, theirs)])
+    return float(torch.corrcoef(ranks)[0, 1])
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the mean correlations by problem and state: all settings, then learning rates alone."""
+    lines = []
+    for problem in dict.fromkeys(row["problem"] for row in rows):
+        for end in ("constant", "late decay"):
+            for share in STATES:
+                lines += _lines(rows, problem, end, share)
+    return "\n".join(lines)
+
+
+def _lines(rows: Sequence[Row], problem: str, end: str, share: float) -> Iterator[str]:
+    mine = [row for row in rows if row["problem"] == problem and row["share"] == share]
+    seeds = sorted({row["seed"] for row in mine})
+    for only in ("", "learning_rate"):
+        found = [
+            correlations(
+                [r for r in mine if r["seed"] == seed and r["setting"].startswith(only)], end
+            )
+            for seed in seeds
+        ]
+        if found:
+            means = {n: sum(f[n] for f in found) / len(found) for n in found[0]}
+            said = "  ".join(f"{n} {v:+.2f}" for n, v in means.items())
+            yield f"{problem}, {end}, {share:.0%}, {only or 'all'}: {said}"
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, store the rows and print the table."""
+    parser: argparse.ArgumentParser = parser_for(NAME, "which early comparison foretells the end")
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    add_seeds(parser, seeds=1)
+    options = parser.parse_args(arguments)
+    seeds = seeds_of(options)
+    for problem in options.problems:
+        cases = [Case(problem, share, seed) for seed in seeds for share in STATES]
+        found = [row for rows in in_processes(play, cases, options.processes) for row in rows]
+
+        def stays(row: Row, problem: str = problem) -> bool:
+            return row["problem"] != problem
+
+        write_results(NAME, found, list(seeds), directory=options.results, keep=stays)
+        stored = rows_of(NAME, options.results)
+        print(table([row for row in stored if row["problem"] == problem]), flush=True)

@@ -1,0 +1,180 @@
+"""Six runs that end long before the loss has: one half chooses defaults, the other confirms them.
+
+Sensible defaults were read off a few whole runs on seeds 100 to 102.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+from torch import Generator, nn
+
+from benchmarks.suite import data
+from benchmarks.suite.compute_bound import text
+from benchmarks.suite.compute_bound.networks import Recurrent, Transformer
+from benchmarks.suite.compute_bound.training import LongProblem, LongRun
+from benchmarks.suite.compute_bound.works import Classes, Denoising, NextCharacter
+from benchmarks.suite.networks import picture_network
+from botorch_costly import Real, SearchSpace
+
+_ADAMW = {
+    "learning_rate": Real(1e-5, 1e-1, log=True),
+    "weight_decay": Real(0.0, 0.5),
+    "dropout": Real(0.0, 0.5),
+    "beta2": Real(0.9, 0.999),
+}
+
+
+def transformer_text() -> LongProblem:
+    """A transformer reads the sources of Python's library: 120,000 windows are 1.6 passes."""
+    return LongProblem(
+        name="transformer_text",
+        space=SearchSpace(_ADAMW),
+        default={"learning_rate": 1e-3, "weight_decay": 0.1, "dropout": 0.0, "beta2": 0.99},
+        strong={"dropout": 0.5, "weight_decay": 0.5},
+        work=NextCharacter(text.sources, Transformer),
+        batch=24,
+    )
+
+
+def cifar_one_pass() -> LongProblem:
+    """A convolutional network sees each picture of CIFAR-10 once."""
+    space = {
+        "learning_rate": Real(1e-4, 3.0, log=True),
+        "momentum": Real(0.0, 0.98),
+        "weight_decay": Real(1e-6, 1e-1, log=True),
+        "label_smoothing": Real(0.0, 0.4),
+        "shift": Real(0.0, 12.0),
+        "noise": Real(0.0, 0.8),
+    }
+    default = {"learning_rate": 0.01, "momentum": 0.9, "weight_decay": 1e-4}
+    augmented = {"label_smoothing": 0.0, "shift": 1.0, "noise": 0.02}
+    return LongProblem(
+        name="cifar_one_pass",
+        space=SearchSpace(space),
+        default=default | augmented,
+        strong={"shift": 12.0, "noise": 0.6, "label_smoothing": 0.3},
+        work=Classes(
+            data.whole_cifar10,
+            partial(picture_network, channels=3, side=32, width=10, blocks=3),
+        ),
+        optimizer="sgd",
+        horizon=180,
+        steps=4,
+        batch=64,
+    )
+
+
+def denoising() -> LongProblem:
+    """An autoencoder learns to remove noise from the digits of MNIST."""
+    space = {
+        "learning_rate": Real(1e-5, 1e-1, log=True),
+        "momentum": Real(0.5, 0.98),
+        "weight_decay": Real(0.0, 0.5),
+        "dropout": Real(0.0, 0.5),
+        "noise": Real(0.0, 2.0),
+    }
+    default = {"learning_rate": 1e-3, "momentum": 0.9, "weight_decay": 0.01}
+    return LongProblem(
+        name="denoising",
+        space=SearchSpace(space),
+        default={**default, "dropout": 0.0, "noise": 0.4},
+        strong={"dropout": 0.5, "noise": 1.5},
+        work=Denoising(data.whole_mnist),
+        steps=20,
+        batch=64,
+    )
+
+
+def recurrent_text() -> LongProblem:
+    """A gated recurrent network reads Python's help pages."""
+    space = {
+        "learning_rate": Real(1e-5, 1e-1, log=True),
+        "momentum": Real(0.5, 0.98),
+        "beta2": Real(0.9, 0.999),
+        "dropout": Real(0.0, 0.7),
+    }
+    return LongProblem(
+        name="recurrent_text",
+        space=SearchSpace(space),
+        default={"learning_rate": 2e-3, "momentum": 0.9, "beta2": 0.99, "dropout": 0.1},
+        strong={"dropout": 0.6},
+        work=NextCharacter(text.help_pages, _recurrent),
+        steps=7,
+        batch=16,
+    )
+
+
+def mnist_one_pass() -> LongProblem:
+    """A convolutional network sees each digit of MNIST once."""
+    space = {
+        "learning_rate": Real(1e-5, 1e-1, log=True),
+        "weight_decay": Real(1e-4, 1.0, log=True),
+        "dropout": Real(0.0, 0.8),
+        "rotation": Real(0.0, 180.0),
+        "shift": Real(0.0, 14.0),
+    }
+    default = {"learning_rate": 1e-3, "weight_decay": 1e-2, "dropout": 0.1}
+    return LongProblem(
+        name="mnist_one_pass",
+        space=SearchSpace(space),
+        default={**default, "rotation": 0.0, "shift": 0.5},
+        strong={"rotation": 150.0, "shift": 10.0, "dropout": 0.6},
+        work=Classes(
+            data.whole_mnist,
+            partial(picture_network, channels=1, side=28, width=12, blocks=2),
+        ),
+        horizon=175,
+        steps=5,
+        batch=64,
+    )
+
+
+def fine_tuning_text() -> LongProblem:
+    """A transformer that knows Python's sources learns the English of its help pages."""
+    space = {
+        "learning_rate": Real(1e-5, 1e-1, log=True),
+        "body_share": Real(1e-3, 1.0, log=True),
+        "weight_decay": Real(0.0, 0.5),
+        "dropout": Real(0.0, 0.5),
+    }
+    return LongProblem(
+        name="fine_tuning_text",
+        space=SearchSpace(space),
+        default={"learning_rate": 1e-3, "body_share": 1.0, "weight_decay": 0.1, "dropout": 0.1},
+        strong={"dropout": 0.5, "weight_decay": 0.5},
+        work=NextCharacter(text.help_pages, _pretrained),
+        horizon=150,
+        steps=8,
+        batch=24,
+    )
+
+
+def _recurrent(generator: Generator, characters: int, length: int) -> nn.Module:
+    return Recurrent(generator, characters)
+
+
+def _pretrained(generator: Generator, characters: int, length: int) -> nn.Module:
+    network = Transformer(generator, characters, length)
+    network.load_state_dict(_knowledge())
+    return network
+
+
+@cache
+def _knowledge() -> dict[str, Any]:
+    """Return the weights after a run on the sources, always the same."""
+    problem = transformer_text()
+    run = LongRun(problem, seed=90_000)
+    for round in range(problem.horizon):
+        rate = 3e-3 * min(1.0, 2.5 * (1 - round / problem.horizon))
+        run.train_round({**problem.default, "learning_rate": max(rate, 1e-5)})
+    return {name: value.clone() for name, value in run.save()["network"].items()}
+
+
+CHOICE: tuple[Callable[[], LongProblem], ...] = (transformer_text, cifar_one_pass, denoising)
+CONFIRMATION: tuple[Callable[[], LongProblem], ...] = (
+    recurrent_text,
+    mnist_one_pass,
+    fine_tuning_text,
+)
+PROBLEMS = {make.__name__: make for make in (*CHOICE, *CONFIRMATION)}

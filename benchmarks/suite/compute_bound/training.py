@@ -1,0 +1,244 @@
+"""Training of any kind of network, round by round: the recipe, and one run of it."""
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Generator, Tensor, nn
+
+from benchmarks.suite.networks import Dropout
+from benchmarks.suite.protocol import Metrics
+from botorch_costly import SearchSpace
+from botorch_costly.errors import StateMismatchError, check, check_count
+
+Settings = Mapping[str, Any]
+# What a round needs to know and a problem neither tunes nor sets.
+SETTINGS: Settings = {
+    "learning_rate": 1e-3,
+    "body_share": 1.0,  # learning rate of all but the head, as a share
+    "momentum": 0.9,  # beta1 of AdamW
+    "beta2": 0.99,
+    "weight_decay": 0.0,
+    "dropout": 0.0,
+}
+_MEASURED = 512  # rows at a time
+
+
+class Batch(NamedTuple):
+    """Inputs and what a network should make of them."""
+
+    inputs: Tensor
+    targets: Tensor
+
+
+class Work(ABC):
+    """What a network is to learn: the rows of each part, and how well it does."""
+
+    @abstractmethod
+    def parts(self, generator: Generator) -> dict[str, Batch]:
+        """Return the rows of ``"train"``, ``"validation"`` and ``"test"``."""
+
+    @abstractmethod
+    def network(self, generator: Generator) -> nn.Module:
+        """Return a network that has learnt nothing of this yet."""
+
+    @abstractmethod
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of each row, shape ``n``."""
+
+    @abstractmethod
+    def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the share of each row that is right, shape ``n``."""
+
+    def altered(self, batch: Batch, settings: Settings, generator: Generator) -> Batch:
+        """Return what is trained on in place of a batch."""
+        return batch
+
+    def judged(self, batch: Batch) -> Batch:
+        """Return what is measured in place of the rows of a part."""
+        return batch
+
+
+@dataclass(frozen=True)
+class LongProblem:
+    """A recipe for training a network that has not converged at the end.
+
+    Args:
+        name: What reports call it.
+        space: What is tuned: names of ``SETTINGS``, or what the work reads.
+        default: What a user would start from, who knows what is sensible.
+        strong: The settings of a user who regularizes or augments far too much.
+        work: What is to be learnt.
+        optimizer: ``"adamw"`` or ``"sgd"``.
+        settings: What is not tuned and not as in ``SETTINGS``.
+        horizon: Rounds of a run.
+        steps: Minibatches of a round.
+        batch: Rows of a minibatch.
+    """
+
+    name: str
+    space: SearchSpace
+    default: Settings
+    strong: Settings
+    work: Work
+    optimizer: str = "adamw"
+    settings: Settings = field(default_factory=dict)
+    horizon: int = 200
+    steps: int = 5
+    batch: int = 32
+
+    def __post_init__(self) -> None:
+        for config in (self.default, self.default | dict(self.strong)):
+            self.space.check(config)
+        for name in ("horizon", "steps", "batch"):
+            check_count(name, getattr(self, name), minimum=1)
+
+    def setup(self, seed: int) -> "LongRun":
+        """Draw the rows and the weights, all from ``seed``."""
+        return LongRun(self, check_count("seed", seed))
+
+    def data(self) -> Any:
+        """Load the data.
+
+        Raises:
+            MissingDataError: If they are not here.
+        """
+        return self.work.parts(Generator())
+
+
+class LongRun:
+    """One network in training: see ``LongProblem.setup``."""
+
+    def __init__(self, problem: LongProblem, seed: int) -> None:
+        self.problem, self.seed, self._round = problem, seed, 0
+        self._generator = Generator().manual_seed(seed)
+        self._parts = problem.work.parts(self._generator)
+        self._network = problem.work.network(self._generator)
+        self._optimizer = _OPTIMIZERS[problem.optimizer](_groups(self._network))
+        # One pass over the rows in an order of their own, and a further one if a run is longer.
+        self._order_seed = int(torch.randint(2**31, (), generator=self._generator))
+
+    @property
+    def round(self) -> int:
+        """Rounds trained so far."""
+        return self._round
+
+    def train_round(self, config: Settings) -> None:
+        """Train the minibatches of a round with the settings of ``config``.
+
+        Raises:
+            InvalidConfigError: If ``config`` does not belong to the space of the problem.
+        """
+        problem, work = self.problem, self.problem.work
+        problem.space.check(config)
+        settings = {**SETTINGS, **problem.settings, **config}
+        self._apply(settings)
+        self._network.train()
+        for rows in self._rows().split(problem.batch):
+            batch = Batch(*(part[rows] for part in self._parts["train"]))
+            inputs, targets = work.altered(batch, settings, self._generator)
+            self._optimizer.zero_grad()
+            work.losses(self._network(inputs), targets).mean().backward()
+            self._optimizer.step()
+        self._round += 1
+
+    def _rows(self) -> Tensor:
+        """Return which rows the round trains on, without repetition within a pass."""
+        size = self.problem.steps * self.problem.batch
+        many = len(self._parts["train"].inputs)
+        first = self._round * size
+        index = torch.arange(first, first + size)
+        passes = (index // many).unique().tolist()
+        orders = {p: _order(self._order_seed + p, many) for p in passes}
+        return torch.cat([orders[p][index[index // many == p] % many] for p in passes])
+
+    def _apply(self, settings: Settings) -> None:
+        for module in self._network.modules():
+            if isinstance(module, Dropout):
+                module.rate = settings["dropout"]
+        body, head = self._optimizer.param_groups
+        body["lr"] = settings["learning_rate"] * settings["body_share"]
+        head["lr"] = settings["learning_rate"]
+        for group in (body, head):
+            group["weight_decay"] = settings["weight_decay"]
+            if "betas" in group:
+                group["betas"] = (settings["momentum"], settings["beta2"])
+            else:
+                group["momentum"] = settings["momentum"]
+
+    def validate(self) -> Metrics:
+        """Measure the network on the validation rows."""
+        return self._measure("validation")
+
+    def test(self) -> Metrics:
+        """Measure the network on the test rows."""
+        return self._measure("test")
+
+    def _measure(self, part: str) -> Metrics:
+        work, found = self.problem.work, []
+        self._network.eval()
+        inputs, targets = work.judged(self._parts[part])
+        with torch.no_grad():
+            for rows in torch.arange(len(inputs)).split(_MEASURED):
+                outputs = self._network(inputs[rows])
+                target = targets[rows]
+                found.append(
+                    torch.stack([work.losses(outputs, target), work.hits(outputs, target)])
+                )
+        loss, hits = torch.cat(found, -1).double().mean(-1).tolist()
+        return Metrics(loss if math.isfinite(loss) else math.inf, hits)
+
+    def save(self) -> dict[str, Any]:
+        """Return what training changes but the round and the generator, alive, not a copy."""
+        return {"network": self._network.state_dict(), "optimizer": self._optimizer.state_dict()}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go back to what ``save`` returned, of this run or of another one of the problem."""
+        self._network.load_state_dict(saved["network"])
+        # The optimizer would keep the caller's tensors, and train them.
+        self._optimizer.load_state_dict(copy.deepcopy(saved["optimizer"]))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that a resumed run needs; its tensors are shared with the run."""
+        return {
+            "problem": self.problem.name,
+            "seed": self.seed,
+            "round": self._round,
+            **self.save(),
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state``, bit for bit.
+
+        Raises:
+            StateMismatchError: If ``state`` comes from another problem or another seed.
+        """
+        for name, value in (("problem", self.problem.name), ("seed", self.seed)):
+            check(state[name] == value, name, str(value), state[name], StateMismatchError)
+        self.restore(state)
+        self._generator.set_state(state["generator"])
+        self._round = state["round"]
+
+
+def _order(seed: int, many: int) -> Tensor:
+    return torch.randperm(many, generator=Generator().manual_seed(seed))
+
+
+def _groups(network: nn.Module) -> list[dict[str, Any]]:
+    """Return the parameters of the body, and those of the head, which is the last module."""
+    modules = list(network.children())
+    head = list(modules[-1].parameters())
+    heads = {id(parameter) for parameter in head}
+    body = [parameter for parameter in network.parameters() if id(parameter) not in heads]
+    return [{"params": body}, {"params": head}]
+
+
+_OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
+    "adamw": lambda groups: torch.optim.AdamW(groups, fused=True),
+    "sgd": lambda groups: torch.optim.SGD(groups, lr=0.0),
+}

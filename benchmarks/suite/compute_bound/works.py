@@ -1,0 +1,145 @@
+"""What the networks of these problems learn: the next character, the class of a picture, the picture."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from benchmarks.suite import data
+from benchmarks.suite.augmentation import Doses
+from benchmarks.suite.compute_bound.networks import Autoencoder
+from benchmarks.suite.compute_bound.text import CHARACTERS
+from benchmarks.suite.compute_bound.training import Batch, Settings, Work
+
+_WINDOWS = 400  # of validation and of test
+_LENGTH = 32
+
+
+@dataclass(frozen=True)
+class NextCharacter(Work):
+    """Predict each next character of a text, in windows of 32; loss in nats a character."""
+
+    text: Callable[[], Tensor]
+    make: Callable[[Generator, int, int], nn.Module]
+
+    def parts(self, generator: Generator) -> dict[str, Batch]:
+        """Cut windows from the text: stretches of a few thousand characters go to each part."""
+        stretches = self.text().unfold(0, 40 * _LENGTH + 1, 40 * _LENGTH)
+        order = torch.randperm(len(stretches), generator=generator)
+        held_out = 2 * _WINDOWS // 40 + 1
+        windows = [
+            stretches[rows].unfold(1, _LENGTH + 1, _LENGTH).reshape(-1, _LENGTH + 1)
+            for rows in (order[held_out:], order[:held_out])
+        ]
+        several = {
+            "train": windows[0],
+            "validation": windows[1][:_WINDOWS],
+            "test": windows[1][_WINDOWS : 2 * _WINDOWS],
+        }
+        return {name: Batch(rows[:, :-1], rows[:, 1:]) for name, rows in several.items()}
+
+    def network(self, generator: Generator) -> nn.Module:
+        """Return a network as ``make`` makes it."""
+        return self.make(generator, len(CHARACTERS), _LENGTH)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean cross-entropy of each window, in nats a character."""
+        loss = F.cross_entropy(outputs.flatten(0, 1), targets.flatten(), reduction="none")
+        return loss.view(targets.shape).mean(-1)
+
+    def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the share of the characters of each window that are the likeliest."""
+        return (outputs.argmax(-1) == targets).float().mean(-1)
+
+
+@dataclass(frozen=True)
+class Classes(Work):
+    """Tell pictures apart; settings are the doses of augmentation, and label smoothing."""
+
+    pool: Callable[[], data.Part]
+    make: Callable[[Generator], nn.Module]
+    held_out: int = 2000  # pictures of validation, and of test
+
+    def parts(self, generator: Generator) -> dict[str, Batch]:
+        """Draw the parts from the pool."""
+        inputs, targets = self.pool()
+        order = torch.randperm(len(inputs), generator=generator)
+        sizes = [self.held_out, self.held_out, len(order) - 2 * self.held_out]
+        names = ("validation", "test", "train")
+        rows = dict(zip(names, order.split(sizes), strict=True))
+        return {name: Batch(inputs[row], targets[row]) for name, row in rows.items()}
+
+    def network(self, generator: Generator) -> nn.Module:
+        """Return a network as ``make`` makes it."""
+        return self.make(generator)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the cross-entropy of each picture, in nats; of soft targets where they are."""
+        return F.cross_entropy(outputs, targets, reduction="none")
+
+    def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return which pictures are told right."""
+        return (outputs.argmax(-1) == targets).float()
+
+    def altered(self, batch: Batch, settings: Settings, generator: Generator) -> Batch:
+        """Augment the pictures by the doses in the settings, and smooth the labels."""
+        inputs = Doses()(batch.inputs, settings, generator)
+        smoothing = float(settings.get("label_smoothing", 0.0))
+        hot = F.one_hot(batch.targets, 10).to(inputs)
+        return Batch(_normalized(inputs), (1 - smoothing) * hot + smoothing / 10)
+
+    def judged(self, batch: Batch) -> Batch:
+        """Normalize the pictures."""
+        return Batch(_normalized(batch.inputs), batch.targets)
+
+
+def _normalized(pictures: Tensor) -> Tensor:
+    """Return pictures of about zero mean and unit deviation; 0 stays the background until then."""
+    return 4 * pictures - 2
+
+
+@dataclass(frozen=True)
+class Denoising(Work):
+    """Return pictures to what they were before noise hid them; the loss is that of squares."""
+
+    pool: Callable[[], data.Part]
+    held_out: int = 2000
+    noise: float = 0.4  # of what is measured; what is trained on is a setting
+
+    def parts(self, generator: Generator) -> dict[str, Batch]:
+        """Draw the parts from the pool."""
+        inputs, _ = self.pool()
+        order = torch.randperm(len(inputs), generator=generator)
+        sizes = [self.held_out, self.held_out, len(order) - 2 * self.held_out]
+        names = ("validation", "test", "train")
+        rows = dict(zip(names, order.split(sizes), strict=True))
+        return {name: Batch(inputs[row], inputs[row]) for name, row in rows.items()}
+
+    def network(self, generator: Generator) -> nn.Module:
+        """Return an autoencoder."""
+        return Autoencoder(generator)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean squared error of each picture."""
+        return (outputs - targets).square().flatten(1).mean(-1)
+
+    def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the share of the pixels of each picture that are on the right side of a half."""
+        return ((outputs > 0.5) == (targets > 0.5)).float().flatten(1).mean(-1)
+
+    def altered(self, batch: Batch, settings: Settings, generator: Generator) -> Batch:
+        """Hide the pictures behind the noise that the settings say."""
+        grain = torch.randn(batch.inputs.shape, generator=generator)
+        return Batch(batch.inputs + settings["noise"] * grain, batch.targets)
+
+    def judged(self, batch: Batch) -> Batch:
+        """Hide the pictures behind always the same noise."""
+        return Batch(batch.inputs + self.noise * _grain(tuple(batch.inputs.shape)), batch.targets)
+
+
+@cache
+def _grain(shape: tuple[int, ...]) -> Tensor:
+    return torch.randn(shape, generator=Generator().manual_seed(0))
