@@ -53,7 +53,7 @@ def cifar_one_pass() -> LongProblem:
         name="cifar_one_pass",
         space=SearchSpace(space),
         default=default | augmented,
-        strong={"shift": 12.0, "noise": 0.6, "label_smoothing": 0.3},
+        strong={"shift": 10.0, "noise": 0.3, "label_smoothing": 0.3},
         work=Classes(
             data.whole_cifar10,
             partial(picture_network, channels=3, side=32, width=10, blocks=3),
@@ -79,7 +79,7 @@ def denoising() -> LongProblem:
         name="denoising",
         space=SearchSpace(space),
         default={**default, "dropout": 0.0, "noise": 0.4},
-        strong={"dropout": 0.5, "noise": 1.5},
+        strong={"dropout": 0.5, "noise": 1.0},
         work=Denoising(data.whole_mnist),
         steps=20,
         batch=64,
