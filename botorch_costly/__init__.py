@@ -3,7 +3,7 @@
 from botorch_costly.acquisition import PI, UCB, LogEI
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import load, save
-from botorch_costly.parameters import Choice, Integer, Real
+from botorch_costly.parameters import Choice, Integer, Real, Scheduled
 from botorch_costly.query import (
     AlwaysQuery,
     BernoulliQuery,
@@ -61,6 +61,7 @@ __all__ = [
     "Refit",
     "RewardScale",
     "Schedule",
+    "Scheduled",
     "Search",
     "SearchSpace",
     "load",

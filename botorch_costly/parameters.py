@@ -1,6 +1,7 @@
 """The parameters a search space is made of: plain Python values <-> columns of the unit cube.
 
     Real        one column, linear or logarithmic between its bounds
+    Scheduled   a logarithmic Real that a schedule multiplies while training goes on
     Integer     one column, widened by half a step at both ends, decoded by rounding
     Choice      one column per option (one-hot), decoded by argmax; a single option is a
                 constant, there is nothing to search in it, and it owns no column
@@ -11,14 +12,14 @@ share of its columns.
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidConfigError, InvalidSpaceError, check
+from botorch_costly.errors import InvalidConfigError, InvalidSpaceError, check, check_rate
 from botorch_costly.plain import PLAIN, Plain, is_plain, plain, rounds_to, same
 
 
@@ -140,6 +141,72 @@ class Real(_Number):
     def round(self, columns: Tensor) -> Tensor:
         """Nearest encodings, shape ``(*batch, 1)``."""
         return columns.clamp(0, 1)
+
+
+def _constant(share: float) -> float:
+    return 1.0
+
+
+def _cosine(share: float) -> float:
+    return (1 + math.cos(math.pi * share)) / 2
+
+
+def _wsd(share: float) -> float:
+    return min(1.0, (1 - share) / _LATE)
+
+
+_LATE = 0.2  # of the run, in which "wsd" falls
+BASES: dict[str, Callable[[float], float]] = {
+    "wsd": _wsd,
+    "cosine": _cosine,
+    "constant": _constant,
+}
+
+
+@dataclass(frozen=True)
+class Scheduled(Real):
+    """A learning rate that a schedule multiplies while training goes on: what is tuned is its peak.
+
+    A schedule lets the end of a run profit from small steps without tuning them: decay is not
+    mistaken for merit. A round plays the peak times the factor of the schedule, which may lie below
+    ``low``.
+
+    References:
+        A. Hägele et al. Scaling laws and compute-optimal training beyond fixed training durations.
+        2024: constant, then a linear fall over the last fifth, as good as a cosine.
+
+    Args:
+        low: The smallest peak, positive.
+        high: The largest peak.
+        log: Whether the encoding is logarithmic.
+        base: ``"wsd"``, constant until the last fifth of the run and then linearly to 0; ``"cosine"``,
+            half a cosine from 1 to 0; or ``"constant"``.
+
+    Raises:
+        InvalidSpaceError: If the bounds are not positive, finite and increasing, or the base is unknown.
+
+    Example:
+        >>> rate = Scheduled(1e-5, 1e-1)
+        >>> rate.factor(0.0), round(rate.factor(0.9), 6)
+        (1.0, 0.5)
+    """
+
+    log: bool = field(default=True, kw_only=True)
+    base: str = field(default="wsd", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = isinstance(self.base, str) and self.base in BASES
+        check(known, "base", f"one of {list(BASES)}", self.base, InvalidSpaceError)
+        check(self.low > 0, "Scheduled", "bounds > 0", (self.low, self.high), InvalidSpaceError)
+
+    def factor(self, share: float) -> float:
+        """Return what the peak is multiplied by when a share of the run is over, in [0, 1].
+
+        Raises:
+            InvalidArgumentError: If the share lies outside [0, 1].
+        """
+        return BASES[self.base](check_rate("share", share))
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,12 @@ from botorch_costly.errors import (
     check,
     check_count,
 )
-from botorch_costly.parameters import Choice, Integer, Parameter, Real
+from botorch_costly.parameters import Choice, Integer, Parameter, Real, Scheduled
 from botorch_costly.plain import Plain, listed, tupled
 
-_KINDS: dict[str, Callable[..., Parameter]] = {"Real": Real, "Integer": Integer, "Choice": Choice}
+_KINDS: dict[str, Callable[..., Parameter]] = {
+    kind.__name__: kind for kind in (Real, Scheduled, Integer, Choice)
+}
 
 
 def _named_pairs(
@@ -148,6 +150,28 @@ class SearchSpace:
         equal = set(config) == set(self.names)
         check(equal, "config", f"the names {list(self.names)}", list(config), InvalidConfigError)
         return {name: p.canonical(name, config[name]) for name, p in self.parameters}
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether what is played of some parameter is its value times a schedule."""
+        return any(isinstance(parameter, Scheduled) for _, parameter in self.parameters)
+
+    def scheduled(self, config: Mapping[str, Plain], share: float) -> dict[str, Plain]:
+        """Return what is played of a configuration when a share of the run is over.
+
+        Args:
+            config: A configuration of the space; of each ``Scheduled`` parameter the peak.
+            share: Of the run, in [0, 1].
+
+        Returns:
+            The configuration, each peak times the factor of its schedule.
+        """
+        played = dict(config)
+        for name, parameter in self.parameters:
+            if isinstance(parameter, Scheduled):
+                peak = parameter.canonical(name, config[name])
+                played[name] = peak * parameter.factor(share)
+        return played
 
     def check(self, config: Mapping[str, Any]) -> None:
         """Raise unless ``config`` is a configuration of this space.

@@ -1,0 +1,152 @@
+r"""A Gaussian process seen through differences: what one point is better than another by.
+
+Two configurations played from one state on the same batches differ by what the configurations do, and by
+little else. With an additive ``f(x, t) = sum_j f_j(x_j, t)``, whose parts are independent,
+
+.. math::
+
+    y_i = f(x_i, t_i) - f(c_i, t_i) + \epsilon_i, \qquad
+    \operatorname{cov}(f_j(a, t), f_j(b, u)) = s_j^2\, \phi(|a - b| / \ell)\, e^{-\phi_t |t - u|},
+
+the covariance of two differences is, part by part,
+
+.. math:: s_j^2 [\phi(x, x') - \phi(x, c') - \phi(c, x') + \phi(c, c')]\, e^{-\phi_t |t - t'|}.
+
+It is a kernel over ``[x, c, t]``: posteriors are those of any Gaussian process. The scales ``s_j`` and
+the noise are maxima a posteriori on a grid, all points of which are factored in one batch.
+
+Convention: a difference is ``f(point) - f(reference)``, positive where the point is better.
+
+Notation: ``n`` and ``m`` differences, ``d`` columns.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics.radial import PROFILES
+
+_SCALES = torch.logspace(-2.3, 0.2, 12, dtype=torch.float64)  # of s_j, 0.005 to 1.5
+_NOISES = torch.tensor([0.5, 1.0, 2.0, 4.0], dtype=torch.float64)  # multiples of the prior noise
+_JITTER = 1e-8  # relative to a unit of y squared
+_SWEEPS = 2  # over the columns, after which the scales hardly move
+
+
+class Differences(NamedTuple):
+    """Pairs of points that are compared, and when."""
+
+    points: Tensor  # x, in the unit cube, shape: (n, d)
+    references: Tensor  # c, in the unit cube, shape: (n, d)
+    times: Tensor  # t, shape: (n,)
+
+
+class Smoothness(NamedTuple):
+    """How alike near points and near times are."""
+
+    lengthscale: float  # of each column of the unit cube
+    forgetting: float  # phi_t, by unit of time
+
+
+class ScalePrior(NamedTuple):
+    """Log-normal beliefs about the scales and the noise, before the first difference."""
+
+    scale: float  # the median of all s_j, in units of y
+    spread: float = 1.0  # sd of log s that the columns share
+    relevance: float = 1.0  # sd of log s_j around what they share
+    noise: float = 0.05  # the median of its sd, in units of y
+    noise_spread: float = 0.7  # sd of its logarithm
+
+
+class Scales(NamedTuple):
+    """What was learnt of them."""
+
+    scales: Tensor  # s_j, shape: (d,)
+    noise: float  # sd, in units of y
+
+
+def covariances(rows: Differences, others: Differences, smoothness: Smoothness) -> Tensor:
+    """Return the covariance of differences by column, for unit scales, shape ``d x n x m``."""
+    profile = PROFILES["matern52"]
+
+    def alike(a: Tensor, b: Tensor) -> Tensor:  # shape: (d, n, m)
+        distance = (a.mT.unsqueeze(-1) - b.mT.unsqueeze(-2)).abs()
+        return profile.phi(profile.constant * distance / smoothness.lengthscale)
+
+    (x, c, t), (y, e, u) = rows, others
+    paired = alike(x, y) - alike(x, e) - alike(c, y) + alike(c, e)
+    return paired * (-smoothness.forgetting * (t.unsqueeze(-1) - u).abs()).exp()
+
+
+def fit_scales(parts: Tensor, values: Tensor, prior: ScalePrior) -> Scales:
+    """Return the scales and the noise of greatest posterior density.
+
+    Args:
+        parts: ``covariances`` of the differences with themselves, ``d x n x n``.
+        values: What was measured, shape ``(n,)``.
+        prior: What is believed of them.
+    """
+    d = len(parts)
+    if not len(values):
+        return Scales(parts.new_full((d,), prior.scale), prior.noise)
+    shared = _SCALES.repeat_interleave(len(_NOISES)).unsqueeze(-1).expand(-1, d)
+    noises = prior.noise * _NOISES.repeat(len(_SCALES))
+    best = int(_log_density(shared, noises, parts, values, prior).argmax())
+    scales, noise = shared[best].clone(), noises[best]
+    for column in list(range(d)) * _SWEEPS:
+        several = scales.expand(len(_SCALES), d).clone()
+        several[:, column] = _SCALES
+        density = _log_density(several, noise.expand(len(_SCALES)), parts, values, prior)
+        scales = several[int(density.argmax())]
+    return Scales(scales, float(noise))
+
+
+def _log_density(
+    scales: Tensor,  # shape: (k, d)
+    noises: Tensor,  # shape: (k,)
+    parts: Tensor,  # shape: (d, n, n)
+    values: Tensor,  # shape: (n,)
+    prior: ScalePrior,
+) -> Tensor:  # shape: (k,)
+    """Return the log posterior density of several scales and noises, up to a constant."""
+    n = len(values)
+    cov = torch.einsum("kd,dij->kij", scales.square(), parts)
+    diagonal = (noises.square() + _JITTER).view(-1, 1, 1) * torch.eye(n, dtype=cov.dtype)
+    factor = torch.linalg.cholesky(cov + diagonal)
+    white = torch.linalg.solve_triangular(factor, values.expand(len(cov), n, 1), upper=False)
+    fit = white.square().sum((-2, -1)) / 2 + factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    logs = scales.log()
+    mean = logs.mean(-1)
+    shared = (mean - torch.tensor(prior.scale).log()) / prior.spread
+    own = (logs - mean.unsqueeze(-1)) / prior.relevance
+    rough = (noises / prior.noise).log() / prior.noise_spread
+    return -fit - (shared.square() + own.square().sum(-1) + rough.square()) / 2
+
+
+def posterior(
+    rows: Differences, values: Tensor, asked: Differences, scales: Scales, smoothness: Smoothness
+) -> tuple[Tensor, Tensor]:
+    """Return mean and variance of differences that are asked about, each of shape ``(m,)``.
+
+    Args:
+        rows: Differences that were measured.
+        values: What was measured of them, shape ``(n,)``.
+        asked: Differences asked about.
+        scales: As ``fit_scales`` returns them.
+        smoothness: As it was fitted with.
+    """
+    weights = scales.scales.square()
+    moved = (asked.points - asked.references).abs() / smoothness.lengthscale
+    profile = PROFILES["matern52"]
+    prior = (2 * (1 - profile.phi(profile.constant * moved)) * weights).sum(-1)
+    if not len(values):
+        return torch.zeros_like(prior), prior
+    cov = torch.einsum("d,dij->ij", weights, covariances(rows, rows, smoothness))
+    cross = torch.einsum("d,dij->ij", weights, covariances(rows, asked, smoothness))
+    noise = (scales.noise**2 + _JITTER) * torch.eye(len(values), dtype=cov.dtype)
+    factor = torch.linalg.cholesky(cov + noise)
+    white = torch.linalg.solve_triangular(
+        factor, torch.cat([cross, values.unsqueeze(-1)], -1), upper=False
+    )
+    half, told = white[:, :-1], white[:, -1]
+    return half.mT @ told, (prior - half.square().sum(0)).clamp_min(0)
