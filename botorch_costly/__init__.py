@@ -27,6 +27,8 @@ from botorch_costly.tuners import (
     Prior,
     RandomTuner,
     Refit,
+    Session,
+    TwinTuner,
 )
 
 __version__ = "0.1.0"
@@ -64,6 +66,8 @@ __all__ = [
     "Scheduled",
     "Search",
     "SearchSpace",
+    "Session",
+    "TwinTuner",
     "load",
     "save",
     "simulate",

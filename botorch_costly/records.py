@@ -97,7 +97,7 @@ def _frozen(config: Mapping[str, Any]) -> FrozenConfig:
     return config if isinstance(config, FrozenConfig) else FrozenConfig(config)
 
 
-Record = TypeVar("Record", "Decision", "Observation")
+Record = TypeVar("Record", "Decision", "TwinDecision", "Observation")
 
 
 def _to_dict(record: "Decision | Observation") -> dict[str, Any]:
@@ -177,6 +177,66 @@ class Decision:
             StateMismatchError: If ``values`` are not those of a decision.
         """
         return _from_dict(cls, values)
+
+
+@dataclass(frozen=True)
+class TwinDecision(Decision):
+    """A decision that may go back: what to do with the state of training before the round.
+
+    First the state as it is is kept under a number, then the state of another number is restored, then
+    states that are not needed any more are dropped. ``Session`` does all of that.
+
+    Args:
+        round: The round of compute, from 0; rounds that were given back count.
+        config: As above, with what a schedule makes of it in this round.
+        query: As above.
+        reason: As above.
+        confidence: As above.
+        interval: As above: of the steps before this one.
+        peak: The configuration before schedules; ``config`` if omitted.
+        trained: Rounds that the state has been trained for, without those given back.
+        keep: Number to keep the present state under.
+        restore: Number of the state to restore.
+        drop: Numbers of states to drop.
+
+    Raises:
+        InvalidArgumentError: If a field has the wrong type or range.
+        InvalidConfigError: If a configuration holds anything but plain values.
+    """
+
+    peak: Mapping[str, Plain] | None = None
+    trained: int = 0
+    keep: int | None = None
+    restore: int | None = None
+    drop: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "peak", _frozen(self.config if self.peak is None else self.peak))
+        object.__setattr__(self, "trained", check_count("trained", self.trained))
+        for name in ("keep", "restore"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        object.__setattr__(self, "drop", tuple(check_count("drop", n) for n in self.drop))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in plain values that JSON keeps, tuples as lists."""
+        peak = {name: listed(value) for name, value in (self.peak or {}).items()}
+        return {**super().to_dict(), "peak": peak, "drop": list(self.drop)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "TwinDecision":
+        """Rebuild a decision from ``to_dict``.
+
+        Raises:
+            StateMismatchError: If ``values`` are not those of a decision.
+        """
+        try:
+            peak = FrozenConfig.from_json(values["peak"])
+        except (TypeError, KeyError, AttributeError, CostlyError) as error:
+            expected = "the plain values of TwinDecision.to_dict"
+            raise StateMismatchError("TwinDecision", expected, values) from error
+        return _from_dict(cls, {**values, "peak": peak})
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,12 @@ References:
         normal beliefs. INFORMS Journal on Computing 21(4), 2009, section 4.1.
 """
 
-import math
 from functools import cache
 
 import torch
 from torch import Tensor
+
+from botorch_costly.numerics.improvement import excess
 
 _FAR = 9.0
 _LEAST_SURPRISE = 1e-30
@@ -94,7 +95,7 @@ def expected_rise(
     level, steepness = intercept.gather(-1, index), slope.gather(-1, index)
     crossing, opening = _crossings(level, steepness)
     # In double precision the order of the sum, and so what else is in the batch, does not matter.
-    rise = (opening * _excess(-crossing.abs())).sum(-1, dtype=torch.float64)
+    rise = (opening * excess(-crossing.abs())).sum(-1, dtype=torch.float64)
     return rise.to(intercept.dtype)
 
 
@@ -179,12 +180,6 @@ def _crossings(level: Tensor, steepness: Tensor) -> tuple[Tensor, Tensor]:
     drop = level[..., :-1] - level[..., 1:]
     crossing = torch.where(apart, drop / torch.where(apart, opening, 1.0), _FAR)
     return crossing.clamp(-_FAR, _FAR), opening.clamp_min(0)
-
-
-def _excess(u: Tensor) -> Tensor:
-    """Return ``E max(u + z, 0)``."""
-    density = torch.exp(-0.5 * u.square()) / math.sqrt(2 * math.pi)
-    return (u * torch.special.ndtr(u) + density).clamp_min(0)
 
 
 def _rounding(values: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from botorch_costly.tuners.baselines import FixedTuner, RandomTuner
 from botorch_costly.tuners.online import Design, Hold, Limits, OnlineTuner, Prior, Refit
+from botorch_costly.tuners.twins import Session, TwinTuner
 
 __all__ = [
     "Design",
@@ -12,4 +13,6 @@ __all__ = [
     "Prior",
     "RandomTuner",
     "Refit",
+    "Session",
+    "TwinTuner",
 ]

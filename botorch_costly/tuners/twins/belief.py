@@ -1,0 +1,78 @@
+"""What twins have taught: how much better than the present configuration others are, column by column."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics.differences import (
+    Differences,
+    ScalePrior,
+    Scales,
+    Smoothness,
+    covariances,
+    fit_scales,
+    posterior,
+)
+
+_SMOOTHNESS = Smoothness(lengthscale=0.7, forgetting=0.7)
+_PRIOR = ScalePrior(scale=0.3)
+_RECENT = 0.6  # correlation in time from which a difference has a say in the scales
+_RANGE = (
+    -1.0,
+    1.5,
+)  # of what is believed: how deep a twin fell says nothing about where the best is
+
+
+class Row(NamedTuple):
+    """A twin that was compared."""
+
+    point: Tensor
+    reference: Tensor
+    time: float
+    value: float
+
+
+class TwinBelief:
+    """A Gaussian process of differences, whose scales are those of the latest twins."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._scales: Scales | None = None
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise of a difference."""
+        return _PRIOR.noise if self._scales is None else self._scales.noise
+
+    def observe(self, row: Row) -> None:
+        """Enter a difference."""
+        low, high = _RANGE
+        self._rows.append(row._replace(value=min(max(row.value, low), high)))
+
+    def better(
+        self,
+        points: Tensor,  # shape: (m, d)
+        reference: Tensor,  # shape: (d,)
+        time: float,
+    ) -> tuple[Tensor, Tensor]:
+        """Return mean and standard deviation of what points are better by, each of shape ``(m,)``."""
+        references = reference.expand_as(points)
+        asked = Differences(points, references, torch.full((len(points),), time).double())
+        rows, values = _stacked(self._rows, points.shape[-1])
+        retained = (-_SMOOTHNESS.forgetting * (time - rows.times).abs()).exp()
+        recent = retained >= _RECENT
+        few = Differences(*(part[recent] for part in rows))
+        self._scales = fit_scales(covariances(few, few, _SMOOTHNESS), values[recent], _PRIOR)
+        mean, variance = posterior(rows, values, asked, self._scales, _SMOOTHNESS)
+        return mean, variance.sqrt()
+
+
+def _stacked(rows: list[Row], d: int) -> tuple[Differences, Tensor]:
+    if not rows:
+        none = torch.zeros(0, d, dtype=torch.float64)
+        return Differences(none, none, none.new_zeros(0)), none.new_zeros(0)
+    points = torch.stack([row.point for row in rows])
+    references = torch.stack([row.reference for row in rows])
+    times = torch.tensor([row.time for row in rows], dtype=torch.float64)
+    return Differences(points, references, times), times.new_tensor([r.value for r in rows])

@@ -1,0 +1,106 @@
+"""Where a run stands: rounds spent, states kept, and the account of what exploring has cost."""
+
+from torch import Tensor
+
+from botorch_costly.tuners.twins.curve import Curve, price
+from botorch_costly.tuners.twins.steps import Step, Steps
+
+
+class Course:
+    """The books of a run, and the one way in which its rounds are played.
+
+    Args:
+        horizon: Rounds of compute, those given back included.
+        credit: What exploring may cost at the end of the run, in log loss.
+        queries: The largest share of the rounds that is queried.
+    """
+
+    def __init__(self, horizon: int, credit: float, queries: float) -> None:
+        self.horizon, self.credit, self._share = horizon, credit, queries
+        self.curve = Curve()
+        self.spent = self.queries = self.given_back = 0
+        self.cost = 0.0
+        self.trained = 0  # rounds of the present state
+        self._states: dict[int, int] = {}  # number of a kept state -> rounds it was trained for
+        self._next, self._here, self._to_keep = 0, -1, -1
+        self._dropped: list[int] = []
+
+    @property
+    def left(self) -> int:
+        """Rounds of compute that are left."""
+        return self.horizon - self.spent
+
+    def may_query(self) -> bool:
+        """Whether a further query keeps the share, with some more allowed at the beginning."""
+        pace = self._share * self.spent + 0.05 * self.horizon
+        return self.queries + 1 <= min(pace, self._share * self.horizon - 1)
+
+    def mark(self) -> int:
+        """Have the present state kept; return its number."""
+        if self._here < 0:
+            self._here = self._to_keep = self._next
+            self._states[self._here] = self.trained
+            self._next += 1
+        return self._here
+
+    def drop_all_but(self, *stay: int) -> None:
+        """Forget all states but some."""
+        for number in set(self._states) - set(stay):
+            self.drop(number)
+
+    def drop(self, state: int) -> None:
+        """Forget a state."""
+        del self._states[state]
+        self._dropped.append(state)
+
+    def trained_of(self, state: int) -> int:
+        """Return the rounds that a kept state was trained for."""
+        return self._states[state]
+
+    def stand_at(self, state: int) -> None:
+        """Count the rounds trained from a kept state, which the next step goes on from."""
+        self.trained = self._states[state]
+
+    def play(
+        self,
+        point: Tensor,
+        rounds: int,
+        reason: str,
+        *,
+        state: int | None = None,
+        query: bool = True,
+        began: int | None = None,
+    ) -> Steps[float]:
+        """Play rounds, and return the level after them.
+
+        Args:
+            point: Encoded configuration, shape ``(d,)``.
+            rounds: At least one.
+            reason: In a word or a short sentence.
+            state: Number of the state to go on from; the present one if omitted.
+            query: Whether there is a query at the end.
+            began: Rounds of compute at which the schedule stands; those spent if omitted.
+        """
+        restore = None if state is None or state == self._here else state
+        keep = self._to_keep if self._to_keep in self._states else None
+        drop = tuple(n for n in self._dropped if n != self._to_keep)
+        if state is not None:
+            self.trained = self._states[state]
+        began = self.spent if began is None else began
+        self._here, self._to_keep, self._dropped = -1, -1, []
+        level = yield Step(
+            point, rounds, query, reason, began, self.trained, keep=keep, restore=restore, drop=drop
+        )
+        self.spent += rounds
+        self.trained += rounds
+        self.queries += query
+        return level
+
+    def give_back(self, rounds: int, slope: float) -> None:
+        """Enter rounds that are no part of the run."""
+        self.given_back += rounds
+        self.cost += price(slope, rounds, self.left)
+
+    def affords(self, rounds: int, slope: float) -> bool:
+        """Whether the account covers rounds that are given back."""
+        return self.cost + price(slope, rounds, self.left) <= self.credit

@@ -1,0 +1,204 @@
+"""A whole run: the learning rate first, then trials while they promise more than they cost, then the end.
+
+    1. While the learning rate is not settled, and the first fifth of the run lasts: a line search from
+       the present state.
+    2. From one state after another, trials of the other hyperparameters, each judged by what it is better
+       by than the present configuration on the same batches. A better one is taken with its state.
+    3. No trials in the last fifth: what is handed over has been trained to its end.
+
+A run that falls far behind what it was goes back to the state before.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.twins.belief import TwinBelief
+from botorch_costly.tuners.twins.course import Course
+from botorch_costly.tuners.twins.curve import STUCK, TYPICAL
+from botorch_costly.tuners.twins.moves import candidates, early_columns, rate_columns, tenfold
+from botorch_costly.tuners.twins.rates import RateSearch, Start
+from botorch_costly.tuners.twins.steps import Steps
+from botorch_costly.tuners.twins.trials import Trials
+
+_ROUNDS = 0.015  # of a run: the shortest trial
+_SHARE = 0.05  # of the rounds trained: the shortest trial later on
+_LONGEST = 0.1  # of a run: what the shortest trial grows to where trials tell nothing
+_RATES_UNTIL = 0.2  # of a run, in which the learning rate is searched
+_EARLY = 0.1  # of a run, in which momenta are tried
+_UNTIL = 0.8  # of a run, in which there are trials
+_PATIENCE = 2.0  # factor of the rounds trained before the next trials where none was better
+_HURRY = 1.3  # that factor where the run learns little: there trials cost little, too
+_BOX, _LARGEST_BOX, _SMALLEST_BOX = 0.3, 1.0, 0.1  # of candidates, in the unit cube
+_WIDER, _NARROWER = 1.5, 0.75
+_FELL = 0.3  # log loss by which a run that fell is behind the best it was
+_FALLS = 3  # how often it goes back
+_AT_THE_END = 0.05  # of a run: a stretch of its last part
+
+
+@dataclass
+class _Radius:
+    """How far and how long trials go: farther and longer where nothing is told, nearer after failures."""
+
+    rounds: int
+    box: float = _BOX
+
+    def adapt(self, *, nothing: bool, failed: bool, longest: int) -> None:
+        if nothing:
+            self.box = min(self.box * _WIDER, _LARGEST_BOX)
+            self.rounds = min(2 * self.rounds, max(longest, self.rounds))
+        elif failed:
+            self.box = max(self.box * _NARROWER, _SMALLEST_BOX)
+
+
+class Plan:
+    """The plan of a run, which hears levels and says what is played.
+
+    Args:
+        space: Of the configurations.
+        start: The first configuration, encoded, shape ``(d,)``.
+        course: The books of the run.
+        generator: Source of the candidates.
+    """
+
+    def __init__(
+        self, space: SearchSpace, start: Tensor, course: Course, generator: Generator
+    ) -> None:
+        self._space, self.course, self._generator = space, course, generator
+        self.incumbent, self._belief = start, TwinBelief()
+        self._rates = rate_columns(space)
+        self._unsettled = list(self._rates)
+        self._radius = _Radius(max(2, round(_ROUNDS * course.horizon)))
+        self._until = int(_UNTIL * course.horizon)
+        self._next = self._falls = 0
+        self._before: list[Tensor] = []  # incumbents before the present one
+        self._state = course.mark()  # that the incumbent goes on from
+
+    def run(self) -> Steps[None]:
+        """Play all rounds."""
+        course = self.course
+        while course.spent + 2 * self._length() <= self._until:
+            yield from self._stretch(self._length())
+            course.drop_all_but(self._state)
+        while course.left:
+            rounds = max(1, round(_AT_THE_END * course.horizon))
+            yield from self._last(min(rounds, course.left))
+            course.drop_all_but(self._state)
+
+    def alone(self) -> Steps[None]:
+        """Play the incumbent from the present state to the end."""
+        while self.course.left:
+            yield from self.course.play(
+                self.incumbent, 1, "the incumbent; no state can be gone back to", query=False
+            )
+
+    @property
+    def _searches(self) -> bool:
+        course = self.course
+        return bool(self._unsettled) and course.spent < _RATES_UNTIL * course.horizon
+
+    def _length(self) -> int:
+        """Return the rounds of the next stretch: those of a trial, or more before the next trials."""
+        course = self.course
+        rounds = max(self._radius.rounds, round(_SHARE * course.trained))
+        if self._searches:
+            return rounds
+        wait = min(self._next - course.trained, int(_LONGEST * course.horizon))
+        return max(rounds, wait)
+
+    def _stretch(self, rounds: int) -> Steps[None]:
+        """Play the incumbent, and compare others with it from the state before."""
+        course = self.course
+        state, began, trained = self._state, course.spent, course.trained
+        level = yield from self._play(rounds, query=course.may_query())
+        if math.isnan(level):
+            return
+        slope = course.curve.slope(course.trained, level)
+        start = Start(state, self._state, self.incumbent, rounds, level, slope, trained, began)
+        if self._searches:
+            yield from self._search_rate(start)
+        elif self._fell(level):
+            self._go_back(state)
+        else:
+            if trained >= self._next:
+                level = yield from self._try_others(start)
+            course.curve.add(course.trained, level)
+
+    def _last(self, rounds: int) -> Steps[None]:
+        """Play the incumbent to the end, and go back from a fall."""
+        state = self._state
+        level = yield from self._play(rounds, query=self.course.may_query())
+        if self._fell(level):
+            self._go_back(state)
+        elif not math.isnan(level):
+            self.course.curve.add(self.course.trained, level)
+
+    def _play(self, rounds: int, *, query: bool) -> Steps[float]:
+        course = self.course
+        level = yield from course.play(
+            self.incumbent, rounds, "the incumbent", state=self._state, query=query
+        )
+        self._state = course.mark()
+        return level
+
+    def _search_rate(self, start: Start) -> Steps[None]:
+        course, column = self.course, self._unsettled[0]
+        search = RateSearch(course, start, column, tenfold(self._space, column))
+        paid = course.cost
+        point, found = yield from search.search()
+        course.credit += course.cost - paid  # a search of its own, which trials do not pay for
+        if search.settled:
+            self._unsettled.pop(0)
+        if found.state is not None:
+            self._take(point, found.state)
+            course.curve.add(course.trained, found.level)
+
+    def _try_others(self, start: Start) -> Steps[float]:
+        """Play trials, take the best of them, and return its level."""
+        course, radius = self.course, self._radius
+        fixed = set(self._rates)
+        if course.spent > _EARLY * course.horizon:
+            fixed |= early_columns(self._space)
+
+        def draw() -> Tensor:
+            return candidates(self._space, self.incumbent, radius.box, fixed, self._generator)
+
+        found = yield from Trials(course, start, self._belief, draw).run(self._until)
+        better = found.advantage > 0
+        if found.trials:
+            longest = round(_LONGEST * course.horizon)
+            radius.adapt(nothing=found.nothing, failed=not better, longest=longest)
+            if not better and start.slope >= STUCK:
+                patience = _PATIENCE if start.slope > TYPICAL / 2 else _HURRY
+                ahead = max(patience * course.trained, course.trained + 3 * start.rounds)
+                self._next = int(ahead)
+        self._take(found.point, found.state)
+        return found.level
+
+    def _take(self, point: Tensor, state: int) -> None:
+        if not torch.equal(point, self.incumbent):
+            self._before.append(self.incumbent)
+        self.incumbent, self._state = point, state
+        self.course.stand_at(state)
+
+    def _fell(self, level: float) -> bool:
+        fell = level < self.course.curve.best - _FELL  # NaN of no query is no fall
+        return fell and self._falls < _FALLS
+
+    def _go_back(self, state: int) -> None:
+        """Return to a state with the incumbent before, or with a third of its learning rates."""
+        course = self.course
+        self._falls += 1
+        course.give_back(course.trained - course.trained_of(state), TYPICAL)
+        point = self.incumbent.clone()
+        if self._before:
+            point = self._before.pop()
+        else:
+            for column in self._rates:
+                lower = point[column] - tenfold(self._space, column) / 2
+                point[column] = lower.clamp_min(0)
+        self.incumbent, self._state = point, state
+        course.stand_at(state)

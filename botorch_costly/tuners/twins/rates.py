@@ -1,0 +1,174 @@
+"""A line search for the learning rate from one state, judged by what longer rounds say.
+
+All trials begin in one state and see the same batches. Tenfold steps are compared after a few rounds,
+which favour rates that are too large; so the best of them, one half a step below and the present one go
+on, and the smallest that is level with the best then is taken.
+
+References:
+    Y. Wu, M. Ren, R. Liao, R. Grosse. Understanding short-horizon bias in stochastic meta-optimization.
+    2018: late in a run, the loss a few steps later favours small rates, so the search comes early.
+"""
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from botorch_costly.tuners.twins.course import Course
+from botorch_costly.tuners.twins.curve import TYPICAL, lasting
+from botorch_costly.tuners.twins.steps import Steps
+
+_CLEARLY = 0.15  # advantage, in units, from which a rate is better
+_FAR = 1.5  # advantage from which a further tenfold step is tried
+_LEVEL = 0.1  # difference, in units, of rates that are level
+_TOLD_APART = 0.1  # difference, in units, from which the search was conclusive
+_LONGER = 5  # rounds by which the best go on
+_EDGE = 0.3  # of a tenfold step: a bound nearer than this is not tried
+_LOST = -0.3  # advantage below which the state of a trial is not kept
+
+
+@dataclass(frozen=True)
+class Start:
+    """The state that trials begin in, and what the present configuration made of it."""
+
+    state: int
+    end: int  # state of the present configuration after the rounds
+    point: Tensor  # present configuration, encoded, shape: (d,)
+    rounds: int
+    level: float  # after them
+    slope: float
+    trained: int
+    began: int  # rounds of compute spent when it was kept
+
+    @property
+    def unit(self) -> float:
+        """Log loss that advantages are measured in."""
+        return max(self.slope, TYPICAL)
+
+    def advantage(self, level: float, horizon: int) -> float:
+        """Return by how much a trial is better, in units, as it is likely to stand at the end."""
+        if not math.isfinite(level):
+            return -1.0
+        if not math.isfinite(self.level):
+            return 3.0
+        return (level - self.level) / self.unit * lasting(self.trained, self.rounds, horizon)
+
+
+@dataclass
+class Tried:
+    """A rate after its first rounds, and after further ones."""
+
+    advantage: float
+    level: float
+    state: int | None
+    rounds: int
+
+
+class RateSearch:
+    """One line search; ``settled`` says whether it told rates apart.
+
+    Args:
+        course: Of the run.
+        start: Where trials begin.
+        column: Of the learning rate.
+        step: In that column, of a factor of ten.
+    """
+
+    def __init__(self, course: Course, start: Start, column: int, step: float) -> None:
+        self._course, self._start, self._column, self._step = course, start, column, step
+        self._present = float(start.point[column])
+        self._tried = {self._present: Tried(0.0, start.level, start.end, start.rounds)}
+        self.settled = False
+
+    def search(self) -> Steps[tuple[Tensor, Tried]]:
+        """Return the configuration to go on with, and where it stands."""
+        yield from self._upwards()
+        top = max(self._tried, key=lambda rate: self._tried[rate].advantage)
+        if self._tried[top].advantage >= _CLEARLY:
+            several = [top, top - self._step / 2, self._present]
+            for rate in dict.fromkeys(several):
+                if rate >= 0:
+                    yield from self._longer(rate)
+        else:
+            yield from self._longer(self._present)
+            yield from self._downwards()
+        chosen = self._smallest_of_the_best()
+        self._pay(chosen)
+        return self._with(chosen), self._tried[chosen]
+
+    def _upwards(self) -> Steps[None]:
+        rate = self._present
+        while rate <= 1 - _EDGE * self._step:
+            before = self._tried[rate].advantage
+            if rate != self._present and before <= _FAR:
+                return
+            following = min(rate + self._step, 1.0)
+            yield from self._first(following)
+            if self._tried[following].advantage <= before:
+                return
+            rate = following
+
+    def _downwards(self) -> Steps[None]:
+        best, rate = self._tried[self._present].level, self._present
+        while rate >= _EDGE * self._step:
+            rate = max(rate - self._step / 2, 0.0)
+            yield from self._longer(rate)
+            level = self._tried[rate].level
+            if not level > best - _LEVEL * self._start.unit:
+                return
+            best = max(best, level)
+
+    def _first(self, rate: float) -> Steps[None]:
+        start = self._start
+        level = yield from self._course.play(
+            self._with(rate), start.rounds, _REASON, state=start.state, began=start.began
+        )
+        advantage = start.advantage(level, self._course.horizon)
+        state = self._course.mark() if advantage > _LOST else None
+        self._tried[rate] = Tried(advantage, level, state, start.rounds)
+
+    def _longer(self, rate: float) -> Steps[None]:
+        if rate not in self._tried:
+            yield from self._first(rate)
+        found, start = self._tried[rate], self._start
+        if found.state is None or not math.isfinite(found.level):
+            return
+        level = yield from self._course.play(
+            self._with(rate),
+            _LONGER,
+            _REASON,
+            state=found.state,
+            began=start.began + start.rounds,
+        )
+        self._course.drop(found.state)
+        self._tried[rate] = Tried(
+            found.advantage, level, self._course.mark(), found.rounds + _LONGER
+        )
+
+    def _smallest_of_the_best(self) -> float:
+        """Return the smallest rate that is level with the best; the present one if all are alike."""
+        unit = self._start.unit
+        went_on = {r: t.level for r, t in self._tried.items() if t.rounds > self._start.rounds}
+        levels = {r: level for r, level in went_on.items() if math.isfinite(level)}
+        first = [tried.advantage for tried in self._tried.values()]
+        apart = max(first) - min(first) > _TOLD_APART
+        if levels:
+            best = max(levels.values())
+            apart = apart or best - min(went_on.values()) > _TOLD_APART * unit
+        self.settled = apart
+        if not levels or not apart:
+            return self._present
+        return min(rate for rate, level in levels.items() if level >= best - _LEVEL * unit)
+
+    def _pay(self, chosen: float) -> None:
+        for rate, found in self._tried.items():
+            if rate != chosen:
+                self._course.give_back(found.rounds, self._start.slope)
+
+    def _with(self, rate: float) -> Tensor:
+        point = self._start.point.clone()
+        point[self._column] = rate
+        return point
+
+
+_REASON = "a trial of the learning rate"

@@ -1,0 +1,177 @@
+"""A training run that can go back: keeps and restores whatever training changes, as a tuner decides."""
+
+import copy
+import logging
+import random
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import RestoreError, check
+from botorch_costly.records import Observation, TwinDecision
+from botorch_costly.tuners.twins.tuner import TwinTuner
+
+_logger = logging.getLogger(__name__)
+
+
+class Part(Protocol):
+    """Whatever training changes, such as a network, an optimizer, a scheduler or a loader of data."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state."""
+
+    def load_state_dict(self, state: Any) -> Any:
+        """Continue from it."""
+
+
+class Session:
+    """A tuner, and the parts of a training run that it goes back with.
+
+    Whatever training changes belongs to the parts: network, optimizers, schedulers, a gradient scaler,
+    exponential averages, generators, data loaders with a ``state_dict``. The states of Python's, NumPy's
+    and torch's global generators go back, too, so that a loop over a fresh ``DataLoader`` meets the same
+    batches. Where the order of data cannot go back, twins see different batches: comparisons are noisier,
+    and the tuner learns how noisy.
+
+    A state is copied on its own device, and about three copies are held at a time. If one cannot be
+    copied, a warning says so, and the rest of the run plays the incumbent.
+
+    Args:
+        tuner: A ``TwinTuner``.
+        parts: Objects with ``state_dict`` and ``load_state_dict``, and ``torch.Generator`` objects.
+        device: Where copies are held: ``"cpu"`` saves memory of an accelerator; that of the parts if
+            omitted.
+
+    Raises:
+        InvalidArgumentError: If the tuner is none, or a part has no state.
+
+    Example::
+
+        session = Session(TwinTuner(space, 300, start=default), network, optimizer)
+        for decision in session:
+            train_one_round(**decision.config)
+            if decision.query:
+                session.tell(decision, validation_loss())
+    """
+
+    def __init__(
+        self,
+        tuner: TwinTuner,
+        *parts: Part | torch.Generator,
+        device: torch.device | str | None = None,
+    ) -> None:
+        check(isinstance(tuner, TwinTuner), "tuner", "a TwinTuner", tuner)
+        check(len(parts) > 0, "parts", "at least one network, optimizer, ..", parts)
+        for part in parts:
+            stateful = isinstance(part, torch.Generator) or (
+                hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
+            )
+            expected = "parts with a state_dict and a load_state_dict, or generators"
+            check(stateful and not isinstance(part, type), "parts", expected, part)
+        self.tuner, self._parts, self._device = tuner, parts, device
+        self._kept: dict[int, Any] = {}
+
+    def __iter__(self) -> Iterator[TwinDecision]:
+        """Iterate over the decisions that are left."""
+        while len(self.tuner.decisions) < self.tuner.horizon:
+            yield self.ask()
+
+    def ask(self) -> TwinDecision:
+        """Decide on the next round, and bring the parts into the state that it begins with.
+
+        Raises:
+            HorizonExceededError: If all rounds of the horizon have been asked for.
+            RestoreError: If a part did not take an earlier state.
+        """
+        decision = self.tuner.ask()
+        if decision.keep is not None:
+            self._keep(decision.keep)
+        if decision.restore is not None and decision.restore in self._kept:
+            self._restore(self._kept[decision.restore])
+        for number in decision.drop:
+            self._kept.pop(number, None)
+        return decision
+
+    def tell(
+        self, decision: TwinDecision, metric: float, *, seconds: float | None = None
+    ) -> Observation:
+        """Hand in the metric after a round; arguments and errors of ``TwinTuner.tell``."""
+        return self.tuner.tell(decision, metric, seconds=seconds)
+
+    def _keep(self, number: int) -> None:
+        try:
+            self._kept[number] = self._copied(self._states())
+        except Exception as error:
+            self.tuner.settle()
+            self._kept.clear()
+            _logger.warning(
+                "A state of training could not be copied (%s: %s). The rest of the run plays the "
+                "incumbent: nothing is tried, for there is no way back.",
+                type(error).__name__,
+                error,
+            )
+
+    def _states(self) -> list[Any]:
+        parts = [_state_of(part) for part in self._parts]
+        return [parts, _global_generators()]
+
+    def _restore(self, kept: list[Any]) -> None:
+        states, generators = copy.deepcopy(kept)
+        for part, state in zip(self._parts, states, strict=True):
+            try:
+                if isinstance(part, torch.Generator):
+                    part.set_state(state)
+                else:
+                    part.load_state_dict(state)
+            except Exception as error:
+                expected = f"{type(part).__name__} to take an earlier state of its own"
+                raise RestoreError("restore", expected, error) from error
+        _set_global_generators(generators)
+
+    def _copied(self, state: Any) -> Any:
+        """Return a copy that shares no tensor with the state."""
+        if isinstance(state, Tensor):
+            return state.detach().to(self._device or state.device, copy=True)
+        if isinstance(state, dict):
+            copied = {key: self._copied(value) for key, value in state.items()}
+            return type(state)(copied) if type(state) is not dict else copied
+        if type(state) in (list, tuple):
+            return type(state)(self._copied(value) for value in state)
+        return copy.deepcopy(state)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the tuner and the states that are kept; the parts are saved beside it."""
+        return {"tuner": self.tuner.state_dict(), "kept": dict(self._kept)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from ``state_dict``, with parts that were loaded as well.
+
+        Raises:
+            StateMismatchError: As ``TwinTuner.load_state_dict``; the session is unchanged.
+        """
+        self.tuner.load_state_dict(state["tuner"])
+        self._kept = dict(state["kept"])
+
+
+def _state_of(part: Part | torch.Generator) -> Any:
+    return part.get_state() if isinstance(part, torch.Generator) else part.state_dict()
+
+
+def _global_generators() -> dict[str, Any]:
+    """Return the states of the global generators, whose draws order the data of most loaders."""
+    states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": random.getstate()}
+    states["numpy"] = np.random.get_state()  # noqa: NPY002  the user's, which goes back with the rest
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
+
+
+def _set_global_generators(states: dict[str, Any]) -> None:
+    torch.set_rng_state(states["torch"].cpu())
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])  # noqa: NPY002
+    if "cuda" in states:
+        torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])

@@ -1,0 +1,300 @@
+"""Tuning inside one training run that may go back: ask for a configuration, tell the metric."""
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.state import check_header, header, unchanged_on_error
+from botorch_costly.errors import (
+    InvalidSpaceError,
+    StateMismatchError,
+    check,
+    check_count,
+    check_nonnegative,
+    check_rate,
+    is_power_of_two,
+)
+from botorch_costly.records import FrozenConfig, Observation, Plain, TwinDecision
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.twins.course import Course
+from botorch_costly.tuners.twins.level import check_metric, level_of
+from botorch_costly.tuners.twins.plan import Plan
+from botorch_costly.tuners.twins.replay import Replay
+from botorch_costly.tuners.twins.steps import Step
+
+_NOT_TOLD = {"reward": None, "failed": False, "seconds": None}
+_logger = logging.getLogger(__name__)
+
+
+class TwinTuner:
+    r"""Tune hyperparameters while one network trains, by twins that begin in one state.
+
+    A configuration is judged by what it makes of a state of training that another one continued on the
+    same batches: the two differ by what the configurations do, and by little else. The better state is
+    kept, the others are given back. So a bad configuration costs the rounds it was tried for, and
+    damages nothing. A run that still learns gives back little, one that has converged much: trials go on
+    for as long as they promise more than they cost, within an exploration budget.
+
+    Use it through :class:`Session`, which keeps and restores the states of training.
+
+    References:
+        Y. Wu, M. Ren, R. Liao, R. Grosse. Understanding short-horizon bias in stochastic
+        meta-optimization. 2018: why learning rates are compared early and over more rounds.
+        D. Eriksson et al. Scalable global optimization via local Bayesian optimization. 2019: the box of
+        candidates that grows and shrinks.
+
+    Args:
+        space: What may be tuned. What is ``Scheduled``, or a logarithmic ``Real`` named ``lr`` or
+            ``learning_rate``, is a learning rate and has a search of its own.
+        horizon: Rounds of compute, those that are given back included.
+        start: The first configuration, such as your default; the middle of the space if omitted.
+        metric: What is told: ``"loss"``, positive, or ``"accuracy"``, a fraction.
+        exploring: What trials may cost at the end of the run, in log loss (0.01 is about 1 % of the
+            loss), beyond what they gain; the search of the learning rate is not counted.
+        queries: The largest share of the rounds that is queried.
+        seed: The one source of randomness; the global generators are never touched.
+
+    Raises:
+        InvalidArgumentError: If an argument is outside its range.
+        InvalidConfigError: If ``start`` does not belong to the space.
+        InvalidSpaceError: If the space holds a single configuration.
+
+    Example:
+        >>> from botorch_costly import Scheduled
+        >>> tuner = TwinTuner(SearchSpace({"lr": Scheduled(1e-4, 1e-1)}), 20, start={"lr": 1e-3})
+        >>> for _ in range(20):
+        ...     decision = tuner.ask()
+        ...     if decision.query:
+        ...         _ = tuner.tell(decision, 1.0)
+        >>> len(tuner.decisions)
+        20
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        horizon: int,
+        *,
+        start: Mapping[str, Plain] | None = None,
+        metric: str = "loss",
+        exploring: float = 0.015,
+        queries: float = 0.3,
+        seed: int = 0,
+    ) -> None:
+        tunable = isinstance(space, SearchSpace) and space.dim > 0
+        check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
+        self.space, self.horizon = space, check_count("horizon", horizon, minimum=1)
+        self._metric = check_metric(metric)
+        self._exploring = check_nonnegative("exploring", exploring)
+        self._share = check_rate("queries", queries)
+        self._seed = check_count("seed", seed)
+        self._start = self._first(start)
+        options = {"horizon": self.horizon, "start": dict(self.space.decode(self._start))}
+        options |= {"metric": metric, "exploring": exploring, "queries": queries, "seed": seed}
+        self._header = header(type(self).__name__, space, options)
+        self._ledger = Ledger(TwinDecision, Observation)
+        self._replay = Replay(self._plan)
+        self._heard: list[float] = []
+        self._alone_from: int | None = None  # steps heard when going back was given up
+        self._step: Step | None = None  # the present one
+        self._played, self._level = 0, math.nan  # of the present step
+
+    # -- the face ---------------------------------------------------------------------------------
+
+    def ask(self) -> TwinDecision:
+        """Decide on the next round of compute.
+
+        A query that was decided on and not told until now is taken for one that was not made. Whatever
+        is raised meanwhile, an interrupt included, leaves the tuner as it was.
+
+        Raises:
+            HorizonExceededError: If all rounds of the horizon have been asked for.
+        """
+        now = self._ledger.next_within(self.horizon)
+        step, played, heard = self._step, self._played, self._heard
+        if step is None or played == step.rounds:
+            heard = heard if step is None else [*heard, self._level]
+            step, played = self._replay.step(heard, self._alone_from), 0
+        decision = self._decision(now, step, played, len(heard))
+        if played == 0:
+            self._step, self._heard, self._level = step, heard, math.nan
+        self._played = played + 1
+        self._ledger.suggest(decision)
+        return decision
+
+    def tell(
+        self, decision: TwinDecision, metric: float, *, seconds: float | None = None
+    ) -> Observation:
+        """Hand in the metric after a round.
+
+        Args:
+            decision: What ``ask`` returned last. Earlier decisions may be told, too; they are recorded,
+                and change nothing.
+            metric: As it was measured. NaN or an infinity is a diverged network.
+            seconds: What the query cost, if known.
+
+        Returns:
+            The record of the query, its ``reward`` the metric.
+
+        Raises:
+            UnknownDecisionError: If this tuner never made the decision.
+            AlreadyToldError: If it was told before.
+            InvalidArgumentError: If the metric is no number, or impossible for its kind. In all cases the
+                tuner is unchanged.
+        """
+        self._ledger.check_open(decision)
+        level = level_of(self._metric, metric)
+        if seconds is not None:
+            check_nonnegative("seconds", seconds)
+        failed = not math.isfinite(level)
+        value = None if failed else float(metric)
+        config = decision.config
+        told = Observation(decision.round, config, value, failed=failed, seconds=seconds)
+        self._ledger.tell(told)
+        latest = decision.round == len(self._ledger) - 1
+        if latest and self._step is not None and self._played == self._step.rounds:
+            self._level = level
+        if failed and is_power_of_two(self.failed_queries):
+            said = "The query in round %d failed: metric %s (failed queries so far: %d)."
+            _logger.warning(said, decision.round, metric, self.failed_queries)
+        return told
+
+    def settle(self) -> None:
+        """Play the incumbent from the present state to the end: no state can be gone back to."""
+        if self._alone_from is None:
+            self._alone_from = len(self._heard)
+            self._step = None
+
+    @property
+    def incumbent(self) -> dict[str, Plain]:
+        """The best configuration so far, before schedules."""
+        return self.space.decode(self._replay.plan.incumbent)
+
+    def best_seen(self) -> dict[str, Plain]:
+        """Return the incumbent."""
+        return self.incumbent
+
+    @property
+    def given_back(self) -> int:
+        """Rounds of compute that are no part of the run."""
+        return self._replay.plan.course.given_back
+
+    @property
+    def exploration_cost(self) -> float:
+        """What the rounds given back cost at the end of the run, in log loss, as it is expected."""
+        return self._replay.plan.course.cost
+
+    @property
+    def decisions(self) -> tuple[TwinDecision, ...]:
+        """The decisions so far, by round of compute."""
+        return self._ledger.suggestions
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """The queries told so far, by round of compute."""
+        return self._ledger.outcomes
+
+    @property
+    def queries(self) -> int:
+        """Queries paid for: those decided on, and other rounds that were told anyway."""
+        return self._ledger.queries
+
+    @property
+    def failed_queries(self) -> int:
+        """Queries whose metric was not finite."""
+        return self._ledger.failed_queries
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One plain dictionary per round of compute, ready for a data frame."""
+        return self._ledger.history(_NOT_TOLD)
+
+    def summary(self) -> str:
+        """Return a few lines on what was played, given back, queried and found."""
+        rounds = len(self._ledger)
+        share = f" ({self.queries / rounds:.0%} of the rounds)" if rounds else ""
+        return "\n".join(
+            [
+                f"{rounds} of {self.horizon} rounds of compute, {self.given_back} of them given back",
+                f"{self.queries} queries{share}, {self.failed_queries} of them failed",
+                f"exploring is expected to cost {self.exploration_cost:.3g} in log loss at the end",
+                f"start {self.space.decode(self._start)}",
+                f"incumbent {self.incumbent}",
+            ]
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues identically.
+
+        What was decided follows from what was heard: loading plans the run anew, in some seconds.
+        """
+        return {
+            "header": dict(self._header),
+            "ledger": self._ledger.state_dict(),
+            "heard": torch.tensor(self._heard, dtype=torch.float64),
+            "level": self._level,
+            "played": self._played,
+            "alone_from": self._alone_from,
+            "began": self._step is not None,
+        }
+
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
+        """Continue from ``state_dict``.
+
+        Args:
+            state: That of a tuner with equal options.
+            changed: Names of options that may differ; what was decided so far must follow from them.
+
+        Raises:
+            StateMismatchError: If another option differs, which the error names, or the state is of
+                another version or kind of tuner, or damaged; the tuner is unchanged.
+        """
+        check_header(state, self._header, changed)
+        try:
+            with unchanged_on_error(self._ledger):
+                self._ledger.load_state_dict(state["ledger"])
+                heard, level = state["heard"].tolist(), float(state["level"])
+                played, alone_from = state["played"], state["alone_from"]
+                step = self._replay.step(heard, alone_from) if state["began"] else None
+        except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+            expected = f"a complete state_dict of {type(self).__name__}"
+            raise StateMismatchError("state", expected, type(error).__name__) from error
+        self._heard, self._level, self._step = heard, level, step
+        self._played, self._alone_from = played, alone_from
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _first(self, start: Mapping[str, Plain] | None) -> Tensor:
+        if start is not None:
+            return self.space.encode(FrozenConfig(self.space.canonical(start)))
+        return self.space.round(torch.full((self.space.dim,), 0.5, dtype=torch.float64))
+
+    def _plan(self) -> Plan:
+        course = Course(self.horizon, self._exploring, self._share)
+        generator = torch.Generator().manual_seed(self._seed)
+        return Plan(self.space, self._start, course, generator)
+
+    def _decision(self, now: int, step: Step, played: int, number: int) -> TwinDecision:
+        """Return one of the rounds of a step as a decision."""
+        peak = self.space.decode(step.point)
+        share = min((step.began + played) / self.horizon, 1.0)
+        first, last = played == 0, played == step.rounds - 1
+        return TwinDecision(
+            round=now,
+            config=self.space.scheduled(peak, share),
+            query=step.query and last,
+            reason=f"{step.reason} (round {played + 1} of {step.rounds})",
+            interval=number,
+            peak=peak,
+            trained=step.trained + played,
+            keep=step.keep if first else None,
+            restore=step.restore if first else None,
+            drop=step.drop if first else (),
+        )
