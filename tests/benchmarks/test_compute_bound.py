@@ -346,15 +346,14 @@ class TestRaces:
         assert (result.rounds, result.given_back, result.queries) == (60, 15, 7)
 
     @pytest.mark.parametrize("start", ["sensible", "slow", "fast"])
-    def test_the_search_ends_near_the_same_rate_from_anywhere(self, start):
+    def test_the_search_beats_a_constant_default_from_anywhere(self, start):
         problem = replace(TEXT, horizon=120, steps=3)
-        slow = METHODS["constant"](problem, STARTS["slow"](problem), 0).loss
         default = METHODS["constant"](problem, problem.default, 0).loss
         result = search_at_round_0(problem, STARTS[start](problem), 0)
         assert result.rounds == 120
         assert 10 <= result.given_back <= 45
         assert result.queries * 5 - 3 == result.given_back
-        assert result.loss < slow - 0.8 * (slow - default)
+        assert result.loss < default - 0.3
 
 
 class TestPopulations:

@@ -102,7 +102,12 @@ METHODS: dict[str, Method] = {
     "best of four": best_of_several(constant),
     "best of four, wsd": best_of_several(wsd),
 }
-"""By name. A method that is added here is measured like the others."""
+"""By name. A method that is added here is measured like the others.
+
+It opens an ``Account`` of the rounds it may train, sets up its runs by ``Accounted``, trains them by
+``train_round``, queries by ``validate``, goes back by ``copy`` and ``load_state_dict``, and returns
+``account.result`` of the run that it hands over.
+"""
 
 NEEDS = {
     "schedule-free": "schedulefree",
