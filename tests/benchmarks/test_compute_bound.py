@@ -425,7 +425,14 @@ class TestTrivialAugment:
 
 
 def row(seed, loss, method="constant"):
-    result = {"rounds": 40, "handed_over": 30, "given_back": 10, "queries": 4}
+    result = {
+        "accuracy": 0.5,
+        "horizon": 40,
+        "rounds": 60,
+        "handed_over": 50,
+        "given_back": 10,
+        "queries": 4,
+    }
     seconds = dict.fromkeys(("training", "querying", "copying", "deciding"), 1.0)
     return {"seed": seed, "method": method, "loss": loss, **result, **seconds}
 
@@ -446,6 +453,7 @@ class TestTables:
         said = tables.table("here", {"ours": ours}, {"constant": theirs}, {}, in_nats=True)
         assert said.splitlines()[1].split()[:4] == ["ours", "3", "1", "1.5000"]
         assert "lost" in said.splitlines()[1]
+        assert said.splitlines()[1].split()[-5] == "1.50"  # runs of full length
 
     def test_the_way_back(self):
         bad = {0: row(0, 3.0), 1: row(1, 3.0), 2: row(2, 1.0), 3: row(3, 3.0)}

@@ -45,7 +45,8 @@ def play(task: Task) -> Row:
     """Return how a run of a method ended."""
     problem = problem_of(task.problem, task.scale)
     start = STARTS[task.start](problem)
-    return {**task._asdict(), **asdict(METHODS[task.method](problem, start, task.seed))}
+    result = METHODS[task.method](problem, start, task.seed)
+    return {**task._asdict(), "horizon": problem.horizon, **asdict(result)}
 
 
 def prove(task: Task) -> Row:

@@ -35,7 +35,7 @@ def table(
     """
     against = [f"to {name}, sensible" for name in sensible]
     way = f"{'way':>6}{'least':>7}" if bad else ""
-    head = f"{'seeds':>5}{'lost':>5}{'loss':>9}{'95 % interval':>18}{'worst':>9}"
+    head = f"{'seeds':>5}{'lost':>5}{'loss':>9}{'95 % interval':>18}{'worst':>9}{'right':>7}"
     head += "".join(f"{words:>28}" for words in against) + way
     head += f"{'compute':>8}{'back':>6}{'queries':>8}{'s':>7}{'training':>9}"
     lines = [f"{title:<{_WIDTH}}{head}"]
@@ -56,6 +56,7 @@ def _line(rows: Ends, sensible: Mapping[str, Ends], bad: Ends, in_nats: bool) ->
         line += f"{fmean(losses):>9.4f}{span:>18}{worst:>9}"
     else:
         line += f"{'lost':>9}{'':>18}{'lost':>9}"
+    line += f"{fmean(row['accuracy'] for row in rows.values()):>7.1%}"
     for theirs in sensible.values():
         line += f"{_said(difference(rows, theirs, in_nats=in_nats)):>28}"
     if bad:
@@ -64,8 +65,8 @@ def _line(rows: Ends, sensible: Mapping[str, Ends], bad: Ends, in_nats: bool) ->
 
 
 def _paid(rows: Sequence[Row]) -> str:
-    """Return rounds per round handed over, rounds given back, share of queries and seconds."""
-    compute = fmean(row["rounds"] / row["handed_over"] for row in rows)
+    """Return rounds as runs of full length, rounds given back, share of queries and seconds."""
+    compute = fmean(row["rounds"] / row["horizon"] for row in rows)
     back = fmean(row["given_back"] for row in rows)
     queries = fmean(row["queries"] / row["rounds"] for row in rows)
     parts = [[row[n] for n in ("training", "querying", "copying", "deciding")] for row in rows]
