@@ -53,6 +53,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.suite.compute_bound.foresight",
         "which early comparison of settings foretells the end of a run",
     ),
+    "short": (
+        "benchmarks.suite.compute_bound.benchmark",
+        "how methods end on runs that have no compute to waste",
+    ),
     "speed": ("benchmarks.speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.speed.streaming", "milliseconds of an update and of a round"),
     "horizon": ("benchmarks.speed.horizon", "cost of a round early and late in a very long run"),

@@ -75,11 +75,50 @@ class Doses:
         return augment(pictures, chances, Strengths(**doses), generator)
 
 
+@dataclass(frozen=True)
+class TrivialAugment:
+    """One operation a picture, drawn evenly, of a strength drawn evenly; no setting is read.
+
+    The operations are those here that have a strength, and none at all. Rotations and shifts are as
+    wide as in the narrower of the paper's spaces, 30 degrees and 10 of 32 pixels, either way.
+
+    References:
+        S. G. Müller, F. Hutter. TrivialAugment: tuning-free yet state-of-the-art data augmentation.
+        ICCV 2021, Algorithm 1.
+
+    Args:
+        rotation: Largest angle either way, in degrees.
+        shift: Largest displacement along each axis, as a share of the side.
+        noise: Largest standard deviation of the noise, in units of the pixel range.
+        cutout: Largest side of the square set to background, as a share of the side.
+    """
+
+    rotation: float = 30.0
+    shift: float = 10 / 32
+    noise: float = 0.3
+    cutout: float = 0.5
+
+    def __call__(
+        self, pictures: Tensor, settings: Mapping[str, Any], generator: Generator
+    ) -> Tensor:
+        """Alter each picture, ``n x channels x side x side``, by one operation or none."""
+        n, side = len(pictures), pictures.shape[-1]
+        graded = [AUGMENTATIONS.index(part.name) for part in fields(Strengths)]
+        chances = torch.zeros(n, len(AUGMENTATIONS) + 1)  # the last column is none at all
+        columns = torch.tensor([*graded, len(AUGMENTATIONS)])
+        drawn = torch.randint(len(columns), (n,), generator=generator)
+        chances[torch.arange(n), columns[drawn]] = 1.0
+        strengths = Strengths(self.rotation, self.shift * side, self.noise, self.cutout * side)
+        levels = torch.rand(n, generator=generator)
+        return augment(pictures, chances[:, :-1], strengths, generator, levels)
+
+
 def augment(
     pictures: Tensor,  # shape: (n, channels, side, side)
-    probabilities: Tensor,  # shape: (8,)
+    probabilities: Tensor,  # shape: (8,) or (n, 8)
     strengths: Strengths,
     generator: Generator,
+    levels: Tensor | float = 1.0,  # shape: (n,)
 ) -> Tensor:  # shape: (n, channels, side, side)
     """Augment each picture at random, in the order warp, noise, inversion, cutout.
 
@@ -88,6 +127,8 @@ def augment(
         probabilities: Of hitting a picture, one for each of ``AUGMENTATIONS``.
         strengths: How strong each is.
         generator: Source of all randomness.
+        levels: What the noise and the cutout of each picture are multiplied by; angles and
+            displacements are drawn evenly up to their strength as it is.
     """
     n, side = len(pictures), pictures.shape[-1]
     hit = torch.rand(n, len(AUGMENTATIONS), generator=generator) < probabilities
@@ -98,9 +139,10 @@ def augment(
     affine = _affine(hits, angle, torch.stack(place[:2], -1), strengths, side)
     grid = F.affine_grid(affine, list(pictures.shape), align_corners=False)
     pictures = F.grid_sample(pictures, grid, align_corners=False)
-    pictures = pictures + strengths.noise * _per_picture(hits["noise"]) * grain
+    levels = torch.as_tensor(levels).expand(n)
+    pictures = pictures + strengths.noise * _per_picture(levels * hits["noise"]) * grain
     pictures = torch.where(_per_picture(hits["inversion"]), 1 - pictures, pictures)
-    hole = _hole(torch.stack(place[2:], -1), strengths.cutout, side)
+    hole = _hole(torch.stack(place[2:], -1), strengths.cutout * levels, side)
     return pictures.masked_fill(hole & _per_picture(hits["cutout"]), 0.0)
 
 
@@ -127,8 +169,8 @@ def _affine(
     return torch.cat([linear, offset[..., None]], -1)
 
 
-def _hole(centre: Tensor, width: float, side: int) -> Tensor:  # shape: (n, 1, side, side)
-    """Mark the pixels of a square with its centre at ``centre`` in [-1, 1]^2."""
+def _hole(centre: Tensor, widths: Tensor, side: int) -> Tensor:  # shape: (n, 1, side, side)
+    """Mark the pixels of a square with its centre at ``centre`` in [-1, 1]^2, ``widths`` wide."""
     pixels = (torch.arange(side) + 0.5) * (2 / side) - 1
-    near = (pixels - centre[..., None]).abs() < width / side  # (n, 2, side)
+    near = (pixels - centre[..., None]).abs() < widths[:, None, None] / side  # (n, 2, side)
     return (near[:, 0, None, :] & near[:, 1, :, None])[:, None]

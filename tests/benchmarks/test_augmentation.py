@@ -4,7 +4,14 @@ import pytest
 import torch
 
 from benchmarks.suite import augmentation
-from benchmarks.suite.augmentation import AUGMENTATIONS, Chances, Doses, Strengths, augment
+from benchmarks.suite.augmentation import (
+    AUGMENTATIONS,
+    Chances,
+    Doses,
+    Strengths,
+    TrivialAugment,
+    augment,
+)
 from botorch_costly.errors import InvalidArgumentError
 
 
@@ -120,3 +127,36 @@ class TestSettings:
     def test_a_dose_of_nothing_changes_nothing(self, pictures):
         altered = Doses()(pictures, {}, torch.Generator().manual_seed(0))
         torch.testing.assert_close(altered, pictures, rtol=0, atol=1e-5)
+
+
+class TestTrivialAugment:
+    def test_each_picture_meets_one_operation_or_none(self):
+        before = torch.rand(400, 1, 12, 12, generator=torch.Generator().manual_seed(0)) + 0.5
+        alter = TrivialAugment()
+        after = alter(before, {"rotation": 90.0}, torch.Generator().manual_seed(1))
+        near = torch.isclose(after, before, atol=1e-4).flatten(1).float().mean(1)
+        untouched = (near == 1).float().mean()
+        assert 0.1 < untouched < 0.35  # a fifth, and the weakest cutouts
+        cut = ((after == 0).flatten(1).sum(1) > 0) & (near > 0.5)
+        assert 0.05 < cut.float().mean() < 0.3
+
+    def test_settings_are_not_read_and_the_generator_decides(self):
+        before = torch.rand(50, 1, 8, 8, generator=torch.Generator().manual_seed(2))
+        alter = TrivialAugment()
+        a, b, c = (
+            alter(before, settings, torch.Generator().manual_seed(seed))
+            for settings, seed in (({}, 0), ({"shift": 4.0}, 0), ({}, 1))
+        )
+        assert torch.equal(a, b)
+        assert not torch.equal(a, c)
+
+    def test_levels_weaken_noise_and_cutout(self):
+        before = torch.full((2, 1, 8, 8), 0.5)
+        strengths = Strengths(noise=0.5, cutout=6.0)
+        for name in ("noise", "cutout"):
+            chances = torch.tensor([float(a == name) for a in AUGMENTATIONS])
+            generator = torch.Generator().manual_seed(0)
+            levels = torch.tensor([0.0, 1.0])
+            after = augment(before, chances, strengths, generator, levels)
+            assert torch.allclose(after[0], before[0])
+            assert not torch.allclose(after[1], before[1])

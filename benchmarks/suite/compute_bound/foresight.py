@@ -59,7 +59,7 @@ def play(case: Case) -> list[Row]:
     for _ in range(round(case.share * problem.horizon)):
         run.train_round(problem.default)
     state = copy.deepcopy(run.state_dict())
-    rows = []
+    rows: list[Row] = []
     for name, config in settings_of(problem).items():
         run.load_state_dict(state)
         losses = {**_early(run, config), **_ends(run, config)}
@@ -95,7 +95,7 @@ def _cool(run: LongRun, config: Mapping[str, Any], rounds: int) -> None:
 
 
 def _slower(run: LongRun, config: Mapping[str, Any], share: float) -> dict[str, Any]:
-    low = dict(run.problem.space.parameters)["learning_rate"].low
+    low, _ = run.problem.rates
     return {**config, "learning_rate": max(config["learning_rate"] * share, low)}
 
 
@@ -132,7 +132,7 @@ def _spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the mean correlations by problem and state: all settings, then learning rates alone."""
-    lines = []
+    lines: list[str] = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         for end in ("constant", "late decay"):
             for share in STATES:

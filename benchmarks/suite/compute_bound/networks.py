@@ -1,6 +1,7 @@
 """Small networks for text and pictures; weights and dropout masks come from a generator."""
 
 import math
+from itertools import pairwise
 
 import torch
 from torch import Generator, Tensor, nn
@@ -75,7 +76,7 @@ class Autoencoder(nn.Module):
         super().__init__()
         sizes = (side * side, width, 32, width, side * side)
         layers: list[nn.Module] = []
-        for size, following in zip(sizes[:-1], sizes[1:], strict=True):
+        for size, following in pairwise(sizes):
             layers += [nn.Linear(size, following), nn.GELU(), Dropout(generator)]
         self.layers = nn.Sequential(nn.Flatten(), *layers[:-2])
         _initialize(self, generator)

@@ -3,13 +3,15 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
 
+from benchmarks.suite.compute_bound.optimizers import OPTIMIZERS, switch
 from benchmarks.suite.networks import Dropout
 from benchmarks.suite.protocol import Metrics
 from botorch_costly import SearchSpace
@@ -37,6 +39,10 @@ class Batch(NamedTuple):
 
 class Work(ABC):
     """What a network is to learn: the rows of each part, and how well it does."""
+
+    in_nats = (
+        True  # whether the loss is a logarithm already, so that differences of it mean the same
+    )
 
     @abstractmethod
     def parts(self, generator: Generator) -> dict[str, Batch]:
@@ -73,7 +79,7 @@ class LongProblem:
         default: What a user would start from, who knows what is sensible.
         strong: The settings of a user who regularizes or augments far too much.
         work: What is to be learnt.
-        optimizer: ``"adamw"`` or ``"sgd"``.
+        optimizer: One of ``optimizers.OPTIMIZERS``, ``"adamw"`` or ``"sgd"`` among them.
         settings: What is not tuned and not as in ``SETTINGS``.
         horizon: Rounds of a run.
         steps: Minibatches of a round.
@@ -92,10 +98,18 @@ class LongProblem:
     batch: int = 32
 
     def __post_init__(self) -> None:
-        for config in (self.default, self.default | dict(self.strong)):
+        for config in (self.default, {**self.default, **self.strong}):
             self.space.check(config)
         for name in ("horizon", "steps", "batch"):
             check_count(name, getattr(self, name), minimum=1)
+        known = self.optimizer in OPTIMIZERS
+        check(known, "optimizer", f"one of {list(OPTIMIZERS)}", self.optimizer)
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The least and the largest learning rate of the space."""
+        bounds: Any = dict(self.space.parameters)["learning_rate"]
+        return bounds.low, bounds.high
 
     def setup(self, seed: int) -> "LongRun":
         """Draw the rows and the weights, all from ``seed``."""
@@ -115,10 +129,12 @@ class LongRun:
 
     def __init__(self, problem: LongProblem, seed: int) -> None:
         self.problem, self.seed, self._round = problem, seed, 0
-        self._generator = Generator().manual_seed(seed)
-        self._parts = problem.work.parts(self._generator)
+        self._generator = Generator()
+        self._parts, state = _drawn(problem.work, seed)
+        self._generator.set_state(state)
         self._network = problem.work.network(self._generator)
-        self._optimizer = _OPTIMIZERS[problem.optimizer](_groups(self._network))
+        self._recipe = OPTIMIZERS[problem.optimizer]
+        self._optimizer = self._recipe.make(_groups(self._network))
         # One pass over the rows in an order of their own, and a further one if a run is longer.
         self._order_seed = int(torch.randint(2**31, (), generator=self._generator))
 
@@ -127,8 +143,13 @@ class LongRun:
         """Rounds trained so far."""
         return self._round
 
-    def train_round(self, config: Settings) -> None:
+    def train_round(self, config: Settings, *, rate_factor: float = 1.0) -> None:
         """Train the minibatches of a round with the settings of ``config``.
+
+        Args:
+            config: Of the space of the problem.
+            rate_factor: What a schedule multiplies the learning rate by; the product may lie outside
+                the space.
 
         Raises:
             InvalidConfigError: If ``config`` does not belong to the space of the problem.
@@ -136,8 +157,9 @@ class LongRun:
         problem, work = self.problem, self.problem.work
         problem.space.check(config)
         settings = {**SETTINGS, **problem.settings, **config}
-        self._apply(settings)
+        self._apply(settings, rate_factor)
         self._network.train()
+        switch(self._optimizer, "train")
         for rows in self._rows().split(problem.batch):
             batch = Batch(*(part[rows] for part in self._parts["train"]))
             inputs, targets = work.altered(batch, settings, self._generator)
@@ -156,19 +178,11 @@ class LongRun:
         orders = {p: _order(self._order_seed + p, many) for p in passes}
         return torch.cat([orders[p][index[index // many == p] % many] for p in passes])
 
-    def _apply(self, settings: Settings) -> None:
+    def _apply(self, settings: Settings, rate_factor: float) -> None:
         for module in self._network.modules():
             if isinstance(module, Dropout):
                 module.rate = settings["dropout"]
-        body, head = self._optimizer.param_groups
-        body["lr"] = settings["learning_rate"] * settings["body_share"]
-        head["lr"] = settings["learning_rate"]
-        for group in (body, head):
-            group["weight_decay"] = settings["weight_decay"]
-            if "betas" in group:
-                group["betas"] = (settings["momentum"], settings["beta2"])
-            else:
-                group["momentum"] = settings["momentum"]
+        self._recipe.apply(self._optimizer, settings, rate_factor)
 
     def validate(self) -> Metrics:
         """Measure the network on the validation rows."""
@@ -181,6 +195,7 @@ class LongRun:
     def _measure(self, part: str) -> Metrics:
         work, found = self.problem.work, []
         self._network.eval()
+        switch(self._optimizer, "eval")
         inputs, targets = work.judged(self._parts[part])
         with torch.no_grad():
             for rows in torch.arange(len(inputs)).split(_MEASURED):
@@ -225,6 +240,13 @@ class LongRun:
         self._round = state["round"]
 
 
+@lru_cache(maxsize=1)  # the runs of a population have the same rows, which are large
+def _drawn(work: Work, seed: int) -> tuple[dict[str, Batch], Tensor]:
+    """Return the parts of the rows, and the state of the generator that drew them."""
+    generator = Generator().manual_seed(seed)
+    return work.parts(generator), generator.get_state()
+
+
 def _order(seed: int, many: int) -> Tensor:
     return torch.randperm(many, generator=Generator().manual_seed(seed))
 
@@ -236,9 +258,3 @@ def _groups(network: nn.Module) -> list[dict[str, Any]]:
     heads = {id(parameter) for parameter in head}
     body = [parameter for parameter in network.parameters() if id(parameter) not in heads]
     return [{"params": body}, {"params": head}]
-
-
-_OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
-    "adamw": lambda groups: torch.optim.AdamW(groups, fused=True),
-    "sgd": lambda groups: torch.optim.SGD(groups, lr=0.0),
-}

@@ -13,9 +13,11 @@ from benchmarks.suite.augmentation import Doses
 from benchmarks.suite.compute_bound.networks import Autoencoder
 from benchmarks.suite.compute_bound.text import CHARACTERS
 from benchmarks.suite.compute_bound.training import Batch, Settings, Work
+from benchmarks.suite.training import Alter
 
 _WINDOWS = 400  # of validation and of test
 _LENGTH = 32
+_DOSES = Doses()
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Classes(Work):
     pool: Callable[[], data.Part]
     make: Callable[[Generator], nn.Module]
     held_out: int = 2000  # pictures of validation, and of test
+    alter: Alter = _DOSES
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         """Draw the parts from the pool."""
@@ -85,8 +88,8 @@ class Classes(Work):
         return (outputs.argmax(-1) == targets).float()
 
     def altered(self, batch: Batch, settings: Settings, generator: Generator) -> Batch:
-        """Augment the pictures by the doses in the settings, and smooth the labels."""
-        inputs = Doses()(batch.inputs, settings, generator)
+        """Augment the pictures, by the doses in the settings if not otherwise, and smooth the labels."""
+        inputs = self.alter(batch.inputs, settings, generator)
         smoothing = float(settings.get("label_smoothing", 0.0))
         hot = F.one_hot(batch.targets, 10).to(inputs)
         return Batch(_normalized(inputs), (1 - smoothing) * hot + smoothing / 10)
@@ -108,6 +111,7 @@ class Denoising(Work):
     pool: Callable[[], data.Part]
     held_out: int = 2000
     noise: float = 0.4  # of what is measured; what is trained on is a setting
+    in_nats = False
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         """Draw the parts from the pool."""

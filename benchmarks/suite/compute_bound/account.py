@@ -1,0 +1,191 @@
+"""What a method pays: rounds, queries and seconds of all the runs it trains, and how it ended."""
+
+import copy
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.suite.compute_bound.training import LongProblem, LongRun
+from benchmarks.suite.protocol import Metrics, TrainingRun
+from botorch_costly import SearchSpace
+from botorch_costly.errors import HorizonExceededError, check, check_count
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one run of a method ended, in plain values.
+
+    Args:
+        loss: On the test rows, of the network that is handed over; None if it has diverged.
+        accuracy: On the test rows, in [0, 1].
+        queries: Measurements of the validation rows.
+        rounds: Rounds trained in all, by all networks: the compute.
+        handed_over: Rounds in the history of the network that is handed over.
+        given_back: Rounds that left nothing in it: trials that ended by going back, and networks
+            that were given up. With ``handed_over`` these are all rounds.
+        training: Seconds of training.
+        querying: Seconds of the queries.
+        copying: Seconds of copies and of going back.
+        deciding: All other seconds, but those of loading data and of the test.
+    """
+
+    loss: float | None
+    accuracy: float
+    queries: int
+    rounds: int
+    handed_over: int
+    given_back: int
+    training: float
+    querying: float
+    copying: float
+    deciding: float
+
+
+@dataclass
+class Account:
+    """Counts what the runs of one method take, and ends a method that takes too much.
+
+    Args:
+        limit: Rounds that may be trained in all.
+    """
+
+    limit: int
+    rounds: int = 0
+    queries: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    _began: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        check_count("limit", self.limit, minimum=1)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the seconds of the block to what ``name`` took."""
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+    def train(self) -> None:
+        """Count a round.
+
+        Raises:
+            HorizonExceededError: If it is one too many.
+        """
+        allowed, expected = self.rounds < self.limit, f"at most {self.limit}"
+        check(allowed, "rounds", expected, self.rounds + 1, HorizonExceededError)
+        self.rounds += 1
+
+    def result(self, run: TrainingRun) -> Result:
+        """Return how it ended with this run handed over."""
+        total = time.perf_counter() - self._began
+        parts = {name: self.seconds.get(name, 0.0) for name in ("training", "querying", "copying")}
+        other = total - self.seconds.get("setup", 0.0) - sum(parts.values())
+        metrics = run.test()
+        return Result(
+            loss=metrics.loss if math.isfinite(metrics.loss) else None,
+            accuracy=metrics.accuracy,
+            queries=self.queries,
+            rounds=self.rounds,
+            handed_over=run.round,
+            given_back=self.rounds - run.round,
+            deciding=max(other, 0.0),
+            **parts,
+        )
+
+
+@dataclass(frozen=True)
+class Accounted:
+    """A problem from one start, whose runs are all on one account: an ``OnlineProblem``.
+
+    Args:
+        problem: What is trained.
+        default: The start.
+        account: Of one method.
+    """
+
+    problem: LongProblem
+    default: Config
+    account: Account
+
+    def __post_init__(self) -> None:
+        self.problem.space.check(self.default)
+
+    @property
+    def name(self) -> str:
+        """What reports call the problem."""
+        return self.problem.name
+
+    @property
+    def horizon(self) -> int:
+        """Rounds of one run."""
+        return self.problem.horizon
+
+    @property
+    def space(self) -> SearchSpace:
+        """What may be changed from round to round."""
+        return self.problem.space
+
+    def setup(self, seed: int) -> "AccountedRun":
+        """Start a run."""
+        with self.account.timed("setup"):
+            return AccountedRun(self.problem.setup(seed), self.account)
+
+
+class AccountedRun:
+    """A ``LongRun`` on an account."""
+
+    def __init__(self, run: LongRun, account: Account) -> None:
+        self._run, self._account = run, account
+
+    @property
+    def round(self) -> int:
+        """Rounds in the history of the network: going back makes it smaller."""
+        return self._run.round
+
+    def train_round(self, config: Config, *, rate_factor: float = 1.0) -> None:
+        """Train a round; see ``LongRun``.
+
+        Raises:
+            HorizonExceededError: If the account allows no further round.
+        """
+        self._account.train()
+        with self._account.timed("training"):
+            self._run.train_round(config, rate_factor=rate_factor)
+
+    def validate(self) -> Metrics:
+        """Measure the network on the validation rows: a query."""
+        self._account.queries += 1
+        with self._account.timed("querying"):
+            return self._run.validate()
+
+    def test(self) -> Metrics:
+        """Measure the network on the test rows: on no account, and for the report alone."""
+        return self._run.test()
+
+    def save(self) -> dict[str, Any]:
+        """Return what training changes but the round and the generator, alive, not a copy."""
+        return self._run.save()
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go back to what ``save`` returned, of this run or of another one of the problem."""
+        with self._account.timed("copying"):
+            self._run.restore(saved)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that a resumed run needs, alive, not a copy."""
+        return self._run.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state: the same batches and the same random numbers come again."""
+        with self._account.timed("copying"):
+            self._run.load_state_dict(state)
+
+    def copy(self) -> dict[str, Any]:
+        """Return a state that further training leaves alone."""
+        with self._account.timed("copying"):
+            return copy.deepcopy(self._run.state_dict())

@@ -1,0 +1,177 @@
+"""How methods end on runs that have no compute to waste, from a sensible start and from bad ones.
+
+Every method trains with the same seeds: the same parts of the data, the same first weights, the same
+batches. Each row is stored as it comes, and what is stored is not measured again unless ``--again`` says
+so: a long measurement goes on where it was interrupted. ``--proof`` shows that compute binds.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.processes import in_processes
+from benchmarks.harness.record import Row, rows_of, write_results
+from benchmarks.suite.compute_bound.problems import PROBLEMS
+from benchmarks.suite.compute_bound.rivals import METHODS, NEEDS, methods_of
+from benchmarks.suite.compute_bound.starts import SENSIBLE, STARTS
+from benchmarks.suite.compute_bound.tables import proof_table, table
+from benchmarks.suite.compute_bound.training import LongProblem
+from benchmarks.suite.data import MissingDataError
+
+NAME = "short"
+SCALES = (1, 3, 10)
+
+
+class Task(NamedTuple):
+    """A run of a method, and the key of its row."""
+
+    problem: str
+    scale: int  # what the horizon is multiplied by
+    start: str
+    method: str
+    seed: int
+
+
+def problem_of(name: str, scale: int) -> LongProblem:
+    """Return a problem with so many times its rounds."""
+    problem = PROBLEMS[name]()
+    return replace(problem, horizon=scale * problem.horizon)
+
+
+def play(task: Task) -> Row:
+    """Return how a run of a method ended."""
+    problem = problem_of(task.problem, task.scale)
+    start = STARTS[task.start](problem)
+    result = METHODS[task.method](problem, start, task.seed)
+    return {**task._asdict(), "horizon": problem.horizon, **asdict(result)}
+
+
+def prove(task: Task) -> Row:
+    """Return the test losses after four fifths of a run at the start's settings, and after all of it."""
+    problem = problem_of(task.problem, task.scale)
+    start, run = STARTS[task.start](problem), problem.setup(task.seed)
+    losses = {}
+    for share in (0.8, 1.0):
+        while run.round < round(share * problem.horizon):
+            run.train_round(start)
+        losses[f"loss at {share:.0%}"] = run.test().loss
+    return {**task._asdict(), **losses}
+
+
+def key_of(row: Row) -> Task:
+    """Return which run a row is of."""
+    return Task(*(row[name] for name in Task._fields))
+
+
+def tasks(options: argparse.Namespace) -> list[Task]:
+    """Return all runs asked for, start by start, of the methods that make sense and can be run."""
+    found = []
+    for problem in _available(options.problems):
+        sensible = methods_of(PROBLEMS[problem]())
+        methods = [m for m in options.methods if m in sensible]
+        found += [
+            Task(problem, options.rounds_scale, start, method, seed)
+            for start in options.starts
+            for method in methods
+            for seed in seeds_of(options)
+        ]
+    return found
+
+
+def _available(problems: Sequence[str]) -> Iterator[str]:
+    """Yield the problems whose data are here, and name the others."""
+    for problem in problems:
+        try:
+            PROBLEMS[problem]().data()
+        except MissingDataError as missing:
+            print(f"{problem} is left out. {missing}")
+        else:
+            yield problem
+
+
+def installed(methods: Sequence[str]) -> list[str]:
+    """Return the methods whose packages are installed, and name the others."""
+    found = []
+    for method in methods:
+        package = NEEDS.get(method)
+        if package is None or find_spec(package) is not None:
+            found.append(method)
+        else:
+            print(f"{method} is left out: pip install 'botorch_costly[benchmarks]' for {package}.")
+    return found
+
+
+def measure(options: argparse.Namespace, wanted: Sequence[Task]) -> None:
+    """Measure what is not stored, or all again; each row takes the place of the stored one at once."""
+    work, store = (prove, f"{options.store}-proof") if options.proof else (play, options.store)
+    stored = {key_of(row) for row in rows_of(store, options.results)}
+    missing = [task for task in wanted if options.again or task not in stored]
+    for row in in_processes(work, missing, options.processes) if missing else ():
+        done = key_of(row)
+
+        def stays(other: Row, done: Task = done) -> bool:
+            return key_of(other) != done
+
+        seeds = list(seeds_of(options))
+        write_results(store, [row], seeds, directory=options.results, keep=stays)
+
+
+def main(arguments: list[str]) -> None:
+    """Measure what is missing, and print the table of what was asked for."""
+    options = _parser().parse_args(arguments)
+    if options.proof:
+        options.starts, options.methods = [SENSIBLE], ["constant"]
+    options.methods = installed(options.methods)
+    wanted = tasks(options)
+    measure(options, wanted)
+    store = f"{options.store}-proof" if options.proof else options.store
+    print(printed(rows_of(store, options.results), wanted, proof=options.proof), flush=True)
+
+
+def printed(rows: Sequence[Row], wanted: Sequence[Task], *, proof: bool = False) -> str:
+    """Return the tables of the wanted runs; the sensible start's are there to compare with."""
+    mine = set(wanted)
+    compared = {key._replace(start=SENSIBLE, method=m) for key in mine for m in ("constant", "wsd")}
+    compared |= {key._replace(method="constant") for key in mine}
+    known = {key: row for row in rows if (key := key_of(row)) in mine | compared}
+    found: list[str] = []
+    for problem, scale in dict.fromkeys((key.problem, key.scale) for key in wanted):
+        group = {k: row for k, row in known.items() if (k.problem, k.scale) == (problem, scale)}
+        title = problem if scale == 1 else f"{problem}, {scale} times the rounds"
+        in_nats = PROBLEMS[problem]().work.in_nats
+        if proof:
+            found.append(proof_table(title, list(group.values()), in_nats=in_nats))
+            continue
+        for start in dict.fromkeys(key.start for key in wanted if key.problem == problem):
+            shown = [key.method for key in wanted if key.problem == problem and key.start == start]
+            by_method: dict[str, Mapping[int, Row]] = {
+                method: _of(group, start, method) for method in dict.fromkeys(shown)
+            }
+            ends = {m: _of(group, SENSIBLE, m) for m in ("constant", "wsd")}
+            bad = _of(group, start, "constant") if start != SENSIBLE else {}
+            found.append(table(f"{title}, {start}", by_method, ends, bad, in_nats=in_nats))
+    return "\n\n".join(found)
+
+
+def _of(group: Mapping[Task, Row], start: str, method: str) -> dict[int, Row]:
+    """Return the rows of a method by seed."""
+    return {
+        key.seed: row for key, row in group.items() if (key.start, key.method) == (start, method)
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = parser_for(NAME, "how methods end on runs that have no compute to waste")
+    add = parser.add_argument
+    add("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    add("--starts", nargs="+", choices=STARTS, default=list(STARTS))
+    add("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    add("--rounds-scale", type=int, choices=SCALES, default=1, help="how many times the rounds")
+    add("--store", default=NAME, help="name of the stored rows")
+    add("--again", action="store_true", help="measure what is stored, too")
+    add("--proof", action="store_true", help="test loss after 80 %% of the rounds and after all")
+    add_seeds(parser, seeds=10)
+    return parser

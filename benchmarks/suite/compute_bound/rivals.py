@@ -1,0 +1,127 @@
+"""What else a user might do with a run that has no compute to waste, and with four times as much."""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+
+from torch import Generator
+
+from benchmarks.suite.augmentation import Strengths, TrivialAugment
+from benchmarks.suite.compute_bound.account import Account, Accounted, AccountedRun, Config, Result
+from benchmarks.suite.compute_bound.bandit import BanditPopulation
+from benchmarks.suite.compute_bound.races import race, search_at_round_0
+from benchmarks.suite.compute_bound.schedules import Schedule, constant, cosine, finish, wsd
+from benchmarks.suite.compute_bound.training import LongProblem
+from benchmarks.suite.compute_bound.works import Classes
+from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
+from botorch_costly.errors import InvalidArgumentError
+
+Method = Callable[[LongProblem, Config, int], Result]
+SEVERAL = 4  # runs, or members
+_DOSES = {part.name for part in fields(Strengths)}
+
+
+def one_run(schedule: Schedule, optimizer: str | None = None) -> Method:
+    """Return the method of one run at the start's settings.
+
+    Args:
+        schedule: Of the learning rate.
+        optimizer: In place of that of the problem: one of ``optimizers.OPTIMIZERS``.
+    """
+
+    def method(problem: LongProblem, start: Config, seed: int) -> Result:
+        if optimizer is not None:
+            problem = replace(problem, optimizer=optimizer)
+        account = Account(problem.horizon)
+        run = Accounted(problem, start, account).setup(seed)
+        finish(run, start, problem.horizon, schedule)
+        return account.result(run)
+
+    return method
+
+
+def trivially_augmented(schedule: Schedule) -> Method:
+    """Return the method of one run whose pictures are altered by ``TrivialAugment``."""
+
+    def method(problem: LongProblem, start: Config, seed: int) -> Result:
+        if not isinstance(problem.work, Classes):
+            raise InvalidArgumentError("problem", "one of classes of pictures", problem.name)
+        work = replace(problem.work, alter=TrivialAugment())
+        return one_run(schedule)(replace(problem, work=work), start, seed)
+
+    return method
+
+
+def best_of_several(schedule: Schedule) -> Method:
+    """Return the method of whole runs, the start and others drawn from the space; the best is kept.
+
+    The best has the least validation loss after its last round.
+    """
+
+    def method(problem: LongProblem, start: Config, seed: int) -> Result:
+        account = Account(SEVERAL * problem.horizon)
+        accounted = Accounted(problem, start, account)
+        others = problem.space.sample(SEVERAL - 1, Generator().manual_seed(seed))
+        ends: list[tuple[float, AccountedRun]] = []
+        for config in (start, *(problem.space.decode(x) for x in others)):
+            run = accounted.setup(seed)
+            finish(run, config, problem.horizon, schedule)
+            ends.append((run.validate().loss, run))
+        return account.result(min(ends, key=lambda end: end[0])[1])
+
+    return method
+
+
+def several(rival: PopulationTraining | SuccessiveHalving) -> Method:
+    """Return the method of several networks, of which the start is one."""
+
+    def method(problem: LongProblem, start: Config, seed: int) -> Result:
+        account = Account(problem.horizon * (SEVERAL if rival.full_length else 1))
+        trained = rival.train(Accounted(problem, start, account), seed)
+        return account.result(trained.run)
+
+    return method
+
+
+METHODS: dict[str, Method] = {
+    "constant": one_run(constant),
+    "cosine": one_run(cosine),
+    "wsd": one_run(wsd),
+    "schedule-free": one_run(constant, "schedule_free"),
+    "schedule-free, its own rate": one_run(constant, "schedule_free_own"),
+    "prodigy": one_run(constant, "prodigy"),
+    "trivial augment": trivially_augmented(constant),
+    "trivial augment, wsd": trivially_augmented(wsd),
+    "race": race,
+    "all tests at round 0": search_at_round_0,
+    "halving": several(SuccessiveHalving(SEVERAL)),
+    "population": several(PopulationTraining(SEVERAL)),
+    "bandit population": several(BanditPopulation(SEVERAL)),
+    "halving, full length": several(SuccessiveHalving(4 * SEVERAL, full_length=True)),
+    "population, full length": several(PopulationTraining(SEVERAL, full_length=True)),
+    "bandit population, full length": several(BanditPopulation(SEVERAL, full_length=True)),
+    "best of four": best_of_several(constant),
+    "best of four, wsd": best_of_several(wsd),
+}
+"""By name. A method that is added here is measured like the others.
+
+It opens an ``Account`` of the rounds it may train, sets up its runs by ``Accounted``, trains them by
+``train_round``, queries by ``validate``, goes back by ``copy`` and ``load_state_dict``, and returns
+``account.result`` of the run that it hands over.
+"""
+
+NEEDS = {
+    "schedule-free": "schedulefree",
+    "schedule-free, its own rate": "schedulefree",
+    "prodigy": "prodigyopt",
+}
+"""The package that a method needs beyond those of the suite."""
+
+
+def methods_of(problem: LongProblem) -> dict[str, Method]:
+    """Return the methods that make sense for a problem: augmentation is for pictures with classes."""
+    augments = isinstance(problem.work, Classes) and _DOSES & set(problem.space.names)
+    return {
+        name: method
+        for name, method in METHODS.items()
+        if augments or not name.startswith("trivial augment")
+    }
