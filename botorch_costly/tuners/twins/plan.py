@@ -34,14 +34,14 @@ _PATIENCE = 2.0  # factor of the rounds trained before the next trials where non
 _HURRY = 1.3  # that factor where the run learns little: there trials cost little, too
 _BOX, _LARGEST_BOX, _SMALLEST_BOX = 0.3, 1.0, 0.1  # of candidates, in the unit cube
 _WIDER, _NARROWER = 1.5, 0.75
-_FELL = 0.3  # log loss by which a run that fell is behind the best it was
-_FALLS = 3  # how often it goes back
+_FELL = 0.7  # log loss by which a run that fell is behind the best it was: twice the loss
+_FALLS = 6  # how often it goes back
 _AT_THE_END = 0.05  # of a run: a stretch of its last part
 
 
 @dataclass
 class _Radius:
-    """How far and how long trials go: farther and longer where nothing is told, nearer after failures."""
+    """How far and how long trials go: farther and longer where nothing is told."""
 
     rounds: int
     box: float = _BOX
@@ -74,6 +74,7 @@ class Plan:
         self._radius = _Radius(max(2, round(_ROUNDS * course.horizon)))
         self._until = int(_UNTIL * course.horizon)
         self._next = self._falls = 0
+        self._fell_from = -1  # rounds trained of the state that the last fall was from
         self._before: list[Tensor] = []  # incumbents before the present one
         self._state = course.mark()  # that the incumbent goes on from
 
@@ -189,11 +190,22 @@ class Plan:
         return fell and self._falls < _FALLS
 
     def _go_back(self, state: int) -> None:
-        """Return to a state with the incumbent before, or with a third of its learning rates."""
+        """Return to a state; after a further fall from there change the incumbent, too.
+
+        The one before takes its place, or a third of its learning rates.
+        """
         course = self.course
+        again, self._fell_from = (
+            course.trained_of(state) == self._fell_from,
+            course.trained_of(state),
+        )
         self._falls += 1
-        course.give_back(course.trained - course.trained_of(state), TYPICAL)
+        course.give_back(course.trained - self._fell_from, TYPICAL)
         point = self.incumbent.clone()
+        if not again:
+            self._state = state
+            course.stand_at(state)
+            return
         if self._before:
             point = self._before.pop()
         else:

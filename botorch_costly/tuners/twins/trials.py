@@ -16,6 +16,7 @@ from botorch_costly.tuners.twins.steps import Steps
 _AT_ONCE = 3  # trials of a state none of which was better
 _MORE = 1  # further trials for each that was
 _LASTS = 0.3  # of an advantage, that is left after as many rounds again
+_EARNED = 0.1  # of the log loss that a better configuration gained: further trials may cost it
 _AGAIN = "a trial that goes on"
 _SURE = 1.64  # standard deviations by which a trial has to be better: a probability of 0.95
 _SMALLEST = 0.1  # advantage, in units, that is worth a change
@@ -98,6 +99,8 @@ class Trials:
         first, second = best.level - start.level, again - level
         lasts = not math.isfinite(first) or second >= _LASTS * first
         if lasts and second > 0:
+            if math.isfinite(second):
+                course.credit += _EARNED * second
             return replace(best, state=state, level=again)
         self._belief.observe(Row(best.point, start.point, self._time, second / start.unit))
         kept = Outcome(start.point, course.mark(), level, trials=best.trials, told=best.told)
