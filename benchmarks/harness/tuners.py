@@ -15,6 +15,7 @@ from botorch_costly import (
     Refit,
     RewardScale,
     SearchSpace,
+    TwinTuner,
 )
 from botorch_costly.acquisition import BetaSchedule
 from botorch_costly.query import UnqueriedPlay
@@ -29,6 +30,13 @@ def as_it_comes(
 ) -> OnlineTuner:
     """Return what a user gets from the space, the number of rounds and today's default."""
     return OnlineTuner(space, horizon, start=start, seed=seed, **options)
+
+
+def twins(
+    space: SearchSpace, horizon: int, start: Mapping[str, Any], seed: int, **options: Any
+) -> TwinTuner:
+    """Return the tuner that compares twins, as a user gets it."""
+    return TwinTuner(space, horizon, start=start, seed=seed, **options)
 
 
 def as_published(

@@ -11,6 +11,7 @@ from benchmarks.suite.compute_bound.bandit import BanditPopulation
 from benchmarks.suite.compute_bound.races import race, search_at_round_0
 from benchmarks.suite.compute_bound.schedules import Schedule, constant, cosine, finish, wsd
 from benchmarks.suite.compute_bound.training import LongProblem
+from benchmarks.suite.compute_bound.tuned import by_twins, by_twins_scheduled, online
 from benchmarks.suite.compute_bound.works import Classes
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
 from botorch_costly.errors import InvalidArgumentError
@@ -83,6 +84,9 @@ def several(rival: PopulationTraining | SuccessiveHalving) -> Method:
 
 
 METHODS: dict[str, Method] = {
+    "twins": by_twins,
+    "twins, wsd": by_twins_scheduled,
+    "online tuner": online,
     "constant": one_run(constant),
     "cosine": one_run(cosine),
     "wsd": one_run(wsd),
