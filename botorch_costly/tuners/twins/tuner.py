@@ -235,7 +235,13 @@ class TwinTuner:
 
         What was decided follows from what was heard: loading plans the run anew, in some seconds.
         """
-        progress = [self._heard, self._level, self._played, self._alone_from, self._step is not None]
+        progress = [
+            self._heard,
+            self._level,
+            self._played,
+            self._alone_from,
+            self._step is not None,
+        ]
         return {
             "header": dict(self._header),
             "ledger": self._ledger.state_dict(),
