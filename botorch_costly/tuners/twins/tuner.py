@@ -21,6 +21,7 @@ from botorch_costly.errors import (
     is_power_of_two,
 )
 from botorch_costly.records import FrozenConfig, Observation, Plain, TwinDecision
+from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.level import check_metric, level_of
@@ -154,7 +155,7 @@ class TwinTuner:
         if seconds is not None:
             check_nonnegative("seconds", seconds)
         failed = not math.isfinite(level)
-        value = None if failed else float(metric)
+        value = None if failed else as_number("metric", metric)
         config = decision.config
         told = Observation(decision.round, config, value, failed=failed, seconds=seconds)
         self._ledger.tell(told)

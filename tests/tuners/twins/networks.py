@@ -48,7 +48,11 @@ class Training:
 
     def everything(self):
         """Copies of all that training changes, and of the draws that come next."""
-        states = [self.network.state_dict(), self.optimizer.state_dict(), self.scheduler.state_dict()]
+        states = [
+            self.network.state_dict(),
+            self.optimizer.state_dict(),
+            self.scheduler.state_dict(),
+        ]
         kept = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
         own = self.generator.get_state()
         draws = [self.batch(), torch.randn(3, generator=self.generator), random.gauss(0, 1)]

@@ -108,13 +108,17 @@ def test_bad_regularization_is_found_where_it_matters():
 
 
 def test_what_a_schedule_makes_of_a_peak_is_played():
-    space = bc.SearchSpace({"lr": bc.Scheduled(1e-5, 1.0), "warm": bc.Scheduled(0.1, 1, base="cosine")})
+    space = bc.SearchSpace(
+        {"lr": bc.Scheduled(1e-5, 1.0), "warm": bc.Scheduled(0.1, 1, base="cosine")}
+    )
     tuner = bc.TwinTuner(space, 100, start={"lr": 1e-3, "warm": 0.5})
     play(tuner, Run())
     last = tuner.decisions[-1]
     assert last.peak == tuner.incumbent
     assert last.config["lr"] == pytest.approx(last.peak["lr"] * 0.05)
-    assert last.config["warm"] == pytest.approx(last.peak["warm"] * (1 + math.cos(0.99 * math.pi)) / 2)
+    assert last.config["warm"] == pytest.approx(
+        last.peak["warm"] * (1 + math.cos(0.99 * math.pi)) / 2
+    )
     first = tuner.decisions[0]
     assert first.config == first.peak == {"lr": pytest.approx(1e-3), "warm": pytest.approx(0.5)}
 

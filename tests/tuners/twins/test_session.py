@@ -95,7 +95,11 @@ def test_a_run_that_was_saved_continues_to_the_last_bit(stop, tmp_path):
 
     second = Training(seed=9)
     again = bc.Session(tuner(), *second.parts)
-    parts = {"network": second.network, "optimizer": second.optimizer, "scheduler": second.scheduler}
+    parts = {
+        "network": second.network,
+        "optimizer": second.optimizer,
+        "scheduler": second.scheduler,
+    }
     bc.load(path, session=again, **parts)
     torch.set_rng_state(generators[0])
     random.setstate(generators[1])
