@@ -7,6 +7,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
+from botorch_costly.tuners.twins.level import level_of
 from tests.tuners.twins.running import GOOD, RATE, Run, by_rate, play
 
 MIXED = bc.SearchSpace(
@@ -100,6 +101,14 @@ def test_accuracies_are_told_as_fractions():
         assert tuner.tell(tuner.ask(), perfect).reward == perfect
 
 
+@pytest.mark.parametrize("kind", ["loss", "accuracy"])
+def test_what_is_not_finite_is_the_lowest_level(kind):
+    for value in (math.nan, math.inf, -math.inf):
+        assert level_of(kind, value) == -math.inf
+    better, worse = (0.1, 0.2) if kind == "loss" else (0.9, 0.8)
+    assert level_of(kind, better) - level_of(kind, worse) == pytest.approx(math.log(2))
+
+
 @pytest.mark.parametrize("loss", [-0.5, 0.0])
 def test_a_loss_that_is_none_is_refused_with_a_way_out(loss):
     tuner = bc.TwinTuner(RATE, 100)
@@ -158,12 +167,16 @@ def test_after_settling_the_incumbent_is_played_to_the_end(after):
     incumbent = tuner.incumbent
     tuner.settle()  # once more changes nothing
     saved = tuner.state_dict()
-    rest = [session.ask() for _ in range(50 - after)]
+    rest = [session.ask() for _ in range(10)]
+    late = tuner.state_dict()
+    rest += [session.ask() for _ in range(40 - after)]
     assert all(decision.peak == incumbent for decision in rest)
     assert all(decision.restore is None and not decision.query for decision in rest)
     other = bc.TwinTuner(RATE, 50, start={"lr": GOOD * 10})
     other.load_state_dict(saved)
     assert [other.ask() for _ in rest] == rest
+    other.load_state_dict(late)
+    assert [other.ask() for _ in rest[10:]] == rest[10:]
     with pytest.raises(errors.HorizonExceededError):
         tuner.ask()
 

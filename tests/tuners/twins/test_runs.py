@@ -123,16 +123,30 @@ def test_what_a_schedule_makes_of_a_peak_is_played():
     assert first.config == first.peak == {"lr": pytest.approx(1e-3), "warm": pytest.approx(0.5)}
 
 
-def test_twins_of_a_schedule_meet_the_same_factors():
+@pytest.mark.parametrize("highest", [0.01001, 1.0])  # without and with a search of the rate
+def test_twins_of_a_schedule_meet_the_same_factors(highest):
     """A trial is played at the place in the schedule that what it is compared with was played at."""
-    space = bc.SearchSpace({"lr": bc.Scheduled(1e-5, 1.0, base="cosine")})
-    tuner, run = bc.TwinTuner(space, 100, start={"lr": 1e-3}), Run()
-    session = play(tuner, run)
-    factors = {}
-    for decision in tuner.decisions[:15]:
+    rate = bc.Scheduled(0.001 if highest == 1.0 else 0.01, highest, base="cosine")
+    space = bc.SearchSpace({"lr": rate, "dropout": bc.Real(0.0, 0.9)})
+    tuner = bc.TwinTuner(space, 100, start={"lr": 0.01, "dropout": 0.7})
+    play(tuner, Run(by_dropout))
+    met, twins = {}, 0
+    for decision in tuner.decisions:
         factor = decision.config["lr"] / decision.peak["lr"]
-        factors.setdefault(decision.trained, []).append(factor)
-    assert any(len(several) > 1 for several in factors.values())
-    for several in factors.values():
-        assert several == pytest.approx([several[0]] * len(several))
-    assert session.tuner is tuner
+        if decision.reason.startswith("the incumbent"):
+            met[decision.trained] = factor
+        elif "goes on" not in decision.reason and decision.trained in met:
+            assert factor == pytest.approx(met[decision.trained], rel=1e-9)
+            twins += 1
+    assert twins
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_start_that_diverges_by_another_hyperparameter_is_left_behind(seed):
+    def speed(config):
+        return by_rate(config) if config["dropout"] < 0.6 else math.nan
+
+    start = {"lr": GOOD, "decay": 1e-3, "dropout": 0.65, "smoothing": 0.1}
+    run = Run(speed)
+    play(bc.TwinTuner(REGULARIZED, HORIZON, start=start, seed=seed), run)
+    assert math.isfinite(run.level)
