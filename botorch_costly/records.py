@@ -215,8 +215,9 @@ class TwinDecision(Decision):
         object.__setattr__(self, "peak", _frozen(self.config if self.peak is None else self.peak))
         object.__setattr__(self, "trained", check_count("trained", self.trained))
         for name in ("keep", "restore"):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
+            if (number := getattr(self, name)) is not None:
+                object.__setattr__(self, name, check_count(name, number))
+        check(isinstance(self.drop, tuple | list), "drop", "a tuple of numbers", self.drop)
         object.__setattr__(self, "drop", tuple(check_count("drop", n) for n in self.drop))
 
     def to_dict(self) -> dict[str, Any]:

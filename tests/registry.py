@@ -8,6 +8,7 @@ acquisition function is made by ``make(model)`` for a model over ``[x_1, x_2, ro
 ``tell(optimizer, suggestion, number)``.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -183,6 +184,13 @@ def _tell(optimizer, decision, reward):
     return optimizer.tell(decision, reward)
 
 
+def _tell_loss(optimizer, decision, number):
+    """Tell a positive loss in place of a finite number, and NaN in place of none."""
+    finite = isinstance(number, float) and math.isfinite(number)
+    told = math.exp(number) if finite else math.nan if number is None else number
+    return optimizer.tell(decision, told)
+
+
 _SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer(1, 4)})
 _CHOICES = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
 _FAST = {"search": bc.Search(num_restarts=4)}
@@ -207,5 +215,6 @@ OPTIMIZERS = {
     "FixedTuner": OptimizerCase(
         lambda seed: bc.FixedTuner(_CHOICES, {"arm": "left"}, horizon=20), _tell, 20
     ),
+    "TwinTuner": OptimizerCase(lambda seed: bc.TwinTuner(_SPACE, 40, seed=seed), _tell_loss, 40),
     "RandomTuner": OptimizerCase(lambda seed: bc.RandomTuner(_SPACE, 20, seed=seed), _tell, 20),
 }

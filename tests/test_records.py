@@ -11,15 +11,18 @@ import pytest
 import torch
 
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
-from botorch_costly.records import Decision, FrozenConfig, Observation
+from botorch_costly.records import Decision, FrozenConfig, Observation, TwinDecision
 
 CONFIG = {"lr": 0.1, "layers": 2, "policy": "light", "flag": True, "seed": None}
+PEAK = {**CONFIG, "lr": 0.2, "policy": ("light", 2)}
+TWIN = {"peak": PEAK, "trained": 2, "keep": 1, "restore": 0, "drop": (3, 4)}
 
 
-@pytest.fixture(params=["decision", "observation", "failed"])
+@pytest.fixture(params=["decision", "twin", "observation", "failed"])
 def record(request):
     return {
         "decision": Decision(3, CONFIG, query=True, reason="rivals", confidence=0.7),
+        "twin": TwinDecision(3, CONFIG, query=True, reason="a trial", **TWIN),
         "observation": Observation(3, CONFIG, reward=-0.5, seconds=1.5),
         "failed": Observation(4, CONFIG, failed=True),
     }[request.param]
@@ -168,6 +171,16 @@ def test_foreign_states_are_named(record, change):
         (Decision, {"reason": None}),
         (Decision, {"confidence": 1.1}),
         (Decision, {"confidence": math.nan}),
+        (TwinDecision, {"query": 1}),
+        (TwinDecision, {"trained": -1}),
+        (TwinDecision, {"trained": 0.5}),
+        (TwinDecision, {"keep": -1}),
+        (TwinDecision, {"keep": True}),
+        (TwinDecision, {"restore": 1.5}),
+        (TwinDecision, {"restore": "0"}),
+        (TwinDecision, {"drop": (1, -1)}),
+        (TwinDecision, {"drop": (None,)}),
+        (TwinDecision, {"drop": 3}),
         (Observation, {"round": True}),
         (Observation, {"reward": math.nan}),
         (Observation, {"reward": math.inf}),
@@ -180,7 +193,7 @@ def test_foreign_states_are_named(record, change):
 )
 def test_impossible_fields_are_named(kind, change):
     fields = {"round": 0, "config": CONFIG}
-    if kind is Decision:
+    if issubclass(kind, Decision):
         fields |= {"query": True, "reason": ""}
     kind(**fields)
     with pytest.raises(InvalidArgumentError, match=r"Expected .*; Received "):
@@ -191,3 +204,37 @@ def test_impossible_fields_are_named(kind, change):
 def test_configurations_hold_plain_values_alone(config):
     with pytest.raises(InvalidConfigError):
         Decision(0, config, query=True, reason="")
+
+
+def test_twin_decisions_tell_what_is_done_with_states():
+    twin = TwinDecision(3, CONFIG, query=True, reason="", **TWIN)
+    assert (twin.trained, twin.keep, twin.restore, twin.drop) == (2, 1, 0, (3, 4))
+    assert twin.peak == PEAK
+    assert isinstance(twin.peak, FrozenConfig)
+    read = TwinDecision.from_dict(json.loads(json.dumps(twin.to_dict())))
+    assert read.peak["policy"] == ("light", 2)
+    assert type(read.drop) is tuple
+    for name, other in {
+        "peak": CONFIG,
+        "trained": 1,
+        "keep": 0,
+        "restore": None,
+        "drop": (),
+    }.items():
+        assert dataclasses.replace(twin, **{name: other}) != twin
+    counted = TwinDecision(3, CONFIG, query=True, reason="", keep=np.int64(1), restore=0.0)
+    assert (type(counted.keep), type(counted.restore)) == (int, int)
+    plain = TwinDecision(3, CONFIG, query=True, reason="")
+    assert plain.peak == CONFIG
+    assert plain != Decision(3, CONFIG, query=True, reason="")
+    with pytest.raises(InvalidConfigError):
+        TwinDecision(3, CONFIG, query=True, reason="", peak={"lr": [1]})
+
+
+@pytest.mark.parametrize("change", [{"peak": 3}, {"peak": {"lr": {}}}, {"keep": -1}, {"drop": 3}])
+def test_foreign_states_of_twin_decisions_are_named(change):
+    values = TwinDecision(3, CONFIG, query=True, reason="", **TWIN).to_dict()
+    with pytest.raises(StateMismatchError, match="TwinDecision"):
+        TwinDecision.from_dict({**values, **change})
+    with pytest.raises(StateMismatchError, match="TwinDecision"):
+        TwinDecision.from_dict({name: values[name] for name in values if name != "peak"})

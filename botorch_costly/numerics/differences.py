@@ -20,6 +20,7 @@ Convention: a difference is ``f(point) - f(reference)``, positive where the poin
 Notation: ``n`` and ``m`` differences, ``d`` columns.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -118,7 +119,7 @@ def _log_density(
     fit = white.square().sum((-2, -1)) / 2 + factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     logs = scales.log()
     mean = logs.mean(-1)
-    shared = (mean - torch.tensor(prior.scale).log()) / prior.spread
+    shared = (mean - math.log(prior.scale)) / prior.spread
     own = (logs - mean.unsqueeze(-1)) / prior.relevance
     rough = (noises / prior.noise).log() / prior.noise_spread
     return -fit - (shared.square() + own.square().sum(-1) + rough.square()) / 2

@@ -35,6 +35,11 @@ class Course:
         pace = self._share * self.spent + 0.05 * self.horizon
         return self.queries + 1 <= min(pace, self._share * self.horizon - 1)
 
+    def has_room(self, rounds: int, until: int, queries: int = 1) -> bool:
+        """Whether rounds end before a round of compute, and their queries keep the share."""
+        within = self.queries + queries <= self._share * self.horizon
+        return within and self.spent + rounds <= until
+
     def mark(self) -> int:
         """Have the present state kept; return its number."""
         if self._here < 0:

@@ -147,7 +147,7 @@ class Plan:
 
     def _search_rate(self, start: Start) -> Steps[None]:
         course, column = self.course, self._unsettled[0]
-        search = RateSearch(course, start, column, tenfold(self._space, column))
+        search = RateSearch(course, start, column, tenfold(self._space, column), self._until)
         paid = course.cost
         point, found = yield from search.search()
         course.credit += course.cost - paid  # a search of its own, which trials do not pay for
@@ -156,6 +156,8 @@ class Plan:
         if found.state is not None:
             self._take(point, found.state)
             course.curve.add(course.trained, found.level)
+        if self._fell(found.level):
+            self._go_back(start.state)
 
     def _try_others(self, start: Start) -> Steps[float]:
         """Play trials, take the best of them, and return its level."""
@@ -186,7 +188,8 @@ class Plan:
         self.course.stand_at(state)
 
     def _fell(self, level: float) -> bool:
-        fell = level < self.course.curve.best - _FELL  # NaN of no query is no fall
+        # NaN of no query is no fall; a network that diverged fell, whatever it was before.
+        fell = level == -math.inf or level < self.course.curve.best - _FELL
         return fell and self._falls < _FALLS
 
     def _go_back(self, state: int) -> None:

@@ -72,10 +72,12 @@ class RateSearch:
         start: Where trials begin.
         column: Of the learning rate.
         step: In that column, of a factor of ten.
+        until: Round of compute that no trial reaches.
     """
 
-    def __init__(self, course: Course, start: Start, column: int, step: float) -> None:
+    def __init__(self, course: Course, start: Start, column: int, step: float, until: int) -> None:
         self._course, self._start, self._column, self._step = course, start, column, step
+        self._until = until
         self._present = float(start.point[column])
         self._tried = {self._present: Tried(0.0, start.level, start.end, start.rounds)}
         self.settled = False
@@ -98,7 +100,7 @@ class RateSearch:
 
     def _upwards(self) -> Steps[None]:
         rate = self._present
-        while rate <= 1 - _EDGE * self._step:
+        while rate <= 1 - _EDGE * self._step and self._has_room(self._start.rounds):
             before = self._tried[rate].advantage
             if rate != self._present and before <= _FAR:
                 return
@@ -110,11 +112,13 @@ class RateSearch:
 
     def _downwards(self) -> Steps[None]:
         best, rate = self._tried[self._present].level, self._present
-        while rate >= _EDGE * self._step:
+        whole = self._start.rounds + _LONGER
+        while rate >= _EDGE * self._step and self._has_room(whole, queries=2):
             rate = max(rate - self._step / 2, 0.0)
             yield from self._longer(rate)
             level = self._tried[rate].level
-            if not level > best - _LEVEL * self._start.unit:
+            broken = math.isinf(best) and not math.isfinite(level)  # a smaller one may not be
+            if not broken and not level > best - _LEVEL * self._start.unit:
                 return
             best = max(best, level)
 
@@ -128,10 +132,13 @@ class RateSearch:
         self._tried[rate] = Tried(advantage, level, state, start.rounds)
 
     def _longer(self, rate: float) -> Steps[None]:
-        if rate not in self._tried:
+        start = self._start
+        if rate not in self._tried and self._has_room(start.rounds):
             yield from self._first(rate)
-        found, start = self._tried[rate], self._start
-        if found.state is None or not math.isfinite(found.level):
+        found = self._tried.get(rate)
+        if found is None or found.state is None or not math.isfinite(found.level):
+            return
+        if not self._has_room(_LONGER):
             return
         level = yield from self._course.play(
             self._with(rate),
@@ -145,6 +152,9 @@ class RateSearch:
             found.advantage, level, self._course.mark(), found.rounds + _LONGER
         )
 
+    def _has_room(self, rounds: int, queries: int = 1) -> bool:
+        return self._course.has_room(rounds, self._until, queries)
+
     def _smallest_of_the_best(self) -> float:
         """Return the smallest rate that is level with the best; the present one if all are alike."""
         unit = self._start.unit
@@ -155,7 +165,7 @@ class RateSearch:
         if levels:
             best = max(levels.values())
             apart = apart or best - min(went_on.values()) > _TOLD_APART * unit
-        self.settled = apart
+        self.settled = apart and bool(levels)
         if not levels or not apart:
             return self._present
         return min(rate for rate, level in levels.items() if level >= best - _LEVEL * unit)

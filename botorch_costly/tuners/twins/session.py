@@ -123,7 +123,7 @@ class Session:
         for part, state in zip(self._parts, states, strict=True):
             try:
                 if isinstance(part, torch.Generator):
-                    part.set_state(state)
+                    part.set_state(state.cpu())
                 else:
                     part.load_state_dict(state)
             except Exception as error:
@@ -136,8 +136,9 @@ class Session:
         if isinstance(state, Tensor):
             return state.detach().to(self._device or state.device, copy=True)
         if isinstance(state, dict):
-            copied = {key: self._copied(value) for key, value in state.items()}
-            return type(state)(copied) if type(state) is not dict else copied
+            copied = copy.copy(state)  # of any kind of dict, with what hangs on it
+            copied.update({key: self._copied(value) for key, value in state.items()})
+            return copied
         if type(state) in (list, tuple):
             return type(state)(self._copied(value) for value in state)
         return copy.deepcopy(state)
@@ -163,7 +164,9 @@ def _state_of(part: Part | torch.Generator) -> Any:
 def _global_generators() -> dict[str, Any]:
     """Return the states of the global generators, whose draws order the data of most loaders."""
     states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    states["numpy"] = np.random.get_state()  # noqa: NPY002  the user's, which goes back with the rest
+    numpy = np.random.get_state(legacy=False)  # noqa: NPY002  the user's, which goes back with the rest
+    key = torch.from_numpy(numpy["state"]["key"].astype(np.int64))  # a tensor can be saved
+    states["numpy"] = {**numpy, "state": {**numpy["state"], "key": key}}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states["cuda"] = torch.cuda.get_rng_state_all()
     return states
@@ -172,6 +175,8 @@ def _global_generators() -> dict[str, Any]:
 def _set_global_generators(states: dict[str, Any]) -> None:
     torch.set_rng_state(states["torch"].cpu())
     random.setstate(states["python"])
-    np.random.set_state(states["numpy"])  # noqa: NPY002
+    numpy = states["numpy"]
+    key = numpy["state"]["key"].cpu().numpy().astype(np.uint32)
+    np.random.set_state({**numpy, "state": {**numpy["state"], "key": key}})  # noqa: NPY002
     if "cuda" in states:
         torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])

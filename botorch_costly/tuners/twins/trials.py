@@ -108,7 +108,8 @@ class Trials:
 
     def _may_go_on(self, until: int) -> bool:
         course, start = self._course, self._start
-        room = course.spent + start.rounds < until and course.may_query()
+        whole = course.has_room(3 * start.rounds, until, queries=3)  # with what confirms it
+        room = whole and course.may_query()
         return room and course.affords(start.rounds, start.slope)
 
     def _candidate(self, best: float) -> Tensor | None:

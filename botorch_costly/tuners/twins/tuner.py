@@ -1,5 +1,6 @@
 """Tuning inside one training run that may go back: ask for a configuration, tell the metric."""
 
+import json
 import logging
 import math
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from botorch_costly.errors import (
     is_power_of_two,
 )
 from botorch_costly.records import FrozenConfig, Observation, Plain, TwinDecision
+from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.level import check_metric, level_of
@@ -28,6 +30,7 @@ from botorch_costly.tuners.twins.replay import Replay
 from botorch_costly.tuners.twins.steps import Step
 
 _NOT_TOLD = {"reward": None, "failed": False, "seconds": None}
+_DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
 _logger = logging.getLogger(__name__)
 
 
@@ -152,7 +155,7 @@ class TwinTuner:
         if seconds is not None:
             check_nonnegative("seconds", seconds)
         failed = not math.isfinite(level)
-        value = None if failed else float(metric)
+        value = None if failed else as_number("metric", metric)
         config = decision.config
         told = Observation(decision.round, config, value, failed=failed, seconds=seconds)
         self._ledger.tell(told)
@@ -229,18 +232,21 @@ class TwinTuner:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return tensors and plain values from which the run continues identically.
+        """Return plain values from which the run continues identically.
 
         What was decided follows from what was heard: loading plans the run anew, in some seconds.
         """
+        progress = [
+            self._heard,
+            self._level,
+            self._played,
+            self._alone_from,
+            self._step is not None,
+        ]
         return {
             "header": dict(self._header),
             "ledger": self._ledger.state_dict(),
-            "heard": torch.tensor(self._heard, dtype=torch.float64),
-            "level": self._level,
-            "played": self._played,
-            "alone_from": self._alone_from,
-            "began": self._step is not None,
+            "progress": json.dumps(progress),  # as text: exact, NaN and all
         }
 
     def load_state_dict(
@@ -260,13 +266,14 @@ class TwinTuner:
         try:
             with unchanged_on_error(self._ledger):
                 self._ledger.load_state_dict(state["ledger"])
-                heard, level = state["heard"].tolist(), float(state["level"])
-                played, alone_from = state["played"], state["alone_from"]
-                step = self._replay.step(heard, alone_from) if state["began"] else None
-        except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+                heard, level, played, alone_from, began = json.loads(state["progress"])
+                replay = Replay(self._plan)
+                step = replay.step(heard, alone_from)
+        except _DAMAGES as error:
             expected = f"a complete state_dict of {type(self).__name__}"
             raise StateMismatchError("state", expected, type(error).__name__) from error
-        self._heard, self._level, self._step = heard, level, step
+        self._replay, self._step = replay, step if began else None
+        self._heard, self._level = heard, level
         self._played, self._alone_from = played, alone_from
 
     # -- inside -----------------------------------------------------------------------------------

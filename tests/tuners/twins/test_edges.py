@@ -1,0 +1,194 @@
+"""Runs at the edge: few rounds, odd metrics, odd spaces, decisions that are never told."""
+
+import math
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly import errors
+from botorch_costly.tuners.twins.level import level_of
+from tests.tuners.twins.running import GOOD, RATE, Run, by_rate, play
+
+MIXED = bc.SearchSpace(
+    {
+        "lr": bc.Scheduled(1e-4, 1.0),
+        "decay": bc.Real(1e-6, 1e-1, log=True),
+        "layers": bc.Integer(1, 8),
+        "policy": bc.Choice(["none", "light", "strong"]),
+        "fixed": bc.Choice(["only"]),
+    }
+)
+SPACES = {
+    "mixed": MIXED,
+    "a choice": bc.SearchSpace({"policy": bc.Choice(["none", "light", "strong"])}),
+    "an integer": bc.SearchSpace({"layers": bc.Integer(1, 3)}),
+    "a number": bc.SearchSpace({"dropout": bc.Real(0, 0.9)}),
+    "several scheduled": bc.SearchSpace(
+        {
+            "lr": bc.Scheduled(1e-4, 1.0),
+            "lr_head": bc.Scheduled(1e-4, 1.0, base="cosine"),
+            "temperature": bc.Scheduled(0.1, 10, base="constant", log=False),
+        }
+    ),
+    "a narrow rate": bc.SearchSpace({"lr": bc.Scheduled(0.01, 0.011), "dropout": bc.Real(0, 1)}),
+}
+METRICS = {
+    "constant": lambda run: 1.0,
+    "NaN at first": lambda run: run.loss() if len(run.played) > 10 else math.nan,
+    "NaN": lambda run: math.nan,
+    "infinite": lambda run: math.inf,
+    "huge": lambda run: 1e300 * run.loss(),
+    "tiny": lambda run: 1e-300 * run.loss(),
+    "from huge to tiny": lambda run: (1e300, 1e-300)[len(run.played) % 2],
+    "a tensor": lambda run: torch.tensor(run.loss()),
+}
+
+
+def even(config):
+    return by_rate({"lr": config.get("lr", GOOD)})
+
+
+def check_configs(tuner, rounds):
+    assert len(tuner.decisions) == rounds
+    for decision in tuner.decisions:
+        tuner.space.check(decision.peak)
+        tuner.space.encode(decision.peak)  # within the bounds, so not NaN
+        numbers = [v for v in decision.config.values() if isinstance(v, float)]
+        assert all(map(math.isfinite, numbers))
+    tuner.space.check(tuner.incumbent)
+    assert tuner.best_seen() == tuner.incumbent
+    assert math.isfinite(tuner.exploration_cost)
+    assert str(tuner.given_back) in tuner.summary()
+
+
+@pytest.mark.parametrize("horizon", [20, 100])
+@pytest.mark.parametrize("metric", METRICS)
+def test_odd_metrics_raise_nothing(metric, horizon):
+    tuner = bc.TwinTuner(MIXED, horizon, start={**bc.TwinTuner(MIXED, 1).incumbent, "lr": GOOD})
+    play(tuner, Run(even, noise=0.1), metric=METRICS[metric])
+    check_configs(tuner, horizon)
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("horizon", [1, 2, 5, 30, 120])
+def test_any_space_and_any_horizon(space, horizon):
+    tuner, run = bc.TwinTuner(SPACES[space], horizon, seed=1), Run(even, noise=0.05, slope=0.05)
+    play(tuner, run)
+    check_configs(tuner, horizon)
+    assert tuner.given_back + len(run.played) == horizon
+
+
+def test_a_single_choice_of_a_space_is_found():
+    def speed(config):
+        return {"none": 0.02, "light": 1.0, "strong": 0.1}[config["policy"]]
+
+    tuner = bc.TwinTuner(SPACES["a choice"], 150, start={"policy": "none"})
+    play(tuner, Run(speed))
+    assert tuner.incumbent == {"policy": "light"}
+
+
+def test_accuracies_are_told_as_fractions():
+    tuner = bc.TwinTuner(RATE, 100, start={"lr": GOOD * 10}, metric="accuracy")
+    play(tuner, Run(noise=0.0), metric=lambda run: 1 - run.loss())
+    assert tuner.incumbent["lr"] < GOOD * 10
+    for impossible in (97.0, -0.1):
+        tuner = bc.TwinTuner(RATE, 100, metric="accuracy")
+        with pytest.raises(errors.InvalidArgumentError, match="a fraction in"):
+            tuner.tell(tuner.ask(), impossible)
+    for perfect in (1.0, 0.0):
+        tuner = bc.TwinTuner(RATE, 100, metric="accuracy")
+        assert tuner.tell(tuner.ask(), perfect).reward == perfect
+
+
+@pytest.mark.parametrize("kind", ["loss", "accuracy"])
+def test_what_is_not_finite_is_the_lowest_level(kind):
+    for value in (math.nan, math.inf, -math.inf):
+        assert level_of(kind, value) == -math.inf
+    better, worse = (0.1, 0.2) if kind == "loss" else (0.9, 0.8)
+    assert level_of(kind, better) - level_of(kind, worse) == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize("loss", [-0.5, 0.0])
+def test_a_loss_that_is_none_is_refused_with_a_way_out(loss):
+    tuner = bc.TwinTuner(RATE, 100)
+    with pytest.raises(errors.InvalidArgumentError, match="metric='accuracy'"):
+        tuner.tell(tuner.ask(), loss)
+    assert tuner.observations == ()
+
+
+@pytest.mark.parametrize(
+    ("space", "options", "message"),
+    [
+        (bc.SearchSpace({"only": bc.Choice(["one"])}), {}, "something to tune"),
+        (None, {}, "space"),
+        (RATE, {"horizon": 0}, "horizon"),
+        (RATE, {"start": {"lr": 2.0}}, "lr"),
+        (RATE, {"start": {}}, "config"),
+        (RATE, {"metric": "f1"}, "metric: Expected one of"),
+        (RATE, {"exploring": -1.0}, "exploring"),
+        (RATE, {"exploring": math.nan}, "exploring"),
+        (RATE, {"queries": 1.5}, "queries"),
+        (RATE, {"seed": -1}, "seed"),
+    ],
+)
+def test_bad_options_are_named(space, options, message):
+    with pytest.raises(errors.CostlyError, match=message):
+        bc.TwinTuner(space, **{"horizon": 10, **options})
+
+
+@pytest.mark.parametrize("untold", [0, 1, 2, 5])
+def test_a_query_that_is_never_told_is_taken_for_none(untold):
+    tuner, run = bc.TwinTuner(RATE, 60, start={"lr": GOOD * 10}), Run()
+    session, queries = bc.Session(tuner, run), 0
+    for decision in session:
+        run.train(decision.config)
+        if decision.query:
+            if queries != untold:
+                session.tell(decision, run.loss())
+            queries += 1
+    assert tuner.given_back + len(run.played) == 60
+    assert math.isfinite(run.level)
+
+
+def test_nothing_told_at_all_plays_the_start():
+    tuner, run = bc.TwinTuner(RATE, 60, start={"lr": GOOD}), Run()
+    for decision in bc.Session(tuner, run):
+        run.train(decision.config)
+    assert [config["lr"] for config in run.played] == pytest.approx([GOOD] * 60)
+    assert tuner.observations == ()
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 8, 30])
+def test_after_settling_the_incumbent_is_played_to_the_end(after):
+    tuner, run = bc.TwinTuner(RATE, 50, start={"lr": GOOD * 10}), Run()
+    session = play(tuner, run, rounds=after)
+    tuner.settle()
+    incumbent = tuner.incumbent
+    tuner.settle()  # once more changes nothing
+    saved = tuner.state_dict()
+    rest = [session.ask() for _ in range(10)]
+    late = tuner.state_dict()
+    rest += [session.ask() for _ in range(40 - after)]
+    assert all(decision.peak == incumbent for decision in rest)
+    assert all(decision.restore is None and not decision.query for decision in rest)
+    other = bc.TwinTuner(RATE, 50, start={"lr": GOOD * 10})
+    other.load_state_dict(saved)
+    assert [other.ask() for _ in rest] == rest
+    other.load_state_dict(late)
+    assert [other.ask() for _ in rest[10:]] == rest[10:]
+    with pytest.raises(errors.HorizonExceededError):
+        tuner.ask()
+
+
+def test_damaged_progress_leaves_the_plan_alone():
+    tuner, run = bc.TwinTuner(RATE, 60, start={"lr": GOOD * 10}), Run()
+    play(tuner, run, rounds=25)
+    before = tuner.incumbent
+    longer = bc.TwinTuner(RATE, 60, start={"lr": GOOD * 10}).state_dict()
+    longer["progress"] = f"[{[1.0] * 500}, NaN, 0, null, true]"
+    with pytest.raises(errors.StateMismatchError):
+        tuner.load_state_dict(longer)
+    assert tuner.incumbent == before
+    play(tuner, run)
+    assert len(tuner.decisions) == 60

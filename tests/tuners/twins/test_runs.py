@@ -1,0 +1,152 @@
+"""What a tuner makes of runs whose level is known."""
+
+import math
+
+import pytest
+
+import botorch_costly as bc
+from tests.tuners.twins.running import GOOD, RATE, Run, alone, by_rate, play
+
+HORIZON = 200
+TRIED_UNTIL = 0.8  # of a run, as promised
+
+REGULARIZED = bc.SearchSpace(
+    {
+        "lr": bc.Real(1e-4, 1.0, log=True),
+        "decay": bc.Real(1e-6, 1e-1, log=True),
+        "dropout": bc.Real(0.0, 0.9),
+        "smoothing": bc.Real(0.0, 0.5),
+    }
+)
+
+
+def by_dropout(config):
+    return by_rate(config) * math.exp(-6 * abs(config["dropout"] - 0.1))
+
+
+def trials(tuner):
+    return [decision for decision in tuner.decisions if "trial" in decision.reason]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize("factor", [1 / 30, 10, 100])
+def test_from_a_bad_learning_rate_most_of_the_way_to_a_good_one(factor, noise):
+    start = {"lr": GOOD * factor}
+    run = Run(noise=noise)
+    play(bc.TwinTuner(RATE, HORIZON, start=start), run)
+    good = alone({"lr": GOOD}, HORIZON).level
+    bad = alone(start, HORIZON).level if factor < 20 else 0.0  # one that diverges
+    assert run.level > bad + 0.5 * (good - bad)
+
+
+@pytest.mark.parametrize("horizon", [60, 300])
+def test_from_a_good_default_few_rounds_are_given_back(horizon):
+    run = Run(noise=0.01)
+    tuner = bc.TwinTuner(RATE, horizon, start={"lr": GOOD})
+    play(tuner, run)
+    assert tuner.given_back <= 0.15 * horizon
+    assert run.level > alone({"lr": GOOD}, horizon).level - 0.1
+
+
+@pytest.mark.parametrize("space", [RATE, REGULARIZED], ids=["rate", "four"])
+@pytest.mark.parametrize("factor", [1 / 30, 1, 10])
+@pytest.mark.parametrize("horizon", [12, 20, 27, 40, 150])
+def test_the_books_of_a_run(space, factor, horizon):
+    """Rounds given back and rounds of the state add up; late rounds try nothing; queries are few."""
+    start = {**bc.TwinTuner(space, 1).incumbent, "lr": GOOD * factor}
+    speed = by_rate if space is RATE else by_dropout
+    run, tuner = Run(speed, noise=0.02), bc.TwinTuner(space, horizon, start=start, seed=3)
+    play(tuner, run)
+    assert tuner.given_back + len(run.played) == horizon
+    assert tuner.queries <= 0.3 * horizon
+    assert max([d.round for d in trials(tuner)], default=0) < TRIED_UNTIL * horizon
+    assert len(tuner.decisions) == horizon
+    assert tuner.decisions[-1].trained == len(run.played) - 1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.1, 0.5])
+def test_the_share_of_queries_is_kept(share):
+    tuner = bc.TwinTuner(REGULARIZED, 150, queries=share)
+    play(tuner, Run(by_dropout, noise=0.02))
+    assert tuner.queries <= share * 150
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_configuration_that_breaks_the_run_never_stays(seed):
+    """Dropout above 0.5 breaks the network, as do large rates."""
+
+    def speed(config):
+        return by_rate(config) if config["dropout"] < 0.5 else math.nan
+
+    start = {"lr": GOOD, "decay": 1e-3, "dropout": 0.45, "smoothing": 0.1}
+    run, tuner = Run(speed, slope=0.05), bc.TwinTuner(REGULARIZED, HORIZON, start=start, seed=seed)
+    play(tuner, run)
+    tried = [decision.config["dropout"] for decision in tuner.decisions]
+    assert tuner.failed_queries > 0
+    assert max(tried) >= 0.5
+    assert all(config["dropout"] < 0.5 for config in run.played)
+    assert math.isfinite(run.level)
+
+
+def test_a_start_that_diverges_is_left_behind():
+    run = Run()
+    tuner = bc.TwinTuner(RATE, 60, start={"lr": 1.0})
+    play(tuner, run)
+    assert math.isfinite(run.level)
+    assert tuner.incumbent["lr"] <= 20 * GOOD
+
+
+def test_bad_regularization_is_found_where_it_matters():
+    start = {"lr": GOOD, "decay": 1e-3, "dropout": 0.7, "smoothing": 0.1}
+    gained = 0
+    for seed in range(4):
+        run = Run(by_dropout)
+        tuner = bc.TwinTuner(REGULARIZED, 300, start=start, seed=seed)
+        play(tuner, run)
+        gained += run.level > alone(start, 300, speed=by_dropout).level + 0.2
+    assert gained >= 3
+
+
+def test_what_a_schedule_makes_of_a_peak_is_played():
+    space = bc.SearchSpace(
+        {"lr": bc.Scheduled(1e-5, 1.0), "warm": bc.Scheduled(0.1, 1, base="cosine")}
+    )
+    tuner = bc.TwinTuner(space, 100, start={"lr": 1e-3, "warm": 0.5})
+    play(tuner, Run())
+    last = tuner.decisions[-1]
+    assert last.peak == tuner.incumbent
+    assert last.config["lr"] == pytest.approx(last.peak["lr"] * 0.05)
+    assert last.config["warm"] == pytest.approx(
+        last.peak["warm"] * (1 + math.cos(0.99 * math.pi)) / 2
+    )
+    first = tuner.decisions[0]
+    assert first.config == first.peak == {"lr": pytest.approx(1e-3), "warm": pytest.approx(0.5)}
+
+
+@pytest.mark.parametrize("highest", [0.01001, 1.0])  # without and with a search of the rate
+def test_twins_of_a_schedule_meet_the_same_factors(highest):
+    """A trial is played at the place in the schedule that what it is compared with was played at."""
+    rate = bc.Scheduled(0.001 if highest == 1.0 else 0.01, highest, base="cosine")
+    space = bc.SearchSpace({"lr": rate, "dropout": bc.Real(0.0, 0.9)})
+    tuner = bc.TwinTuner(space, 100, start={"lr": 0.01, "dropout": 0.7})
+    play(tuner, Run(by_dropout))
+    met, twins = {}, 0
+    for decision in tuner.decisions:
+        factor = decision.config["lr"] / decision.peak["lr"]
+        if decision.reason.startswith("the incumbent"):
+            met[decision.trained] = factor
+        elif "goes on" not in decision.reason and decision.trained in met:
+            assert factor == pytest.approx(met[decision.trained], rel=1e-9)
+            twins += 1
+    assert twins
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_start_that_diverges_by_another_hyperparameter_is_left_behind(seed):
+    def speed(config):
+        return by_rate(config) if config["dropout"] < 0.6 else math.nan
+
+    start = {"lr": GOOD, "decay": 1e-3, "dropout": 0.65, "smoothing": 0.1}
+    run = Run(speed)
+    play(bc.TwinTuner(REGULARIZED, HORIZON, start=start, seed=seed), run)
+    assert math.isfinite(run.level)

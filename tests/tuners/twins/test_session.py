@@ -1,0 +1,217 @@
+"""A session goes back, bit for bit, and says so where it cannot."""
+
+import copy
+import logging
+import random
+from collections import OrderedDict, defaultdict
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import botorch_costly as bc
+from botorch_costly import errors
+from tests.tuners.twins.networks import HORIZON, SPACE, START, Training, equal, flat, play
+
+
+@pytest.fixture(autouse=True)
+def global_generators():
+    """The generators of the process are as they were when a test is over."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        yield
+    random.setstate(python)
+    np.random.set_state(numpy)  # noqa: NPY002
+
+
+def tuner(seed=0):
+    return bc.TwinTuner(SPACE, HORIZON, start=START, seed=seed)
+
+
+def storages(state):
+    if isinstance(state, dict):
+        return {s for value in state.values() for s in storages(value)}
+    if isinstance(state, list | tuple):
+        return {s for value in state for s in storages(value)}
+    return {state.untyped_storage().data_ptr()} if isinstance(state, torch.Tensor) else set()
+
+
+def test_everything_goes_back_bit_for_bit():
+    training = Training()
+    session, kept, restored = bc.Session(tuner(), *training.parts), {}, 0
+    for _ in range(HORIZON):
+        before = training.everything()
+        decision = session.ask()
+        if decision.keep is not None:
+            kept[decision.keep] = before
+        expected = before if decision.restore is None else kept[decision.restore]
+        restored += decision.restore is not None
+        assert equal(training.everything(), expected)
+        training.train(decision.config)
+        if decision.query:
+            session.tell(decision, training.loss)
+    assert restored >= 3
+
+
+def test_kept_states_are_few_and_share_no_memory_with_training():
+    training = Training()
+    session, most, first = bc.Session(tuner(), *training.parts), 0, {}
+    for _ in range(HORIZON):
+        play(session, training, 1)
+        kept = session.state_dict()["kept"]
+        most = max(most, len(kept))
+        live = storages([training.network.state_dict(), training.optimizer.state_dict()])
+        assert not storages(kept) & live
+        for number, state in kept.items():
+            assert equal(first.setdefault(number, flat(state)), flat(state))
+    assert 1 <= most <= 8
+    assert len(first) > 2
+
+
+def test_iterating_plays_what_is_left():
+    training = Training()
+    session = bc.Session(tuner(), *training.parts)
+    begun = play(session, training, 5)
+    rest = []
+    for decision in session:
+        training.train(decision.config)
+        rest.append(decision)
+    assert [decision.round for decision in begun + rest] == list(range(HORIZON))
+    assert list(session) == []
+
+
+@pytest.mark.parametrize("stop", [1, 6, 11, 23])
+def test_a_run_that_was_saved_continues_to_the_last_bit(stop, tmp_path):
+    whole = Training()
+    decisions = play(bc.Session(tuner(), *whole.parts), whole, HORIZON)
+    path, first = tmp_path / "run.pt", Training()
+    session = bc.Session(tuner(), *first.parts)
+    begun = play(session, first, stop)
+    parts = {"network": first.network, "optimizer": first.optimizer, "scheduler": first.scheduler}
+    bc.save(path, session=session, **parts)
+    generators = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
+    own = first.generator.get_state()
+
+    second = Training(seed=9)
+    again = bc.Session(tuner(), *second.parts)
+    parts = {
+        "network": second.network,
+        "optimizer": second.optimizer,
+        "scheduler": second.scheduler,
+    }
+    bc.load(path, session=again, **parts)
+    torch.set_rng_state(generators[0])
+    random.setstate(generators[1])
+    np.random.set_state(generators[2])  # noqa: NPY002
+    second.generator.set_state(own)
+    rest = play(again, second, HORIZON - stop)
+    assert begun + rest == decisions
+    # The scheduler's own counters and all weights, moments and draws.
+    torch.manual_seed(1)
+    theirs = flat([whole.network.state_dict(), whole.optimizer.state_dict()])
+    ours = flat([second.network.state_dict(), second.optimizer.state_dict()])
+    assert equal(ours, theirs)
+
+
+class Part:
+    """A part whose state is what it is given."""
+
+    def __init__(self, state=None):
+        self.state = {} if state is None else state
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+class Uncopied:
+    def __deepcopy__(self, memo):
+        raise TypeError("no copy of a file")
+
+
+class Silent(Part):
+    def __init__(self, patience):
+        super().__init__()
+        self.patience = patience
+
+    def state_dict(self):
+        self.patience -= 1
+        if self.patience < 0:
+            raise RuntimeError("no state any more")
+        return {}
+
+
+@pytest.mark.parametrize(
+    "part", [lambda: Part({"file": Uncopied()}), lambda: Silent(0), lambda: Silent(4)]
+)
+def test_what_cannot_be_copied_is_said_once_and_the_run_goes_on(part, caplog):
+    training = Training()
+    session = bc.Session(tuner(), *training.parts, part())
+    with caplog.at_level(logging.WARNING):
+        decisions = play(session, training, HORIZON)
+    said = [r.getMessage() for r in caplog.records if "could not be copied" in r.getMessage()]
+    assert len(said) == 1
+    assert len(decisions) == HORIZON
+    assert not session.state_dict()["kept"]
+    assert all(d.peak == session.tuner.incumbent for d in decisions[-HORIZON // 2 :])
+
+
+def test_a_part_that_does_not_take_its_state_is_named():
+    class Deaf(Part):
+        def load_state_dict(self, state):
+            raise KeyError("weights")
+
+    training = Training()
+    session = bc.Session(tuner(), *training.parts, Deaf())
+    with pytest.raises(errors.RestoreError, match="Deaf to take an earlier state"):
+        play(session, training, HORIZON)
+
+
+@pytest.mark.parametrize("part", [None, 3, nn.Linear, {"weights": 1}, [nn.Linear(1, 1)]])
+def test_bad_parts_are_refused_at_the_door(part):
+    with pytest.raises(errors.InvalidArgumentError, match="parts"):
+        bc.Session(tuner(), part)
+
+
+def test_a_session_needs_a_tuner_and_a_part():
+    with pytest.raises(errors.InvalidArgumentError, match="at least one"):
+        bc.Session(tuner())
+    with pytest.raises(errors.InvalidArgumentError, match="a TwinTuner"):
+        bc.Session(bc.FixedTuner(SPACE, START), nn.Linear(1, 1))
+
+
+def test_dictionaries_of_any_kind_are_copied_as_what_they_are():
+    counts = defaultdict(list, steps=[torch.zeros(2)])
+    named = OrderedDict(a=torch.ones(1))
+    named._metadata = {"version": 2}  # as networks have it
+    part, training = Part({"counts": counts, "named": named}), Training()
+    session = bc.Session(tuner(), *training.parts, part)
+    seen = copy.deepcopy(part.state)
+    restored = False
+    for _ in range(HORIZON):
+        decision = session.ask()
+        training.train(decision.config)
+        if decision.query:
+            session.tell(decision, training.loss)
+        restored = restored or decision.restore is not None
+        if decision.restore == 0:
+            assert equal(flat(part.state), flat(seen))
+            assert type(part.state["counts"]) is defaultdict
+            assert part.state["named"]._metadata == {"version": 2}
+        part.state["counts"]["steps"][0] += 1
+    assert restored
+    assert part.state["counts"]["other"] == []
+
+
+def test_a_state_of_another_tuner_changes_nothing():
+    training = Training()
+    session = bc.Session(tuner(), *training.parts)
+    play(session, training, 7)
+    before = flat(session.state_dict())
+    other = bc.Session(tuner(seed=1), *training.parts).state_dict()
+    with pytest.raises(errors.StateMismatchError, match="option seed"):
+        session.load_state_dict(other)
+    assert equal(flat(session.state_dict()), before)
