@@ -1,6 +1,7 @@
 """From metrics to levels: minus the logarithm of a loss, whose differences have no unit."""
 
 import math
+import sys
 from typing import Literal, get_args
 
 from botorch_costly.errors import InvalidArgumentError, check
@@ -25,7 +26,7 @@ def level_of(kind: str, value: float) -> float:
     """Return ``-log`` of a loss, or of the share of errors; -inf of what is not finite.
 
     Args:
-        kind: ``"loss"``, positive and smaller is better, or ``"accuracy"``, a fraction in [0, 1].
+        kind: ``"loss"``, at least 0 and smaller is better, or ``"accuracy"``, a fraction in [0, 1].
         value: Of the metric, a number or a scalar of NumPy or torch.
 
     Raises:
@@ -35,8 +36,8 @@ def level_of(kind: str, value: float) -> float:
     if not math.isfinite(number):
         return -math.inf
     if kind == "loss":
-        expected = "a loss > 0 (of a metric to be maximized, say metric='accuracy')"
-        check(number > 0, "metric", expected, value, InvalidArgumentError)
-        return -math.log(number)
+        expected = "a loss >= 0 (of a metric to be maximized, say metric='accuracy')"
+        check(number >= 0, "metric", expected, value, InvalidArgumentError)
+        return -math.log(max(number, sys.float_info.min))  # a saturated loss may be 0
     check(0 <= number <= 1, "metric", "an accuracy as a fraction in [0, 1]", value)
     return -math.log(max(1 - number, _FEWEST_ERRORS))

@@ -17,9 +17,9 @@ from torch import Generator, Tensor
 
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.belief import TwinBelief
+from botorch_costly.tuners.twins.candidates import candidates, early_columns, rate_columns, tenfold
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.curve import STUCK, TYPICAL
-from botorch_costly.tuners.twins.moves import candidates, early_columns, rate_columns, tenfold
 from botorch_costly.tuners.twins.rates import RateSearch, Start
 from botorch_costly.tuners.twins.steps import Steps
 from botorch_costly.tuners.twins.trials import Trials

@@ -20,7 +20,7 @@ from botorch_costly.tuners.twins.steps import Steps
 
 _CLEARLY = 0.15  # advantage, in units, from which a rate is better
 _FAR = 1.5  # advantage from which a further tenfold step is tried
-_LEVEL = 0.1  # difference, in units, of rates that are level
+_LEVEL = 0.03  # difference, in units, of rates that are level
 _TOLD_APART = 0.1  # difference, in units, from which the search was conclusive
 _LONGER = 5  # rounds by which the best go on
 _EDGE = 0.3  # of a tenfold step: a bound nearer than this is not tried
