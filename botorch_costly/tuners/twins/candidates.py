@@ -12,7 +12,7 @@ _CANDIDATES = 128
 _STAY = 0.1  # chance that a hyperparameter stays as it is
 _HALF = 1 / 3  # chance of half a step
 _OTHER = 0.4  # chance that another option is drawn, at a box of one half
-_NEAR = 0.05  # what lies nearer in every column is no candidate
+NEAR = 0.05  # what lies nearer in every column is no candidate
 
 
 def candidates(
@@ -41,7 +41,7 @@ def candidates(
     held = list(fixed)
     found[:, held] = point[held]
     found = space.round(found)
-    return found[(found - point).abs().amax(-1) > _NEAR]
+    return found[(found - point).abs().amax(-1) > NEAR]
 
 
 def rate_columns(space: SearchSpace) -> list[int]:

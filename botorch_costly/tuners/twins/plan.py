@@ -4,6 +4,7 @@
        the present state.
     2. From one state after another, trials of the other hyperparameters, each judged by what it is better
        by than the present configuration on the same batches. A better one is taken with its state.
+       A run that stalls searches smaller learning rates again.
     3. No trials in the last fifth: what is handed over has been trained to its end.
 
 A run that falls far behind what it was goes back to the state before.
@@ -73,7 +74,7 @@ class Plan:
         self._unsettled = list(self._rates)
         self._radius = _Radius(max(2, round(_ROUNDS * course.horizon)))
         self._until = int(_UNTIL * course.horizon)
-        self._next = self._falls = 0
+        self._next = self._next_search = self._falls = 0
         self._fell_from = -1  # rounds trained of the state that the last fall was from
         self._before: list[Tensor] = []  # incumbents before the present one
         self._state = course.mark()  # that the incumbent goes on from
@@ -123,6 +124,9 @@ class Plan:
             yield from self._search_rate(start)
         elif self._fell(level):
             self._go_back(state)
+        elif self._stalls(start):
+            self._next_search = int(_HURRY * course.trained)
+            yield from self._search_rate(start, upwards=False)
         else:
             if trained >= self._next:
                 level = yield from self._try_others(start)
@@ -145,13 +149,19 @@ class Plan:
         self._state = course.mark()
         return level
 
-    def _search_rate(self, start: Start) -> Steps[None]:
-        course, column = self.course, self._unsettled[0]
+    def _stalls(self, start: Start) -> bool:
+        """Return whether the run hardly learns any more, as with a learning rate that is too large."""
+        waited = start.trained >= max(self._next_search, _EARLY * self.course.horizon)
+        return bool(self._rates) and start.slope < STUCK and waited
+
+    def _search_rate(self, start: Start, *, upwards: bool = True) -> Steps[None]:
+        course = self.course
+        column = self._unsettled[0] if self._unsettled else self._rates[0]
         search = RateSearch(course, start, column, tenfold(self._space, column), self._until)
         paid = course.cost
-        point, found = yield from search.search()
+        point, found = yield from search.search(upwards=upwards)
         course.credit += course.cost - paid  # a search of its own, which trials do not pay for
-        if search.settled:
+        if search.settled and self._unsettled:
             self._unsettled.pop(0)
         if found.state is not None:
             self._take(point, found.state)

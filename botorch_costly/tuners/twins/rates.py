@@ -82,9 +82,14 @@ class RateSearch:
         self._tried = {self._present: Tried(0.0, start.level, start.end, start.rounds)}
         self.settled = False
 
-    def search(self) -> Steps[tuple[Tensor, Tried]]:
-        """Return the configuration to go on with, and where it stands."""
-        yield from self._upwards()
+    def search(self, *, upwards: bool = True) -> Steps[tuple[Tensor, Tried]]:
+        """Return the configuration to go on with, and where it stands.
+
+        Args:
+            upwards: Whether larger rates are tried, too: not where a run stalls.
+        """
+        if upwards:
+            yield from self._upwards()
         top = max(self._tried, key=lambda rate: self._tried[rate].advantage)
         if self._tried[top].advantage >= _CLEARLY:
             several = [top, top - self._step / 2, self._present]

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from botorch_costly.numerics.improvement import expected_improvement
 from botorch_costly.tuners.twins.belief import Row, TwinBelief
+from botorch_costly.tuners.twins.candidates import NEAR
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.curve import STUCK, price
 from botorch_costly.tuners.twins.rates import Start
@@ -54,6 +55,7 @@ class Trials:
         self, course: Course, start: Start, belief: TwinBelief, draw: Callable[[], Tensor]
     ) -> None:
         self._course, self._start, self._belief, self._draw = course, start, belief, draw
+        self._tried: list[Tensor] = []
         self._time = math.log(start.trained + start.rounds + 0.02 * course.horizon)
 
     def run(self, until: int) -> Steps[Outcome]:
@@ -115,6 +117,8 @@ class Trials:
     def _candidate(self, best: float) -> Tensor | None:
         """Return the candidate that promises most; None if it promises less than it costs."""
         points = self._draw()
+        for point in self._tried:  # twins of one state that are alike tell the same
+            points = points[(points - point).abs().amax(-1) > NEAR]
         if not len(points):
             return None
         mean, sd = self._belief.better(points, self._start.point, self._time)
@@ -126,6 +130,7 @@ class Trials:
         return points[chosen]
 
     def _learn(self, point: Tensor, level: float) -> float:
+        self._tried.append(point)
         advantage = self._start.advantage(level, self._course.horizon)
         self._belief.observe(Row(point, self._start.point, self._time, advantage))
         return advantage
