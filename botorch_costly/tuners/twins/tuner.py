@@ -56,7 +56,7 @@ class TwinTuner:
             ``learning_rate``, is a learning rate and has a search of its own.
         horizon: Rounds of compute, those that are given back included.
         start: The first configuration, such as your default; the middle of the space if omitted.
-        metric: What is told: ``"loss"``, positive, or ``"accuracy"``, a fraction.
+        metric: What is told: ``"loss"``, at least 0, or ``"accuracy"``, a fraction.
         exploring: What trials may cost at the end of the run, in log loss (0.01 is about 1 % of the
             loss), beyond what they gain; the search of the learning rate is not counted.
         queries: The largest share of the rounds that is queried.

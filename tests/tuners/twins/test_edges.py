@@ -109,7 +109,14 @@ def test_what_is_not_finite_is_the_lowest_level(kind):
     assert level_of(kind, better) - level_of(kind, worse) == pytest.approx(math.log(2))
 
 
-@pytest.mark.parametrize("loss", [-0.5, 0.0])
+def test_a_saturated_loss_of_zero_is_told():
+    tuner = bc.TwinTuner(RATE, 100)
+    told = tuner.tell(tuner.ask(), 0.0)
+    assert told.reward == 0.0
+    assert not told.failed
+
+
+@pytest.mark.parametrize("loss", [-0.5, -1e-300])
 def test_a_loss_that_is_none_is_refused_with_a_way_out(loss):
     tuner = bc.TwinTuner(RATE, 100)
     with pytest.raises(errors.InvalidArgumentError, match="metric='accuracy'"):
