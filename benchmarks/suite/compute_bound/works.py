@@ -69,10 +69,7 @@ class Classes(Work):
     def parts(self, generator: Generator) -> dict[str, Batch]:
         """Draw the parts from the pool."""
         inputs, targets = self.pool()
-        order = torch.randperm(len(inputs), generator=generator)
-        sizes = [self.held_out, self.held_out, len(order) - 2 * self.held_out]
-        names = ("validation", "test", "train")
-        rows = dict(zip(names, order.split(sizes), strict=True))
+        rows = _drawn(len(inputs), self.held_out, generator)
         return {name: Batch(inputs[row], targets[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
@@ -116,10 +113,7 @@ class Denoising(Work):
     def parts(self, generator: Generator) -> dict[str, Batch]:
         """Draw the parts from the pool."""
         inputs, _ = self.pool()
-        order = torch.randperm(len(inputs), generator=generator)
-        sizes = [self.held_out, self.held_out, len(order) - 2 * self.held_out]
-        names = ("validation", "test", "train")
-        rows = dict(zip(names, order.split(sizes), strict=True))
+        rows = _drawn(len(inputs), self.held_out, generator)
         return {name: Batch(inputs[row], inputs[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
@@ -147,3 +141,10 @@ class Denoising(Work):
 @cache
 def _grain(shape: tuple[int, ...]) -> Tensor:
     return torch.randn(shape, generator=Generator().manual_seed(0))
+
+
+def _drawn(many: int, held_out: int, generator: Generator) -> dict[str, Tensor]:
+    """Return which of so many pictures are for validation, for the test and for training."""
+    order = torch.randperm(many, generator=generator)
+    parts = order.split([held_out, held_out, many - 2 * held_out])
+    return dict(zip(("validation", "test", "train"), parts, strict=True))

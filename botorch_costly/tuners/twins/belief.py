@@ -8,7 +8,6 @@ from torch import Tensor
 from botorch_costly.numerics.differences import (
     Differences,
     ScalePrior,
-    Scales,
     Smoothness,
     covariances,
     fit_scales,
@@ -18,10 +17,8 @@ from botorch_costly.numerics.differences import (
 _SMOOTHNESS = Smoothness(lengthscale=0.7, forgetting=0.7)
 _PRIOR = ScalePrior(scale=0.3)
 _RECENT = 0.6  # correlation in time from which a difference has a say in the scales
-_RANGE = (
-    -1.0,
-    1.5,
-)  # of what is believed: how deep a twin fell says nothing about where the best is
+# Of what is believed: how deep a twin fell says nothing about where the best is.
+_RANGE = (-1.0, 1.5)
 
 
 class Row(NamedTuple):
@@ -38,12 +35,6 @@ class TwinBelief:
 
     def __init__(self) -> None:
         self._rows: list[Row] = []
-        self._scales: Scales | None = None
-
-    @property
-    def noise(self) -> float:
-        """Standard deviation of the noise of a difference."""
-        return _PRIOR.noise if self._scales is None else self._scales.noise
 
     def observe(self, row: Row) -> None:
         """Enter a difference."""
@@ -63,8 +54,8 @@ class TwinBelief:
         retained = (-_SMOOTHNESS.forgetting * (time - rows.times).abs()).exp()
         recent = retained >= _RECENT
         few = Differences(*(part[recent] for part in rows))
-        self._scales = fit_scales(covariances(few, few, _SMOOTHNESS), values[recent], _PRIOR)
-        mean, variance = posterior(rows, values, asked, self._scales, _SMOOTHNESS)
+        scales = fit_scales(covariances(few, few, _SMOOTHNESS), values[recent], _PRIOR)
+        mean, variance = posterior(rows, values, asked, scales, _SMOOTHNESS)
         return mean, variance.sqrt()
 
 

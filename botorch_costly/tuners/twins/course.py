@@ -22,7 +22,8 @@ class Course:
         self.cost = 0.0
         self.trained = 0  # rounds of the present state
         self._states: dict[int, int] = {}  # number of a kept state -> rounds it was trained for
-        self._next, self._here, self._to_keep = 0, -1, -1
+        self._next = 0
+        self._here: int | None = None  # number of the present state, which the next step keeps
         self._dropped: list[int] = []
 
     @property
@@ -42,8 +43,8 @@ class Course:
 
     def mark(self) -> int:
         """Have the present state kept; return its number."""
-        if self._here < 0:
-            self._here = self._to_keep = self._next
+        if self._here is None:
+            self._here = self._next
             self._states[self._here] = self.trained
             self._next += 1
         return self._here
@@ -87,12 +88,12 @@ class Course:
             began: Rounds of compute at which the schedule stands; those spent if omitted.
         """
         restore = None if state is None or state == self._here else state
-        keep = self._to_keep if self._to_keep in self._states else None
-        drop = tuple(n for n in self._dropped if n != self._to_keep)
+        keep = self._here if self._here in self._states else None
+        drop = tuple(n for n in self._dropped if n != self._here)
         if state is not None:
             self.trained = self._states[state]
         began = self.spent if began is None else began
-        self._here, self._to_keep, self._dropped = -1, -1, []
+        self._here, self._dropped = None, []
         level = yield Step(
             point, rounds, query, reason, began, self.trained, keep=keep, restore=restore, drop=drop
         )

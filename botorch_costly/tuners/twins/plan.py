@@ -207,23 +207,19 @@ class Plan:
 
         The one before takes its place, or a third of its learning rates.
         """
-        course = self.course
-        again, self._fell_from = (
-            course.trained_of(state) == self._fell_from,
-            course.trained_of(state),
-        )
+        course, trained = self.course, self.course.trained_of(state)
+        again, self._fell_from = trained == self._fell_from, trained
         self._falls += 1
-        course.give_back(course.trained - self._fell_from, TYPICAL)
-        point = self.incumbent.clone()
-        if not again:
-            self._state = state
-            course.stand_at(state)
-            return
-        if self._before:
-            point = self._before.pop()
-        else:
-            for column in self._rates:
-                lower = point[column] - tenfold(self._space, column) / 2
-                point[column] = lower.clamp_min(0)
-        self.incumbent, self._state = point, state
+        course.give_back(course.trained - trained, TYPICAL)
+        if again:
+            self.incumbent = self._before.pop() if self._before else self._slower()
+        self._state = state
         course.stand_at(state)
+
+    def _slower(self) -> Tensor:
+        """Return the incumbent with a third of its learning rates."""
+        point = self.incumbent.clone()
+        for column in self._rates:
+            lower = point[column] - tenfold(self._space, column) / 2
+            point[column] = lower.clamp_min(0)
+        return point

@@ -4,27 +4,18 @@ import copy
 import logging
 import random
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import RestoreError, check
 from botorch_costly.records import Observation, TwinDecision
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
 _logger = logging.getLogger(__name__)
-
-
-class Part(Protocol):
-    """Whatever training changes, such as a network, an optimizer, a scheduler or a loader of data."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state."""
-
-    def load_state_dict(self, state: Any) -> Any:
-        """Continue from it."""
 
 
 class Session:
@@ -60,7 +51,7 @@ class Session:
     def __init__(
         self,
         tuner: TwinTuner,
-        *parts: Part | torch.Generator,
+        *parts: Stateful | torch.Generator,
         device: torch.device | str | None = None,
     ) -> None:
         check(isinstance(tuner, TwinTuner), "tuner", "a TwinTuner", tuner)
@@ -157,7 +148,7 @@ class Session:
         self._kept = dict(state["kept"])
 
 
-def _state_of(part: Part | torch.Generator) -> Any:
+def _state_of(part: Stateful | torch.Generator) -> Any:
     return part.get_state() if isinstance(part, torch.Generator) else part.state_dict()
 
 
