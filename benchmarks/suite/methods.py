@@ -1,11 +1,12 @@
 """What may set the hyperparameters of a run: the user, chance, schedules, tuners and their rivals."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from benchmarks.harness.tuners import as_it_comes, as_published, with_budget
+from benchmarks.harness.tuners import as_it_comes, as_published, twins, with_budget
 from benchmarks.suite.policies import (
     AnnealedPolicy,
     FixedPolicy,
@@ -18,7 +19,7 @@ from benchmarks.suite.policies import (
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
 from benchmarks.suite.protocol import OnlineProblem, Outcome
 from benchmarks.suite.runner import run_online
-from botorch_costly import AlwaysQuery, Design, Hold, QueryRule, RewardScale
+from botorch_costly import AlwaysQuery, Design, Hold, QueryRule, RewardScale, Session
 
 Method = Callable[[OnlineProblem, int], Outcome]
 
@@ -69,6 +70,18 @@ def published(*, guarded: bool = False, **options: Any) -> Method:
     return one_run(make)
 
 
+def by_twins(problem: OnlineProblem, seed: int) -> Outcome:
+    """Train once under the tuner that compares twins, started from the default."""
+    began, run = time.perf_counter(), problem.setup(seed)
+    session = Session(twins(problem.space, problem.horizon, problem.default, seed), run)
+    for decision in session:
+        run.train_round(decision.config)
+        if decision.query:
+            session.tell(decision, run.validate().loss)
+    seconds = time.perf_counter() - began
+    return Outcome(run.test().accuracy, session.tuner.queries, problem.horizon, seconds)
+
+
 def middle(problem: OnlineProblem) -> dict[str, Any]:
     """Return the middle of the space: what a user without any experience might take."""
     centre = torch.full((problem.space.dim,), 0.5, dtype=torch.float64)
@@ -87,6 +100,7 @@ METHODS: dict[str, Method] = {
     "one cycle": one_run(lambda p, seed: AnnealedPolicy(p, one_cycle)),
     "full feedback": published(),
     "tuned": tuned(),
+    "twins": by_twins,
     # The default without one of its parts, or with a budget on top.
     "tuned, every round": tuned(hold=Hold(share=0.0)),
     "tuned, unguarded": tuned(guarded=False),

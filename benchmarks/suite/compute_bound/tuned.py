@@ -11,16 +11,20 @@ RATE = "learning_rate"
 
 def by_twins(problem: LongProblem, start: Config, seed: int) -> Result:
     """Train one run under a ``TwinTuner``, whose learning rate is constant where it is not tuned."""
-    return _by_twins(problem, problem.space, start, seed)
+    return _by_twins(problem, _with_rate(problem, "constant"), start, seed)
 
 
 def by_twins_scheduled(problem: LongProblem, start: Config, seed: int) -> Result:
     """Train one run under a ``TwinTuner`` that tunes the peak of a schedule: constant, then down to 0."""
+    return _by_twins(problem, _with_rate(problem, "wsd"), start, seed)
+
+
+def _with_rate(problem: LongProblem, base: str) -> SearchSpace:
+    """Return the space of a problem with a scheduled learning rate."""
     parameters = dict(problem.space.parameters)
     rate = parameters[RATE]
     assert isinstance(rate, Real)
-    scheduled = SearchSpace({**parameters, RATE: Scheduled(rate.low, rate.high)})
-    return _by_twins(problem, scheduled, start, seed)
+    return SearchSpace({**parameters, RATE: Scheduled(rate.low, rate.high, base=base)})
 
 
 def _by_twins(problem: LongProblem, space: SearchSpace, start: Config, seed: int) -> Result:

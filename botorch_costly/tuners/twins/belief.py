@@ -17,6 +17,7 @@ from botorch_costly.numerics.differences import (
 _SMOOTHNESS = Smoothness(lengthscale=0.7, forgetting=0.7)
 _PRIOR = ScalePrior(scale=0.3)
 _RECENT = 0.6  # correlation in time from which a difference has a say in the scales
+_CENTRED = 0.1  # in units: what the middle of a range is better than its end, at first
 # Of what is believed: how deep a twin fell says nothing about where the best is.
 _RANGE = (-1.0, 1.5)
 
@@ -31,14 +32,23 @@ class Row(NamedTuple):
 
 
 class TwinBelief:
-    """A Gaussian process of differences, whose scales are those of the latest twins."""
+    """A Gaussian process of differences, whose scales are those of the latest twins.
 
-    def __init__(self) -> None:
+    Args:
+        numbers: Which columns are numbers, 1 or 0, shape ``(d,)``. Wherever the best is in their ranges,
+            a step towards the middle is right more often than one away from it.
+    """
+
+    def __init__(self, numbers: Tensor) -> None:
         self._rows: list[Row] = []
+        self._numbers = numbers
 
     def observe(self, row: Row) -> None:
-        """Enter a difference."""
+        """Enter a difference; it takes the place of an earlier one of the same twins."""
         low, high = _RANGE
+        self._rows = [
+            r for r in self._rows if r.time != row.time or not torch.equal(r.point, row.point)
+        ]
         self._rows.append(row._replace(value=min(max(row.value, low), high)))
 
     def better(
@@ -51,12 +61,18 @@ class TwinBelief:
         references = reference.expand_as(points)
         asked = Differences(points, references, torch.full((len(points),), time).double())
         rows, values = _stacked(self._rows, points.shape[-1])
+        left = values - self._expected(rows)
         retained = (-_SMOOTHNESS.forgetting * (time - rows.times).abs()).exp()
         recent = retained >= _RECENT
         few = Differences(*(part[recent] for part in rows))
-        scales = fit_scales(covariances(few, few, _SMOOTHNESS), values[recent], _PRIOR)
-        mean, variance = posterior(rows, values, asked, scales, _SMOOTHNESS)
-        return mean, variance.sqrt()
+        scales = fit_scales(covariances(few, few, _SMOOTHNESS), left[recent], _PRIOR)
+        mean, variance = posterior(rows, left, asked, scales, _SMOOTHNESS)
+        return mean + self._expected(asked), variance.sqrt()
+
+    def _expected(self, rows: Differences) -> Tensor:
+        """Return the prior mean of differences."""
+        away, before = ((2 * points - 1).square() for points in (rows.points, rows.references))
+        return _CENTRED * ((before - away) * self._numbers).sum(-1)
 
 
 def _stacked(rows: list[Row], d: int) -> tuple[Differences, Tensor]:

@@ -5,13 +5,14 @@ import math
 import torch
 from torch import Generator, Tensor
 
-from botorch_costly.parameters import Choice, Real, Scheduled
+from botorch_costly.parameters import Choice, Real
 from botorch_costly.space import SearchSpace
 
 _CANDIDATES = 128
 _STAY = 0.1  # chance that a hyperparameter stays as it is
 _HALF = 1 / 3  # chance of half a step
 _OTHER = 0.4  # chance that another option is drawn, at a box of one half
+_ON = 1 / 3  # of a range: from here on something is far from being switched off
 NEAR = 0.05  # what lies nearer in every column is no candidate
 
 
@@ -44,22 +45,38 @@ def candidates(
     return found[(found - point).abs().amax(-1) > NEAR]
 
 
-def rate_columns(space: SearchSpace) -> list[int]:
-    """Return the columns of learning rates: what is ``Scheduled``, or else is named ``lr`` and the like.
-
-    Comparisons late in a run favour small learning rates, whatever is best in the end, so they need
-    a search of their own.
-    """
-    named = {"lr", "learning_rate"}
-    scheduled = [n for n, p in space.parameters if isinstance(p, Scheduled)]
-    usual = [n for n, p in space.parameters if n in named and isinstance(p, Real) and p.log]
-    return [space.columns[name].start for name in scheduled or usual]
-
-
 def early_columns(space: SearchSpace) -> set[int]:
     """Return the columns of what multiplies the learning rate by other means: it is tried early alone."""
     names = {"momentum", "beta1", "beta2"}
     return {space.columns[name].start for name in names if name in space.columns}
+
+
+def switched_off(space: SearchSpace, point: Tensor, fixed: set[int]) -> Tensor | None:
+    """Return a configuration without what can be switched off; None if little of it is on.
+
+    A number whose range begins at 0 is the strength of something that training can do without, such as
+    dropout or an augmentation.
+
+    Args:
+        space: Of the configurations.
+        point: The present configuration, encoded, shape ``(d,)``.
+        fixed: Columns that stay as they are.
+    """
+    off = point.clone()
+    for name, parameter in space.parameters:
+        column = space.columns[name].start
+        if not isinstance(parameter, Choice) and parameter.low == 0 and column not in fixed:
+            off[column] = 0.0
+    return off if bool((point - off > _ON).any()) else None
+
+
+def number_columns(space: SearchSpace) -> Tensor:
+    """Return 1 for the columns of numbers and 0 for those of choices, shape ``(d,)``."""
+    found = torch.zeros(space.dim, dtype=torch.float64)
+    for name, parameter in space.parameters:
+        if not isinstance(parameter, Choice):
+            found[space.columns[name]] = 1.0
+    return found
 
 
 def tenfold(space: SearchSpace, column: int) -> float:

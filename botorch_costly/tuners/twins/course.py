@@ -5,6 +5,8 @@ from torch import Tensor
 from botorch_costly.tuners.twins.curve import Curve, price
 from botorch_costly.tuners.twins.steps import Step, Steps
 
+PROMISED = 0.2  # of what a trial promises: exploring may cost it
+
 
 class Course:
     """The books of a run, and the one way in which its rounds are played.
@@ -107,6 +109,13 @@ class Course:
         self.given_back += rounds
         self.cost += price(slope, rounds, self.left)
 
-    def affords(self, rounds: int, slope: float) -> bool:
-        """Whether the account covers rounds that are given back."""
-        return self.cost + price(slope, rounds, self.left) <= self.credit
+    def affords(self, rounds: int, slope: float, promise: float) -> bool:
+        """Whether the account covers rounds that are given back.
+
+        Args:
+            rounds: That a trial takes.
+            slope: Of the run.
+            promise: What the trial is expected to gain, in log loss; a share of it adds to the account.
+        """
+        allowed = self.credit + PROMISED * promise
+        return self.cost + price(slope, rounds, self.left) <= allowed

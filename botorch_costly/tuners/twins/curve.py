@@ -6,11 +6,25 @@ left costs ``b k / r`` at the end; a run that has converged has ``b = 0``, and i
 """
 
 import math
+from typing import NamedTuple
+
+import torch
 
 AT_FIRST = 0.3  # slope of a run that begins: it has no level to be compared with
-TYPICAL = 0.1  # slope of a run that compute binds, in log loss by unit of log-time, at its end
+TYPICAL = 0.1  # slope of a run that compute binds, in log loss by unit of log-time
+_STEEPEST = 0.2  # slope at the end of a run, at most
 STUCK = 0.02  # a slope below which a run hardly learns
 _LEAST = 1e-3
+_NOISE = 0.01  # of a level, at least
+_FEWEST = 4  # levels that tell a stall
+_WINDOW = 2.0  # factor in rounds trained over which a slope is fitted
+
+
+class Slope(NamedTuple):
+    """How fast a run learns, in log loss by unit of log-time."""
+
+    expected: float
+    upper: float  # by a standard error
 
 
 class Curve:
@@ -29,25 +43,42 @@ class Curve:
         """The best level so far; -inf before the first."""
         return max((level for _, level in self.points), default=-math.inf)
 
-    def slope(self, trained: int, level: float) -> float:
-        """Return the slope by unit of log-time up to a further level, over the latest doubling."""
-        earlier = [point for point in self.points if 2 * point[0] <= trained] or self.points[:1]
-        if not earlier:
-            return AT_FIRST
-        began, before = earlier[-1]
-        if not (math.isfinite(before) and math.isfinite(level)):
-            return _LEAST
-        return max((level - before) / math.log(trained / max(began, 0.5)), _LEAST)
+    def slope(self, trained: int, level: float) -> Slope:
+        """Return the slope by unit of log-time up to a further level.
+
+        The line is fitted to the levels of the latest rounds; a single one may be off by the noise of a
+        query, which must neither look like a stall nor make rounds look cheap.
+        """
+        points = [*self._recent(trained), (trained, level)]
+        if len(points) < 2:
+            return Slope(AT_FIRST, AT_FIRST)
+        if not all(math.isfinite(value) for _, value in points):
+            return Slope(_LEAST, _LEAST)
+        times = torch.tensor([math.log(max(rounds, 0.5)) for rounds, _ in points]).double()
+        levels = torch.tensor([value for _, value in points]).double()
+        away = times - times.mean()
+        spread = away.square().sum()
+        slope = (away @ levels) / spread
+        left = levels - levels.mean() - slope * away
+        noise = left.square().sum() / max(len(points) - 2, 1)
+        error = (noise.clamp_min(_NOISE**2) / spread).sqrt()
+        few = len(points) < _FEWEST
+        upper = max(float(slope + error), _LEAST)
+        return Slope(upper if few else float(slope), upper)
+
+    def _recent(self, trained: int) -> list[tuple[int, float]]:
+        """Return the levels of the latest doubling or more, and of one state before."""
+        earlier = [point for point in self.points if point[0] < trained]
+        old = [point for point in earlier if _WINDOW * point[0] <= trained]
+        return old[-1:] + earlier[len(old) :]
 
 
 def price(slope: float, rounds: int, left: int) -> float:
     """Return what rounds that are given back cost at the end, in log loss.
 
-    Early in a run the slope is not yet that of its end, which is at most the typical one; a run that is
-    stuck loses next to nothing.
+    Early in a run the slope is not yet that of its end, which is hardly steeper than so.
     """
-    at_the_end = min(slope, TYPICAL) * (0.1 if slope < STUCK else 1.0)
-    return at_the_end * rounds / max(left, 1)
+    return min(slope, _STEEPEST) * rounds / max(left, 1)
 
 
 def lasting(trained: int, rounds: int, horizon: int) -> float:

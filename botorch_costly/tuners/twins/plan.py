@@ -11,6 +11,7 @@ A run that falls far behind what it was goes back to the state before.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -18,12 +19,19 @@ from torch import Generator, Tensor
 
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.belief import TwinBelief
-from botorch_costly.tuners.twins.candidates import candidates, early_columns, rate_columns, tenfold
+from botorch_costly.tuners.twins.candidates import (
+    candidates,
+    early_columns,
+    number_columns,
+    switched_off,
+    tenfold,
+)
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.curve import STUCK, TYPICAL
+from botorch_costly.tuners.twins.peaks import rate_columns
 from botorch_costly.tuners.twins.rates import RateSearch, Start
 from botorch_costly.tuners.twins.steps import Steps
-from botorch_costly.tuners.twins.trials import Trials
+from botorch_costly.tuners.twins.trials import Outcome, Trials
 
 _ROUNDS = 0.015  # of a run: the shortest trial
 _SHARE = 0.05  # of the rounds trained: the shortest trial later on
@@ -33,6 +41,7 @@ _EARLY = 0.1  # of a run, in which momenta are tried
 _UNTIL = 0.8  # of a run, in which there are trials
 _PATIENCE = 2.0  # factor of the rounds trained before the next trials where none was better
 _HURRY = 1.3  # that factor where the run learns little: there trials cost little, too
+_AGAIN = 1.5  # factor of the rounds trained until a stall is looked at again
 _BOX, _LARGEST_BOX, _SMALLEST_BOX = 0.3, 1.0, 0.1  # of candidates, in the unit cube
 _WIDER, _NARROWER = 1.5, 0.75
 _FELL = 0.7  # log loss by which a run that fell is behind the best it was: twice the loss
@@ -69,13 +78,14 @@ class Plan:
         self, space: SearchSpace, start: Tensor, course: Course, generator: Generator
     ) -> None:
         self._space, self.course, self._generator = space, course, generator
-        self.incumbent, self._belief = start, TwinBelief()
+        self.incumbent, self._belief = start, TwinBelief(number_columns(space))
         self._rates = rate_columns(space)
         self._unsettled = list(self._rates)
         self._radius = _Radius(max(2, round(_ROUNDS * course.horizon)))
         self._until = int(_UNTIL * course.horizon)
         self._next = self._next_search = self._falls = 0
         self._fell_from = -1  # rounds trained of the state that the last fall was from
+        self._tried_off = False
         self._before: list[Tensor] = []  # incumbents before the present one
         self._state = course.mark()  # that the incumbent goes on from
 
@@ -120,12 +130,15 @@ class Plan:
             return
         slope = course.curve.slope(course.trained, level)
         start = Start(state, self._state, self.incumbent, rounds, level, slope, trained, began)
-        if self._searches:
+        off = self._off()
+        if off is not None:
+            yield from self._try(start, lambda: off.unsqueeze(0))
+        elif self._searches:
             yield from self._search_rate(start)
         elif self._fell(level):
             self._go_back(state)
         elif self._stalls(start):
-            self._next_search = int(_HURRY * course.trained)
+            self._next_search = int(_AGAIN * course.trained)
             yield from self._search_rate(start, upwards=False)
         else:
             if trained >= self._next:
@@ -152,7 +165,7 @@ class Plan:
     def _stalls(self, start: Start) -> bool:
         """Return whether the run hardly learns any more, as with a learning rate that is too large."""
         waited = start.trained >= max(self._next_search, _EARLY * self.course.horizon)
-        return bool(self._rates) and start.slope < STUCK and waited
+        return bool(self._rates) and start.learns.expected < TYPICAL / 2 and waited
 
     def _search_rate(self, start: Start, *, upwards: bool = True) -> Steps[None]:
         course = self.course
@@ -179,7 +192,7 @@ class Plan:
         def draw() -> Tensor:
             return candidates(self._space, self.incumbent, radius.box, fixed, self._generator)
 
-        found = yield from Trials(course, start, self._belief, draw).run(self._until)
+        found = yield from self._try(start, draw)
         better = found.advantage > 0
         if found.trials:
             longest = round(_LONGEST * course.horizon)
@@ -188,8 +201,21 @@ class Plan:
                 patience = _PATIENCE if start.slope > TYPICAL / 2 else _HURRY
                 ahead = max(patience * course.trained, course.trained + 3 * start.rounds)
                 self._next = int(ahead)
-        self._take(found.point, found.state)
         return found.level
+
+    def _off(self) -> Tensor | None:
+        """Return the first thing that is tried, once: to switch off what is far too strong, perhaps."""
+        if self._tried_off:
+            return None
+        self._tried_off = True
+        fixed = set(self._rates) | early_columns(self._space)
+        return switched_off(self._space, self.incumbent, fixed)
+
+    def _try(self, start: Start, draw: Callable[[], Tensor]) -> Steps[Outcome]:
+        """Play trials, and take the best of them."""
+        found = yield from Trials(self.course, start, self._belief, draw).run(self._until)
+        self._take(found.point, found.state)
+        return found
 
     def _take(self, point: Tensor, state: int) -> None:
         if not torch.equal(point, self.incumbent):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from botorch_costly.tuners.twins.course import Course
-from botorch_costly.tuners.twins.curve import TYPICAL, lasting
+from botorch_costly.tuners.twins.curve import TYPICAL, Slope, lasting
 from botorch_costly.tuners.twins.steps import Steps
 
 _CLEARLY = 0.15  # advantage, in units, from which a rate is better
@@ -23,6 +23,8 @@ _FAR = 1.5  # advantage from which a further tenfold step is tried
 _LEVEL = 0.03  # difference, in units, of rates that are level
 _TOLD_APART = 0.1  # difference, in units, from which the search was conclusive
 _LONGER = 5  # rounds by which the best go on
+_MISSED = 0.4  # of what the best rate gains: a smaller one may gain so much less
+_GREW = 0.03  # log loss, at least, of an advantage that has grown
 _EDGE = 0.3  # of a tenfold step: a bound nearer than this is not tried
 _LOST = -0.3  # advantage below which the state of a trial is not kept
 
@@ -36,22 +38,38 @@ class Start:
     point: Tensor  # present configuration, encoded, shape: (d,)
     rounds: int
     level: float  # after them
-    slope: float
+    learns: Slope
     trained: int
     began: int  # rounds of compute spent when it was kept
+
+    @property
+    def slope(self) -> float:
+        """The slope that costs are counted with."""
+        return self.learns.upper
 
     @property
     def unit(self) -> float:
         """Log loss that advantages are measured in."""
         return max(self.slope, TYPICAL)
 
-    def advantage(self, level: float, horizon: int) -> float:
-        """Return by how much a trial is better, in units, as it is likely to stand at the end."""
+    def advantage(
+        self, level: float, horizon: int, *, than: float | None = None, rounds: int | None = None
+    ) -> float:
+        """Return by how much a trial is better, in units, as it is likely to stand at the end.
+
+        Args:
+            level: Of the trial.
+            horizon: Rounds of the run.
+            than: Level of the present configuration after as many rounds; ``self.level`` if omitted.
+            rounds: Of the trial; ``self.rounds`` if omitted.
+        """
+        than = self.level if than is None else than
         if not math.isfinite(level):
             return -1.0
-        if not math.isfinite(self.level):
+        if not math.isfinite(than):
             return 3.0
-        return (level - self.level) / self.unit * lasting(self.trained, self.rounds, horizon)
+        grows = lasting(self.trained, self.rounds if rounds is None else rounds, horizon)
+        return (level - than) / self.unit * grows
 
 
 @dataclass
@@ -59,6 +77,7 @@ class Tried:
     """A rate after its first rounds, and after further ones."""
 
     advantage: float
+    first: float  # level after the first rounds
     level: float
     state: int | None
     rounds: int
@@ -79,7 +98,7 @@ class RateSearch:
         self._course, self._start, self._column, self._step = course, start, column, step
         self._until = until
         self._present = float(start.point[column])
-        self._tried = {self._present: Tried(0.0, start.level, start.end, start.rounds)}
+        self._tried = {self._present: Tried(0.0, start.level, start.level, start.end, start.rounds)}
         self.settled = False
 
     def search(self, *, upwards: bool = True) -> Steps[tuple[Tensor, Tried]]:
@@ -99,7 +118,7 @@ class RateSearch:
         else:
             yield from self._longer(self._present)
             yield from self._downwards()
-        chosen = self._smallest_of_the_best()
+        chosen = self._smallest_of_the_good() if upwards else self._lastingly_better()
         self._pay(chosen)
         return self._with(chosen), self._tried[chosen]
 
@@ -120,6 +139,9 @@ class RateSearch:
         whole = self._start.rounds + _LONGER
         while rate >= _EDGE * self._step and self._has_room(whole, queries=2):
             rate = max(rate - self._step / 2, 0.0)
+            yield from self._first(rate)
+            if math.isfinite(best) and self._tried[rate].advantage < -_TOLD_APART:
+                return
             yield from self._longer(rate)
             level = self._tried[rate].level
             broken = math.isinf(best) and not math.isfinite(level)  # a smaller one may not be
@@ -134,7 +156,7 @@ class RateSearch:
         )
         advantage = start.advantage(level, self._course.horizon)
         state = self._course.mark() if advantage > _LOST else None
-        self._tried[rate] = Tried(advantage, level, state, start.rounds)
+        self._tried[rate] = Tried(advantage, level, level, state, start.rounds)
 
     def _longer(self, rate: float) -> Steps[None]:
         start = self._start
@@ -154,14 +176,17 @@ class RateSearch:
         )
         self._course.drop(found.state)
         self._tried[rate] = Tried(
-            found.advantage, level, self._course.mark(), found.rounds + _LONGER
+            found.advantage, found.first, level, self._course.mark(), found.rounds + _LONGER
         )
 
     def _has_room(self, rounds: int, queries: int = 1) -> bool:
         return self._course.has_room(rounds, self._until, queries)
 
-    def _smallest_of_the_best(self) -> float:
-        """Return the smallest rate that is level with the best; the present one if all are alike."""
+    def _smallest_of_the_good(self) -> float:
+        """Return the smallest rate that gains most of what the best gains; the present one if none does.
+
+        The first rounds favour steps that are too large in the end.
+        """
         unit = self._start.unit
         went_on = {r: t.level for r, t in self._tried.items() if t.rounds > self._start.rounds}
         levels = {r: level for r, level in went_on.items() if math.isfinite(level)}
@@ -173,7 +198,27 @@ class RateSearch:
         self.settled = apart and bool(levels)
         if not levels or not apart:
             return self._present
-        return min(rate for rate, level in levels.items() if level >= best - _LEVEL * unit)
+        present = self._tried[self._present].level
+        if present >= best - _LEVEL * unit:
+            return self._present
+        gain = best - present if math.isfinite(present) else 0.0
+        return min(r for r, level in levels.items() if level >= best - _MISSED * gain)
+
+    def _lastingly_better(self) -> float:
+        """Return the best of the rates whose advantage has grown; the present one if there is none.
+
+        A smaller step calms a network at once, whatever is best in the end; so what a smaller rate is
+        better by at first says nothing, and what it gains after that says much.
+        """
+        present = self._tried[self._present]
+        found = {self._present: present.level if math.isfinite(present.level) else -math.inf}
+        for rate, tried in self._tried.items():
+            if tried.state is None or not math.isfinite(tried.level):
+                continue
+            first, second = tried.first - present.first, tried.level - present.level
+            if second > max(first, _GREW) or not math.isfinite(present.level):
+                found[rate] = tried.level
+        return max(found, key=lambda rate: found[rate])
 
     def _pay(self, chosen: float) -> None:
         for rate, found in self._tried.items():

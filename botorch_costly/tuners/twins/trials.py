@@ -10,7 +10,7 @@ from botorch_costly.numerics.improvement import expected_improvement
 from botorch_costly.tuners.twins.belief import Row, TwinBelief
 from botorch_costly.tuners.twins.candidates import NEAR
 from botorch_costly.tuners.twins.course import Course
-from botorch_costly.tuners.twins.curve import STUCK, price
+from botorch_costly.tuners.twins.curve import price
 from botorch_costly.tuners.twins.rates import Start
 from botorch_costly.tuners.twins.steps import Steps
 
@@ -79,8 +79,9 @@ class Trials:
             best.trials, best.told = trials, told
             course.give_back(start.rounds, start.slope)
         if best.advantage > 0:
-            course.credit += course.cost - paid  # the trials have earned what they cost
             best = yield from self._confirmed(best)
+        if best.advantage > 0:
+            course.credit += course.cost - paid  # the trials have earned what they cost
         return best
 
     def _confirmed(self, best: Outcome) -> Steps[Outcome]:
@@ -99,20 +100,19 @@ class Trials:
         )
         course.give_back(start.rounds, start.slope)
         first, second = best.level - start.level, again - level
+        lasting = start.advantage(again, course.horizon, than=level, rounds=2 * start.rounds)
+        self._belief.observe(Row(best.point, start.point, self._time, lasting))
         lasts = not math.isfinite(first) or second >= _LASTS * first
         if lasts and second > 0:
             if math.isfinite(second):
                 course.credit += _EARNED * second
             return replace(best, state=state, level=again)
-        self._belief.observe(Row(best.point, start.point, self._time, second / start.unit))
-        kept = Outcome(start.point, course.mark(), level, trials=best.trials, told=best.told)
-        return kept
+        return Outcome(start.point, course.mark(), level, trials=best.trials, told=best.told)
 
     def _may_go_on(self, until: int) -> bool:
         course, start = self._course, self._start
         whole = course.has_room(3 * start.rounds, until, queries=3)  # with what confirms it
-        room = whole and course.may_query()
-        return room and course.affords(start.rounds, start.slope)
+        return whole and course.may_query()
 
     def _candidate(self, best: float) -> Tensor | None:
         """Return the candidate that promises most; None if it promises less than it costs."""
@@ -123,11 +123,16 @@ class Trials:
             return None
         mean, sd = self._belief.better(points, self._start.point, self._time)
         promise = expected_improvement(mean, sd, best + _SMALLEST)
-        costs = price(self._start.slope, self._start.rounds, self._course.left) / self._start.unit
         chosen = int(promise.argmax())
-        if float(promise[chosen]) < costs and self._start.slope >= STUCK:
+        if not self._pays(float(promise[chosen]) * self._start.unit):
             return None
         return points[chosen]
+
+    def _pays(self, promise: float) -> bool:
+        """Whether a trial that promises a gain, in log loss, is worth its price and can be afforded."""
+        start, course = self._start, self._course
+        worth = promise >= price(start.slope, start.rounds, course.left)
+        return worth and course.affords(start.rounds, start.slope, promise)
 
     def _learn(self, point: Tensor, level: float) -> float:
         self._tried.append(point)

@@ -25,6 +25,7 @@ from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.level import check_metric, level_of
+from botorch_costly.tuners.twins.peaks import as_played
 from botorch_costly.tuners.twins.plan import Plan
 from botorch_costly.tuners.twins.replay import Replay
 from botorch_costly.tuners.twins.steps import Step
@@ -53,7 +54,8 @@ class TwinTuner:
 
     Args:
         space: What may be tuned. What is ``Scheduled``, or a logarithmic ``Real`` named ``lr`` or
-            ``learning_rate``, is a learning rate and has a search of its own.
+            ``learning_rate``, is a learning rate: it has a search of its own, and falls in the last fifth
+            of the run. If a scheduler of yours multiplies it, say ``Scheduled(.., base="constant")``.
         horizon: Rounds of compute, those that are given back included.
         start: The first configuration, such as your default; the middle of the space if omitted.
         metric: What is told: ``"loss"``, at least 0, or ``"accuracy"``, a fraction.
@@ -85,7 +87,7 @@ class TwinTuner:
         *,
         start: Mapping[str, Plain] | None = None,
         metric: str = "loss",
-        exploring: float = 0.015,
+        exploring: float = 0.004,
         queries: float = 0.3,
         seed: int = 0,
     ) -> None:
@@ -295,7 +297,7 @@ class TwinTuner:
         first, last = played == 0, played == step.rounds - 1
         return TwinDecision(
             round=now,
-            config=self.space.scheduled(peak, share),
+            config=as_played(self.space, peak, share),
             query=step.query and last,
             reason=f"{step.reason} (round {played + 1} of {step.rounds})",
             interval=number,

@@ -73,18 +73,18 @@ def test_the_share_of_queries_is_kept(share):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_configuration_that_breaks_the_run_never_stays(seed):
-    """Dropout above 0.5 breaks the network, as do large rates."""
+    """Dropout below 0.2 breaks the network, as do large rates."""
 
     def speed(config):
-        return by_rate(config) if config["dropout"] < 0.5 else math.nan
+        return by_rate(config) if config["dropout"] > 0.2 else math.nan
 
     start = {"lr": GOOD, "decay": 1e-3, "dropout": 0.45, "smoothing": 0.1}
     run, tuner = Run(speed, slope=0.05), bc.TwinTuner(REGULARIZED, HORIZON, start=start, seed=seed)
     play(tuner, run)
     tried = [decision.config["dropout"] for decision in tuner.decisions]
     assert tuner.failed_queries > 0
-    assert max(tried) >= 0.5
-    assert all(config["dropout"] < 0.5 for config in run.played)
+    assert min(tried) <= 0.2
+    assert all(config["dropout"] > 0.2 for config in run.played)
     assert math.isfinite(run.level)
 
 
@@ -105,6 +105,68 @@ def test_bad_regularization_is_found_where_it_matters():
         play(tuner, run)
         gained += run.level > alone(start, 300, speed=by_dropout).level + 0.2
     assert gained >= 3
+
+
+def test_what_is_far_too_strong_is_switched_off_at_once():
+    """All that can be off is tried off, before anything else; choices and floors stay as they are."""
+    others = {"floor": bc.Real(0.1, 0.9), "policy": bc.Choice(["one", "two"])}
+    space = bc.SearchSpace(
+        {"lr": bc.Real(1e-4, 1.0, log=True), "dropout": bc.Real(0.0, 0.9), **others}
+    )
+    start = {"lr": GOOD, "dropout": 0.8, "floor": 0.8, "policy": "two"}
+    tuner = bc.TwinTuner(space, HORIZON, start=start)
+    play(tuner, Run(by_dropout))
+    assert trials(tuner)[0].config == pytest.approx({**start, "dropout": 0.0}, abs=1e-9)
+    assert tuner.incumbent["dropout"] < 0.4
+
+
+def test_what_is_hardly_on_is_not_switched_off():
+    start = {"lr": GOOD, "decay": 1e-3, "dropout": 0.2, "smoothing": 0.1}
+    tuner = bc.TwinTuner(REGULARIZED, HORIZON, start=start)
+    play(tuner, Run(by_dropout))
+    assert "learning rate" in trials(tuner)[0].reason
+
+
+def test_a_rate_that_leads_at_first_but_not_for_long_is_halved_on_its_scale():
+    """The first rounds favour steps that are too large: what gains most of it with less is taken."""
+
+    def speed(config):  # ten times the good rate is fastest, half a step below nearly as fast
+        return {-2: 0.3, -3: 1.0, -4: 0.75, -6: 0.1}.get(round(2 * math.log10(config["lr"])), 0.05)
+
+    tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": 10**-3})
+    play(tuner, Run(speed))
+    assert tuner.incumbent["lr"] == pytest.approx(10**-2, rel=0.01)
+
+
+def test_a_run_that_stalls_gets_a_smaller_rate_if_that_lasts():
+    def speed_of(falls):
+        def speed(config):
+            late, small = run.progress > 30, config["lr"] < 0.5 * GOOD
+            return (2.0 if small else 0.0) if late and falls else by_rate(config)
+
+        return speed
+
+    for falls in (True, False):
+        run = Run()
+        run.speed = speed_of(falls)
+        tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": GOOD})
+        play(tuner, run)
+        assert (tuner.incumbent["lr"] < 0.5 * GOOD) == falls
+
+
+def test_a_learning_rate_falls_in_the_last_fifth_within_its_range():
+    space = bc.SearchSpace({"lr": bc.Real(3e-3, 1.0, log=True)})
+    tuner = bc.TwinTuner(space, 100, start={"lr": GOOD})
+    play(tuner, Run())
+    rates = [decision.config["lr"] for decision in tuner.decisions]
+    peaks = [decision.peak["lr"] for decision in tuner.decisions]
+    assert rates[:80] == peaks[:80]
+    assert rates[90] == pytest.approx(peaks[90] / 2, rel=1e-6)
+    assert min(rates) == rates[-1] == 3e-3
+    constant = bc.SearchSpace({"lr": bc.Scheduled(3e-3, 1.0, base="constant")})
+    tuner = bc.TwinTuner(constant, 100, start={"lr": GOOD})
+    play(tuner, Run())
+    assert tuner.decisions[-1].config == tuner.decisions[-1].peak
 
 
 def test_what_a_schedule_makes_of_a_peak_is_played():

@@ -1,0 +1,49 @@
+"""Learning rates: which hyperparameters are, and what a round plays of the peak that is tuned."""
+
+from botorch_costly.parameters import Plain, Real, Scheduled
+from botorch_costly.space import SearchSpace
+
+_NAMED = ("lr", "learning_rate")
+
+
+def rate_names(space: SearchSpace) -> list[str]:
+    """Return the names of learning rates: what is ``Scheduled``, or else is named ``lr`` and the like.
+
+    Comparisons late in a run favour small learning rates, whatever is best in the end, so they need
+    a search of their own.
+    """
+    scheduled = [name for name, parameter in space.parameters if isinstance(parameter, Scheduled)]
+    return scheduled or [name for name, _ in _plain_rates(space)]
+
+
+def rate_columns(space: SearchSpace) -> list[int]:
+    """Return the columns of learning rates."""
+    return [space.columns[name].start for name in rate_names(space)]
+
+
+def as_played(space: SearchSpace, peak: dict[str, Plain], share: float) -> dict[str, Plain]:
+    """Return what a round plays of a configuration when a share of the run is over.
+
+    A learning rate without a schedule of its own falls in the last fifth, too, within its range: the end
+    of a run profits from small steps, and a tuner that may set the rate may set it to that.
+
+    Args:
+        space: Of the configurations.
+        peak: The configuration that is tuned.
+        share: Of the run, in [0, 1].
+    """
+    played = space.scheduled(peak, share)
+    if any(isinstance(parameter, Scheduled) for _, parameter in space.parameters):
+        return played
+    for name, rate in _plain_rates(space):
+        factor = Scheduled(rate.low, rate.high).factor(share)
+        played[name] = max(rate.low, rate.canonical(name, peak[name]) * factor)
+    return played
+
+
+def _plain_rates(space: SearchSpace) -> list[tuple[str, Real]]:
+    return [
+        (name, parameter)
+        for name, parameter in space.parameters
+        if name in _NAMED and isinstance(parameter, Real) and parameter.log
+    ]
