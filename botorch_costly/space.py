@@ -28,6 +28,7 @@ from botorch_costly.errors import (
 from botorch_costly.parameters import Choice, Integer, Parameter, Real, Scheduled
 from botorch_costly.plain import Plain, listed, tupled
 
+_RATES = ("lr", "learning_rate")
 _KINDS: dict[str, Callable[..., Parameter]] = {
     kind.__name__: kind for kind in (Real, Scheduled, Integer, Choice)
 }
@@ -155,6 +156,17 @@ class SearchSpace:
     def is_scheduled(self) -> bool:
         """Whether what is played of some parameter is its value times a schedule."""
         return any(isinstance(parameter, Scheduled) for _, parameter in self.parameters)
+
+    @property
+    def rates(self) -> tuple[str, ...]:
+        """Names of the learning rates: what is ``Scheduled``, or else logarithmic reals so named.
+
+        A learning rate is special: one that is far too large does damage that lasts, and small ones look
+        better at once, whatever is best in the end.
+        """
+        scheduled = tuple(name for name, p in self.parameters if isinstance(p, Scheduled))
+        named = (n for n, p in self.parameters if n in _RATES and isinstance(p, Real) and p.log)
+        return scheduled or tuple(named)
 
     def scheduled(self, config: Mapping[str, Plain], share: float) -> dict[str, Plain]:
         """Return what is played of a configuration when a share of the run is over.

@@ -1,5 +1,7 @@
 """The first rounds: the current setting, then random ones, within what the run may pay for."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -134,6 +136,7 @@ def test_the_design_follows_the_start_in_its_order():
         seed=2,
         design=bc.Design(start_rounds=3),
         hold=bc.Hold(share=0.0),
+        limits=bc.Limits(rate_factor=math.inf),
     )
     design = [SPACES["cube"].decode(x) for x in tuner._proposer._opening.others]
     assert [dict(d.config) for d in play(tuner, 3 + len(design))] == [start] * 3 + design

@@ -1,7 +1,7 @@
 """The options of the online tuner, in groups that check themselves."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, get_args
 
 import torch
@@ -19,6 +19,7 @@ from botorch_costly.errors import (
     check_rate,
 )
 from botorch_costly.numerics.radial import check_family
+from botorch_costly.parameters import Real
 from botorch_costly.query import QueryRule, UnqueriedPlay
 from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.scale import RewardScale
@@ -158,6 +159,9 @@ class Limits:
             without end; all by default. What is older can no longer be told.
         max_rows: The most rewards that the belief holds, the latest ones: what a decision may cost grows
             with their square. Those older than forgetting remembers (a weight of 1e-8) go anyway.
+        rate_factor: The factor by which a learning rate (``SearchSpace.rates``) may differ from that of
+            the start; ``math.inf`` for the whole range. What a far larger one damages in a round is not
+            mended by the rounds after it, and this tuner does not go back. Without a start no limit.
 
     Raises:
         InvalidArgumentError: If a number is no such count.
@@ -166,11 +170,15 @@ class Limits:
     max_queries: int | None = None
     keep_rounds: int | None = None
     max_rows: int = 1000
+    rate_factor: float = math.sqrt(10)
 
     def __post_init__(self) -> None:
         _count(self, "max_queries", 0)
         _count(self, "keep_rounds", 1)
         _count(self, "max_rows", 1)
+        factor = self.rate_factor
+        number = isinstance(factor, int | float) and not isinstance(factor, bool)
+        check(number and factor > 1, "rate_factor", "a number > 1", factor)
 
     def within(self, horizon: int | None) -> "Limits":
         """Return the limits if they fit a horizon; raise InvalidBudgetError otherwise."""
@@ -214,6 +222,8 @@ class Options:
         tunable = isinstance(self.space, SearchSpace) and self.space.dim > 0
         wanted = "a SearchSpace with something to tune"
         check(tunable, "space", wanted, self.space, InvalidSpaceError)
+        plain = "logarithmic Reals: a Scheduled learning rate is played by TwinTuner alone"
+        check(not self.space.is_scheduled, "space", plain, self.space, InvalidSpaceError)
         for name, kind in _GROUPS.items():
             given = getattr(self, name)
             check(isinstance(given, kind), name, f"a {kind.__name__}", given)
@@ -240,6 +250,20 @@ class Options:
         if self.rewards is not None:
             return self.rewards
         return RewardScale() if self.query.reads_rewards else _RANKS
+
+    @property
+    def reachable(self) -> SearchSpace:
+        """The part of the space that is searched: learning rates stay near the start's."""
+        if self.start is None or not self.space.rates or self.limits.rate_factor == math.inf:
+            return self.space
+        parameters = dict(self.space.parameters)
+        for name in self.space.rates:
+            rate, value = parameters[name], self.start[name]
+            assert isinstance(rate, Real)
+            low = max(rate.low, value / self.limits.rate_factor)
+            high = min(rate.high, value * self.limits.rate_factor)
+            parameters[name] = replace(rate, low=low, high=high)
+        return SearchSpace(parameters)
 
     @property
     def lasting(self) -> dict[str, Any]:

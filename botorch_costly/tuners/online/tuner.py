@@ -143,11 +143,12 @@ class OnlineTuner:
 
     def _build(self, options: Options) -> None:
         """Make the parts of the tuner, each from the options that concern it."""
-        space, horizon, query = options.space, options.horizon, options.query
-        self.space, self.query, self.maximize = space, query, options.maximize
+        space, horizon, query = options.reachable, options.horizon, options.query
+        self.space, self.query, self.maximize = options.space, query, options.maximize
+        self._reachable = space
         self._sign = 1 if options.maximize else -1
         self._tkwargs: dict[str, Any] = {"dtype": options.dtype, "device": options.device}
-        self._header = header(type(self).__name__, space, options.lasting)
+        self._header = header(type(self).__name__, options.space, options.lasting)
         self._intervals = Intervals(options.hold.share, horizon, options.hold.shortest)
         note = query.unspendable(self._intervals.within, horizon)
         if note is not None:
@@ -187,6 +188,7 @@ class OnlineTuner:
             "prior": Prior(forgetting=0.01),
             "acquisition": UCB(beta=1.0),
             "search": Search(num_restarts=50, bandwidth=0.2),
+            "limits": Limits(rate_factor=math.inf),
         }
         return cls(space, horizon, **{**paper, **options})
 
@@ -306,7 +308,9 @@ class OnlineTuner:
         # As it was played: what is decoded from its encoding may differ in the last digits.
         interval = int(inputs[mean.argmax(), -1])
         played = self._ledger.config_of(self._intervals.first_of(interval))
-        return self.space.decode(inputs[mean.argmax(), :-1]) if played is None else dict(played)
+        return (
+            self._reachable.decode(inputs[mean.argmax(), :-1]) if played is None else dict(played)
+        )
 
     def summary(self) -> str:
         """Return a few lines on what was played, queried, and believed."""
@@ -387,4 +391,4 @@ class OnlineTuner:
             _logger.warning(said, decision.round, reward, count)
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
-        return self.space.encode(config).to(**self._tkwargs)
+        return self._reachable.encode(config).to(**self._tkwargs)

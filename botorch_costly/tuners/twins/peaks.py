@@ -3,22 +3,14 @@
 from botorch_costly.parameters import Plain, Real, Scheduled
 from botorch_costly.space import SearchSpace
 
-_NAMED = ("lr", "learning_rate")
 
-
-def rate_names(space: SearchSpace) -> list[str]:
-    """Return the names of learning rates: what is ``Scheduled``, or else is named ``lr`` and the like.
+def rate_columns(space: SearchSpace) -> list[int]:
+    """Return the columns of learning rates.
 
     Comparisons late in a run favour small learning rates, whatever is best in the end, so they need
     a search of their own.
     """
-    scheduled = [name for name, parameter in space.parameters if isinstance(parameter, Scheduled)]
-    return scheduled or [name for name, _ in _plain_rates(space)]
-
-
-def rate_columns(space: SearchSpace) -> list[int]:
-    """Return the columns of learning rates."""
-    return [space.columns[name].start for name in rate_names(space)]
+    return [space.columns[name].start for name in space.rates]
 
 
 def as_played(space: SearchSpace, peak: dict[str, Plain], share: float) -> dict[str, Plain]:
@@ -33,17 +25,8 @@ def as_played(space: SearchSpace, peak: dict[str, Plain], share: float) -> dict[
         share: Of the run, in [0, 1].
     """
     played = space.scheduled(peak, share)
-    if any(isinstance(parameter, Scheduled) for _, parameter in space.parameters):
-        return played
-    for name, rate in _plain_rates(space):
-        factor = Scheduled(rate.low, rate.high).factor(share)
-        played[name] = max(rate.low, rate.canonical(name, peak[name]) * factor)
+    for name, rate in space.parameters:
+        if name in space.rates and isinstance(rate, Real) and not isinstance(rate, Scheduled):
+            factor = Scheduled(rate.low, rate.high).factor(share)
+            played[name] = max(rate.low, rate.canonical(name, peak[name]) * factor)
     return played
-
-
-def _plain_rates(space: SearchSpace) -> list[tuple[str, Real]]:
-    return [
-        (name, parameter)
-        for name, parameter in space.parameters
-        if name in _NAMED and isinstance(parameter, Real) and parameter.log
-    ]

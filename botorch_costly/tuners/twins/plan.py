@@ -28,6 +28,7 @@ from botorch_costly.tuners.twins.candidates import (
 )
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.curve import STUCK, TYPICAL
+from botorch_costly.tuners.twins.off import SwitchOff
 from botorch_costly.tuners.twins.peaks import rate_columns
 from botorch_costly.tuners.twins.rates import RateSearch, Start
 from botorch_costly.tuners.twins.steps import Steps
@@ -41,6 +42,7 @@ _EARLY = 0.1  # of a run, in which momenta are tried
 _UNTIL = 0.8  # of a run, in which there are trials
 _PATIENCE = 2.0  # factor of the rounds trained before the next trials where none was better
 _HURRY = 1.3  # that factor where the run learns little: there trials cost little, too
+_LITTLE = 0.2  # size of an advantage, in units
 _AGAIN = 1.5  # factor of the rounds trained until a stall is looked at again
 _BOX, _LARGEST_BOX, _SMALLEST_BOX = 0.3, 1.0, 0.1  # of candidates, in the unit cube
 _WIDER, _NARROWER = 1.5, 0.75
@@ -85,7 +87,7 @@ class Plan:
         self._until = int(_UNTIL * course.horizon)
         self._next = self._next_search = self._falls = 0
         self._fell_from = -1  # rounds trained of the state that the last fall was from
-        self._tried_off = False
+        self._off_is_due, self._off_again = True, False  # whether to try to switch off what can be
         self._before: list[Tensor] = []  # incumbents before the present one
         self._state = course.mark()  # that the incumbent goes on from
 
@@ -132,14 +134,14 @@ class Plan:
         start = Start(state, self._state, self.incumbent, rounds, level, slope, trained, began)
         off = self._off()
         if off is not None:
-            yield from self._try(start, lambda: off.unsqueeze(0))
+            yield from self._switch_off(start, off)
         elif self._searches:
             yield from self._search_rate(start)
         elif self._fell(level):
             self._go_back(state)
         elif self._stalls(start):
             self._next_search = int(_AGAIN * course.trained)
-            yield from self._search_rate(start, upwards=False)
+            yield from self._search_rate(start, stalled=True)
         else:
             if trained >= self._next:
                 level = yield from self._try_others(start)
@@ -167,15 +169,18 @@ class Plan:
         waited = start.trained >= max(self._next_search, _EARLY * self.course.horizon)
         return bool(self._rates) and start.learns.expected < TYPICAL / 2 and waited
 
-    def _search_rate(self, start: Start, *, upwards: bool = True) -> Steps[None]:
+    def _search_rate(self, start: Start, *, stalled: bool = False) -> Steps[None]:
         course = self.course
         column = self._unsettled[0] if self._unsettled else self._rates[0]
         search = RateSearch(course, start, column, tenfold(self._space, column), self._until)
         paid = course.cost
-        point, found = yield from search.search(upwards=upwards)
+        point, found = yield from search.after_a_stall() if stalled else search.at_first()
         course.credit += course.cost - paid  # a search of its own, which trials do not pay for
         if search.settled and self._unsettled:
             self._unsettled.pop(0)
+        elif not stalled:  # a run that has not begun to learn: what differs shows after more rounds
+            self._radius.rounds = min(2 * self._radius.rounds, round(_LONGEST * course.horizon))
+        self._off_is_due, self._off_again = self._off_again, False
         if found.state is not None:
             self._take(point, found.state)
             course.curve.add(course.trained, found.level)
@@ -185,9 +190,7 @@ class Plan:
     def _try_others(self, start: Start) -> Steps[float]:
         """Play trials, take the best of them, and return its level."""
         course, radius = self.course, self._radius
-        fixed = set(self._rates)
-        if course.spent > _EARLY * course.horizon:
-            fixed |= early_columns(self._space)
+        fixed = set(self._rates) | early_columns(self._space)
 
         def draw() -> Tensor:
             return candidates(self._space, self.incumbent, radius.box, fixed, self._generator)
@@ -204,12 +207,20 @@ class Plan:
         return found.level
 
     def _off(self) -> Tensor | None:
-        """Return the first thing that is tried, once: to switch off what is far too strong, perhaps."""
-        if self._tried_off:
+        """Return what is tried first, and once more at another learning rate if that told little."""
+        if not self._off_is_due:
             return None
-        self._tried_off = True
         fixed = set(self._rates) | early_columns(self._space)
         return switched_off(self._space, self.incumbent, fixed)
+
+    def _switch_off(self, start: Start, off: Tensor) -> Steps[None]:
+        """Switch off what is far too strong, if that is better."""
+        course, paid = self.course, self.course.cost
+        found = yield from SwitchOff(course, start, off, self._until).run()
+        course.credit += course.cost - paid  # as for the learning rate: it comes before all trials
+        self._take(found.point, found.state)
+        course.curve.add(course.trained, found.level)
+        self._off_is_due, self._off_again = False, found.told < _LITTLE
 
     def _try(self, start: Start, draw: Callable[[], Tensor]) -> Steps[Outcome]:
         """Play trials, and take the best of them."""

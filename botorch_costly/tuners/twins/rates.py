@@ -1,8 +1,9 @@
 """A line search for the learning rate from one state, judged by what longer rounds say.
 
-All trials begin in one state and see the same batches. Tenfold steps are compared after a few rounds,
-which favour rates that are too large; so the best of them, one half a step below and the present one go
-on, and the smallest that is level with the best then is taken.
+All trials begin in one state and see the same batches. At the beginning of a run, tenfold and then half
+steps find the rate that is fastest over a few rounds. If it is larger than the present one, half a step
+(a factor of the root of ten) below it is taken: few rounds favour steps that are too large in the end.
+The present rate stays where none is faster. In a run that stalls, smaller rates are tried for longer.
 
 References:
     Y. Wu, M. Ren, R. Liao, R. Grosse. Understanding short-horizon bias in stochastic meta-optimization.
@@ -18,12 +19,11 @@ from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.curve import TYPICAL, Slope, lasting
 from botorch_costly.tuners.twins.steps import Steps
 
-_CLEARLY = 0.15  # advantage, in units, from which a rate is better
-_FAR = 1.5  # advantage from which a further tenfold step is tried
-_LEVEL = 0.03  # difference, in units, of rates that are level
 _TOLD_APART = 0.1  # difference, in units, from which the search was conclusive
-_LONGER = 5  # rounds by which the best go on
-_MISSED = 0.4  # of what the best rate gains: a smaller one may gain so much less
+_LEVEL = 0.03  # difference, in units, of rates that are level
+_TIES = 1  # rates in a row that are level with the one before
+_SEVERAL = 4  # rates that go on where the first rounds told nothing
+_LONGER = 5  # rounds by which trials in a run that stalls go on
 _GREW = 0.03  # log loss, at least, of an advantage that has grown
 _EDGE = 0.3  # of a tenfold step: a bound nearer than this is not tried
 _LOST = -0.3  # advantage below which the state of a trial is not kept
@@ -99,58 +99,83 @@ class RateSearch:
         self._until = until
         self._present = float(start.point[column])
         self._tried = {self._present: Tried(0.0, start.level, start.level, start.end, start.rounds)}
-        self.settled = False
 
-    def search(self, *, upwards: bool = True) -> Steps[tuple[Tensor, Tried]]:
-        """Return the configuration to go on with, and where it stands.
-
-        Args:
-            upwards: Whether larger rates are tried, too: not where a run stalls.
-        """
-        if upwards:
-            yield from self._upwards()
-        top = max(self._tried, key=lambda rate: self._tried[rate].advantage)
-        if self._tried[top].advantage >= _CLEARLY:
-            several = [top, top - self._step / 2, self._present]
-            for rate in dict.fromkeys(several):
-                if rate >= 0:
-                    yield from self._longer(rate)
-        else:
-            yield from self._longer(self._present)
+    def at_first(self) -> Steps[tuple[Tensor, Tried]]:
+        """Search the rates of a run that begins; return the configuration to go on with."""
+        yield from self._tenfold()
+        fastest = self._fastest()
+        if fastest == self._present:
             yield from self._downwards()
-        chosen = self._smallest_of_the_good() if upwards else self._lastingly_better()
-        self._pay(chosen)
-        return self._with(chosen), self._tried[chosen]
+        else:
+            yield from self._first(fastest - self._step / 2)
+            yield from self._first(fastest + self._step / 2)
+        if not self.settled:
+            for rate in sorted(self._tried, key=self._level)[-_SEVERAL:]:
+                yield from self._longer(rate)
+        fastest = self._fastest()
+        if fastest > self._present and self.settled:
+            fastest = yield from self._half_below(fastest)
+        return self._paid(fastest if self.settled else self._present)
 
-    def _upwards(self) -> Steps[None]:
+    def after_a_stall(self) -> Steps[tuple[Tensor, Tried]]:
+        """Search smaller rates in a run that stalls; return the configuration to go on with."""
+        yield from self._longer(self._present)
+        rate, best = self._present, self._present
+        while rate >= _EDGE * self._step and self._has_room(
+            self._start.rounds + _LONGER, queries=2
+        ):
+            rate = max(rate - self._step / 2, 0.0)
+            yield from self._first(rate)
+            yield from self._longer(rate)
+            before, best = best, self._lastingly_better()
+            if best == before:
+                break
+        return self._paid(best)
+
+    @property
+    def settled(self) -> bool:
+        """Whether rates that did not diverge were told apart."""
+        longest = max(tried.rounds for tried in self._tried.values())
+        alike = [tried.level for tried in self._tried.values() if tried.rounds == longest]
+        finite = [level for level in alike if math.isfinite(level)]
+        if len(finite) < len(alike) and self._level(self._present) == -math.inf:
+            return bool(finite)
+        best = max(finite, default=0.0)
+        near = [level for level in finite if level > best - 1]
+        return len(near) > 1 and best - min(near) > _TOLD_APART * self._start.unit
+
+    def _tenfold(self) -> Steps[None]:
         rate = self._present
-        while rate <= 1 - _EDGE * self._step and self._has_room(self._start.rounds):
-            before = self._tried[rate].advantage
-            if rate != self._present and before <= _FAR:
-                return
+        while rate <= 1 - _EDGE * self._step:
             following = min(rate + self._step, 1.0)
             yield from self._first(following)
-            if self._tried[following].advantage <= before:
+            if self._level(following) <= self._level(rate):
                 return
             rate = following
 
     def _downwards(self) -> Steps[None]:
-        best, rate = self._tried[self._present].level, self._present
-        whole = self._start.rounds + _LONGER
-        while rate >= _EDGE * self._step and self._has_room(whole, queries=2):
-            rate = max(rate - self._step / 2, 0.0)
-            yield from self._first(rate)
-            if math.isfinite(best) and self._tried[rate].advantage < -_TOLD_APART:
+        """Try half steps down for as long as they are not slower; where all diverge, on and on."""
+        rate, ties, level = self._present, 0, _LEVEL * self._start.unit
+        while rate >= _EDGE * self._step and ties <= _TIES:
+            following = max(rate - self._step / 2, 0.0)
+            yield from self._first(following)
+            broken = self._level(rate) == -math.inf and following in self._tried
+            gained = self._level(following) - self._level(rate)
+            if not broken and not gained >= -level:
                 return
-            yield from self._longer(rate)
-            level = self._tried[rate].level
-            broken = math.isinf(best) and not math.isfinite(level)  # a smaller one may not be
-            if not broken and not level > best - _LEVEL * self._start.unit:
-                return
-            best = max(best, level)
+            ties += not broken and gained <= level
+            rate = following
+
+    def _half_below(self, rate: float) -> Steps[float]:
+        below = max(rate - self._step / 2, 0.0)
+        yield from self._first(below)
+        known = self._level(below) > -math.inf and self._tried[below].state is not None
+        return below if known else rate
 
     def _first(self, rate: float) -> Steps[None]:
         start = self._start
+        if rate in self._tried or not 0 <= rate <= 1 or not self._has_room(start.rounds):
+            return
         level = yield from self._course.play(
             self._with(rate), start.rounds, _REASON, state=start.state, began=start.began
         )
@@ -159,20 +184,13 @@ class RateSearch:
         self._tried[rate] = Tried(advantage, level, level, state, start.rounds)
 
     def _longer(self, rate: float) -> Steps[None]:
-        start = self._start
-        if rate not in self._tried and self._has_room(start.rounds):
-            yield from self._first(rate)
-        found = self._tried.get(rate)
+        found, later = self._tried.get(rate), self._start.began + self._start.rounds
         if found is None or found.state is None or not math.isfinite(found.level):
             return
         if not self._has_room(_LONGER):
             return
         level = yield from self._course.play(
-            self._with(rate),
-            _LONGER,
-            _REASON,
-            state=found.state,
-            began=start.began + start.rounds,
+            self._with(rate), _LONGER, _REASON, state=found.state, began=later
         )
         self._course.drop(found.state)
         self._tried[rate] = Tried(
@@ -182,27 +200,13 @@ class RateSearch:
     def _has_room(self, rounds: int, queries: int = 1) -> bool:
         return self._course.has_room(rounds, self._until, queries)
 
-    def _smallest_of_the_good(self) -> float:
-        """Return the smallest rate that gains most of what the best gains; the present one if none does.
+    def _level(self, rate: float) -> float:
+        """Return the level that was reached at a rate; -inf if it is not known or none."""
+        found = self._tried.get(rate)
+        return found.level if found is not None and math.isfinite(found.level) else -math.inf
 
-        The first rounds favour steps that are too large in the end.
-        """
-        unit = self._start.unit
-        went_on = {r: t.level for r, t in self._tried.items() if t.rounds > self._start.rounds}
-        levels = {r: level for r, level in went_on.items() if math.isfinite(level)}
-        first = [tried.advantage for tried in self._tried.values()]
-        apart = max(first) - min(first) > _TOLD_APART
-        if levels:
-            best = max(levels.values())
-            apart = apart or best - min(went_on.values()) > _TOLD_APART * unit
-        self.settled = apart and bool(levels)
-        if not levels or not apart:
-            return self._present
-        present = self._tried[self._present].level
-        if present >= best - _LEVEL * unit:
-            return self._present
-        gain = best - present if math.isfinite(present) else 0.0
-        return min(r for r, level in levels.items() if level >= best - _MISSED * gain)
+    def _fastest(self) -> float:
+        return max(self._tried, key=lambda rate: (self._level(rate), rate == self._present))
 
     def _lastingly_better(self) -> float:
         """Return the best of the rates whose advantage has grown; the present one if there is none.
@@ -210,20 +214,19 @@ class RateSearch:
         A smaller step calms a network at once, whatever is best in the end; so what a smaller rate is
         better by at first says nothing, and what it gains after that says much.
         """
-        present = self._tried[self._present]
-        found = {self._present: present.level if math.isfinite(present.level) else -math.inf}
+        present, good = self._tried[self._present], [self._present]
         for rate, tried in self._tried.items():
-            if tried.state is None or not math.isfinite(tried.level):
-                continue
             first, second = tried.first - present.first, tried.level - present.level
-            if second > max(first, _GREW) or not math.isfinite(present.level):
-                found[rate] = tried.level
-        return max(found, key=lambda rate: found[rate])
+            grew = second > max(first, _GREW) or self._level(self._present) == -math.inf
+            if grew and tried.state is not None and self._level(rate) > -math.inf:
+                good.append(rate)
+        return max(good, key=self._level)
 
-    def _pay(self, chosen: float) -> None:
+    def _paid(self, chosen: float) -> tuple[Tensor, Tried]:
         for rate, found in self._tried.items():
             if rate != chosen:
                 self._course.give_back(found.rounds, self._start.slope)
+        return self._with(chosen), self._tried[chosen]
 
     def _with(self, rate: float) -> Tensor:
         point = self._start.point.clone()
