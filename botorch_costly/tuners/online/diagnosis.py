@@ -29,6 +29,7 @@ _LENGTHSCALES = (0.5, 1.0, 2.0)  # times that of the belief
 _ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50)  # that are weighed, in current ones
 _WORTHWHILE = 1.5  # times the information, for which rounds of another length are recommended
 _SURE = 0.95  # probability
+_LEVELS = 0.5  # share of the rewards that time explains, from which they look like levels
 _RANDOM = 2 / 3  # of the queries that fail, or of the rewards that are negative: something is wrong
 
 
@@ -55,6 +56,7 @@ class Diagnosis:
         sure: Probability that it is better at all.
         constant: What all rewards are, if they are all alike.
         configurations: Different ones among those that were queried.
+        told: Queries that were told, with or without a reward.
     """
 
     queries: int
@@ -72,6 +74,7 @@ class Diagnosis:
     sure: float = math.nan
     constant: float | None = None
     configurations: int = 0
+    told: int = 0
 
     @property
     def pays(self) -> bool | None:
@@ -132,7 +135,17 @@ class Diagnosis:
         ]
 
     def _warnings(self) -> list[str]:
-        found = []
+        found, untold = [], self.queries - self.told
+        if untold > _RANDOM * self.queries and self.queries >= FEWEST:
+            found.append(
+                f"{untold} of {self.queries} queries were never told: call tell after them."
+            )
+        if self.trend > _LEVELS and self.negative in (0.0, 1.0):
+            found.append(
+                f"The progress of training explains {self.trend:.0%} of the rewards, all of one sign: a "
+                "loss or an accuracy as it is credits the latest configuration. Tell its gain "
+                "(GainReward)."
+            )
         if self.failed > _RANDOM * self.queries:
             found.append(f"Most queries fail ({self.failed} of {self.queries}): training diverges.")
         if self.rewards >= FEWEST and self.negative > _RANDOM:
@@ -171,6 +184,7 @@ def diagnosis_of(
     if "signal" in found and ledger.first is not None:
         now = intervals.at(len(ledger)).number
         found |= advantage(learner, search, encode(ledger.first.config), now)
+    found["told"] = len(ledger.outcomes)
     negative = float((rewards < 0).double().mean())
     return Diagnosis(ledger.queries, ledger.failed_queries, len(told), negative, **found)
 

@@ -1,5 +1,7 @@
 """Where a run stands: rounds spent, states kept, and the account of what exploring has cost."""
 
+import math
+
 from torch import Tensor
 
 from botorch_costly.tuners.twins.curve import Curve, price
@@ -21,7 +23,8 @@ class Course:
         self.horizon, self.credit, self._share = horizon, credit, queries
         self.curve = Curve()
         self.spent = self.queries = self.given_back = 0
-        self.cost = 0.0
+        self.cost = self.gained = 0.0
+        self.changes = 0
         self.trained = 0  # rounds of the present state
         self._states: dict[int, int] = {}  # number of a kept state -> rounds it was trained for
         self._next = 0
@@ -108,6 +111,14 @@ class Course:
         """Enter rounds that are no part of the run."""
         self.given_back += rounds
         self.cost += price(slope, rounds, self.left)
+
+    def change(self, gained: float) -> None:
+        """Enter a change of the configuration, and by how much log loss it was better.
+
+        From a configuration that diverged the gain is not finite, and counted as none.
+        """
+        self.changes += 1
+        self.gained += gained if math.isfinite(gained) else 0.0
 
     def affords(self, rounds: int, slope: float, promise: float) -> bool:
         """Whether the account covers rounds that are given back.

@@ -43,6 +43,13 @@ class Curve:
         """The best level so far; -inf before the first."""
         return max((level for _, level in self.points), default=-math.inf)
 
+    @property
+    def latest(self) -> Slope:
+        """The slope up to the latest level; NaN before the second."""
+        if len(self.points) < 2:
+            return Slope(math.nan, math.nan)
+        return self.slope(*self.points[-1])
+
     def slope(self, trained: int, level: float) -> Slope:
         """Return the slope by unit of log-time up to a further level.
 

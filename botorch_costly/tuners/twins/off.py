@@ -48,7 +48,10 @@ class SwitchOff:
             given_back += rounds
         found = self._advantage(theirs, ours)
         course.give_back(given_back, start.slope)
-        kept = theirs if found > _BETTER else ours
+        kept = ours
+        if found > _BETTER:
+            kept = theirs
+            course.change(theirs.level - ours.level)
         kept.advantage, kept.trials, kept.told = max(found, 0.0), 1, abs(found)
         return kept
 

@@ -226,7 +226,11 @@ class RateSearch:
         for rate, found in self._tried.items():
             if rate != chosen:
                 self._course.give_back(found.rounds, self._start.slope)
-        return self._with(chosen), self._tried[chosen]
+        now, before = self._tried[chosen], self._tried[self._present]
+        if now is not before:
+            same = now.rounds == before.rounds
+            self._course.change(now.level - before.level if same else now.first - before.first)
+        return self._with(chosen), now
 
     def _with(self, rate: float) -> Tensor:
         point = self._start.point.clone()

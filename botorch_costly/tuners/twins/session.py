@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.optim.lr_scheduler import LRScheduler
 
 from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import RestoreError, check
+from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, TwinDecision
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
@@ -35,6 +37,8 @@ class Session:
         parts: Objects with ``state_dict`` and ``load_state_dict``, and ``torch.Generator`` objects.
         device: Where copies are held: ``"cpu"`` saves memory of an accelerator; that of the parts if
             omitted.
+        keep_best: Whether the state of the best query is copied as well, for ``restore_best``. By
+            default what is handed over is the last state, which has been trained to its end.
 
     Raises:
         InvalidArgumentError: If the tuner is none, or a part has no state.
@@ -53,6 +57,7 @@ class Session:
         tuner: TwinTuner,
         *parts: Stateful | torch.Generator,
         device: torch.device | str | None = None,
+        keep_best: bool = False,
     ) -> None:
         check(isinstance(tuner, TwinTuner), "tuner", "a TwinTuner", tuner)
         check(len(parts) > 0, "parts", "at least one network, optimizer, ..", parts)
@@ -62,8 +67,16 @@ class Session:
             )
             expected = "parts with a state_dict and a load_state_dict, or generators"
             check(stateful and not isinstance(part, type), "parts", expected, part)
+        if _plays_a_schedule(tuner) and any(isinstance(p, LRScheduler) for p in parts):
+            _logger.warning(
+                "A scheduler is among the parts, and the tuner lets the learning rate fall at the end, "
+                "too. Tune Scheduled(low, high, base='constant') and let your scheduler do it."
+            )
+        check(isinstance(keep_best, bool), "keep_best", "a bool", keep_best)
         self.tuner, self._parts, self._device = tuner, parts, device
         self._kept: dict[int, Any] = {}
+        self._keeps_best = keep_best
+        self._best: dict[str, Any] | None = None  # level and state
 
     def __iter__(self) -> Iterator[TwinDecision]:
         """Iterate over the decisions that are left."""
@@ -90,7 +103,39 @@ class Session:
         self, decision: TwinDecision, metric: float, *, seconds: float | None = None
     ) -> Observation:
         """Hand in the metric after a round; arguments and errors of ``TwinTuner.tell``."""
-        return self.tuner.tell(decision, metric, seconds=seconds)
+        told = self.tuner.tell(decision, metric, seconds=seconds)
+        latest = (
+            decision.round == len(self.tuner.decisions) - 1
+        )  # else the parts are elsewhere by now
+        if self._keeps_best and latest and told.reward is not None:
+            self._keep_if_best(self.tuner.level_of(told.reward), told.reward)
+        return told
+
+    def restore_best(self) -> float:
+        """Bring the parts into the state of the best query; return its metric.
+
+        The best of many queries looks better than it is: it was lucky, too. Where the learning rate falls
+        at the end, the last state is usually as good.
+
+        Raises:
+            RestoreError: If there is no such state, or a part did not take it.
+        """
+        if self._best is None:
+            expected = "a query told in a session with keep_best=True"
+            raise RestoreError("restore_best", expected, "none")
+        self._restore(self._best["state"])
+        return float(self._best["metric"])
+
+    def _keep_if_best(self, level: float, metric: float) -> None:
+        if self._best is not None and level <= self._best["level"]:
+            return
+        try:
+            state = self._copied(self._states())
+        except Exception as error:
+            self._keeps_best = False
+            _logger.warning("The best state could not be copied (%s): the last is left.", error)
+        else:
+            self._best = {"level": level, "metric": metric, "state": state}
 
     def _keep(self, number: int) -> None:
         try:
@@ -136,7 +181,8 @@ class Session:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the tuner and the states that are kept; the parts are saved beside it."""
-        return {"tuner": self.tuner.state_dict(), "kept": dict(self._kept)}
+        state = {"tuner": self.tuner.state_dict(), "kept": dict(self._kept)}
+        return state if self._best is None else {**state, "best": dict(self._best)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from ``state_dict``, with parts that were loaded as well.
@@ -145,7 +191,13 @@ class Session:
             StateMismatchError: As ``TwinTuner.load_state_dict``; the session is unchanged.
         """
         self.tuner.load_state_dict(state["tuner"])
-        self._kept = dict(state["kept"])
+        self._kept, self._best = dict(state["kept"]), state.get("best")
+
+
+def _plays_a_schedule(tuner: TwinTuner) -> bool:
+    parameters = dict(tuner.space.parameters)
+    rates = [parameters[name] for name in tuner.space.rates]
+    return any(not isinstance(rate, Scheduled) or rate.base != "constant" for rate in rates)
 
 
 def _state_of(part: Stateful | torch.Generator) -> Any:

@@ -104,6 +104,7 @@ class Trials:
         self._belief.observe(Row(best.point, start.point, self._time, lasting))
         lasts = not math.isfinite(first) or second >= _LASTS * first
         if lasts and second > 0:
+            course.change(second)
             if math.isfinite(second):
                 course.credit += _EARNED * second
             return replace(best, state=state, level=again)

@@ -24,6 +24,7 @@ from botorch_costly.records import FrozenConfig, Observation, Plain, TwinDecisio
 from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.course import Course
+from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
 from botorch_costly.tuners.twins.level import check_metric, level_of
 from botorch_costly.tuners.twins.peaks import as_played
 from botorch_costly.tuners.twins.plan import Plan
@@ -231,6 +232,37 @@ class TwinTuner:
                 f"start {self.space.decode(self._start)}",
                 f"incumbent {self.incumbent}",
             ]
+        )
+
+    def level_of(self, metric: float) -> float:
+        """Return what configurations are compared by: minus the logarithm of a loss or of the errors.
+
+        Args:
+            metric: As it is told. Of what is not finite it is minus infinity.
+
+        Raises:
+            InvalidArgumentError: If it is no number, or impossible for its kind.
+        """
+        return level_of(self._metric, metric)
+
+    def diagnose(self) -> TwinDiagnosis:
+        """Say whether compute binds, what exploring has cost so far, and whether it has paid."""
+        course = self._replay.plan.course
+        told = [o.reward for o in self.observations if o.reward is not None]
+        levels = [self.level_of(metric) for metric in told]
+        return TwinDiagnosis(
+            rounds=len(self._ledger),
+            horizon=self.horizon,
+            queries=self.queries,
+            told=len(self.observations),
+            failed=self.failed_queries,
+            slope=course.curve.latest.expected,
+            given_back=self.given_back,
+            cost=self.exploration_cost,
+            gained=course.gained,
+            changes=course.changes,
+            constant=len(set(told)) == 1,
+            worsened=levels[0] - levels[-1] if levels else 0.0,
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -155,3 +155,20 @@ def test_a_resumed_run_is_diagnosed_alike():
     )
     resumed.load_state_dict(through_a_file(tuner.state_dict()))
     assert resumed.diagnose() == tuner.diagnose()
+
+
+def test_levels_told_as_rewards_are_named():
+    found = played(lambda config, noise, round: 3 - 0.04 * round + 0.01 * noise).diagnose()
+    assert "Tell its gain" in str(found)
+    gains = played(valley).diagnose()
+    assert "Tell its gain" not in str(gains)
+
+
+def test_queries_that_are_never_told_are_named():
+    tuner = bc.OnlineTuner(SPACE, 60, start=START)
+    for _ in range(60):
+        tuner.ask()
+    found = tuner.diagnose()
+    assert found.told == 0
+    assert "were never told" in str(found)
+    assert "were never told" not in str(played(valley).diagnose())

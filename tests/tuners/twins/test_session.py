@@ -215,3 +215,50 @@ def test_a_state_of_another_tuner_changes_nothing():
     with pytest.raises(errors.StateMismatchError, match="option seed"):
         session.load_state_dict(other)
     assert equal(flat(session.state_dict()), before)
+
+
+def test_the_state_of_the_best_query_can_be_had_back():
+    training = Training()
+    session = bc.Session(tuner(), *training.parts, keep_best=True)
+    best, state = None, None
+    for decision in session:
+        training.train(decision.config)
+        if decision.query:
+            session.tell(decision, training.loss)
+            if best is None or training.loss.item() < best:
+                best, state = training.loss.item(), training.everything()
+    assert not equal(training.everything(), state)
+    assert session.restore_best() == pytest.approx(best)
+    assert equal(training.everything(), state)
+
+
+def test_the_best_state_survives_a_file(tmp_path):
+    training, other = Training(), Training(seed=1)
+    session = bc.Session(tuner(), *training.parts, keep_best=True)
+    play(session, training, HORIZON)
+    bc.save(tmp_path / "run.pt", session=session)
+    resumed = bc.Session(tuner(), *other.parts, keep_best=True)
+    bc.load(tmp_path / "run.pt", session=resumed)
+    assert resumed.restore_best() == session.restore_best()
+    assert equal(flat(other.network.state_dict()), flat(training.network.state_dict()))
+
+
+def test_without_a_best_state_there_is_none_to_restore():
+    training = Training()
+    session = bc.Session(tuner(), *training.parts)
+    play(session, training, HORIZON)
+    with pytest.raises(errors.RestoreError, match="keep_best=True"):
+        session.restore_best()
+    with pytest.raises(errors.InvalidArgumentError, match="keep_best"):
+        bc.Session(tuner(), *training.parts, keep_best=1)
+
+
+def test_a_scheduler_beside_a_scheduled_rate_is_named_once(caplog):
+    training = Training()
+    bc.Session(tuner(), *training.parts)
+    assert [r for r in caplog.messages if "base='constant'" in r]
+    caplog.clear()
+    constant = bc.SearchSpace({"lr": bc.Scheduled(1e-6, 10.0, base="constant")})
+    bc.Session(bc.TwinTuner(constant, HORIZON), *training.parts)
+    bc.Session(tuner(), training.network, training.optimizer)
+    assert not caplog.messages

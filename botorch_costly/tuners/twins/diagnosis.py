@@ -1,0 +1,104 @@
+"""Does compute bind, what has exploring cost, and has it paid? In numbers and in words."""
+
+import math
+from dataclasses import dataclass
+
+from botorch_costly.tuners.twins.curve import TYPICAL
+
+_FEWEST = 3  # queries told, below which nothing is said
+_MOST = 2 / 3  # of the queries: so many that fail, or are never told, are a mistake
+_FELL = 0.5  # log loss by which a metric that only gets worse looks like one to be maximized
+
+
+@dataclass(frozen=True)
+class TwinDiagnosis:
+    """What a run of twins tells about itself, from its first round on; ``str`` says it in words.
+
+    Args:
+        rounds: Of compute so far.
+        horizon: Of compute in all.
+        queries: Decided on so far.
+        told: Of these, how many were told.
+        failed: Of those told, how many had no finite metric.
+        slope: Log loss gained by unit of log-time, lately; NaN if it is not known yet.
+        given_back: Rounds of compute that are no part of the run.
+        cost: What they cost at the end, in log loss, as it is expected.
+        gained: What changes of the configuration were better by when they were made, in log loss.
+        changes: How many there were.
+        constant: Whether all metrics were the same.
+        worsened: Log loss by which the latest level is below the first one; negative where it is better.
+    """
+
+    rounds: int
+    horizon: int
+    queries: int
+    told: int
+    failed: int
+    slope: float
+    given_back: int
+    cost: float
+    gained: float
+    changes: int
+    constant: bool
+    worsened: float
+
+    @property
+    def binds(self) -> bool | None:
+        """Whether compute binds: more of it would still lower the loss. None if it is not known."""
+        return None if math.isnan(self.slope) else self.slope > TYPICAL / 2
+
+    @property
+    def paid(self) -> bool | None:
+        """Whether exploring has gained more than it costs; None if nothing has been given back."""
+        return None if self.given_back == 0 else self.gained > self.cost
+
+    def __str__(self) -> str:
+        return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
+
+    def _verdict(self) -> str:
+        if self.told < _FEWEST:
+            return f"Too early to say: {self.told} queries told, and {_FEWEST} are the fewest."
+        if self.constant:
+            return "Nothing can be compared: all metrics told so far are the same."
+        if self.paid is None:
+            return "Nothing has been tried so far, and nothing given back."
+        if self.paid:
+            return "Exploring has paid: what it found gains more than the rounds given back cost."
+        found = "what it found gains less than" if self.changes else "it found nothing better for"
+        return f"Exploring has not paid so far: {found} the rounds given back."
+
+    def _numbers(self) -> list[str]:
+        if self.told < _FEWEST:
+            return []
+        return [
+            f"{self.given_back} of {self.rounds} rounds were given back, which costs {self.cost:.3g} in "
+            f"log loss at the end; the configuration changed {self.changes} times, and gained "
+            f"{self.gained:.3g} when it did.",
+            *self._compute(),
+        ]
+
+    def _compute(self) -> list[str]:
+        if self.binds is None:
+            return []
+        share = 1 - 0.5**self.slope
+        if self.binds:
+            return [f"Compute binds: twice the rounds would lower the loss by about {share:.0%}."]
+        share = max(share, 0.0)
+        return [
+            f"Compute hardly binds (twice the rounds: {share:.1%} of the loss); exploring is cheap."
+        ]
+
+    def _warnings(self) -> list[str]:
+        found, untold = [], self.queries - self.told
+        if untold > _MOST * self.queries and self.queries >= _FEWEST:
+            found.append(
+                f"{untold} of {self.queries} queries were never told: call tell after them."
+            )
+        if self.failed > _MOST * self.told and self.told >= _FEWEST:
+            found.append(f"Most queries fail ({self.failed} of {self.told}): training diverges.")
+        if self.worsened > _FELL:
+            found.append(
+                "The metric is worse than it was at first. It should be a loss, or an accuracy with "
+                "metric='accuracy', and no gain."
+            )
+        return found
