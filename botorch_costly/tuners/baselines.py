@@ -8,16 +8,15 @@ from typing import Any
 import torch
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import check_header, header, unchanged_on_error
 from botorch_costly.errors import StateMismatchError, check_count
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 
-_NOT_TOLD = {"reward": None, "failed": False}
 
-
-class _Unqueried(ABC):
+class _Unqueried(Recorded[Decision], ABC):
     """A tuner that asks for no query; outcomes may be told all the same, and are recorded."""
 
     def __init__(self, space: SearchSpace, horizon: int | None, options: Mapping[str, Any]) -> None:
@@ -53,26 +52,6 @@ class _Unqueried(ABC):
         self._ledger.tell(told)
         return told
 
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """The decisions so far, by round."""
-        return self._ledger.suggestions
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        """What was told so far, by round."""
-        return self._ledger.outcomes
-
-    @property
-    def queries(self) -> int:
-        """Rounds that were told."""
-        return self._ledger.queries
-
-    @property
-    def history(self) -> list[dict[str, Any]]:
-        """One plain dictionary per round, ready for a data frame."""
-        return self._ledger.history(_NOT_TOLD)
-
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""
         return {"header": dict(self._header), "ledger": self._ledger.state_dict()}
@@ -97,7 +76,7 @@ class _Unqueried(ABC):
     def _config(self) -> Mapping[str, Plain]:
         """Return what the next round plays."""
 
-    def _continue(self, state: Mapping[str, Any]) -> None:  # noqa: B027  most keep nothing else
+    def _continue(self, state: Mapping[str, Any]) -> None:
         """Take over what the state holds beyond the ledger."""
 
 

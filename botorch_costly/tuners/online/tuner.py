@@ -13,6 +13,7 @@ from torch import Tensor
 from botorch_costly.acquisition import UCB, AcquisitionFactory, at_round
 from botorch_costly.acquisition.factories import MakeAcquisition
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import check_header, header, read, save, unchanged_on_error
 from botorch_costly.device import largest_reward
@@ -38,12 +39,10 @@ from botorch_costly.tuners.online.rivals import rivals_of
 from botorch_costly.tuners.online.strategy import Strategy
 from botorch_costly.tuners.online.summary import summarize
 
-_NOT_TOLD = {"reward": None, "failed": False, "seconds": None}
-
 _logger = logging.getLogger(__name__)
 
 
-class OnlineTuner:
+class OnlineTuner(Recorded[Decision]):
     r"""CE-GP-UCB: tune hyperparameters while one network trains, and query only when it is worth it.
 
     Each round ``ask`` proposes a configuration, the maximizer of an acquisition function on a
@@ -261,31 +260,6 @@ class OnlineTuner:
     def max_queries(self) -> int | None:
         """The most queries that the run may pay for."""
         return self._run.max_queries
-
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """The decisions so far, by round: all of them, or the last ``keep_rounds``."""
-        return self._ledger.suggestions
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        """The queries told so far, by round, as far as their decisions are kept."""
-        return self._ledger.outcomes
-
-    @property
-    def queries(self) -> int:
-        """Queries paid for: those decided on, and other rounds that were told anyway."""
-        return self._ledger.queries
-
-    @property
-    def failed_queries(self) -> int:
-        """Queries whose reward was not finite."""
-        return self._ledger.failed_queries
-
-    @property
-    def history(self) -> list[dict[str, Any]]:
-        """One plain dictionary per round, ready for a data frame."""
-        return self._ledger.history(_NOT_TOLD)
 
     @property
     def belief(self) -> StreamingGP:

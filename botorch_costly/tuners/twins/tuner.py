@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import check_header, header, unchanged_on_error
 from botorch_costly.errors import (
     InvalidSpaceError,
@@ -31,12 +32,11 @@ from botorch_costly.tuners.twins.plan import Plan
 from botorch_costly.tuners.twins.replay import Replay
 from botorch_costly.tuners.twins.steps import Step
 
-_NOT_TOLD = {"reward": None, "failed": False, "seconds": None}
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
 _logger = logging.getLogger(__name__)
 
 
-class TwinTuner:
+class TwinTuner(Recorded[TwinDecision]):
     r"""Tune hyperparameters while one network trains, by twins that begin in one state.
 
     A configuration is judged by what it makes of a state of training that another one continued on the
@@ -194,31 +194,6 @@ class TwinTuner:
     def exploration_cost(self) -> float:
         """What the rounds given back cost at the end of the run, in log loss, as it is expected."""
         return self._replay.plan.course.cost
-
-    @property
-    def decisions(self) -> tuple[TwinDecision, ...]:
-        """The decisions so far, by round of compute."""
-        return self._ledger.suggestions
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        """The queries told so far, by round of compute."""
-        return self._ledger.outcomes
-
-    @property
-    def queries(self) -> int:
-        """Queries paid for: those decided on, and other rounds that were told anyway."""
-        return self._ledger.queries
-
-    @property
-    def failed_queries(self) -> int:
-        """Queries whose metric was not finite."""
-        return self._ledger.failed_queries
-
-    @property
-    def history(self) -> list[dict[str, Any]]:
-        """One plain dictionary per round of compute, ready for a data frame."""
-        return self._ledger.history(_NOT_TOLD)
 
     def summary(self) -> str:
         """Return a few lines on what was played, given back, queried and found."""

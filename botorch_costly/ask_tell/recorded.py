@@ -1,0 +1,41 @@
+"""What a tuner lets its user read from the ledger: decisions, observations, counts, a history."""
+
+from typing import Any, Generic, TypeVar
+
+from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.records import Decision, Observation
+
+D = TypeVar("D", bound=Decision)
+
+_NOT_TOLD = {"reward": None, "failed": False, "seconds": None}
+
+
+class Recorded(Generic[D]):
+    """A tuner whose rounds are in a ledger."""
+
+    _ledger: Ledger[D, Observation]
+
+    @property
+    def decisions(self) -> tuple[D, ...]:
+        """The decisions so far, by round, as far as they are kept."""
+        return self._ledger.suggestions
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """The queries told so far, by round, as far as their decisions are kept."""
+        return self._ledger.outcomes
+
+    @property
+    def queries(self) -> int:
+        """Queries paid for: those decided on, and other rounds that were told anyway."""
+        return self._ledger.queries
+
+    @property
+    def failed_queries(self) -> int:
+        """Queries whose reward was not finite."""
+        return self._ledger.failed_queries
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One plain dictionary per round, ready for a data frame."""
+        return self._ledger.history(_NOT_TOLD)
