@@ -1,9 +1,9 @@
 """A line search for the learning rate from one state, judged by what longer rounds say.
 
 All trials begin in one state and see the same batches. At the beginning of a run, tenfold and then half
-steps find the rate that is fastest over a few rounds. If it is larger than the present one, half a step
-(a factor of the root of ten) below it is taken: few rounds favour steps that are too large in the end.
-The present rate stays where none is faster. In a run that stalls, smaller rates are tried for longer.
+steps find the rate that is fastest over a few rounds. If it is larger than the present one, a rate 2.5
+times smaller is taken: few rounds favour steps that are too large in the end. The present rate stays
+where none is faster. In a run that stalls, smaller rates are tried for longer.
 
 References:
     Y. Wu, M. Ren, R. Liao, R. Grosse. Understanding short-horizon bias in stochastic meta-optimization.
@@ -25,6 +25,9 @@ _TIES = 1  # rates in a row that are level with the one before
 _SEVERAL = 4  # rates that go on where the first rounds told nothing
 _LONGER = 5  # rounds by which trials in a run that stalls go on
 _GREW = 0.03  # log loss, at least, of an advantage that has grown
+_BELOW = 0.4  # of a tenfold step, by which what is taken is below the fastest rate
+_NEAR = 0.05  # of a tenfold step: rates this near are one
+_SAME = 1e-9  # columns that are equal but for rounding
 _EDGE = 0.3  # of a tenfold step: a bound nearer than this is not tried
 _LOST = -0.3  # advantage below which the state of a trial is not kept
 
@@ -112,10 +115,12 @@ class RateSearch:
         if not self.settled:
             for rate in sorted(self._tried, key=self._level)[-_SEVERAL:]:
                 yield from self._longer(rate)
-        fastest = self._fastest()
-        if fastest > self._present and self.settled:
-            fastest = yield from self._half_below(fastest)
-        return self._paid(fastest if self.settled else self._present)
+        chosen = self._fastest()
+        if not self.settled or not self._clearly_faster(chosen):
+            chosen = self._present
+        elif chosen > self._present:
+            chosen = yield from self._below_fastest()
+        return self._paid(chosen)
 
     def after_a_stall(self) -> Steps[tuple[Tensor, Tried]]:
         """Search smaller rates in a run that stalls; return the configuration to go on with."""
@@ -166,15 +171,32 @@ class RateSearch:
             ties += not broken and gained <= level
             rate = following
 
-    def _half_below(self, rate: float) -> Steps[float]:
-        below = max(rate - self._step / 2, 0.0)
-        yield from self._first(below)
-        known = self._level(below) > -math.inf and self._tried[below].state is not None
-        return below if known else rate
+    def _clearly_faster(self, rate: float) -> bool:
+        gained = self._level(rate) - self._level(self._present)
+        return gained > _TOLD_APART * self._start.unit
+
+    def _below_fastest(self) -> Steps[float]:
+        """Play a rate some way below the fastest, but not below the present one; return it."""
+        wanted = max(self._vertex() - _BELOW * self._step, self._present)
+        near = min(self._tried, key=lambda rate: abs(rate - wanted))
+        rate = near if abs(near - wanted) < _NEAR * self._step else wanted
+        yield from self._first(rate)
+        known = self._level(rate) > -math.inf and self._tried[rate].state is not None
+        return rate if known else self._fastest()
+
+    def _vertex(self) -> float:
+        """Return where a parabola through the fastest rate and half a step to each side is highest."""
+        rate, half = self._fastest(), self._step / 2
+        left, middle, right = (self._level(rate + side) for side in (-half, 0.0, half))
+        if not (math.isfinite(left) and math.isfinite(right)):
+            return rate
+        bend = 2 * middle - left - right
+        return rate + half * (right - left) / (2 * bend) if bend > 0 else rate
 
     def _first(self, rate: float) -> Steps[None]:
         start = self._start
-        if rate in self._tried or not 0 <= rate <= 1 or not self._has_room(start.rounds):
+        known = any(abs(tried - rate) < _SAME for tried in self._tried)
+        if known or not 0 <= rate <= 1 or not self._has_room(start.rounds):
             return
         level = yield from self._course.play(
             self._with(rate), start.rounds, _REASON, state=start.state, began=start.began
@@ -202,11 +224,17 @@ class RateSearch:
 
     def _level(self, rate: float) -> float:
         """Return the level that was reached at a rate; -inf if it is not known or none."""
-        found = self._tried.get(rate)
-        return found.level if found is not None and math.isfinite(found.level) else -math.inf
+        near = min(self._tried, key=lambda known: abs(known - rate))
+        level = self._tried[near].level if abs(near - rate) < _SAME else -math.inf
+        return level if math.isfinite(level) else -math.inf
 
     def _fastest(self) -> float:
-        return max(self._tried, key=lambda rate: (self._level(rate), rate == self._present))
+        """Return the rate of the highest level; of those that are level with it the smallest."""
+        best = max(self._level(rate) for rate in self._tried)
+        if best == -math.inf:
+            return self._present
+        level = best - _TOLD_APART * self._start.unit
+        return min(rate for rate in self._tried if self._level(rate) >= level)
 
     def _lastingly_better(self) -> float:
         """Return the best of the rates whose advantage has grown; the present one if there is none.
