@@ -156,6 +156,27 @@ def printed(rows: Sequence[Row], wanted: Sequence[Task], *, proof: bool = False)
     return "\n\n".join(found)
 
 
+def text(rows: Sequence[Row]) -> str:
+    """Return the tables of all that is stored, methods and starts in the order of the code."""
+    return printed(rows, _in_order(rows))
+
+
+def proof_text(rows: Sequence[Row]) -> str:
+    """Return by how much the stored test losses still fall in the last fifth of a run."""
+    return printed(rows, _in_order(rows), proof=True)
+
+
+def _in_order(rows: Sequence[Row]) -> list[Task]:
+    orders = [list(names) for names in (PROBLEMS, STARTS, METHODS)]
+
+    def place(key: Task) -> tuple[int, ...]:
+        named = (key.problem, key.start, key.method)
+        places = [order.index(name) for order, name in zip(orders, named, strict=True)]
+        return places[0], key.scale, places[1], places[2], key.seed
+
+    return sorted((key_of(row) for row in rows), key=place)
+
+
 def _of(group: Mapping[Task, Row], start: str, method: str) -> dict[int, Row]:
     """Return the rows of a method by seed."""
     return {

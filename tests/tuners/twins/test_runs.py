@@ -138,6 +138,57 @@ def test_a_rate_that_leads_at_first_but_not_for_long_is_halved_on_its_scale():
     assert tuner.incumbent["lr"] == pytest.approx(10**-2, rel=0.01)
 
 
+def test_a_tenfold_rate_that_leads_by_a_hair_is_not_taken():
+    def speed(config):  # 0.1 is on the verge of diverging, as it is half a step below
+        return {-2: 1.01, -3: 0.4, -4: 1.0, -6: 0.3}.get(round(2 * math.log10(config["lr"])), 0.2)
+
+    tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": 1e-3})
+    play(tuner, Run(speed))
+    assert 0.999e-3 <= tuner.incumbent["lr"] <= 1.001e-2
+
+
+def test_rates_that_are_level_leave_the_present_one():
+    tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": 1e-3})
+    play(tuner, Run(lambda config: 1.0 if config["lr"] < 0.5 else math.nan))
+    assert tuner.incumbent["lr"] == pytest.approx(1e-3)
+
+
+def test_where_nothing_is_learnt_at_first_trials_go_on_until_they_tell():
+    class Late(Run):
+        """A run whose level does not move for the first four rounds' worth of progress."""
+
+        @property
+        def level(self):
+            return self.slope * math.log1p(max(self.progress - 4, 0))
+
+    start = {"lr": 10 * GOOD}
+    tuner, run = bc.TwinTuner(RATE, HORIZON, start=start), Late()
+    play(tuner, run)
+    assert tuner.incumbent["lr"] == pytest.approx(GOOD, rel=0.01)
+    assert any("5 of 5" in d.reason for d in trials(tuner) if d.round < 40)
+
+
+def test_smaller_rates_that_are_only_level_leave_the_present_one():
+    tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": 1e-3})
+    play(tuner, Run(lambda config: 1.0 if config["lr"] < 2e-3 else 0.5))
+    assert tuner.incumbent["lr"] == pytest.approx(1e-3)
+
+
+def test_a_smaller_rate_that_only_calms_a_run_that_stalls_is_not_taken():
+    class Calmed(Run):
+        """A run that stalls for good; a smaller step lowers its loss at once, and no further."""
+
+        @property
+        def level(self):
+            noisy = self.played and self.played[-1]["lr"] > 0.5 * GOOD
+            return min(super().level, 1.0) - 0.2 * bool(noisy)
+
+    tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": GOOD})
+    play(tuner, Calmed())
+    assert len([d for d in trials(tuner) if d.peak["lr"] < 0.5 * GOOD and d.round > 30]) > 5
+    assert tuner.incumbent["lr"] == pytest.approx(GOOD)
+
+
 def test_a_run_that_stalls_gets_a_smaller_rate_if_that_lasts():
     def speed_of(falls):
         def speed(config):
