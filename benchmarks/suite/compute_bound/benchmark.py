@@ -145,8 +145,9 @@ def printed(rows: Sequence[Row], wanted: Sequence[Task], *, proof: bool = False)
         if proof:
             found.append(proof_table(title, list(group.values()), in_nats=in_nats))
             continue
-        for start in dict.fromkeys(key.start for key in wanted if key.problem == problem):
-            shown = [key.method for key in wanted if key.problem == problem and key.start == start]
+        here = [key for key in wanted if (key.problem, key.scale) == (problem, scale)]
+        for start in dict.fromkeys(key.start for key in here):
+            shown = [key.method for key in here if key.start == start]
             by_method: dict[str, Mapping[int, Row]] = {
                 method: _of(group, start, method) for method in dict.fromkeys(shown)
             }

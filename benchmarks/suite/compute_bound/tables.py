@@ -36,9 +36,9 @@ def table(
     against = [f"to {name}, sensible" for name in sensible]
     way = f"{'way':>6}{'least':>7}" if bad else ""
     head = f"{'seeds':>5}{'lost':>5}{'loss':>9}{'95 % interval':>18}{'worst':>9}{'right':>7}"
-    head += "".join(f"{words:>28}" for words in against) + way
+    head += "".join(f"{words:>30}" for words in against) + way
     head += f"{'compute':>8}{'back':>6}{'queries':>8}{'s':>7}{'training':>9}"
-    lines = [f"{title:<{_WIDTH}}{head}"]
+    lines = [f"{title + ' ':<{_WIDTH}}{head}"]
     for name, rows in methods.items():
         if rows:
             lines.append(f"  {name:<{_WIDTH - 2}}" + _line(rows, sensible, bad, in_nats))
@@ -58,7 +58,7 @@ def _line(rows: Ends, sensible: Mapping[str, Ends], bad: Ends, in_nats: bool) ->
         line += f"{'lost':>9}{'':>18}{'lost':>9}"
     line += f"{fmean(row['accuracy'] for row in rows.values()):>7.1%}"
     for theirs in sensible.values():
-        line += f"{_said(difference(rows, theirs, in_nats=in_nats)):>28}"
+        line += f"{_said(difference(rows, theirs, in_nats=in_nats)):>30}"
     if bad:
         line += _way(way_back(rows, bad, sensible["constant"], in_nats=in_nats))
     return line + _paid(list(rows.values()))
