@@ -161,8 +161,8 @@ class SearchSpace:
     def rates(self) -> tuple[str, ...]:
         """Names of the learning rates: what is ``Scheduled``, or else logarithmic reals so named.
 
-        A learning rate is special: one that is far too large does damage that lasts, and small ones look
-        better at once, whatever is best in the end.
+        A learning rate is special: one that is far too large does damage that lasts, and a small one
+        looks better at once, even where a larger one ends better.
         """
         scheduled = tuple(name for name, p in self.parameters if isinstance(p, Scheduled))
         named = (n for n, p in self.parameters if n in _RATES and isinstance(p, Real) and p.log)

@@ -45,8 +45,8 @@ def candidates(
     return found[(found - point).abs().amax(-1) > NEAR]
 
 
-def early_columns(space: SearchSpace) -> set[int]:
-    """Return the columns of what multiplies the learning rate by other means: it is tried early alone."""
+def momentum_columns(space: SearchSpace) -> set[int]:
+    """Return the columns of momenta. They are not tried: smaller ones calm a network, as rates do."""
     names = {"momentum", "beta1", "beta2"}
     return {space.columns[name].start for name in names if name in space.columns}
 

@@ -1,7 +1,7 @@
 """The first trial of a run: to switch off what is far too strong, such as dropout or an augmentation.
 
-What a person tries first where a network does not learn. It needs no model, and it is played until it
-tells something: a network that has not begun to learn looks alike whatever is done to it.
+A person tries that first where a network does not learn. The trial needs no model. It goes on until the
+two sides differ: a network that has not begun to learn looks alike under all configurations.
 """
 
 import math

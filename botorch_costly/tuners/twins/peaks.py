@@ -1,14 +1,14 @@
 """Learning rates: which hyperparameters are, and what a round plays of the peak that is tuned."""
 
-from botorch_costly.parameters import Plain, Real, Scheduled
+from botorch_costly.parameters import BASES, Plain, Real, Scheduled
 from botorch_costly.space import SearchSpace
 
 
 def rate_columns(space: SearchSpace) -> list[int]:
     """Return the columns of learning rates.
 
-    Comparisons late in a run favour small learning rates, whatever is best in the end, so they need
-    a search of their own.
+    Learning rates need a search of their own: late in a run, comparisons favour small ones, even where
+    larger ones end better.
     """
     return [space.columns[name].start for name in space.rates]
 
@@ -25,8 +25,9 @@ def as_played(space: SearchSpace, peak: dict[str, Plain], share: float) -> dict[
         share: Of the run, in [0, 1].
     """
     played = space.scheduled(peak, share)
-    for name, rate in space.parameters:
-        if name in space.rates and isinstance(rate, Real) and not isinstance(rate, Scheduled):
-            factor = Scheduled(rate.low, rate.high).factor(share)
+    parameters, factor = dict(space.parameters), BASES["wsd"](share)
+    for name in space.rates:
+        rate = parameters[name]
+        if isinstance(rate, Real) and not isinstance(rate, Scheduled):
             played[name] = max(rate.low, rate.canonical(name, peak[name]) * factor)
     return played

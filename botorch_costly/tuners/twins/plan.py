@@ -1,18 +1,19 @@
-"""A whole run: the learning rate first, then trials while they promise more than they cost, then the end.
+"""A whole run: what is too strong, the learning rate, trials that promise more than they cost, the end.
 
-    1. While the learning rate is not settled, and the first fifth of the run lasts: a line search from
+    1. Something is far from being switched off: a comparison with all switched off that can be.
+    2. While the learning rate is not settled, and the first fifth of the run lasts: a line search from
        the present state.
-    2. From one state after another, trials of the other hyperparameters, each judged by what it is better
+    3. From one state after another, trials of the other hyperparameters, each judged by what it is better
        by than the present configuration on the same batches. A better one is taken with its state.
        A run that stalls searches smaller learning rates again.
-    3. No trials in the last fifth: what is handed over has been trained to its end.
+    4. No trials in the last fifth: what is handed over has been trained to its end.
 
 A run that falls far behind what it was goes back to the state before.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Generator, Tensor
@@ -21,7 +22,7 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.belief import TwinBelief
 from botorch_costly.tuners.twins.candidates import (
     candidates,
-    early_columns,
+    momentum_columns,
     number_columns,
     switched_off,
     tenfold,
@@ -32,23 +33,26 @@ from botorch_costly.tuners.twins.off import SwitchOff
 from botorch_costly.tuners.twins.peaks import rate_columns
 from botorch_costly.tuners.twins.rates import RateSearch, Start
 from botorch_costly.tuners.twins.steps import Steps
-from botorch_costly.tuners.twins.trials import Outcome, Trials
+from botorch_costly.tuners.twins.trials import Trials
 
 _ROUNDS = 0.015  # of a run: the shortest trial
 _SHARE = 0.05  # of the rounds trained: the shortest trial later on
 _LONGEST = 0.1  # of a run: what the shortest trial grows to where trials tell nothing
 _RATES_UNTIL = 0.2  # of a run, in which the learning rate is searched
-_EARLY = 0.1  # of a run, in which momenta are tried
+_EARLY = 0.1  # of a run, in which nothing counts as a stall
 _UNTIL = 0.8  # of a run, in which there are trials
 _PATIENCE = 2.0  # factor of the rounds trained before the next trials where none was better
 _HURRY = 1.3  # that factor where the run learns little: there trials cost little, too
-_LITTLE = 0.2  # size of an advantage, in units
+_LITTLE = 0.2  # size of an advantage, in units, below which switching off is tried once more
 _AGAIN = 1.5  # factor of the rounds trained until a stall is looked at again
 _BOX, _LARGEST_BOX, _SMALLEST_BOX = 0.3, 1.0, 0.1  # of candidates, in the unit cube
 _WIDER, _NARROWER = 1.5, 0.75
 _FELL = 0.7  # log loss by which a run that fell is behind the best it was: twice the loss
 _FALLS = 6  # how often it goes back
 _AT_THE_END = 0.05  # of a run: a stretch of its last part
+
+
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -83,6 +87,7 @@ class Plan:
         self.incumbent, self._belief = start, TwinBelief(number_columns(space))
         self._rates = rate_columns(space)
         self._unsettled = list(self._rates)
+        self._fixed = set(self._rates) | momentum_columns(space)  # in all trials but of the rates
         self._radius = _Radius(max(2, round(_ROUNDS * course.horizon)))
         self._until = int(_UNTIL * course.horizon)
         self._next = self._next_search = self._falls = 0
@@ -173,9 +178,8 @@ class Plan:
         course = self.course
         column = self._unsettled[0] if self._unsettled else self._rates[0]
         search = RateSearch(course, start, column, tenfold(self._space, column), self._until)
-        paid = course.cost
-        point, found = yield from search.after_a_stall() if stalled else search.at_first()
-        course.credit += course.cost - paid  # a search of its own, which trials do not pay for
+        steps = search.after_a_stall() if stalled else search.at_first()
+        point, found = yield from self._credited(steps)
         if search.settled and self._unsettled:
             self._unsettled.pop(0)
         elif not stalled:  # a run that has not begun to learn: what differs shows after more rounds
@@ -190,12 +194,12 @@ class Plan:
     def _try_others(self, start: Start) -> Steps[float]:
         """Play trials, take the best of them, and return its level."""
         course, radius = self.course, self._radius
-        fixed = set(self._rates) | early_columns(self._space)
 
         def draw() -> Tensor:
-            return candidates(self._space, self.incumbent, radius.box, fixed, self._generator)
+            return candidates(self._space, self.incumbent, radius.box, self._fixed, self._generator)
 
-        found = yield from self._try(start, draw)
+        found = yield from Trials(course, start, self._belief, draw).run(self._until)
+        self._take(found.point, found.state)
         better = found.advantage > 0
         if found.trials:
             longest = round(_LONGEST * course.horizon)
@@ -210,22 +214,21 @@ class Plan:
         """Return what is tried first, and once more at another learning rate if that told little."""
         if not self._off_is_due:
             return None
-        fixed = set(self._rates) | early_columns(self._space)
-        return switched_off(self._space, self.incumbent, fixed)
+        return switched_off(self._space, self.incumbent, self._fixed)
 
     def _switch_off(self, start: Start, off: Tensor) -> Steps[None]:
         """Switch off what is far too strong, if that is better."""
-        course, paid = self.course, self.course.cost
-        found = yield from SwitchOff(course, start, off, self._until).run()
-        course.credit += course.cost - paid  # as for the learning rate: it comes before all trials
+        course = self.course
+        found = yield from self._credited(SwitchOff(course, start, off, self._until).run())
         self._take(found.point, found.state)
         course.curve.add(course.trained, found.level)
         self._off_is_due, self._off_again = False, found.told < _LITTLE
 
-    def _try(self, start: Start, draw: Callable[[], Tensor]) -> Steps[Outcome]:
-        """Play trials, and take the best of them."""
-        found = yield from Trials(self.course, start, self._belief, draw).run(self._until)
-        self._take(found.point, found.state)
+    def _credited(self, steps: Steps[_T]) -> Steps[_T]:
+        """Play steps that the account of the trials does not pay for."""
+        paid = self.course.cost
+        found = yield from steps
+        self.course.credit += self.course.cost - paid
         return found
 
     def _take(self, point: Tensor, state: int) -> None:

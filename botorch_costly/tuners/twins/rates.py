@@ -1,4 +1,4 @@
-"""A line search for the learning rate from one state, judged by what longer rounds say.
+"""A line search for the learning rate from one state of training.
 
 All trials begin in one state and see the same batches. At the beginning of a run, tenfold and then half
 steps find the rate that is fastest over a few rounds. If it is larger than the present one, a rate 2.5
@@ -79,7 +79,6 @@ class Start:
 class Tried:
     """A rate after its first rounds, and after further ones."""
 
-    advantage: float
     first: float  # level after the first rounds
     level: float
     state: int | None
@@ -101,7 +100,7 @@ class RateSearch:
         self._course, self._start, self._column, self._step = course, start, column, step
         self._until = until
         self._present = float(start.point[column])
-        self._tried = {self._present: Tried(0.0, start.level, start.level, start.end, start.rounds)}
+        self._tried = {self._present: Tried(start.level, start.level, start.end, start.rounds)}
 
     def at_first(self) -> Steps[tuple[Tensor, Tried]]:
         """Search the rates of a run that begins; return the configuration to go on with."""
@@ -203,7 +202,7 @@ class RateSearch:
         )
         advantage = start.advantage(level, self._course.horizon)
         state = self._course.mark() if advantage > _LOST else None
-        self._tried[rate] = Tried(advantage, level, level, state, start.rounds)
+        self._tried[rate] = Tried(level, level, state, start.rounds)
 
     def _longer(self, rate: float) -> Steps[None]:
         found, later = self._tried.get(rate), self._start.began + self._start.rounds
@@ -215,9 +214,7 @@ class RateSearch:
             self._with(rate), _LONGER, _REASON, state=found.state, began=later
         )
         self._course.drop(found.state)
-        self._tried[rate] = Tried(
-            found.advantage, found.first, level, self._course.mark(), found.rounds + _LONGER
-        )
+        self._tried[rate] = Tried(found.first, level, self._course.mark(), found.rounds + _LONGER)
 
     def _has_room(self, rounds: int, queries: int = 1) -> bool:
         return self._course.has_room(rounds, self._until, queries)
@@ -239,8 +236,8 @@ class RateSearch:
     def _lastingly_better(self) -> float:
         """Return the best of the rates whose advantage has grown; the present one if there is none.
 
-        A smaller step calms a network at once, whatever is best in the end; so what a smaller rate is
-        better by at first says nothing, and what it gains after that says much.
+        A smaller step calms a network at once, even where a larger one ends better. So the first
+        advantage of a smaller rate says nothing; its growth says much.
         """
         present, good = self._tried[self._present], [self._present]
         for rate, tried in self._tried.items():

@@ -76,7 +76,7 @@ class Session:
         self.tuner, self._parts, self._device = tuner, parts, device
         self._kept: dict[int, Any] = {}
         self._keeps_best = keep_best
-        self._best: dict[str, Any] | None = None  # level and state
+        self._best: dict[str, Any] | None = None  # metric and state
 
     def __iter__(self) -> Iterator[TwinDecision]:
         """Iterate over the decisions that are left."""
@@ -108,7 +108,7 @@ class Session:
             decision.round == len(self.tuner.decisions) - 1
         )  # else the parts are elsewhere by now
         if self._keeps_best and latest and told.reward is not None:
-            self._keep_if_best(self.tuner.level_of(told.reward), told.reward)
+            self._keep_if_best(told.reward)
         return told
 
     def restore_best(self) -> float:
@@ -126,8 +126,9 @@ class Session:
         self._restore(self._best["state"])
         return float(self._best["metric"])
 
-    def _keep_if_best(self, level: float, metric: float) -> None:
-        if self._best is not None and level <= self._best["level"]:
+    def _keep_if_best(self, metric: float) -> None:
+        level_of = self.tuner.level_of
+        if self._best is not None and level_of(metric) <= level_of(self._best["metric"]):
             return
         try:
             state = self._copied(self._states())
@@ -135,7 +136,7 @@ class Session:
             self._keeps_best = False
             _logger.warning("The best state could not be copied (%s): the last is left.", error)
         else:
-            self._best = {"level": level, "metric": metric, "state": state}
+            self._best = {"metric": metric, "state": state}
 
     def _keep(self, number: int) -> None:
         try:

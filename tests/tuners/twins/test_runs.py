@@ -166,6 +166,9 @@ def test_where_nothing_is_learnt_at_first_trials_go_on_until_they_tell():
     play(tuner, run)
     assert tuner.incumbent["lr"] == pytest.approx(GOOD, rel=0.01)
     assert any("5 of 5" in d.reason for d in trials(tuner) if d.round < 40)
+    slow = bc.TwinTuner(RATE, HORIZON, start={"lr": GOOD / 10})  # which no stall mends
+    play(slow, Late())
+    assert slow.incumbent["lr"] > 0.2 * GOOD
 
 
 def test_smaller_rates_that_are_only_level_leave_the_present_one():
