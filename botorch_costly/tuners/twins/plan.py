@@ -5,7 +5,7 @@
        the present state.
     3. From one state after another, trials of the other hyperparameters, each judged by what it is better
        by than the present configuration on the same batches. A better one is taken with its state.
-       A run that stalls searches smaller learning rates again.
+       A run that stalls searches around its learning rate again.
     4. No trials in the last fifth: what is handed over has been trained to its end.
 
 A run that falls far behind what it was goes back to the state before.

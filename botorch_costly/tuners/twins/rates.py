@@ -1,9 +1,10 @@
 """A line search for the learning rate from one state of training.
 
 All trials begin in one state and see the same batches. At the beginning of a run, tenfold and then half
-steps find the rate that is fastest over a few rounds. If it is larger than the present one, a rate 2.5
-times smaller is taken: few rounds favour steps that are too large in the end. The present rate stays
-where none is faster. In a run that stalls, smaller rates are tried for longer.
+steps find the rate that is fastest over a few rounds. If it is larger than the present one, and clearly
+faster, half of it is taken: few rounds favour steps that are too large in the end. Rates that are close go
+on for longer, for a network that was trained before learns slowly at first, and the better rate gains. The
+present rate stays where none is faster. In a run that stalls, smaller and larger rates are tried again.
 
 References:
     Y. Wu, M. Ren, R. Liao, R. Grosse. Understanding short-horizon bias in stochastic meta-optimization.
@@ -21,11 +22,17 @@ from botorch_costly.tuners.twins.steps import Steps
 
 _TOLD_APART = 0.1  # difference, in units, from which the search was conclusive
 _LEVEL = 0.03  # difference, in units, of rates that are level
+_SLIGHT, _SLIGHT_SHARE = (
+    0.01,
+    0.05,
+)  # lead not worth a change: log loss, share of what rates differ by
 _TIES = 1  # rates in a row that are level with the one before
 _SEVERAL = 4  # rates that go on where the first rounds told nothing
 _LONGER = 5  # rounds by which trials in a run that stalls go on
 _GREW = 0.03  # log loss, at least, of an advantage that has grown
-_BELOW = 0.4  # of a tenfold step, by which what is taken is below the fastest rate
+_BELOW = (
+    0.3  # of a tenfold step, by which what is taken is below the fastest rate: about half of it
+)
 _NEAR = 0.05  # of a tenfold step: rates this near are one
 _SAME = 1e-9  # columns that are equal but for rounding
 _EDGE = 0.3  # of a tenfold step: a bound nearer than this is not tried
@@ -98,7 +105,7 @@ class RateSearch:
 
     def __init__(self, course: Course, start: Start, column: int, step: float, until: int) -> None:
         self._course, self._start, self._column, self._step = course, start, column, step
-        self._until = until
+        self._until, self.settled = until, False
         self._present = float(start.point[column])
         self._tried = {self._present: Tried(start.level, start.level, start.end, start.rounds)}
 
@@ -111,33 +118,71 @@ class RateSearch:
         else:
             yield from self._first(fastest - self._step / 2)
             yield from self._first(fastest + self._step / 2)
-        if not self.settled:
+        if not self._told_apart():
             for rate in sorted(self._tried, key=self._level)[-_SEVERAL:]:
                 yield from self._longer(rate)
-        chosen = self._fastest()
-        if not self.settled or not self._clearly_faster(chosen):
-            chosen = self._present
-        elif chosen > self._present:
-            chosen = yield from self._below_fastest()
+        self.settled = self._told_apart()
+        chosen = (yield from self._chosen()) if self.settled else self._present
         return self._paid(chosen)
 
-    def after_a_stall(self) -> Steps[tuple[Tensor, Tried]]:
-        """Search smaller rates in a run that stalls; return the configuration to go on with."""
-        yield from self._longer(self._present)
-        rate, best = self._present, self._present
-        while rate >= _EDGE * self._step and self._has_room(
-            self._start.rounds + _LONGER, queries=2
-        ):
-            rate = max(rate - self._step / 2, 0.0)
-            yield from self._first(rate)
+    def _chosen(self) -> Steps[float]:
+        """Return the rate to go on with, after a longer comparison of those that are close."""
+        second, best = sorted(self._tried, key=self._level)[-2:]
+        lead, apart = self._level(best) - self._level(self._present), _TOLD_APART * self._start.unit
+        if not lead > self._slight():
+            return self._present
+        if lead > apart and best > self._present:
+            return (yield from self._below_fastest())
+        close = {best} if lead > apart else {best, self._present}
+        if self._level(second) > self._level(best) - apart:
+            close.add(second)
+        if len(close) == 1:
+            return best
+        for rate in sorted(close):
             yield from self._longer(rate)
+        return self._later_best(close)
+
+    def _slight(self) -> float:
+        """Return a lead that is not worth a change: a small part of what rates differ by."""
+        finite = [level for t in self._tried.values() if math.isfinite(level := t.level)]
+        return max(_SLIGHT, _SLIGHT_SHARE * (max(finite) - min(finite))) if finite else _SLIGHT
+
+    def _later_best(self, rates: set[float]) -> float:
+        """Return the best of rates that went on; the present one, if among them, unless a lead has grown."""
+        present, longest = self._tried[self._present], max(self._tried[r].rounds for r in rates)
+
+        def grew(tried: Tried) -> bool:
+            return tried.level - present.level > tried.first - present.first
+
+        longer = [rate for rate in rates if self._tried[rate].rounds == longest]
+        good = [r for r in longer if self._present not in rates or grew(self._tried[r])]
+        return max(good, key=self._level, default=self._present)
+
+    def after_a_stall(self) -> Steps[tuple[Tensor, Tried]]:
+        """Search rates around that of a run that stalls; return the configuration to go on with."""
+        best = yield from self._half_steps(-1)
+        if best == self._present:
+            best = yield from self._half_steps(+1)
+        return self._paid(best)
+
+    def _half_steps(self, sign: int) -> Steps[float]:
+        """Go half steps one way for as long as each is better than the one before; return the last."""
+        best, edge = self._present, _EDGE * self._step
+        while edge <= (best if sign < 0 else 1 - best) and self._has_room(
+            self._start.rounds + 2 * _LONGER, queries=3
+        ):
+            rate = min(max(best + sign * self._step / 2, 0.0), 1.0)
+            yield from self._first(rate)
+            if not self._level(rate) > self._tried[best].first - (_SLIGHT if sign > 0 else 0.0):
+                break
+            for known in (self._present, rate):
+                yield from self._longer(known)
             before, best = best, self._lastingly_better()
             if best == before:
                 break
-        return self._paid(best)
+        return best
 
-    @property
-    def settled(self) -> bool:
+    def _told_apart(self) -> bool:
         """Whether rates that did not diverge were told apart."""
         longest = max(tried.rounds for tried in self._tried.values())
         alike = [tried.level for tried in self._tried.values() if tried.rounds == longest]
@@ -169,10 +214,6 @@ class RateSearch:
                 return
             ties += not broken and gained <= level
             rate = following
-
-    def _clearly_faster(self, rate: float) -> bool:
-        gained = self._level(rate) - self._level(self._present)
-        return gained > _TOLD_APART * self._start.unit
 
     def _below_fastest(self) -> Steps[float]:
         """Play a rate some way below the fastest, but not below the present one; return it."""
@@ -208,7 +249,7 @@ class RateSearch:
         found, later = self._tried.get(rate), self._start.began + self._start.rounds
         if found is None or found.state is None or not math.isfinite(found.level):
             return
-        if not self._has_room(_LONGER):
+        if found.rounds > self._start.rounds or not self._has_room(_LONGER):
             return
         level = yield from self._course.play(
             self._with(rate), _LONGER, _REASON, state=found.state, began=later
@@ -230,19 +271,21 @@ class RateSearch:
         best = max(self._level(rate) for rate in self._tried)
         if best == -math.inf:
             return self._present
-        level = best - _TOLD_APART * self._start.unit
+        level = best - _LEVEL * self._start.unit
         return min(rate for rate in self._tried if self._level(rate) >= level)
 
     def _lastingly_better(self) -> float:
         """Return the best of the rates whose advantage has grown; the present one if there is none.
 
         A smaller step calms a network at once, even where a larger one ends better. So the first
-        advantage of a smaller rate says nothing; its growth says much.
+        advantage of a smaller rate says nothing; its growth says much. A larger rate that is better
+        after a few rounds is better in the end all the more.
         """
         present, good = self._tried[self._present], [self._present]
         for rate, tried in self._tried.items():
             first, second = tried.first - present.first, tried.level - present.level
-            grew = second > max(first, _GREW) or self._level(self._present) == -math.inf
+            least = _GREW if rate < self._present else _SLIGHT / 2
+            grew = second > max(first, least) or self._level(self._present) == -math.inf
             if grew and tried.state is not None and self._level(rate) > -math.inf:
                 good.append(rate)
         return max(good, key=self._level)
