@@ -65,6 +65,7 @@ class Classes(Work):
     make: Callable[[Generator], nn.Module]
     held_out: int = 2000  # pictures of validation, and of test
     alter: Alter = _DOSES
+    classes: int = 10
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         """Draw the parts from the pool."""
@@ -88,8 +89,9 @@ class Classes(Work):
         """Augment the pictures, by the doses in the settings if not otherwise, and smooth the labels."""
         inputs = self.alter(batch.inputs, settings, generator)
         smoothing = float(settings.get("label_smoothing", 0.0))
-        hot = F.one_hot(batch.targets, 10).to(inputs)
-        return Batch(_normalized(inputs), (1 - smoothing) * hot + smoothing / 10)
+        hot = F.one_hot(batch.targets, self.classes).to(inputs)
+        soft = (1 - smoothing) * hot + smoothing / self.classes
+        return Batch(_normalized(inputs), soft)
 
     def judged(self, batch: Batch) -> Batch:
         """Normalize the pictures."""

@@ -2,9 +2,9 @@
 
 All trials begin in one state and see the same batches. At the beginning of a run, tenfold and then half
 steps find the rate that is fastest over a few rounds. If it is larger than the present one, and clearly
-faster, half of it is taken: few rounds favour steps that are too large in the end. Rates that are close go
-on for longer, for a network that was trained before learns slowly at first, and the better rate gains. The
-present rate stays where none is faster. In a run that stalls, smaller and larger rates are tried again.
+faster, half of it is taken: few rounds favour steps that are too large in the end. Rates that are close
+go on for longer: a network that was trained before learns slowly at first, and the better rate gains. The
+present rate stays where none is faster. A run that stalls tries smaller and larger rates again.
 
 References:
     Y. Wu, M. Ren, R. Liao, R. Grosse. Understanding short-horizon bias in stochastic meta-optimization.
@@ -148,7 +148,7 @@ class RateSearch:
         return max(_SLIGHT, _SLIGHT_SHARE * (max(finite) - min(finite))) if finite else _SLIGHT
 
     def _later_best(self, rates: set[float]) -> float:
-        """Return the best of rates that went on; the present one, if among them, unless a lead has grown."""
+        """Return the best of rates that went on: the present one, if among them, unless a lead grew."""
         present, longest = self._tried[self._present], max(self._tried[r].rounds for r in rates)
 
         def grew(tried: Tried) -> bool:
