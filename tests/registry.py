@@ -23,7 +23,7 @@ from botorch_costly.acquisition import (
     TimeVaryingPI,
     TimeVaryingUCB,
 )
-from botorch_costly.kernels import ArmKernel, ForgettingKernel
+from botorch_costly.kernels import ArmKernel, ForgettingKernel, FreezeThawKernel
 from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.numerics.stationary import Stationary
@@ -67,6 +67,10 @@ def _rounds(n, generator):
     return torch.randint(30, (n, 1), generator=generator, device=generator.device).double()
 
 
+def _times(n, generator):
+    return 3 * torch.rand(n, 1, generator=generator, dtype=torch.float64, device=generator.device)
+
+
 def _arms(n, generator):
     return torch.randint(3, (n, 1), generator=generator, device=generator.device).double()
 
@@ -95,6 +99,9 @@ def _arm(batch, column=None):
 KERNELS = {
     "forgetting": KernelCase(_forgetting, _rounds),
     "arms": KernelCase(_arm, _arms),
+    "freeze-thaw": KernelCase(
+        lambda batch: FreezeThawKernel(alpha=1.3, beta=0.7, batch_shape=batch), _times
+    ),
     "matern * forgetting": KernelCase(
         lambda batch: _matern(batch, active_dims=(0, 1)) * _forgetting(batch, 2), _unit_and_round
     ),

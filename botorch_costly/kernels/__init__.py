@@ -2,5 +2,6 @@
 
 from botorch_costly.kernels.arms import ArmKernel
 from botorch_costly.kernels.forgetting import ForgettingKernel
+from botorch_costly.kernels.freeze_thaw import FreezeThawKernel
 
-__all__ = ["ArmKernel", "ForgettingKernel"]
+__all__ = ["ArmKernel", "ForgettingKernel", "FreezeThawKernel"]

@@ -309,7 +309,7 @@ class TestMethods:
         assert set(METHODS) - set(methods_of(TEXT)) == augmented
         assert set(methods_of(PICTURES)) == set(METHODS)
         others = {name for name in PROBLEMS if augmented <= set(methods_of(PROBLEMS[name]()))}
-        assert others == {"cifar_one_pass", "mnist_one_pass"}
+        assert others == {"cifar_one_pass", "mnist_one_pass", "fine_tuning_pictures"}
         with pytest.raises(InvalidArgumentError, match="pictures"):
             METHODS["trivial augment"](TEXT, TEXT.default, 0)
 

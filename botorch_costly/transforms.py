@@ -1,0 +1,153 @@
+"""What makes a number of a learning curve, so that a Gaussian process can learn it."""
+
+import math
+
+import torch
+from gpytorch import Module
+from gpytorch.constraints import Interval
+from gpytorch.priors import Prior
+from torch import Tensor, nn
+
+from botorch_costly.errors import InvalidShapeError, check, check_count
+from botorch_costly.numerics.compression import HALF_WIDTH, prefix_scores, sigmoid_weights
+
+MIDPOINTS = (-HALF_WIDTH, HALF_WIDTH)
+GROWTHS = (0.1, 6.0)
+WEIGHTINGS = ("sigmoid", "log", "average")
+
+
+def _midpoint_of(module: "CurveCompression") -> Tensor:
+    """Read the midpoint; a named function, so that modules with priors can be pickled."""
+    return module.midpoint
+
+
+def _set_midpoint(module: "CurveCompression", value: Tensor | float) -> None:
+    module.midpoint = value
+
+
+def _growth_of(module: "CurveCompression") -> Tensor:
+    return module.growth
+
+
+def _set_growth(module: "CurveCompression", value: Tensor | float) -> None:
+    module.growth = value
+
+
+class CurveCompression(Module):
+    r"""Score learning curves by their weighted sum, with weights that are learnt.
+
+    ``score(t) = sum_{u <= t} r(u) / (1 + exp(-growth (s(u) - midpoint)))``
+
+    The iterations ``u = 1 .. longest`` are scaled to ``s(u)`` in [-6, 6]. A late midpoint says that early
+    iterations carry no signal. ``models.CurveGP`` learns midpoint and growth with its lengthscales.
+
+    References:
+        V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
+        equation 4 and appendix B (the other two weightings).
+
+    Args:
+        longest: Iterations of a whole training.
+        weighting: ``"sigmoid"``; ``"log"``, in proportion to ``log(1 + u)``; or ``"average"``, all equal.
+            The latter two have nothing to learn.
+        midpoint: Where the weight is a half, in [-6, 6], scalar or ``batch_shape x 1``.
+        growth: Slope of the sigmoid, in [0.1, 6], scalar or ``batch_shape x 1``.
+        midpoint_prior: A prior on the midpoint.
+        growth_prior: A prior on the growth.
+        batch_shape: Of the parameters.
+
+    Raises:
+        InvalidArgumentError: If a number lies outside its range, or the weighting is not known.
+
+    Example:
+        >>> compress = CurveCompression(longest=4, weighting="average")
+        >>> compress(torch.tensor([[1.0, 2.0, 3.0, torch.nan]]))
+        tensor([[1., 3., 6., 8.]])
+    """
+
+    def __init__(
+        self,
+        longest: int,
+        weighting: str = "sigmoid",
+        *,
+        midpoint: float | Tensor = 0.0,
+        growth: float | Tensor = 1.0,
+        midpoint_prior: Prior | None = None,
+        growth_prior: Prior | None = None,
+        batch_shape: torch.Size = torch.Size(),
+    ) -> None:
+        super().__init__()
+        self.longest = check_count("longest", longest, minimum=1)
+        check(weighting in WEIGHTINGS, "weighting", f"one of {WEIGHTINGS}", weighting)
+        self.weighting = weighting
+        for name, (low, high) in (("midpoint", MIDPOINTS), ("growth", GROWTHS)):
+            raw = nn.Parameter(torch.zeros(*batch_shape, 1))
+            raw.requires_grad_(weighting == "sigmoid")
+            self.register_parameter(f"raw_{name}", raw)
+            self.register_constraint(f"raw_{name}", Interval(low, high))
+        if midpoint_prior is not None:
+            self.register_prior("midpoint_prior", midpoint_prior, _midpoint_of, _set_midpoint)
+        if growth_prior is not None:
+            self.register_prior("growth_prior", growth_prior, _growth_of, _set_growth)
+        self.midpoint, self.growth = midpoint, growth
+
+    @property
+    def midpoint(self) -> Tensor:
+        """Where the weight is a half, shape ``batch_shape x 1``."""
+        return self.raw_midpoint_constraint.transform(self.raw_midpoint)
+
+    @midpoint.setter
+    def midpoint(self, value: float | Tensor) -> None:
+        self._set("midpoint", value, MIDPOINTS)
+
+    @property
+    def growth(self) -> Tensor:
+        """Slope of the sigmoid, shape ``batch_shape x 1``."""
+        return self.raw_growth_constraint.transform(self.raw_growth)
+
+    @growth.setter
+    def growth(self, value: float | Tensor) -> None:
+        self._set("growth", value, GROWTHS)
+
+    def _set(self, name: str, value: float | Tensor, within: tuple[float, float]) -> None:
+        raw = getattr(self, f"raw_{name}")
+        # In double precision: the raw value of a number near a bound is sensitive to rounding.
+        wanted = torch.as_tensor(value, dtype=torch.float64, device=raw.device)
+        low, high = within
+        inside = bool(((wanted >= low) & (wanted <= high)).all())
+        check(inside, name, f"a number in [{low:g}, {high:g}]", value)
+        # The constraint keeps its bounds in single precision; what it makes of the raw value counts.
+        constraint = getattr(self, f"raw_{name}_constraint")
+        low, high = constraint.lower_bound.double(), constraint.upper_bound.double()
+        share = ((wanted - low) / (high - low)).clamp(1e-9, 1 - 1e-9)  # a bound has no raw value
+        self.initialize(**{f"raw_{name}": torch.logit(share).to(raw).expand_as(raw)})
+
+    @property
+    def weights(self) -> Tensor:
+        """The weight of each iteration, shape ``batch_shape x longest``."""
+        if self.weighting == "sigmoid":
+            return sigmoid_weights(self.longest, self.midpoint, self.growth)
+        ones = torch.ones_like(self.raw_midpoint).expand(
+            *self.raw_midpoint.shape[:-1], self.longest
+        )
+        if self.weighting == "average":
+            return ones
+        iterations = torch.arange(1, self.longest + 1).to(ones)
+        return ones * (torch.log1p(iterations) / math.log1p(self.longest))
+
+    def forward(self, curves: Tensor) -> Tensor:
+        """Return the score of every prefix.
+
+        Args:
+            curves: Rewards, ``batch_shape x n x longest``, NaN where none is known. A gap counts as the
+                weighted mean of what is known before it.
+
+        Returns:
+            Scores of that shape, NaN before the first known reward of a curve.
+
+        Raises:
+            InvalidShapeError: If curves do not have ``longest`` columns.
+        """
+        shape = tuple(curves.shape)
+        fits = curves.dim() >= 2 and shape[-1] == self.longest
+        check(fits, "curves", f"... x n x {self.longest}", shape, InvalidShapeError)
+        return prefix_scores(curves, self.weights.to(curves))
