@@ -57,6 +57,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.suite.compute_bound.benchmark",
         "how methods end on runs that have no compute to waste",
     ),
+    "boil-tabular": (
+        "benchmarks.curves.tabular",
+        "regret against what was paid, on recorded learning curves",
+    ),
     "speed": ("benchmarks.speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.speed.streaming", "milliseconds of an update and of a round"),
     "horizon": ("benchmarks.speed.horizon", "cost of a round early and late in a very long run"),

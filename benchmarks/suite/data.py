@@ -60,7 +60,7 @@ def whole_mnist() -> Part:
 
 @cache
 def _mnist(many: int | None) -> Part:
-    pool = _arrays("mnist.npz", ("x_train", "y_train"))
+    pool = arrays_of("mnist.npz", ("x_train", "y_train"))
     pictures, labels = pool["x_train"][:many], pool["y_train"][:many]
     return Part(torch.from_numpy(pictures)[:, None].float() / 255, torch.from_numpy(labels).long())
 
@@ -80,7 +80,7 @@ def _cifar10(many: int | None) -> Part:
     import numpy as np
     from PIL import Image
 
-    file = _arrays("cifar10_jpeg93.npz", ("header", "blob", "offsets", "labels", "is_train"))
+    file = arrays_of("cifar10_jpeg93.npz", ("header", "blob", "offsets", "labels", "is_train"))
     head, blob, offsets = file["header"].tobytes(), file["blob"], file["offsets"]
     rows = file["is_train"].nonzero()[0][:many]
 
@@ -125,11 +125,16 @@ def _scikit_learn(name: str) -> Any:
     return getattr(datasets, name)()
 
 
-def _arrays(name: str, arrays: tuple[str, ...]) -> dict[str, Any]:
+def arrays_of(name: str, wanted: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return arrays of a file of the data folder, all if none is named.
+
+    Raises:
+        MissingDataError: If the folder of the data is not named, or the file is not there.
+    """
     import numpy as np
 
     with np.load(_file(name)) as file:
-        return {array: file[array] for array in arrays}
+        return {array: file[array] for array in wanted or file}
 
 
 def _file(name: str) -> Path:

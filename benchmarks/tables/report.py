@@ -23,6 +23,7 @@ from benchmarks.speed import horizon, speed, streaming
 from benchmarks.suite import benchmark as suite
 from benchmarks.suite import verdicts as suite_verdicts
 from benchmarks.suite.compute_bound import benchmark as short
+from benchmarks.suite.compute_bound import foresight
 from benchmarks.tables import figure_1, figure_a3, single_precision, table_a2_loop, table_a2_report
 
 Rows = Sequence[Mapping[str, Any]]
@@ -68,6 +69,9 @@ REPORTS: dict[str, Report] = {
     "online-suite-twins": Report("The online suite under twins", suite.table),
     "short": Report("Runs that have no compute to waste", short.text),
     "short-proof": Report("Compute binds: the loss still falls", short.proof_text),
+    "foresight": Report(
+        "Rank correlation of what is known early with the loss at the end", foresight.table
+    ),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),
     "horizon": Report("A run of a million rounds", horizon.report),

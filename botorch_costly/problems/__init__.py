@@ -1,6 +1,7 @@
 """Known truths to measure methods against."""
 
+from botorch_costly.problems.curves import CurveProblem
 from botorch_costly.problems.drifting import DriftingFunction
 from botorch_costly.problems.landscapes import DriftingHartmann, DriftingPath, DriftingSample
 
-__all__ = ["DriftingFunction", "DriftingHartmann", "DriftingPath", "DriftingSample"]
+__all__ = ["CurveProblem", "DriftingFunction", "DriftingHartmann", "DriftingPath", "DriftingSample"]

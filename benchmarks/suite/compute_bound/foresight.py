@@ -24,6 +24,8 @@ NAME = "foresight"
 STATES = (0.0, 0.1, 0.3, 0.6)  # shares of the run
 RATES = (0.1, 0.3, 1.0, 3.0, 10.0)  # multiples of the default
 LENGTHS = (2, 4, 8)  # rounds before a comparison
+_WAYS = ("raw", "averaged", "cooled")
+_WIDTH = 34
 LATE = 0.2  # of the run, in which the learning rate falls
 
 
@@ -116,7 +118,7 @@ def _ends(run: LongRun, config: Mapping[str, Any]) -> dict[str, float]:
 
 def correlations(rows: Sequence[Row], end: str) -> dict[str, float]:
     """Return the rank correlation of each comparison with an end, over the settings of one state."""
-    names = [n for n in rows[0] if n.split()[0] in ("raw", "averaged", "cooled")]
+    names = [name for name in rows[0] if name.split()[0] in _WAYS]
     ends = [_finite(row[end]) for row in rows]
     return {name: _spearman([_finite(row[name]) for row in rows], ends) for name in names}
 
@@ -131,19 +133,25 @@ def _spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the mean correlations by problem and state: all settings, then learning rates alone."""
-    lines: list[str] = []
+    """Return the mean correlations by problem, end and state: of all settings, and of learning rates."""
+    names = [name for name in rows[0] if name.split()[0] in _WAYS]
+    lines = [f"{'':<{_WIDTH}}" + "".join(f"{name:>14}" for name in names)]
     for problem in dict.fromkeys(row["problem"] for row in rows):
         for end in ("constant", "late decay"):
+            lines.append(f"{problem}, {end} (seeds: {_seeds_of(rows, problem)})")
             for share in STATES:
                 lines += _lines(rows, problem, end, share)
     return "\n".join(lines)
 
 
+def _seeds_of(rows: Sequence[Row], problem: str) -> int:
+    return len({row["seed"] for row in rows if row["problem"] == problem})
+
+
 def _lines(rows: Sequence[Row], problem: str, end: str, share: float) -> Iterator[str]:
     mine = [row for row in rows if row["problem"] == problem and row["share"] == share]
     seeds = sorted({row["seed"] for row in mine})
-    for only in ("", "learning_rate"):
+    for only, which in (("", "all settings"), ("learning_rate", "learning rates")):
         found = [
             correlations(
                 [r for r in mine if r["seed"] == seed and r["setting"].startswith(only)], end
@@ -151,9 +159,9 @@ def _lines(rows: Sequence[Row], problem: str, end: str, share: float) -> Iterato
             for seed in seeds
         ]
         if found:
-            means = {n: sum(f[n] for f in found) / len(found) for n in found[0]}
-            said = "  ".join(f"{n} {v:+.2f}" for n, v in means.items())
-            yield f"{problem}, {end}, {share:.0%}, {only or 'all'}: {said}"
+            means = [sum(f[name] for f in found) / len(found) for name in found[0]]
+            values = "".join(f"{mean:>+14.2f}" for mean in means)
+            yield f"{f'  {which} from {share:.0%}':<{_WIDTH}}{values}"
 
 
 def main(arguments: list[str]) -> None:

@@ -1,0 +1,1 @@
+"""Configurations and training lengths chosen from learning curves."""

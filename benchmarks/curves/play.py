@@ -1,0 +1,77 @@
+"""Policies on recorded curves: what each pays for, and the best network it has in its hands."""
+
+from collections.abc import Callable, Generator
+from typing import NamedTuple
+
+import torch
+
+from botorch_costly.problems import CurveProblem
+
+
+class Ask(NamedTuple):
+    """A configuration, and the iterations that it is to be trained for."""
+
+    config: int
+    until: int
+
+
+class Told(NamedTuple):
+    """What came of it."""
+
+    curve: torch.Tensor  # shape: (t,)
+    cost: float
+    broken: bool
+
+
+class Point(NamedTuple):
+    """Where a policy stands after a stretch."""
+
+    paid: float  # in means of the costs of a whole training
+    regret: float
+
+
+Steps = Generator[Ask, Told, None]
+Policy = Callable[[CurveProblem, int, float], Steps]
+"""Yields what it asks for and is sent what came of it; told the problem, a seed and a budget in means."""
+
+
+def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> list[Point]:
+    """Play a policy until it has spent its budget or asks for nothing more.
+
+    The regret of a moment is that of the best latest reward of all trainings: a network that is at hand.
+    A stretch that goes beyond the budget counts for nothing.
+
+    Args:
+        problem: The curves. A policy may read its inputs and lengths, and nothing else.
+        policy: What to play.
+        seed: Of its draws.
+        budget: In means of the cost of a whole training.
+    """
+    mean = float(problem.costs.mean())
+    steps = policy(problem, seed, budget)
+    trained: dict[int, int] = {}
+    paid, best, points = 0.0, problem.worst, [Point(0.0, problem.best - problem.worst)]
+    ask: Ask | None = next(steps, None)
+    while ask is not None:
+        told = Told(*problem.advance(ask.config, trained.get(ask.config, 0), ask.until))
+        paid += told.cost / mean
+        if paid > budget:
+            break
+        trained[ask.config] = ask.until
+        if len(told.curve):
+            best = max(best, float(told.curve[-1]))
+        points.append(Point(paid, problem.best - best))
+        ask = _following(steps, told)
+    return points
+
+
+def _following(steps: Steps, told: Told) -> Ask | None:
+    try:
+        return steps.send(told)
+    except StopIteration:
+        return None
+
+
+def regret_at(points: list[Point], paid: float) -> float:
+    """Return the regret when so many means of the cost of a whole training were paid."""
+    return next(point.regret for point in reversed(points) if point.paid <= paid)

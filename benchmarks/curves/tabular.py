@@ -1,0 +1,82 @@
+"""Regret against what was paid, on recorded learning curves: ``python -m benchmarks boil-tabular``.
+
+Budgets are in means of the cost of a whole training. On measured curves the regret is in points of
+accuracy where that is what was measured, and otherwise a share of the range of all last rewards.
+"""
+
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from benchmarks.curves.play import play, regret_at
+from benchmarks.curves.rivals import POLICIES
+from benchmarks.curves.tables import TABLES
+from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.processes import in_processes
+from benchmarks.harness.record import Row, rows_of, write_results
+
+NAME = "boil-tabular"
+BUDGETS = (3, 5, 7, 10, 20)
+
+
+class Task(NamedTuple):
+    """A run of a policy, and the key of its row."""
+
+    table: str
+    policy: str
+    seed: int
+
+
+def measure(task: Task) -> Row:
+    """Return the regret of a policy at each budget, as a share of the range of the last rewards.
+
+    Policies are told how much they may spend, so that each budget is a run of its own.
+    """
+    problem = TABLES[task.table](task.seed)
+    spread = problem.best - problem.worst
+    regrets = {}
+    for budget in BUDGETS:
+        points = play(problem, POLICIES[task.policy], task.seed, budget)
+        regrets[f"at {budget}"] = regret_at(points, budget) / spread
+    return {**task._asdict(), "spread": spread, **regrets}
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Return mean, median and worst regret of each policy at each budget, table by table."""
+    lines = []
+    for table in dict.fromkeys(row["table"] for row in rows):
+        head = "".join(f"{f'{budget} trainings':>24}" for budget in BUDGETS)
+        lines.append(f"{table:<18}{'seeds':>6}{head}")
+        mine = [row for row in rows if row["table"] == table]
+        for policy in dict.fromkeys(row["policy"] for row in mine):
+            lines.append(_line(policy, [row for row in mine if row["policy"] == policy]))
+    lines.append("Regret as a share of the range of all rewards: mean, median, worst.")
+    return "\n".join(lines)
+
+
+def _line(policy: str, rows: Sequence[Row]) -> str:
+    cells = []
+    for budget in BUDGETS:
+        values = [row[f"at {budget}"] for row in rows]
+        parts = statistics.fmean(values), statistics.median(values), max(values)
+        cells.append("  ".join(f"{value:.3f}" for value in parts).rjust(24))
+    return f"  {policy:<16}{len(rows):>6}" + "".join(cells)
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, store the rows and print the table."""
+    parser = parser_for(NAME, "regret against what was paid, on recorded learning curves")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
+    add_seeds(parser, seeds=20)
+    options = parser.parse_args(arguments)
+    seeds = list(seeds_of(options))
+    tasks = [Task(t, p, s) for t in options.tables for p in options.policies for s in seeds]
+    found = list(in_processes(measure, tasks, options.processes))
+    fresh = {(row["table"], row["policy"], row["seed"]) for row in found}
+
+    def stays(row: Row) -> bool:
+        return (row["table"], row["policy"], row["seed"]) not in fresh
+
+    write_results(NAME, found, seeds, directory=options.results, keep=stays)
+    print(text(rows_of(NAME, options.results)))

@@ -1,0 +1,119 @@
+"""Policies on recorded learning curves."""
+
+import pytest
+import torch
+
+from benchmarks.curves import tables
+from benchmarks.curves.play import Ask, play, regret_at
+from benchmarks.curves.rivals import POLICIES
+from benchmarks.curves.tabular import BUDGETS, Task, measure, text
+from benchmarks.suite.data import MissingDataError
+from botorch_costly.problems import CurveProblem
+
+
+def rising(n=40, longest=27, seed=0):
+    """Trainings whose ranks never change, so that an early look finds the best."""
+    generator = torch.Generator().manual_seed(seed)
+    ends = torch.rand(n, generator=generator, dtype=torch.float64)
+    at = torch.arange(1.0, longest + 1, dtype=torch.float64)
+    rewards = ends.unsqueeze(-1) * (1 - torch.exp(-at / longest))
+    elapsed = at.expand(n, longest).clone()
+    return CurveProblem(ends.unsqueeze(-1), rewards, elapsed, [longest] * n)
+
+
+def logged(policy, problem, budget=20.0):
+    """What a policy asked for."""
+    asked = []
+
+    def watching(problem, seed, budget):
+        steps = policy(problem, seed, budget)
+        ask = next(steps)
+        while True:
+            asked.append(ask)
+            told = yield ask
+            try:
+                ask = steps.send(told)
+            except StopIteration:
+                return
+
+    points = play(problem, watching, 0, budget)
+    return asked, points
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policy_pays_for_what_it_asks_and_never_goes_back(name):
+    problem = rising()
+    asked, points = logged(POLICIES[name], problem, budget=6.0)
+    before: dict[int, int] = {}
+    for ask in asked:
+        assert before.get(ask.config, 0) < ask.until <= 27
+        before[ask.config] = ask.until
+    paid = [point.paid for point in points]
+    assert paid == sorted(paid)
+    assert paid[-1] <= 6.0
+    regrets = [point.regret for point in points]
+    assert regrets == sorted(regrets, reverse=True)
+
+
+def test_where_ranks_never_change_early_looks_beat_whole_trainings():
+    regrets = {name: [] for name in POLICIES}
+    for seed in range(8):
+        for name, policy in POLICIES.items():
+            problem = rising(seed=seed)
+            regrets[name].append(regret_at(play(problem, policy, seed, 6.0), 6.0))
+    means = {name: sum(values) / len(values) for name, values in regrets.items()}
+    assert all(means[name] < means["random"] for name in POLICIES if name != "random")
+
+
+def test_a_bracket_of_halving_goes_on_with_the_best_third():
+    asked, _ = logged(POLICIES["halving"], rising())
+    rungs = [
+        [a.config for a in asked[:27]],
+        *([a.config for a in asked if a.until == u] for u in (3, 9)),
+    ]
+    assert [a.until for a in asked[:27]] == [1] * 27
+    assert len(set(rungs[0])) == 27
+    ends = rising().ends
+    first_nine = asked[27:36]
+    assert [a.until for a in first_nine] == [3] * 9
+    wanted = sorted(rungs[0], key=lambda one: -float(ends[one]))[:9]
+    assert {a.config for a in first_nine} == set(wanted)
+
+
+def test_a_stretch_beyond_the_budget_counts_for_nothing():
+    problem = rising()
+
+    def policy(problem, seed, budget):
+        yield Ask(0, 27)
+        yield Ask(1, 27)
+
+    points = play(problem, policy, 0, 1.5)
+    assert [point.paid for point in points] == [0.0, 1.0]
+    assert regret_at(points, 0.5) == problem.best - problem.worst
+    assert regret_at(points, 1.5) == pytest.approx(problem.best - float(problem.ends[0]))
+
+
+@pytest.fixture(params=tables.TABLES)
+def table(request):
+    try:
+        return tables.TABLES[request.param](1)
+    except MissingDataError as missing:
+        pytest.skip(str(missing))
+
+
+def test_the_tables_are_what_they_are_said_to_be(table):
+    assert table.inputs.min() >= 0
+    assert table.inputs.max() <= 1
+    assert table.whole.double().mean() > 0.6
+    assert table.costs.mean() > 0
+    assert table.best > table.worst
+
+
+def test_a_row_and_its_table():
+    try:
+        row = measure(Task("pong", "random", 0))
+    except MissingDataError as missing:
+        pytest.skip(str(missing))
+    regrets = [row[f"at {budget}"] for budget in BUDGETS]
+    assert all(0 <= regret <= 1 for regret in regrets)
+    assert "random" in text([row])
