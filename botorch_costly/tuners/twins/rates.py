@@ -36,6 +36,7 @@ _BELOW = (
 _NEAR = 0.05  # of a tenfold step: rates this near are one
 _SAME = 1e-9  # columns that are equal but for rounding
 _EDGE = 0.3  # of a tenfold step: a bound nearer than this is not tried
+_DIVERGED = 1.0  # log loss behind the best, at least, of a network that diverged
 _LOST = -0.3  # advantage below which the state of a trial is not kept
 
 
@@ -144,8 +145,8 @@ class RateSearch:
 
     def _slight(self) -> float:
         """Return a lead that is not worth a change: a small part of what rates differ by."""
-        finite = [level for t in self._tried.values() if math.isfinite(level := t.level)]
-        return max(_SLIGHT, _SLIGHT_SHARE * (max(finite) - min(finite))) if finite else _SLIGHT
+        near = self._near([tried.level for tried in self._tried.values()])
+        return max(_SLIGHT, _SLIGHT_SHARE * (max(near) - min(near))) if near else _SLIGHT
 
     def _later_best(self, rates: set[float]) -> float:
         """Return the best of rates that went on: the present one, if among them, unless a lead grew."""
@@ -189,9 +190,14 @@ class RateSearch:
         finite = [level for level in alike if math.isfinite(level)]
         if len(finite) < len(alike) and self._level(self._present) == -math.inf:
             return bool(finite)
-        best = max(finite, default=0.0)
-        near = [level for level in finite if level > best - 1]
-        return len(near) > 1 and best - min(near) > _TOLD_APART * self._start.unit
+        near = self._near(finite)
+        return len(near) > 1 and max(near) - min(near) > _TOLD_APART * self._start.unit
+
+    @staticmethod
+    def _near(levels: list[float]) -> list[float]:
+        """Return levels near to the best; the others are of networks that diverged, or are about to."""
+        finite = [level for level in levels if math.isfinite(level)]
+        return [level for level in finite if level > max(finite) - _DIVERGED]
 
     def _tenfold(self) -> Steps[None]:
         rate = self._present

@@ -16,7 +16,7 @@ from botorch_costly.tuners.twins.steps import Steps
 
 _AT_ONCE = 3  # trials of a state none of which was better
 _MORE = 1  # further trials for each that was
-_LASTS = 0.3  # of an advantage, that is left after as many rounds again
+_LASTS = 0.8  # of an advantage, that is left after as many rounds again
 _EARNED = 0.1  # of the log loss that a better configuration gained: further trials may cost it
 _AGAIN = "a trial that goes on"
 _SURE = 1.64  # standard deviations by which a trial has to be better: a probability of 0.95

@@ -225,6 +225,20 @@ def test_a_network_that_was_trained_before_finds_its_rate_where_little_is_gained
     assert tuner.given_back < 0.3 * HORIZON
 
 
+def test_a_rate_that_diverges_does_not_hide_what_others_differ_by():
+    class Diverging(Run):
+        """Ten times the start is lost within a round, with a loss that is huge but finite."""
+
+        @property
+        def level(self):
+            lost = any(config["lr"] > 20 * GOOD for config in self.played)
+            return -12.0 if lost else super().level
+
+    tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": 10 * GOOD})
+    play(tuner, Diverging(slope=0.2), rounds=HORIZON // 5)
+    assert tuner.incumbent["lr"] < 5 * GOOD
+
+
 def test_a_larger_rate_of_a_small_lead_is_taken_if_the_lead_grows():
     def speed_of(later):
         def speed(config):
