@@ -13,10 +13,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 
 import botorch_costly as bc
 from botorch_costly.acquisition import (
+    PBGI,
+    LogEIPerCost,
     TimeVaryingEI,
     TimeVaryingKG,
     TimeVaryingLogEI,
@@ -24,7 +27,7 @@ from botorch_costly.acquisition import (
     TimeVaryingUCB,
 )
 from botorch_costly.kernels import ArmKernel, ForgettingKernel, FreezeThawKernel
-from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
+from botorch_costly.models import DriftingGrid, LinearCost, StreamingGP, TimeVaryingGP
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import (
@@ -164,7 +167,21 @@ def _knowledge_gradient(model):
     return TimeVaryingKG(model, _unit(5, generator).to(like), now=31.0, effective_horizon=20.0)
 
 
+def _in_a_round(make):
+    """Of an acquisition function over all columns: in round 31, at a cost linear in the first."""
+
+    def made(model):
+        like = model.inputs if isinstance(model, StreamingGP) else model.train_inputs[0]
+        X = torch.rand(6, 3, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
+        cost = LinearCost(X.to(like), (1 + X[:, :1]).to(like))
+        return FixedFeatureAcquisitionFunction(make(model, cost), 3, [2], [31.0])
+
+    return made
+
+
 ACQUISITIONS = {
+    "LogEIPerCost": _in_a_round(lambda model, cost: LogEIPerCost(model, cost, 0.3)),
+    "PBGI": _in_a_round(lambda model, cost: PBGI(model, cost, price=0.1)),
     "TimeVaryingUCB": lambda model: TimeVaryingUCB(model, 1.5, now=31.0),
     "TimeVaryingEI": lambda model: TimeVaryingEI(model, 0.3, now=31.0),
     "TimeVaryingLogEI": lambda model: TimeVaryingLogEI(model, 0.3, now=31.0),

@@ -7,6 +7,7 @@ from botorch_costly.acquisition.beta import (
     FiniteDomainBeta,
     LogBeta,
 )
+from botorch_costly.acquisition.cost_weighted import PBGI, LogEIPerCost
 from botorch_costly.acquisition.factories import PI, UCB, AcquisitionFactory, LogEI, as_factory
 from botorch_costly.acquisition.fixed_round import at_round
 from botorch_costly.acquisition.improvement import (
@@ -19,6 +20,7 @@ from botorch_costly.acquisition.knowledge_gradient import TimeVaryingKG
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
 
 __all__ = [
+    "PBGI",
     "PI",
     "UCB",
     "AcquisitionFactory",
@@ -28,6 +30,7 @@ __all__ = [
     "FiniteDomainBeta",
     "LogBeta",
     "LogEI",
+    "LogEIPerCost",
     "TimeVaryingEI",
     "TimeVaryingKG",
     "TimeVaryingLogEI",

@@ -27,26 +27,34 @@ from botorch_costly.errors import InvalidShapeError, check
 def best_mean(
     model: Model,
     X: Tensor,
-    now: float | Tensor,
+    now: float | Tensor | None = None,
     *,
     maximize: bool = True,
     posterior_transform: PosteriorTransform | None = None,
 ) -> Tensor:
-    """Return the best posterior mean in round ``now`` over configurations ``X`` (``n x d``).
+    """Return the best posterior mean over points ``X`` (``n x d``).
+
+    Args:
+        model: A single-outcome model.
+        X: The points; configurations if ``now`` is given.
+        now: The round that is to be appended to them, for a model that drifts.
+        maximize: Whether larger rewards are better.
+        posterior_transform: As for ``ExpectedImprovement``.
 
     Returns:
         A scalar; for a batched model or an ensemble ``batch_shape x 1``, one threshold for each of
         its members, as BoTorch's classes take it.
 
     Raises:
-        InvalidShapeError: If there is no configuration.
+        InvalidShapeError: If there is no point.
     """
     shape = tuple(X.shape)
-    check(X.shape[-2] > 0, "X", "at least one configuration", shape, InvalidShapeError)
+    check(X.shape[-2] > 0, "X", "at least one point", shape, InvalidShapeError)
     members = torch.Size() if is_ensemble(model) else model.batch_shape  # ensembles add their own
     X = X.expand(*torch.broadcast_shapes(X.shape[:-2], members), *X.shape[-2:])
     # One by one: their joint covariance is not needed, and close points make it singular.
-    apart = at_round(X.movedim(-2, 0).unsqueeze(-2), as_round(now))  # n x batch_shape x 1 x (d + 1)
+    apart = X.movedim(-2, 0).unsqueeze(-2)  # n x batch_shape x 1 x d
+    apart = apart if now is None else at_round(apart, as_round(now))
     with torch.no_grad():
         posterior = model.posterior(apart, posterior_transform=posterior_transform)
     means = posterior.mean.squeeze(-1).squeeze(-1)

@@ -96,6 +96,29 @@ def test_a_start_that_diverges_is_left_behind():
     assert tuner.incumbent["lr"] <= 20 * GOOD
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_only_calms_a_network_is_not_taken(seed):
+    """A small share of the rate for a part of the network lowers the loss at once, and learns less."""
+    space = bc.SearchSpace(
+        {"lr": bc.Real(1e-4, 1.0, log=True), "share": bc.Real(0.01, 1.0, log=True)}
+    )
+
+    class Calmed(Run):
+        @property
+        def level(self):
+            calm = 0.0 if not self.played else -0.02 * math.log(self.played[-1]["share"])
+            return super().level + calm
+
+    def speed(config):
+        return by_rate(config) * config["share"] ** 0.08
+
+    start = {"lr": GOOD, "share": 1.0}
+    tuner = bc.TwinTuner(space, HORIZON, start=start, seed=seed)
+    play(tuner, Calmed(speed), rounds=HORIZON // 6)
+    assert len([d for d in trials(tuner) if d.peak["share"] < 0.5]) > 1
+    assert tuner.incumbent["share"] > 0.5
+
+
 def test_bad_regularization_is_found_where_it_matters():
     start = {"lr": GOOD, "decay": 1e-3, "dropout": 0.7, "smoothing": 0.1}
     gained = 0

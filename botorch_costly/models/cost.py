@@ -1,0 +1,99 @@
+"""What an evaluation costs: linear in configuration and training length, or a GP on its logarithm."""
+
+from typing import Any
+
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.deterministic import DeterministicModel
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from botorch_costly.errors import InvalidShapeError, check
+
+_SHARP = 10.0  # of the softplus
+_RIDGE = 1e-6  # in units of standardized columns, per row: keeps columns that never changed at zero
+
+
+def _check_costs(train_X: Tensor, train_cost: Tensor) -> None:
+    shape = tuple(train_X.shape)
+    rows = train_X.dim() == 2 and shape[0] >= 1
+    check(rows, "train_X", "shape n x d, n >= 1", shape, InvalidShapeError)
+    fits, expected = train_cost.shape == (shape[0], 1), f"shape ({shape[0]}, 1)"
+    check(fits, "train_cost", expected, tuple(train_cost.shape), InvalidShapeError)
+    check(bool(train_X.isfinite().all()), "train_X", "finite numbers", train_X)
+    good = train_cost.isfinite() & (train_cost > 0)
+    check(bool(good.all()), "train_cost", "finite numbers > 0", train_cost[~good])
+
+
+class LinearCost(DeterministicModel):
+    r"""A cost that is linear in configuration and training length: ``softplus`` keeps it positive.
+
+    ``cost(z) = s softplus((w'z + b) / s)`` with ``softplus(u) = log(1 + exp(10 u)) / 10`` and ``s`` the
+    mean of the costs seen. The paper's, in the unit of the costs, would add up to 0.7 to small ones.
+
+    References:
+        V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
+        section 3.1.
+
+    Args:
+        train_X: Configurations and lengths, ``n x d``.
+        train_cost: What they cost, ``n x 1``, in any unit.
+
+    Raises:
+        InvalidShapeError: If shapes do not fit each other.
+        InvalidArgumentError: If a cost is not a finite number > 0.
+
+    Example:
+        >>> X = torch.tensor([[0.0], [0.5], [1.0]], dtype=torch.float64)
+        >>> LinearCost(X, 100 + 900 * X)(X).round().flatten().tolist()
+        [108.0, 550.0, 1000.0]
+    """
+
+    def __init__(self, train_X: Tensor, train_cost: Tensor) -> None:
+        super().__init__()
+        _check_costs(train_X, train_cost)
+        self._num_outputs = 1
+        center, spread = train_X.mean(0), train_X.std(0, correction=0)
+        moves = spread > 0
+        scale = train_cost.mean()
+        rows = (train_X - center) / torch.where(moves, spread, 1.0)
+        level = train_cost.mean()
+        gram = rows.mT @ rows + _RIDGE * len(rows) * torch.eye(rows.shape[-1]).to(rows)
+        weights = torch.linalg.solve(gram, rows.mT @ (train_cost - level)).squeeze(-1)
+        weights = torch.where(moves, weights / torch.where(moves, spread, 1.0), 0.0)
+        self.register_buffer("weights", weights)
+        self.register_buffer("intercept", level - center @ weights)
+        self.register_buffer("scale", scale)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Return the costs of ``X`` (``batch_shape x q x d``), ``batch_shape x q x 1``."""
+        linear = X @ self.weights.to(X) + self.intercept.to(X)
+        scale = self.scale.to(X)
+        return (scale * F.softplus(linear / scale, beta=_SHARP)).unsqueeze(-1)
+
+
+class LogCostGP(DeterministicModel):
+    """The median of a cost whose logarithm is a Gaussian process.
+
+    Multiplicative effects, as those of batch size and width, are sums of logarithms. Fit ``gp`` by
+    ``fit_gpytorch_mll``, as any model of BoTorch.
+
+    Args:
+        train_X: Configurations and lengths in the unit cube, ``n x d``.
+        train_cost: What they cost, ``n x 1``, in any unit.
+        **kwargs: For the ``SingleTaskGP`` of the logarithms.
+
+    Raises:
+        InvalidShapeError: If shapes do not fit each other.
+        InvalidArgumentError: If a cost is not a finite number > 0.
+    """
+
+    def __init__(self, train_X: Tensor, train_cost: Tensor, **kwargs: Any) -> None:
+        super().__init__()
+        _check_costs(train_X, train_cost)
+        self._num_outputs = 1
+        self.gp = SingleTaskGP(train_X, train_cost.log(), **kwargs)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Return the costs of ``X`` (``batch_shape x q x d``), ``batch_shape x q x 1``."""
+        return self.gp.posterior(X).mean.exp()

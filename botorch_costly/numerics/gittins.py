@@ -1,0 +1,58 @@
+r"""The Gittins index of a box whose content is Gaussian and whose opening has a price.
+
+The index is the reward ``g`` at which opening is worth its price and no more:
+
+    E max(y - g, 0) = price,    y ~ N(mean, sd^2).
+
+With ``g = mean + sd v`` it is ``h(-v) = price / sd`` for the excess ``h`` of ``numerics.improvement``,
+which is decreasing in ``v``. Because ``h(u) >= u``, the root is at least ``-price / sd``; because
+``h(-v) <= phi(v)`` for ``v >= 0``, it is at most ``sqrt(-2 log(sqrt(2 pi) price / sd))`` or 0.
+
+*Derivative.* ``dg = dmean + phi(v) / Phi(-v) dsd - dprice / Phi(-v)``.
+
+References:
+    - M. L. Weitzman. Optimal search for the best alternative. Econometrica 47, 1979.
+    - Q. Xie, R. Astudillo, P. Frazier, Z. Scully, A. Terenin. Cost-aware Bayesian optimization via the
+      Pandora's box Gittins index. NeurIPS 2024.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics.improvement import log_excess, mills_ratio
+
+_BISECTIONS = 60
+_LEAST = 1e-300  # of the price in standard deviations, whose logarithm is taken
+
+
+def gittins_index(
+    mean: Tensor,  # shape: (*batch,)
+    sd: Tensor,  # > 0, shape: (*batch,)
+    price: Tensor,  # > 0, shape: (*batch,)
+) -> Tensor:  # shape: (*batch,)
+    """Return the index, found by bisection in double precision; its first derivatives are exact."""
+    mean, sd, price = torch.broadcast_tensors(mean, sd, price)
+    v = _root((price / sd).detach().double()).to(mean)
+    with torch.no_grad():
+        ratio = 1 / mills_ratio(v)  # phi(v) / Phi(-v)
+        density = torch.exp(-0.5 * v.square()) / math.sqrt(2 * math.pi)
+        by_price = (ratio / density).nan_to_num(posinf=torch.finfo(v.dtype).max)  # 1 / Phi(-v)
+    # Each change is zero, and has the derivative that the bisection does not know.
+    changes = ratio * (sd - sd.detach()) - by_price * (price - price.detach())
+    return mean + sd.detach() * v + changes
+
+
+@torch.no_grad()
+def _root(wanted: Tensor) -> Tensor:
+    """Return ``v`` with ``h(-v) = wanted``."""
+    wanted = wanted.clamp_min(_LEAST)
+    target = wanted.log()
+    low = -wanted
+    high = (-2 * (target + 0.5 * math.log(2 * math.pi))).clamp_min(0).sqrt()
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        above = log_excess(-middle) > target
+        low, high = torch.where(above, middle, low), torch.where(above, high, middle)
+    return (low + high) / 2
