@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.curves import tabular
 from benchmarks.demo import table as demo
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import RESULTS, read
@@ -72,6 +73,7 @@ REPORTS: dict[str, Report] = {
     "foresight": Report(
         "Rank correlation of what is known early with the loss at the end", foresight.table
     ),
+    "boil-tabular": Report("Simple policies on recorded learning curves", tabular.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),
     "horizon": Report("A run of a million rounds", horizon.report),

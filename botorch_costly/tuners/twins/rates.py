@@ -22,17 +22,13 @@ from botorch_costly.tuners.twins.steps import Steps
 
 _TOLD_APART = 0.1  # difference, in units, from which the search was conclusive
 _LEVEL = 0.03  # difference, in units, of rates that are level
-_SLIGHT, _SLIGHT_SHARE = (
-    0.01,
-    0.05,
-)  # lead not worth a change: log loss, share of what rates differ by
+_SLIGHT = 0.01  # log loss: a lead up to this is not worth a change ...
+_SLIGHT_SHARE = 0.05  # ... nor up to this share of what rates differ by
 _TIES = 1  # rates in a row that are level with the one before
 _SEVERAL = 4  # rates that go on where the first rounds told nothing
 _LONGER = 5  # rounds by which trials in a run that stalls go on
 _GREW = 0.03  # log loss, at least, of an advantage that has grown
-_BELOW = (
-    0.3  # of a tenfold step, by which what is taken is below the fastest rate: about half of it
-)
+_BELOW = 0.3  # of a tenfold step, by which what is taken is below the fastest: about half of it
 _NEAR = 0.05  # of a tenfold step: rates this near are one
 _SAME = 1e-9  # columns that are equal but for rounding
 _EDGE = 0.3  # of a tenfold step: a bound nearer than this is not tried
