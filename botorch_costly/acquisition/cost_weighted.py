@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from botorch_costly.acquisition.fixed_round import as_numbers
-from botorch_costly.acquisition.improvement import best_mean
+from botorch_costly.acquisition.improvement import best_mean, observed
 from botorch_costly.errors import check_nonnegative, check_positive
 from botorch_costly.numerics.gittins import gittins_index
 
@@ -141,11 +141,8 @@ def construct_inputs_log_ei_per_cost(
 ) -> dict[str, Any]:
     """Return the keyword arguments; ``best_f`` defaults to the largest posterior mean over the data."""
     if best_f is None:
-        if isinstance(training_data, dict):  # one data set for each outcome, at equal X
-            training_data = next(iter(training_data.values()))
-        best_f = best_mean(
-            model, training_data.X, maximize=maximize, posterior_transform=posterior_transform
-        )
+        X = observed(training_data)
+        best_f = best_mean(model, X, maximize=maximize, posterior_transform=posterior_transform)
     return {
         "model": model,
         "cost_model": cost_model,

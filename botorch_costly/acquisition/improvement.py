@@ -62,6 +62,13 @@ def best_mean(
     return best.unsqueeze(-1) if best.dim() else best
 
 
+def observed(training_data: SupervisedDataset | dict[Hashable, SupervisedDataset]) -> Tensor:
+    """Return the points of the data of an input constructor."""
+    if isinstance(training_data, dict):  # one data set for each outcome, at equal X
+        training_data = next(iter(training_data.values()))
+    return training_data.X
+
+
 class _Improvement(InRound):
     """What the three improvements share: a threshold and a round."""
 
@@ -113,9 +120,7 @@ def construct_inputs_time_varying_improvement(
 ) -> dict[str, Any]:
     """Return the keyword arguments; ``best_f`` defaults to ``best_mean`` over the data."""
     if best_f is None:
-        if isinstance(training_data, dict):  # one data set for each outcome, at equal X
-            training_data = next(iter(training_data.values()))
-        X = training_data.X[..., :-1]
+        X = observed(training_data)[..., :-1]
         best_f = best_mean(
             model, X, now, maximize=maximize, posterior_transform=posterior_transform
         )
