@@ -10,27 +10,11 @@ from torch import Tensor, nn
 
 from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.numerics.compression import HALF_WIDTH, prefix_scores, sigmoid_weights
+from botorch_costly.priors import register_prior
 
 MIDPOINTS = (-HALF_WIDTH, HALF_WIDTH)
 GROWTHS = (0.1, 6.0)
 WEIGHTINGS = ("sigmoid", "log", "average")
-
-
-def _midpoint_of(module: "CurveCompression") -> Tensor:
-    """Read the midpoint; a named function, so that modules with priors can be pickled."""
-    return module.midpoint
-
-
-def _set_midpoint(module: "CurveCompression", value: Tensor | float) -> None:
-    module.midpoint = value
-
-
-def _growth_of(module: "CurveCompression") -> Tensor:
-    return module.growth
-
-
-def _set_growth(module: "CurveCompression", value: Tensor | float) -> None:
-    module.growth = value
 
 
 class CurveCompression(Module):
@@ -39,7 +23,7 @@ class CurveCompression(Module):
     ``score(t) = sum_{u <= t} r(u) / (1 + exp(-growth (s(u) - midpoint)))``
 
     The iterations ``u = 1 .. longest`` are scaled to ``s(u)`` in [-6, 6]. A late midpoint says that early
-    iterations carry no signal. ``models.CurveGP`` learns midpoint and growth with its lengthscales.
+    iterations carry no signal. Midpoint and growth are parameters, to be learnt with those of a model.
 
     References:
         V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
@@ -48,7 +32,7 @@ class CurveCompression(Module):
     Args:
         longest: Iterations of a whole training.
         weighting: ``"sigmoid"``; ``"log"``, in proportion to ``log(1 + u)``; or ``"average"``, all equal.
-            The latter two have nothing to learn.
+            Midpoint and growth matter for the sigmoid alone.
         midpoint: Where the weight is a half, in [-6, 6], scalar or ``batch_shape x 1``.
         growth: Slope of the sigmoid, in [0.1, 6], scalar or ``batch_shape x 1``.
         midpoint_prior: A prior on the midpoint.
@@ -84,10 +68,8 @@ class CurveCompression(Module):
             raw.requires_grad_(weighting == "sigmoid")
             self.register_parameter(f"raw_{name}", raw)
             self.register_constraint(f"raw_{name}", Interval(low, high))
-        if midpoint_prior is not None:
-            self.register_prior("midpoint_prior", midpoint_prior, _midpoint_of, _set_midpoint)
-        if growth_prior is not None:
-            self.register_prior("growth_prior", growth_prior, _growth_of, _set_growth)
+        register_prior(self, "midpoint", midpoint_prior)
+        register_prior(self, "growth", growth_prior)
         self.midpoint, self.growth = midpoint, growth
 
     @property

@@ -159,21 +159,24 @@ MODELS = {
 }
 
 
+def _inputs_of(model):
+    return model.inputs if isinstance(model, StreamingGP) else model.train_inputs[0]
+
+
 def _knowledge_gradient(model):
     """Over five discretization in the dtype and on the device of the model."""
-    streaming = isinstance(model, StreamingGP)
-    like = model.inputs if streaming else model.train_inputs[0]
     generator = torch.Generator().manual_seed(12)
-    return TimeVaryingKG(model, _unit(5, generator).to(like), now=31.0, effective_horizon=20.0)
+    points = _unit(5, generator).to(_inputs_of(model))
+    return TimeVaryingKG(model, points, now=31.0, effective_horizon=20.0)
 
 
 def _in_a_round(make):
     """Of an acquisition function over all columns: in round 31, at a cost linear in the first."""
 
     def made(model):
-        like = model.inputs if isinstance(model, StreamingGP) else model.train_inputs[0]
         X = torch.rand(6, 3, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
-        cost = LinearCost(X.to(like), (1 + X[:, :1]).to(like))
+        X = X.to(_inputs_of(model))
+        cost = LinearCost(X, 1 + X[:, :1])
         return FixedFeatureAcquisitionFunction(make(model, cost), 3, [2], [31.0])
 
     return made

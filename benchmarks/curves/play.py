@@ -3,9 +3,8 @@
 from collections.abc import Callable, Generator
 from typing import NamedTuple
 
-import torch
-
 from botorch_costly.problems import CurveProblem
+from botorch_costly.problems.curves import Stretch
 
 
 class Ask(NamedTuple):
@@ -15,14 +14,6 @@ class Ask(NamedTuple):
     until: int
 
 
-class Told(NamedTuple):
-    """What came of it."""
-
-    curve: torch.Tensor  # shape: (t,)
-    cost: float
-    broken: bool
-
-
 class Point(NamedTuple):
     """Where a policy stands after a stretch."""
 
@@ -30,9 +21,12 @@ class Point(NamedTuple):
     regret: float
 
 
-Steps = Generator[Ask, Told, None]
+Steps = Generator[Ask, Stretch, None]
 Policy = Callable[[CurveProblem, int, float], Steps]
-"""Yields what it asks for and is sent what came of it; told the problem, a seed and a budget in means."""
+"""Yields what it asks for and is sent what came of it; told the problem, a seed and a budget.
+
+Costs and budgets are in means of the cost of a whole training.
+"""
 
 
 def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> list[Point]:
@@ -53,8 +47,9 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
     paid, best, points = 0.0, problem.worst, [Point(0.0, problem.best - problem.worst)]
     ask: Ask | None = next(steps, None)
     while ask is not None:
-        told = Told(*problem.advance(ask.config, trained.get(ask.config, 0), ask.until))
-        paid += told.cost / mean
+        stretch = problem.advance(ask.config, trained.get(ask.config, 0), ask.until)
+        told = stretch._replace(cost=stretch.cost / mean)
+        paid += told.cost
         if paid > budget:
             break
         trained[ask.config] = ask.until
@@ -65,7 +60,7 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
     return points
 
 
-def _following(steps: Steps, told: Told) -> Ask | None:
+def _following(steps: Steps, told: Stretch) -> Ask | None:
     try:
         return steps.send(told)
     except StopIteration:

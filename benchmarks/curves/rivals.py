@@ -33,12 +33,11 @@ def look_at_many(share: float | None) -> Policy:
     """
 
     def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:
-        mean, paid = float(problem.costs.mean()), 0.0
-        seen: dict[int, float] = {}
+        paid, seen = 0.0, dict[int, float]()
         for config in _order(problem, seed):
             until = _part(problem, config, share)
             told = yield Ask(config, until)
-            paid += told.cost / mean
+            paid += told.cost
             if not told.broken:
                 seen[config] = float(told.curve[-1])
             if paid > budget / 2:

@@ -1,7 +1,7 @@
 """Regret against what was paid, on recorded learning curves: ``python -m benchmarks boil-tabular``.
 
-Budgets are in means of the cost of a whole training. On measured curves the regret is in points of
-accuracy where that is what was measured, and otherwise a share of the range of all last rewards.
+Budgets are in means of the cost of a whole training; regrets are shares of what the best last reward is
+above the least reward of all.
 """
 
 import statistics
@@ -28,7 +28,7 @@ class Task(NamedTuple):
 
 
 def measure(task: Task) -> Row:
-    """Return the regret of a policy at each budget, as a share of the range of the last rewards.
+    """Return the regret of a policy at each budget, as a share of the range of all rewards.
 
     Policies are told how much they may spend, so that each budget is a run of its own.
     """
@@ -73,10 +73,9 @@ def main(arguments: list[str]) -> None:
     seeds = list(seeds_of(options))
     tasks = [Task(t, p, s) for t in options.tables for p in options.policies for s in seeds]
     found = list(in_processes(measure, tasks, options.processes))
-    fresh = {(row["table"], row["policy"], row["seed"]) for row in found}
 
     def stays(row: Row) -> bool:
-        return (row["table"], row["policy"], row["seed"]) not in fresh
+        return Task(*(row[name] for name in Task._fields)) not in tasks
 
     write_results(NAME, found, seeds, directory=options.results, keep=stays)
     print(text(rows_of(NAME, options.results)))

@@ -20,8 +20,7 @@ from botorch_costly.numerics.gittins import gittins_index
 
 def predicted_cost(cost_model: Model, X: Tensor, overhead: float) -> Tensor:
     """Return the predicted costs of single points ``X`` (``batch_shape x 1 x d``), ``batch_shape``."""
-    cost = cost_model.posterior(X).mean.squeeze(-1).squeeze(-1)
-    return cost + overhead
+    return cost_model.posterior(X).mean.squeeze(-1).squeeze(-1) + overhead
 
 
 class LogEIPerCost(LogExpectedImprovement):

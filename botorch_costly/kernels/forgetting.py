@@ -11,15 +11,7 @@ from torch import Tensor, nn
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.kernels.columns import refuse_last_dim_batch
 from botorch_costly.numerics.drift import retention
-
-
-def _forgetting_of(module: "ForgettingKernel") -> Tensor:
-    """Read the rate; a named function, so that kernels with priors can be pickled."""
-    return module.forgetting
-
-
-def _set_forgetting(module: "ForgettingKernel", value: Tensor | float) -> None:
-    module.initialize(forgetting=value)
+from botorch_costly.priors import register_prior
 
 
 class ForgettingKernel(Kernel):
@@ -68,10 +60,7 @@ class ForgettingKernel(Kernel):
             "raw_forgetting", nn.Parameter(torch.zeros(*self.batch_shape, 1, 1))
         )
         self.register_constraint("raw_forgetting", Interval(0.0, 1.0))
-        if forgetting_prior is not None:
-            self.register_prior(
-                "forgetting_prior", forgetting_prior, _forgetting_of, _set_forgetting
-            )
+        register_prior(self, "forgetting", forgetting_prior)
         self.forgetting = forgetting
         # The sigmoid of the raw parameter reaches 0 and 1 only at infinity, where nothing is learnt.
         learnable = learn and bool(self.raw_forgetting.isfinite().all())

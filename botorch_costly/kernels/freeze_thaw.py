@@ -10,23 +10,7 @@ from torch import Tensor, nn
 
 from botorch_costly.errors import check
 from botorch_costly.kernels.columns import refuse_last_dim_batch
-
-
-def _alpha_of(module: "FreezeThawKernel") -> Tensor:
-    """Read the shape; a named function, so that kernels with priors can be pickled."""
-    return module.alpha
-
-
-def _set_alpha(module: "FreezeThawKernel", value: Tensor | float) -> None:
-    module.alpha = value
-
-
-def _beta_of(module: "FreezeThawKernel") -> Tensor:
-    return module.beta
-
-
-def _set_beta(module: "FreezeThawKernel", value: Tensor | float) -> None:
-    module.beta = value
+from botorch_costly.priors import register_prior
 
 
 class FreezeThawKernel(Kernel):
@@ -74,10 +58,8 @@ class FreezeThawKernel(Kernel):
             raw = nn.Parameter(torch.zeros(*self.batch_shape, 1, 1))
             self.register_parameter(f"raw_{name}", raw)
             self.register_constraint(f"raw_{name}", Positive())
-        if alpha_prior is not None:
-            self.register_prior("alpha_prior", alpha_prior, _alpha_of, _set_alpha)
-        if beta_prior is not None:
-            self.register_prior("beta_prior", beta_prior, _beta_of, _set_beta)
+        register_prior(self, "alpha", alpha_prior)
+        register_prior(self, "beta", beta_prior)
         self.alpha, self.beta = alpha, beta
 
     @property

@@ -37,8 +37,7 @@ def gittins_index(
     v = _root((price / sd).detach().double()).to(mean)
     with torch.no_grad():
         ratio = 1 / mills_ratio(v)  # phi(v) / Phi(-v)
-        density = torch.exp(-0.5 * v.square()) / math.sqrt(2 * math.pi)
-        by_price = (ratio / density).nan_to_num(posinf=torch.finfo(v.dtype).max)  # 1 / Phi(-v)
+        by_price = 1 / torch.special.ndtr(-v).clamp_min(torch.finfo(v.dtype).tiny)  # 1 / Phi(-v)
     # Each change is zero, and has the derivative that the bisection does not know.
     changes = ratio * (sd - sd.detach()) - by_price * (price - price.detach())
     return mean + sd.detach() * v + changes

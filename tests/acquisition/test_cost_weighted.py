@@ -12,10 +12,9 @@ from botorch.utils.datasets import SupervisedDataset
 from botorch_costly.acquisition import PBGI, LogEIPerCost, best_mean
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.models import LinearCost
+from tests.acquisition.beliefs import BOUNDS
 from tests.oracles import acquisition as oracle
 from tests.oracles import gittins
-
-BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 
 
 @pytest.fixture

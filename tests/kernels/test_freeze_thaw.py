@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from gpytorch.priors import GammaPrior
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.kernels import FreezeThawKernel
@@ -33,8 +34,6 @@ def test_parameters_are_positive(name, value):
 
 
 def test_priors_reach_the_parameters():
-    from gpytorch.priors import GammaPrior
-
     kernel = FreezeThawKernel(alpha_prior=GammaPrior(2.0, 1.0), beta_prior=GammaPrior(3.0, 1.0))
     for name, _, prior, closure, setting in kernel.named_priors():
         setting(kernel, 1.7)

@@ -118,9 +118,14 @@ def _ends(run: LongRun, config: Mapping[str, Any]) -> dict[str, float]:
 
 def correlations(rows: Sequence[Row], end: str) -> dict[str, float]:
     """Return the rank correlation of each comparison with an end, over the settings of one state."""
-    names = [name for name in rows[0] if name.split()[0] in _WAYS]
     ends = [_finite(row[end]) for row in rows]
-    return {name: _spearman([_finite(row[name]) for row in rows], ends) for name in names}
+    known = {name: [_finite(row[name]) for row in rows] for name in _comparisons(rows)}
+    return {name: _spearman(losses, ends) for name, losses in known.items()}
+
+
+def _comparisons(rows: Sequence[Row]) -> list[str]:
+    """Return the names of the comparisons that rows hold."""
+    return [name for name in rows[0] if name.split()[0] in _WAYS]
 
 
 def _finite(loss: float | None) -> float:
@@ -134,29 +139,27 @@ def _spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the mean correlations by problem, end and state: of all settings, and of learning rates."""
-    names = [name for name in rows[0] if name.split()[0] in _WAYS]
-    lines = [f"{'':<{_WIDTH}}" + "".join(f"{name:>14}" for name in names)]
+    lines = [f"{'':<{_WIDTH}}" + "".join(f"{name:>14}" for name in _comparisons(rows))]
     for problem in dict.fromkeys(row["problem"] for row in rows):
+        mine = [row for row in rows if row["problem"] == problem]
         for end in ("constant", "late decay"):
-            lines.append(f"{problem}, {end} (seeds: {_seeds_of(rows, problem)})")
+            lines.append(f"{problem}, {end} (seeds: {len(_seeds(mine))})")
             for share in STATES:
-                lines += _lines(rows, problem, end, share)
+                lines += _lines([row for row in mine if row["share"] == share], end, share)
     return "\n".join(lines)
 
 
-def _seeds_of(rows: Sequence[Row], problem: str) -> int:
-    return len({row["seed"] for row in rows if row["problem"] == problem})
+def _seeds(rows: Sequence[Row]) -> list[int]:
+    return sorted({row["seed"] for row in rows})
 
 
-def _lines(rows: Sequence[Row], problem: str, end: str, share: float) -> Iterator[str]:
-    mine = [row for row in rows if row["problem"] == problem and row["share"] == share]
-    seeds = sorted({row["seed"] for row in mine})
+def _lines(rows: Sequence[Row], end: str, share: float) -> Iterator[str]:
     for only, which in (("", "all settings"), ("learning_rate", "learning rates")):
         found = [
             correlations(
-                [r for r in mine if r["seed"] == seed and r["setting"].startswith(only)], end
+                [r for r in rows if r["seed"] == seed and r["setting"].startswith(only)], end
             )
-            for seed in seeds
+            for seed in _seeds(rows)
         ]
         if found:
             means = [sum(f[name] for f in found) / len(found) for name in found[0]]

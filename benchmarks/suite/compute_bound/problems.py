@@ -13,13 +13,12 @@ from torch import Generator, nn
 from benchmarks.suite import data
 from benchmarks.suite.compute_bound import text
 from benchmarks.suite.compute_bound.networks import Recurrent, Transformer
-from benchmarks.suite.compute_bound.training import LongProblem, LongRun
+from benchmarks.suite.compute_bound.training import LongProblem, LongRun, Settings
 from benchmarks.suite.compute_bound.works import Classes, Denoising, NextCharacter
 from benchmarks.suite.networks import picture_network
 from botorch_costly import Real, SearchSpace
 
 _five_classes = partial(picture_network, channels=3, side=32, width=10, blocks=3, classes=5)
-_HEAD = "11."  # of its parameters
 _ADAMW = {
     "learning_rate": Real(1e-5, 1e-1, log=True),
     "weight_decay": Real(0.0, 0.5),
@@ -188,16 +187,19 @@ def _pretrained(generator: Generator, characters: int, length: int) -> nn.Module
 
 @cache
 def _knowledge() -> dict[str, Any]:
-    """Return the weights after a run on the sources, always the same."""
+    """Return the weights after a run on the sources."""
     problem = transformer_text()
-    run = LongRun(problem, seed=90_000)
-    for round in range(problem.horizon):
-        rate = 3e-3 * min(1.0, 2.5 * (1 - round / problem.horizon))
-        run.train_round({**problem.default, "learning_rate": max(rate, 1e-5)})
+    config = {**problem.default, "learning_rate": 3e-3}
+    return _weights_after(LongRun(problem, seed=90_000), config, problem.horizon)
+
+
+def _weights_after(run: LongRun, config: Settings, rounds: int) -> dict[str, Any]:
+    """Return what a network knows after a run whose learning rate falls in the last two fifths."""
+    for round in range(rounds):
+        run.train_round(config, rate_factor=min(1.0, 2.5 * (1 - round / rounds)))
     return {name: value.clone() for name, value in run.save()["network"].items()}
 
 
-@cache
 def _known_classes() -> data.Part:
     return data.of_classes(data.whole_cifar10(), range(5))
 
@@ -209,22 +211,19 @@ def _other_classes() -> data.Part:
 
 def _experienced(generator: Generator) -> nn.Module:
     """Return the network with the body of one that knows the other classes, and a head of its own."""
-    network = _five_classes(generator)
-    network[:-1].load_state_dict(_experience())
+    network, known = _five_classes(generator), _experience()
+    body = network[:-1]
+    body.load_state_dict({name: known[name] for name in body.state_dict()})
     return network
 
 
 @cache
 def _experience() -> dict[str, Any]:
-    """Return the weights of the body after a run on the first five classes, always the same."""
+    """Return the weights after a run on the first five classes."""
     work = Classes(_known_classes, _five_classes, classes=5)
     problem = replace(fine_tuning_pictures(), work=work)
     run = LongRun(problem, seed=90_001)
-    for round in range(2 * problem.horizon):
-        factor = min(1.0, 2.5 * (1 - round / (2 * problem.horizon)))
-        run.train_round(problem.default, rate_factor=factor)
-    weights = run.save()["network"].items()
-    return {name: value.clone() for name, value in weights if not name.startswith(_HEAD)}
+    return _weights_after(run, problem.default, 2 * problem.horizon)
 
 
 CHOICE: tuple[Callable[[], LongProblem], ...] = (

@@ -26,8 +26,10 @@ _SLIGHT = 0.01  # log loss: a lead up to this is not worth a change ...
 _SLIGHT_SHARE = 0.05  # ... nor up to this share of what rates differ by
 _TIES = 1  # rates in a row that are level with the one before
 _SEVERAL = 4  # rates that go on where the first rounds told nothing
-_LONGER = 5  # rounds by which trials in a run that stalls go on
-_GREW = 0.03  # log loss, at least, of an advantage that has grown
+_LONGER = 5  # rounds by which rates that are close, or tried after a stall, go on
+_GREW = 0.03  # log loss, at least, of an advantage of a smaller rate that has grown ...
+_GREW_LARGER = 0.005  # ... and of a larger one, which few rounds underrate
+_BEHIND = 0.01  # log loss that a larger rate may be behind at first
 _BELOW = 0.3  # of a tenfold step, by which what is taken is below the fastest: about half of it
 _NEAR = 0.05  # of a tenfold step: rates this near are one
 _SAME = 1e-9  # columns that are equal but for rounding
@@ -142,18 +144,23 @@ class RateSearch:
     def _slight(self) -> float:
         """Return a lead that is not worth a change: a small part of what rates differ by."""
         near = self._near([tried.level for tried in self._tried.values()])
-        return max(_SLIGHT, _SLIGHT_SHARE * (max(near) - min(near))) if near else _SLIGHT
+        return max(_SLIGHT, _SLIGHT_SHARE * (max(near) - min(near)))
 
     def _later_best(self, rates: set[float]) -> float:
         """Return the best of rates that went on: the present one, if among them, unless a lead grew."""
-        present, longest = self._tried[self._present], max(self._tried[r].rounds for r in rates)
+        longest = max(self._tried[rate].rounds for rate in rates)
 
-        def grew(tried: Tried) -> bool:
-            return tried.level - present.level > tried.first - present.first
+        def is_good(rate: float) -> bool:
+            first, later = self._advantages(rate)
+            return self._present not in rates or later > first
 
-        longer = [rate for rate in rates if self._tried[rate].rounds == longest]
-        good = [r for r in longer if self._present not in rates or grew(self._tried[r])]
+        good = [r for r in rates if self._tried[r].rounds == longest and is_good(r)]
         return max(good, key=self._level, default=self._present)
+
+    def _advantages(self, rate: float) -> tuple[float, float]:
+        """Return by how much a rate is better than the present one: at first, and at the latest."""
+        tried, present = self._tried[rate], self._tried[self._present]
+        return tried.first - present.first, tried.level - present.level
 
     def after_a_stall(self) -> Steps[tuple[Tensor, Tried]]:
         """Search rates around that of a run that stalls; return the configuration to go on with."""
@@ -170,7 +177,7 @@ class RateSearch:
         ):
             rate = min(max(best + sign * self._step / 2, 0.0), 1.0)
             yield from self._first(rate)
-            if not self._level(rate) > self._tried[best].first - (_SLIGHT if sign > 0 else 0.0):
+            if not self._level(rate) > self._tried[best].first - (_BEHIND if sign > 0 else 0.0):
                 break
             for known in (self._present, rate):
                 yield from self._longer(known)
@@ -186,7 +193,7 @@ class RateSearch:
         finite = [level for level in alike if math.isfinite(level)]
         if len(finite) < len(alike) and self._level(self._present) == -math.inf:
             return bool(finite)
-        near = self._near(finite)
+        near = self._near(alike)
         return len(near) > 1 and max(near) - min(near) > _TOLD_APART * self._start.unit
 
     @staticmethod
@@ -283,11 +290,11 @@ class RateSearch:
         advantage of a smaller rate says nothing; its growth says much. A larger rate that is better
         after a few rounds is better in the end all the more.
         """
-        present, good = self._tried[self._present], [self._present]
+        good = [self._present]
         for rate, tried in self._tried.items():
-            first, second = tried.first - present.first, tried.level - present.level
-            least = _GREW if rate < self._present else _SLIGHT / 2
-            grew = second > max(first, least) or self._level(self._present) == -math.inf
+            first, later = self._advantages(rate)
+            least = _GREW if rate < self._present else _GREW_LARGER
+            grew = later > max(first, least) or self._level(self._present) == -math.inf
             if grew and tried.state is not None and self._level(rate) > -math.inf:
                 good.append(rate)
         return max(good, key=self._level)
@@ -298,8 +305,8 @@ class RateSearch:
                 self._course.give_back(found.rounds, self._start.slope)
         now, before = self._tried[chosen], self._tried[self._present]
         if now is not before:
-            same = now.rounds == before.rounds
-            self._course.change(now.level - before.level if same else now.first - before.first)
+            first, later = self._advantages(chosen)
+            self._course.change(later if now.rounds == before.rounds else first)
         return self._with(chosen), now
 
     def _with(self, rate: float) -> Tensor:
