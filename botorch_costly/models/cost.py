@@ -11,7 +11,8 @@ from torch.nn import functional as F  # noqa: N812
 from botorch_costly.errors import InvalidShapeError, check
 
 _SHARP = 10.0  # of the softplus
-_RIDGE = 1e-6  # in units of standardized columns, per row: keeps columns that never changed at zero
+_RIDGE = 1e-6  # in units of standardized columns, per row: columns may depend on each other
+_CONSTANT = 1e-6  # spread of a column, as a share of its size, that may be rounding alone
 
 
 def _check_costs(train_X: Tensor, train_cost: Tensor) -> None:
@@ -53,17 +54,15 @@ class LinearCost(DeterministicModel):
         super().__init__()
         _check_costs(train_X, train_cost)
         self._num_outputs = 1
-        center, spread = train_X.mean(0), train_X.std(0, correction=0)
-        moves = spread > 0
-        scale = train_cost.mean()
-        rows = (train_X - center) / torch.where(moves, spread, 1.0)
-        level = train_cost.mean()
+        level, center, spread = train_cost.mean(), train_X.mean(0), train_X.std(0, correction=0)
+        constant = spread <= _CONSTANT * train_X.abs().amax(0)
+        unit = torch.where(constant, torch.inf, spread)  # such a column becomes 0, and so its weight
+        rows = (train_X - center) / unit
         gram = rows.mT @ rows + _RIDGE * len(rows) * torch.eye(rows.shape[-1]).to(rows)
-        weights = torch.linalg.solve(gram, rows.mT @ (train_cost - level)).squeeze(-1)
-        weights = torch.where(moves, weights / torch.where(moves, spread, 1.0), 0.0)
+        weights = torch.linalg.solve(gram, rows.mT @ (train_cost - level)).squeeze(-1) / unit
         self.register_buffer("weights", weights)
         self.register_buffer("intercept", level - center @ weights)
-        self.register_buffer("scale", scale)
+        self.register_buffer("scale", level)
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the costs of ``X`` (``batch_shape x q x d``), ``batch_shape x q x 1``."""

@@ -54,6 +54,16 @@ def test_columns_that_never_changed_say_nothing():
     assert single(other).item() == pytest.approx(4.0, rel=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_columns_that_differ_by_rounding_say_nothing(dtype):
+    X = torch.full((7, 2), 0.1, dtype=dtype)  # whose mean is not 0.1 to the last digit
+    X[:, 0] = torch.arange(7)
+    X[6, 1] = torch.nextafter(X[6, 1], torch.tensor(1.0, dtype=dtype))
+    model = LinearCost(X, 1 + X[:, :1])
+    other = torch.tensor([[2.0, 0.9]], dtype=dtype)
+    assert model(other).item() == pytest.approx(3.0, rel=1e-3)
+
+
 def test_products_are_learnt_by_the_logarithm(generator):
     X = rows(generator, 30)
     cost = (1 + 2 * X[:, :1] + 3 * X[:, 1:2]).exp()
