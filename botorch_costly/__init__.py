@@ -3,6 +3,7 @@
 from botorch_costly.acquisition import PI, UCB, LogEI
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import load, save
+from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.parameters import Choice, Integer, Real, Scheduled
 from botorch_costly.query import (
     AlwaysQuery,
@@ -19,6 +20,7 @@ from botorch_costly.schedule import Schedule
 from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners import (
+    CurveOptimizer,
     Design,
     FixedTuner,
     Hold,
@@ -42,6 +44,9 @@ __all__ = [
     "Choice",
     "ConfidenceBoundQuery",
     "ConfidenceQuery",
+    "CurveDecision",
+    "CurveObservation",
+    "CurveOptimizer",
     "Decision",
     "Design",
     "FixedTuner",

@@ -7,7 +7,7 @@ to JSON by ``to_dict``.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from botorch_costly.errors import (
     CostlyError,
@@ -97,7 +97,7 @@ def _frozen(config: Mapping[str, Any]) -> FrozenConfig:
     return config if isinstance(config, FrozenConfig) else FrozenConfig(config)
 
 
-Record = TypeVar("Record", "Decision", "TwinDecision", "Observation")
+Record = TypeVar("Record", bound="Decision | Observation")
 
 
 def _to_dict(record: "Decision | Observation") -> dict[str, Any]:
@@ -170,7 +170,7 @@ class Decision:
         return _to_dict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Decision":
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild a decision from ``to_dict``.
 
         Raises:
@@ -226,7 +226,7 @@ class TwinDecision(Decision):
         return {**super().to_dict(), "peak": peak, "drop": list(self.drop)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "TwinDecision":
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild a decision from ``to_dict``.
 
         Raises:
@@ -285,7 +285,7 @@ class Observation:
         return _to_dict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Observation":
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild an observation from ``to_dict``.
 
         Raises:

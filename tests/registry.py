@@ -218,6 +218,12 @@ def _tell_loss(optimizer, decision, number):
     return optimizer.tell(decision, told)
 
 
+def _tell_curve(optimizer, decision, number):
+    """Tell a number at the end of a stretch, and a training that diverged in place of none."""
+    gaps = [math.nan] * (getattr(decision, "iterations", 1) - 1)
+    return optimizer.tell(decision, [*gaps, math.nan if number is None else number], cost=2.0)
+
+
 _SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer(1, 4)})
 _CHOICES = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
 _FAST = {"search": bc.Search(num_restarts=4)}
@@ -243,5 +249,20 @@ OPTIMIZERS = {
         lambda seed: bc.FixedTuner(_CHOICES, {"arm": "left"}, horizon=20), _tell, 20
     ),
     "TwinTuner": OptimizerCase(lambda seed: bc.TwinTuner(_SPACE, 40, seed=seed), _tell_loss, 40),
+    "CurveOptimizer": OptimizerCase(
+        lambda seed: bc.CurveOptimizer(_SPACE, 27, horizon=20, seed=seed, **_FAST), _tell_curve, 20
+    ),
+    "CurveOptimizer of candidates": OptimizerCase(
+        lambda seed: bc.CurveOptimizer(
+            _SPACE,
+            "depth",
+            horizon=20,
+            candidates=[{"lr": 10.0**-k, "depth": d} for k in (1, 2, 3) for d in (1, 3, 4)],
+            resumes=False,
+            seed=seed,
+        ),
+        _tell_curve,
+        20,
+    ),
     "RandomTuner": OptimizerCase(lambda seed: bc.RandomTuner(_SPACE, 20, seed=seed), _tell, 20),
 }

@@ -12,6 +12,7 @@ class Ask(NamedTuple):
 
     config: int
     until: int
+    anew: bool = False  # from scratch, whatever it has been trained for
 
 
 class Point(NamedTuple):
@@ -47,7 +48,8 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
     paid, best, points = 0.0, problem.worst, [Point(0.0, problem.best - problem.worst)]
     ask: Ask | None = next(steps, None)
     while ask is not None:
-        stretch = problem.advance(ask.config, trained.get(ask.config, 0), ask.until)
+        since = 0 if ask.anew else trained.get(ask.config, 0)
+        stretch = problem.advance(ask.config, since, ask.until)
         told = stretch._replace(cost=stretch.cost / mean)
         paid += told.cost
         if paid > budget:

@@ -93,7 +93,7 @@ def _order(problem: CurveProblem, seed: int) -> list[int]:
     return torch.randperm(len(problem), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
-POLICIES: dict[str, Policy] = {
+SIMPLE: dict[str, Policy] = {
     "random": random_search,
     "one iteration": look_at_many(None),
     "a quarter": look_at_many(0.25),

@@ -8,8 +8,9 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.curves.play import play, regret_at
-from benchmarks.curves.rivals import POLICIES
+from benchmarks.curves.ours import curve_optimizer
+from benchmarks.curves.play import Policy, play, regret_at
+from benchmarks.curves.rivals import SIMPLE
 from benchmarks.curves.tables import TABLES
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.processes import in_processes
@@ -17,6 +18,11 @@ from benchmarks.harness.record import Row, rows_of, write_results
 
 NAME = "boil-tabular"
 BUDGETS = (3, 5, 7, 10, 20)
+POLICIES: dict[str, Policy] = {
+    **SIMPLE,
+    "curve optimizer": curve_optimizer(),
+    "begun anew": curve_optimizer(resumes=False),
+}
 
 
 class Task(NamedTuple):

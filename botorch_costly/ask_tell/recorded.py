@@ -6,14 +6,15 @@ from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.records import Decision, Observation
 
 D = TypeVar("D", bound=Decision)
+T = TypeVar("T", bound=Observation)
 
 _NOT_TOLD = {"reward": None, "failed": False, "seconds": None}
 
 
-class Recorded(Generic[D]):
+class Recorded(Generic[D, T]):
     """A tuner whose rounds are in a ledger."""
 
-    _ledger: Ledger[D, Observation]
+    _ledger: Ledger[D, T]
 
     @property
     def decisions(self) -> tuple[D, ...]:
@@ -21,7 +22,7 @@ class Recorded(Generic[D]):
         return self._ledger.suggestions
 
     @property
-    def observations(self) -> tuple[Observation, ...]:
+    def observations(self) -> tuple[T, ...]:
         """The queries told so far, by round, as far as their decisions are kept."""
         return self._ledger.outcomes
 

@@ -1,8 +1,15 @@
 """Beliefs about the reward: BoTorch models."""
 
-from botorch_costly.models.cost import LinearCost, LogCostGP
+from botorch_costly.models.cost import LinearCost, LogCostGP, LogLinearCost
 from botorch_costly.models.drifting_grid import DriftingGrid
 from botorch_costly.models.streaming import StreamingGP
 from botorch_costly.models.time_varying import TimeVaryingGP
 
-__all__ = ["DriftingGrid", "LinearCost", "LogCostGP", "StreamingGP", "TimeVaryingGP"]
+__all__ = [
+    "DriftingGrid",
+    "LinearCost",
+    "LogCostGP",
+    "LogLinearCost",
+    "StreamingGP",
+    "TimeVaryingGP",
+]

@@ -1,4 +1,4 @@
-"""What an evaluation costs: linear in configuration and training length, or a GP on its logarithm."""
+"""What an evaluation costs: linear, or of a logarithm that is linear or a GP."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from botorch_costly.errors import InvalidShapeError, check
 
 _SHARP = 10.0  # of the softplus
 _RIDGE = 1e-6  # in units of standardized columns, per row: columns may depend on each other
+_FEW = 0.5  # of the logarithm: a ridge in units of the cube, about what six rows say
 _CONSTANT = 1e-6  # spread of a column, as a share of its size, that may be rounding alone
 
 
@@ -56,7 +57,7 @@ class LinearCost(DeterministicModel):
         self._num_outputs = 1
         level, center, spread = train_cost.mean(), train_X.mean(0), train_X.std(0, correction=0)
         constant = spread <= _CONSTANT * train_X.abs().amax(0)
-        unit = torch.where(constant, torch.inf, spread)  # such a column becomes 0, and so its weight
+        unit = torch.where(constant, torch.inf, spread)  # a constant column has weight 0
         rows = (train_X - center) / unit
         gram = rows.mT @ rows + _RIDGE * len(rows) * torch.eye(rows.shape[-1]).to(rows)
         weights = torch.linalg.solve(gram, rows.mT @ (train_cost - level)).squeeze(-1) / unit
@@ -69,6 +70,42 @@ class LinearCost(DeterministicModel):
         linear = X @ self.weights.to(X) + self.intercept.to(X)
         scale = self.scale.to(X)
         return (scale * F.softplus(linear / scale, beta=_SHARP)).unsqueeze(-1)
+
+
+class LogLinearCost(DeterministicModel):
+    r"""A cost whose logarithm is linear in the configuration: ``cost(x) = exp(w'x + b)``.
+
+    Multiplicative effects, as those of batch size, width and depth, are sums of logarithms. A ridge
+    draws the weights towards 0, so that a few costs are no more than a mean.
+
+    Args:
+        train_X: Configurations in the unit cube, ``n x d``.
+        train_cost: What they cost, ``n x 1``, in any unit.
+
+    Raises:
+        InvalidShapeError: If shapes do not fit each other.
+        InvalidArgumentError: If a cost is not a finite number > 0.
+
+    Example:
+        >>> X = torch.linspace(0, 1, 50, dtype=torch.float64).unsqueeze(-1)
+        >>> LogLinearCost(X, 100 * 2**X)(X[[0, -1]]).round().flatten().tolist()
+        [104.0, 193.0]
+    """
+
+    def __init__(self, train_X: Tensor, train_cost: Tensor) -> None:
+        super().__init__()
+        _check_costs(train_X, train_cost)
+        self._num_outputs = 1
+        center, logs = train_X.mean(0), train_cost.log()
+        rows, level = train_X - center, logs.mean()
+        gram = rows.mT @ rows + _FEW * torch.eye(rows.shape[-1]).to(rows)
+        weights = torch.linalg.solve(gram, rows.mT @ (logs - level)).squeeze(-1)
+        self.register_buffer("weights", weights)
+        self.register_buffer("intercept", level - center @ weights)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Return the costs of ``X`` (``batch_shape x q x d``), ``batch_shape x q x 1``."""
+        return (X @ self.weights.to(X) + self.intercept.to(X)).exp().unsqueeze(-1)
 
 
 class LogCostGP(DeterministicModel):

@@ -195,6 +195,8 @@ class StreamingGP(CachedPosterior, Model):
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "StreamingGP":
         """Return the belief that has also seen ``Y`` (``n x 1``) at ``X`` (``n x (d + 1)``).
 
+        A belief that has seen nothing takes all rows at once, in O(n^3).
+
         Raises:
             InvalidShapeError: If there is not one reward for each row; batches are not supported.
             InvalidArgumentError: If a reward is not finite.
@@ -203,9 +205,23 @@ class StreamingGP(CachedPosterior, Model):
         shapes = tuple(X.shape), tuple(Y.shape)
         check(fits, "X, Y", "shapes (n, d + 1) and (n, 1)", shapes, InvalidShapeError)
         new = copy.copy(self)
+        if not self.num_rows and len(X) > 1:
+            new._begin_with(X, Y.squeeze(-1))
+            return new
         for x, y in zip(X, Y.flatten().tolist(), strict=True):
             new.observe(x, y)
         return new
+
+    def _begin_with(self, X: Tensor, rewards: Tensor) -> None:
+        self._check_columns(X[0])
+        good = bool(rewards.isfinite().all() and X.isfinite().all())
+        check(good, "Y", "finite numbers at finite inputs", rewards, InvalidArgumentError)
+        like = self.kernel.outputscale
+        rewards = rewards.detach().to(like)
+        targets = (rewards - self.center) / self.scale
+        self._rows = CachedRows(self._rows.factor, X.detach().to(like), rewards, targets)
+        self.refactorize()
+        self._rows = self._rows.within(self.window, self.maximum_rows)
 
     def _apply(self, fn: Any, recurse: bool = True) -> "StreamingGP":
         """Let ``.to``, ``.double`` and the like reach the factor, which is no parameter."""

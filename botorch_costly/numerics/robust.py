@@ -102,19 +102,24 @@ def weighted_median(values: Sequence[tuple[float, float]]) -> float:
     return ordered[-1][0]
 
 
-def normal_scores(rewards: Tensor) -> Tensor:
+def normal_scores(rewards: Tensor, among: Tensor | None = None) -> Tensor:
     """Return the normal quantile of each reward's rank, ``Phi^{-1}((rank - 1/2) / n)``.
 
     Equal rewards share their mean rank.
 
     Args:
-        rewards: Finite, shape ``(n,)``.
+        rewards: Finite, of any shape.
+        among: Finite rewards that they are ranked among, shape ``(n,)``; themselves if omitted. What is
+            below or above all of these has the score of the lowest or the highest.
 
     Example:
         >>> [round(z, 2) for z in normal_scores(torch.tensor([5.0, -1000.0, 6.0])).tolist()]
         [0.0, -0.97, 0.97]
     """
-    _, place, copies = rewards.unique(return_inverse=True, return_counts=True)
-    copies = copies.to(rewards)  # or integers would be divided in the default dtype
-    middle = copies.cumsum(0) - copies / 2  # rank - 1/2 of the middle one
-    return torch.special.ndtri(middle / len(rewards))[place]
+    ordered = (rewards.flatten() if among is None else among).sort().values
+    below, through = (
+        torch.searchsorted(ordered, rewards.contiguous(), right=r) for r in (False, True)
+    )
+    middle = (below + through).to(rewards) / 2  # rank - 1/2 of the middle one of equal rewards
+    number = len(ordered)
+    return torch.special.ndtri(middle.clamp(0.5, number - 0.5) / number)

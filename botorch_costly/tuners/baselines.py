@@ -16,7 +16,7 @@ from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 
 
-class _Unqueried(Recorded[Decision], ABC):
+class _Unqueried(Recorded[Decision, Observation], ABC):
     """A tuner that asks for no query; outcomes may be told all the same, and are recorded."""
 
     def __init__(self, space: SearchSpace, horizon: int | None, options: Mapping[str, Any]) -> None:

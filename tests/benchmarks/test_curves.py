@@ -5,8 +5,7 @@ import torch
 
 from benchmarks.curves import tables
 from benchmarks.curves.play import Ask, play, regret_at
-from benchmarks.curves.rivals import POLICIES
-from benchmarks.curves.tabular import BUDGETS, Task, measure, text
+from benchmarks.curves.tabular import BUDGETS, POLICIES, Task, measure, text
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.problems import CurveProblem
 
@@ -63,6 +62,17 @@ def test_where_ranks_never_change_early_looks_beat_whole_trainings():
             regrets[name].append(regret_at(play(problem, policy, seed, 6.0), 6.0))
     means = {name: sum(values) / len(values) for name, values in regrets.items()}
     assert all(means[name] < means["random"] for name in POLICIES if name != "random")
+
+
+def test_what_begins_anew_is_paid_for_anew():
+    problem, paid = rising(), {}
+    for name in ("curve optimizer", "begun anew"):
+        asked, points = logged(POLICIES[name], problem, budget=6.0)
+        paid[name] = sum(ask.until for ask in asked) / 27
+        again = len(asked) > len({ask.config for ask in asked})
+        assert again
+        assert paid[name] >= points[-1].paid
+    assert paid["begun anew"] < paid["curve optimizer"]
 
 
 def test_a_bracket_of_halving_goes_on_with_the_best_third():

@@ -42,7 +42,7 @@ from botorch_costly.tuners.online.summary import summarize
 _logger = logging.getLogger(__name__)
 
 
-class OnlineTuner(Recorded[Decision]):
+class OnlineTuner(Recorded[Decision, Observation]):
     r"""CE-GP-UCB: tune hyperparameters while one network trains, and query only when it is worth it.
 
     Each round ``ask`` proposes a configuration, the maximizer of an acquisition function on a

@@ -36,7 +36,7 @@ _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, St
 _logger = logging.getLogger(__name__)
 
 
-class TwinTuner(Recorded[TwinDecision]):
+class TwinTuner(Recorded[TwinDecision, Observation]):
     r"""Tune hyperparameters while one network trains, by twins that begin in one state.
 
     A configuration is judged by what it makes of a state of training that another one continued on the

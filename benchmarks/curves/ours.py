@@ -1,0 +1,35 @@
+"""Our optimizer on recorded curves: told what a training shows and costs, and nothing else."""
+
+import math
+from typing import Any
+
+from benchmarks.curves.play import Ask, Policy, Steps
+from botorch_costly import CurveOptimizer, Real, SearchSpace
+from botorch_costly.problems import CurveProblem
+
+_LEAST = 1e-6  # clocks were not always read: some stretches cost nothing
+
+
+def curve_optimizer(**options: Any) -> Policy:
+    """Return the policy of ``CurveOptimizer``, as it comes but for some options."""
+
+    def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:
+        names = [f"x{column}" for column in range(problem.inputs.shape[1])]
+        configs = [dict(zip(names, row, strict=True)) for row in problem.inputs.tolist()]
+        number = {tuple(config.values()): i for i, config in reversed(list(enumerate(configs)))}
+        optimizer = CurveOptimizer(
+            SearchSpace({name: Real(0.0, 1.0) for name in names}),
+            candidates=configs,
+            lengths=problem.lengths.tolist(),
+            seed=seed,
+            **options,
+        )
+        while True:
+            stretch = optimizer.ask()
+            config, anew = number[tuple(stretch.config.values())], stretch.since == 0
+            told = yield Ask(config, stretch.until, anew=anew)
+            shown = told.curve[stretch.since :].tolist() or [math.nan]
+            cost = max(told.cost, _LEAST)
+            optimizer.tell(stretch, shown, cost=cost, broken=told.broken)
+
+    return policy

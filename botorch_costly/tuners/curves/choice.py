@@ -1,0 +1,186 @@
+"""What to train next: a training that goes on, or a new configuration, whichever promises more."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from botorch_costly.ask_tell.search import CubeSearch, Search, search_of
+from botorch_costly.errors import HorizonExceededError, check
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.curves.ends import EndBelief, Outlook
+from botorch_costly.tuners.curves.lengths import Ladder
+from botorch_costly.tuners.curves.trainings import Training, Trainings
+
+_AT_FIRST = 3  # new configurations before there is a belief
+_TKWARGS = {"dtype": torch.float64, "device": torch.device("cpu")}
+
+
+class Choice(NamedTuple):
+    """What is trained next."""
+
+    point: Tensor  # encoded, shape: (d,)
+    training: Training | None  # that goes on; None for a new one
+    reason: str
+
+
+class Chooser(Protocol):
+    """Decides what is trained next."""
+
+    def choose(self, trainings: Trainings) -> Choice:
+        """Return the choice; it depends on the trainings and on the state of this."""
+
+    def early_signal(self, share: float) -> float | None:
+        """Return how well ranks after a share of a training foretell those at its end."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+
+
+class NewPoints:
+    """Configurations that have not been trained: those of a list, or of the whole space.
+
+    Args:
+        space: Of the configurations.
+        listed: Encodings of those to choose from, shape ``(n, d)``; None for the whole space.
+        search: How the space is searched.
+        generator: Of random configurations and random starts.
+    """
+
+    def __init__(
+        self, space: SearchSpace, listed: Tensor | None, search: Search, generator: torch.Generator
+    ) -> None:
+        self._space, self._generator = space, generator
+        searched = search_of(space, search, _TKWARGS)
+        self._cube = searched if listed is None and isinstance(searched, CubeSearch) else None
+        if listed is None and self._cube is None:
+            listed = torch.stack([space.encode(c) for c in space.configurations()])
+        self._listed = listed
+
+    def random(self, trainings: Trainings) -> Tensor | None:
+        """Return one at random, shape ``(d,)``; None if all have been trained."""
+        if self._listed is None:
+            return self._space.sample(1, self._generator)[0]
+        left = self._left(trainings)
+        if not len(left):
+            return None
+        return left[torch.randint(len(left), (1,), generator=self._generator)].squeeze(0)
+
+    def best(self, outlook: Outlook, trainings: Trainings) -> Tensor | None:
+        """Return one that promises most, shape ``(d,)``; None if all have been trained."""
+        if self._cube is None:
+            left = self._left(trainings)
+            return left[outlook.of(left).argmax()] if len(left) else None
+        found = self._cube.local_optima(
+            lambda X: outlook.of(X.squeeze(-2)), self._generator, others=True
+        )
+        new = ~_among(found.points, trainings)
+        return found.points[new][0] if bool(new.any()) else self.random(trainings)
+
+    def _left(self, trainings: Trainings) -> Tensor:
+        assert self._listed is not None
+        return self._listed[~_among(self._listed, trainings)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next call depends on."""
+        state = {} if self._cube is None else self._cube.state_dict()
+        return {**state, "generator": self._generator.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        if self._cube is not None:
+            self._cube.load_state_dict(state)
+        self._generator.set_state(state["generator"].cpu())
+
+
+class EndChooser:
+    """Chooses by the expected improvement at the end, by unit of cost until then.
+
+    Args:
+        space: Of the configurations.
+        listed: Encodings of those to choose from; None for the whole space.
+        search: How the space is searched.
+        seed: Of random draws.
+        ladder: Where the rewards of a training count.
+        resumes: Whether a training can go on; otherwise it begins anew.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        listed: Tensor | None,
+        search: Search,
+        seed: int,
+        ladder: Ladder,
+        *,
+        resumes: bool = True,
+    ) -> None:
+        self._generator = torch.Generator().manual_seed(seed)
+        self._new = NewPoints(space, listed, search, self._generator)
+        self._belief, self._resumes = EndBelief(space.dim, ladder), resumes
+
+    def choose(self, trainings: Trainings) -> Choice:
+        """Return what is trained next.
+
+        Raises:
+            HorizonExceededError: If every configuration has been trained to its end, or is in training.
+        """
+        blind = not len(trainings.rewards)
+        if blind or len(trainings) < _AT_FIRST:
+            point = self._new.random(trainings)
+            if point is not None:
+                return Choice(point, None, "a first look, at random")
+        going_on = [training for training in trainings if training.may_go_on]
+        if blind:
+            return _first(going_on)
+        outlook = self._belief.outlook(trainings, self._generator)
+        with torch.no_grad():
+            new = self._new.best(outlook, trainings)
+            promise = -math.inf if new is None else float(outlook.of(new))
+            promises = self._promises(outlook, going_on)
+        if new is not None and promise > max(promises, default=-math.inf):
+            return Choice(new, None, "a new configuration promises most by its cost")
+        if not going_on:
+            return _first(going_on)
+        training = going_on[promises.index(max(promises))]
+        return Choice(training.point, training, "its end promises most by the cost until then")
+
+    def _promises(self, outlook: Outlook, trainings: list[Training]) -> list[float]:
+        if not trainings:
+            return []
+        done = [t.done / t.length if self._resumes else 0.0 for t in trainings]
+        left = 1 - torch.tensor(done, dtype=torch.float64)
+        points = torch.stack([t.point for t in trainings])
+        return outlook.of(points, left).tolist()
+
+    def early_signal(self, share: float) -> float | None:
+        """Return how well ranks after a share of a training foretell those at its end."""
+        return self._belief.early_signal(share)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values."""
+        return {"belief": self._belief.state_dict(), "new": self._new.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self._belief.load_state_dict(state["belief"])
+        self._new.load_state_dict(state["new"])
+
+
+def _first(trainings: list[Training]) -> Choice:
+    """Return the first training that may go on, where nothing tells one from another."""
+    expected = "a configuration that is neither trained to its end nor in training"
+    check(len(trainings) > 0, "ask", expected, "none", HorizonExceededError)
+    return Choice(trainings[0].point, trainings[0], "the first that may go on")
+
+
+def _among(points: Tensor, trainings: Trainings) -> Tensor:
+    """Return which points have been trained, bool of shape ``(n,)``."""
+    if not len(trainings):
+        return torch.zeros(len(points), dtype=torch.bool)
+    return torch.isclose(points.unsqueeze(1), trainings.points, atol=1e-12).all(-1).any(-1)

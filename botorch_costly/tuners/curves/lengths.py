@@ -1,0 +1,124 @@
+"""How long whole trainings are, where they may be stopped, and which configurations there are."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import InvalidShapeError, check, check_count
+from botorch_costly.parameters import Integer, Plain
+from botorch_costly.space import SearchSpace
+
+_SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
+
+
+class Ladder:
+    """Iterations at which a training may stop: shares of its own length.
+
+    Args:
+        shortest: Iterations of the shortest look.
+    """
+
+    def __init__(self, shortest: int) -> None:
+        self._shortest = shortest
+
+    def rungs(self, length: int) -> list[int]:
+        """Return the iterations, from 1, of a training of some length; the last is its end."""
+        parts = (math.ceil(share * length - 1e-9) for share in _SHARES)
+        return sorted({min(max(part, self._shortest), length) for part in parts})
+
+    def after(self, done: int, length: int) -> int:
+        """Return the first rung after some iterations, fewer than the length."""
+        return next(rung for rung in self.rungs(length) if rung > done)
+
+
+class Lengths:
+    """How long whole trainings are, and the configurations there are to choose from.
+
+    Args:
+        space: Of the configurations.
+        iterations: A number, or the name of the ``Integer`` that says it.
+        candidates: The configurations to choose from; all of the space if omitted.
+        lengths: Iterations for each candidate, in place of ``iterations``.
+
+    Raises:
+        InvalidArgumentError: If an argument is outside its range.
+        InvalidShapeError: If there is not one length for each candidate.
+        InvalidConfigError: If a candidate does not belong to the space.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        iterations: int | str | None,
+        candidates: Sequence[Mapping[str, Plain]] | None,
+        lengths: Sequence[int] | None,
+    ) -> None:
+        one = (iterations is None) != (lengths is None)
+        both = "iterations, or lengths of candidates"
+        check(one, "iterations", both, (iterations, lengths))
+        self._space, self._iterations = space, iterations
+        self.configs = None if candidates is None else [space.canonical(c) for c in candidates]
+        self.points: Tensor | None = None
+        self._by_point: dict[tuple[float, ...], int] = {}
+        if self.configs is not None:
+            check(len(self.configs) > 0, "candidates", "at least one configuration", candidates)
+            self.points = torch.stack([space.encode(config) for config in self.configs])
+            self._by_point = {tuple(p): i for i, p in enumerate(self.points.tolist())}
+        self._each = self._checked(lengths)
+        self.longest = self._longest()
+
+    def _checked(self, lengths: Sequence[int] | None) -> list[int] | None:
+        if lengths is None:
+            return None
+        number = 0 if self.configs is None else len(self.configs)
+        expected = f"one for each of {number} candidates"
+        check(len(lengths) == number, "lengths", expected, len(lengths), InvalidShapeError)
+        return [check_count("lengths", length, minimum=1) for length in lengths]
+
+    def _longest(self) -> int:
+        if self._each is not None:
+            return max(self._each)
+        if not isinstance(self._iterations, str):
+            assert self._iterations is not None
+            return check_count("iterations", self._iterations, minimum=1)
+        parameter = dict(self._space.parameters).get(self._iterations)
+        good = isinstance(parameter, Integer) and parameter.low >= 1
+        expected = "a number, or the name of an Integer that is at least 1"
+        check(good, "iterations", expected, self._iterations)
+        assert isinstance(parameter, Integer)
+        return parameter.high
+
+    @property
+    def told(self) -> Any:
+        """What a state says of the lengths."""
+        return self._iterations if self._each is None else f"of each: {_digest(self._each)}"
+
+    @property
+    def digest(self) -> str:
+        """What a state says of the candidates."""
+        return "the space" if self.configs is None else _digest(self.configs)
+
+    def of(self, config: Mapping[str, Plain]) -> int:
+        """Return the iterations of a whole training of a configuration."""
+        if self._each is not None:
+            return self._each[self._by_point[tuple(self._space.encode(config).tolist())]]
+        if isinstance(self._iterations, str):
+            return int(config[self._iterations])  # type: ignore[arg-type]
+        assert self._iterations is not None
+        return self._iterations
+
+    def config_of(self, point: Tensor) -> Mapping[str, Plain]:
+        """Return the configuration of an encoded point, a candidate as it was given."""
+        if self.configs is None:
+            return self._space.decode(point)
+        return self.configs[self._by_point[tuple(point.tolist())]]
+
+
+def _digest(values: Any) -> str:
+    text = json.dumps(values, sort_keys=True)
+    return f"{len(values)}, {hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -1,0 +1,361 @@
+"""Trainings that are begun, paused and continued as they promise: ask for a stretch, tell its curve."""
+
+import logging
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.recorded import Recorded
+from botorch_costly.ask_tell.search import Search
+from botorch_costly.ask_tell.state import check_header, header, unchanged_on_error
+from botorch_costly.curve_records import CurveDecision, CurveObservation
+from botorch_costly.errors import (
+    InvalidShapeError,
+    InvalidSpaceError,
+    StateMismatchError,
+    check,
+    check_count,
+    check_positive,
+    check_rate,
+    is_power_of_two,
+)
+from botorch_costly.parameters import Plain
+from botorch_costly.rewards.scale import as_number
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.curves.choice import Chooser, EndChooser
+from botorch_costly.tuners.curves.lengths import Ladder, Lengths
+from botorch_costly.tuners.curves.trainings import Training, Trainings
+
+_DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError)
+_SEARCH = Search(num_restarts=16)
+_FALLING = 5  # curves, most of which fall, that look like losses
+_logger = logging.getLogger(__name__)
+
+
+class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
+    r"""Tune hyperparameters over many trainings, none of which is longer than it is worth.
+
+    ``ask`` says which configuration to train, from which of its iterations to which; ``tell`` hands in
+    what the stretch has shown and what it cost. A training is begun, goes on or is left as it promises:
+    next is the one whose expected improvement at its *end* is largest by the cost until then.
+
+    Several stretches may be asked for before one is told: none of them is of a training that is under
+    way.
+
+    References:
+        V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020:
+        configuration and length chosen together, by what they promise and cost.
+
+    Args:
+        space: Of the configurations.
+        iterations: Of a whole training, such as its epochs: a number, or the name of the ``Integer``
+            that says it.
+        candidates: The configurations to choose from; all of the space if omitted.
+        lengths: Iterations of a whole training of each candidate, in place of ``iterations``.
+        shortest: Iterations of the shortest look at a configuration.
+        resumes: Whether a training can go on from where it stopped. If not, each stretch begins anew.
+        horizon: The most stretches that are asked for; ``None`` if unknown.
+        maximize: Whether larger values are better.
+        search: How the space is searched.
+        seed: The one source of randomness; the global generators are never touched.
+
+    Raises:
+        InvalidArgumentError: If an argument is outside its range.
+        InvalidConfigError: If a candidate does not belong to the space.
+        InvalidSpaceError: If the space holds a single configuration.
+
+    Example:
+        >>> import numpy as np
+        >>> from botorch_costly import Real
+        >>> optimizer = CurveOptimizer(SearchSpace({"lr": Real(1e-4, 1e-1, log=True)}), 27)
+        >>> for _ in range(12):
+        ...     stretch = optimizer.ask()
+        ...     at = np.arange(stretch.since + 1, stretch.until + 1)
+        ...     curve = 1 - math.exp(-100 * stretch.config["lr"]) / at
+        ...     _ = optimizer.tell(stretch, curve, cost=float(stretch.iterations))
+        >>> optimizer.best_seen()["lr"] > 1e-3
+        True
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        iterations: int | str | None = None,
+        *,
+        candidates: Sequence[Mapping[str, Plain]] | None = None,
+        lengths: Sequence[int] | None = None,
+        shortest: int = 1,
+        resumes: bool = True,
+        horizon: int | None = None,
+        maximize: bool = True,
+        search: Search = _SEARCH,
+        seed: int = 0,
+    ) -> None:
+        tunable = isinstance(space, SearchSpace) and space.dim > 0
+        check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
+        self.space = space
+        self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
+        self._lengths = Lengths(space, iterations, candidates, lengths)
+        for name, value in (("resumes", resumes), ("maximize", maximize)):
+            check(isinstance(value, bool), name, "a bool", value)
+        self._sign = 1.0 if maximize else -1.0
+        check(isinstance(search, Search), "search", "a Search", search)
+        self._ladder = Ladder(check_count("shortest", shortest, minimum=1))
+        longest = self._lengths.longest
+        expected = f"less than {longest}, the iterations of the longest training"
+        check(shortest < longest or longest == 1, "shortest", expected, shortest)
+        options = {"iterations": self._lengths.told, "candidates": self._lengths.digest}
+        options |= {"shortest": shortest, "resumes": resumes, "horizon": self.horizon}
+        options |= {"maximize": maximize, "search": search, "seed": check_count("seed", seed)}
+        self._header = header(type(self).__name__, space, options)
+        self._ledger = Ledger(CurveDecision, CurveObservation)
+        self._trainings = Trainings(space.encode, self._lengths.of, self._sign)
+        listed = self._lengths.points
+        self._chooser: Chooser = EndChooser(
+            space, listed, search, seed, self._ladder, resumes=resumes
+        )
+        self._resumes = resumes
+        self._priced: bool | None = None  # whether costs are told
+        self._warned = False
+
+    # -- the face ---------------------------------------------------------------------------------
+
+    def ask(self) -> CurveDecision:
+        """Decide on the next stretch. Whatever is raised, an interrupt included, changes nothing.
+
+        Raises:
+            HorizonExceededError: If all stretches of the horizon have been asked for, or every
+                configuration of a finite space has been trained to its end or is in training.
+        """
+        number = self._ledger.next_within(self.horizon)
+        with unchanged_on_error(self._chooser):
+            point, training, reason = self._chooser.choose(self._trainings)
+            decision = self._decision(number, point, training, reason)
+        self._ledger.suggest(decision)
+        self._trainings.asked(decision)
+        return decision
+
+    def _decision(
+        self, number: int, point: Tensor, training: Training | None, reason: str
+    ) -> CurveDecision:
+        """Return the stretch of a training, or of a new one, to its next rung."""
+        config = self._lengths.config_of(point) if training is None else training.config
+        done = 0 if training is None else training.done
+        return CurveDecision(
+            number,
+            config,
+            query=True,
+            reason=reason,
+            training=number if training is None else training.number,
+            since=done if self._resumes else 0,
+            until=self._ladder.after(done, self._lengths.of(config)),
+        )
+
+    def tell(
+        self,
+        decision: CurveDecision,
+        curve: Sequence[float] | Tensor,
+        *,
+        cost: float | None = None,
+        broken: bool | None = None,
+    ) -> CurveObservation:
+        """Hand in what a stretch has shown.
+
+        Args:
+            decision: What ``ask`` returned, once; in any order, late, or never.
+            curve: A value for each iteration of the stretch, from ``decision.since + 1`` on; NaN where
+                none was measured. A shorter curve is of a training that was stopped early, and may go on.
+            cost: Of the stretch, in any unit, such as seconds; its iterations if omitted. Omit it always
+                or never.
+            broken: Whether the training has diverged and cannot go on; by default, whether its last
+                value is not finite. What diverged counts as having ended at the lowest value seen.
+
+        Returns:
+            The record of the stretch, its ``reward`` the last value.
+
+        Raises:
+            UnknownDecisionError: If this optimizer never asked for the stretch.
+            AlreadyToldError: If it was told before.
+            InvalidShapeError: If the curve is empty, longer than the stretch, or no row of numbers.
+            InvalidArgumentError: If a value is no number, or a cost not positive, or told at times only.
+                In all cases the optimizer is unchanged.
+        """
+        told = self._observation(decision, curve, cost, broken)
+        self._ledger.tell(told)
+        self._trainings.told(told)
+        self._priced = cost is not None
+        if told.broken and is_power_of_two(self._broken):
+            _logger.warning("Training %d diverged (%d so far).", decision.training, self._broken)
+        self._warn_of_losses()
+        return told
+
+    def should_stop(
+        self, decision: CurveDecision, curve: Sequence[float] | Tensor, *, cost: float | None = None
+    ) -> bool:
+        """Return whether a stretch that is under way should be stopped, by the rule of ``ask``.
+
+        It should if, told what it has shown so far, the next stretch would not be one of its training.
+        Nothing is recorded. After a stop tell what there is.
+
+        Args:
+            decision: What ``ask`` returned.
+            curve: A value for each iteration so far.
+            cost: So far.
+
+        Raises:
+            Errors of ``tell``, and of ``ask`` where all is trained or in training.
+        """
+        told = self._observation(decision, curve, cost, None)
+        after = self._trainings.after(decision, told)
+        if told.broken or not after.may_go_on:
+            return True
+        state = self._chooser.state_dict()
+        try:
+            choice = self._chooser.choose(self._trainings.with_one(after))
+        finally:
+            self._chooser.load_state_dict(state)
+        return choice.training is None or choice.training.number != after.number
+
+    def best_seen(self) -> dict[str, Plain] | None:
+        """Return the configuration whose latest value is best; None before the first value."""
+        best = self.best_training
+        return None if best is None else dict(best.config)
+
+    @property
+    def best_training(self) -> Training | None:
+        """The training whose latest value is best, the network at hand; None before the first value."""
+        known = [training for training in self._trainings if training.known]
+        return max(known, key=lambda training: training.latest, default=None)
+
+    @property
+    def trainings(self) -> tuple[Training, ...]:
+        """All trainings, in the order in which they were begun."""
+        return tuple(self._trainings)
+
+    @property
+    def paid(self) -> float:
+        """What all stretches told have cost."""
+        return math.fsum(training.paid for training in self._trainings)
+
+    def early_signal(self, share: float) -> float | None:
+        """Return how well ranks after a share of a training are believed to foretell those at its end.
+
+        Near 0 early values carry no signal, and short looks are not worth their cost.
+
+        Args:
+            share: Of a whole training, in (0, 1].
+
+        Returns:
+            A correlation in [0, 1]; None before anything has been learnt of it.
+
+        Raises:
+            InvalidArgumentError: If the share is out of range.
+        """
+        check_rate("share", share)
+        check_positive("share", share)
+        return self._chooser.early_signal(share)
+
+    def summary(self) -> str:
+        """Return a few lines on what was trained, paid and found."""
+        whole = sum(training.is_whole for training in self._trainings)
+        best, signal = self.best_training, self.early_signal(0.25)
+        lines = [
+            f"{len(self._ledger)} stretches of {len(self._trainings)} trainings, {whole} of them whole, "
+            f"{self._broken} diverged",
+            f"paid {self.paid:.6g}" + ("" if self._priced else " iterations"),
+        ]
+        if signal is not None:
+            lines.append(
+                f"a quarter of a training is believed to correlate {signal:.2f} with its end"
+            )
+        if best is not None:
+            value, done = self._sign * best.latest, f"{best.done} of {best.length} iterations"
+            lines.append(f"best {value:.6g} after {done}: {dict(best.config)}")
+        return "\n".join(lines)
+
+    # -- what is told -----------------------------------------------------------------------------
+
+    def _observation(
+        self,
+        decision: CurveDecision,
+        curve: Sequence[float] | Tensor,
+        cost: float | None,
+        broken: bool | None,
+    ) -> CurveObservation:
+        """Return the record of a stretch, checked."""
+        self._ledger.check_open(decision)
+        values = _values(curve, decision.iterations)
+        consistent = self._priced in (None, cost is not None)
+        earlier = "a cost, as before" if self._priced else "no cost, as before"
+        check(consistent, "cost", earlier, cost)
+        check(broken is None or isinstance(broken, bool), "broken", "a bool or None", broken)
+        known = [value for value in values if value is not None]
+        return CurveObservation(
+            decision.round,
+            decision.config,
+            known[-1] if known else None,
+            failed=not known,
+            curve=values,
+            cost=float(len(values)) if cost is None else check_positive("cost", cost),
+            broken=values[-1] is None if broken is None else broken,
+        )
+
+    @property
+    def _broken(self) -> int:
+        return sum(training.broken for training in self._trainings)
+
+    def _warn_of_losses(self) -> None:
+        """Warn once if most curves fall."""
+        curves = [[r for r in t.curve if not math.isnan(r)] for t in self._trainings]
+        rises = [curve[-1] - curve[0] for curve in curves if len(curve) > 1]
+        if not self._warned and len(rises) >= _FALLING and statistics.median(rises) < 0:
+            self._warned = True
+            better = "larger" if self._sign > 0 else "smaller"
+            _logger.warning("Most curves grow worse, if %s is better: is maximize right?", better)
+
+    # -- the state --------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues identically."""
+        return {
+            "header": dict(self._header),
+            "ledger": self._ledger.state_dict(),
+            "chooser": self._chooser.state_dict(),
+            "priced": self._priced,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If the state belongs to other options, or is damaged; the optimizer is
+                unchanged.
+        """
+        check_header(state, self._header)
+        try:
+            with unchanged_on_error(self._ledger, self._chooser):
+                self._ledger.load_state_dict(state["ledger"])
+                self._chooser.load_state_dict(state["chooser"])
+                trainings = Trainings(self.space.encode, self._lengths.of, self._sign)
+                trainings.replay(self._ledger.suggestions, self._ledger.outcomes)
+                check(state["priced"] in (None, True, False), "priced", "a bool or None", state)
+        except _DAMAGES as error:
+            expected = f"a complete state_dict of {type(self).__name__}"
+            raise StateMismatchError("state", expected, type(error).__name__) from error
+        self._trainings, self._priced = trainings, state["priced"]
+
+
+def _values(curve: Sequence[float] | Tensor, most: int) -> tuple[float | None, ...]:
+    """Return the values of a curve, None where there is none."""
+    if hasattr(curve, "tolist"):
+        curve = curve.tolist()
+    row = isinstance(curve, Sequence) and not isinstance(curve, str | bytes)
+    check(row, "curve", "a row of numbers", curve, InvalidShapeError)
+    expected = f"1 to {most} values, one for each iteration"
+    check(1 <= len(curve) <= most, "curve", expected, len(curve), InvalidShapeError)
+    numbers = [as_number("curve", value) for value in curve]
+    return tuple(number if math.isfinite(number) else None for number in numbers)

@@ -1,0 +1,150 @@
+"""The trainings of a run: what each has shown, what it cost, and where it may go on."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from botorch_costly.curve_records import CurveDecision, CurveObservation
+from botorch_costly.parameters import Plain
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training of a configuration, as far as it has come.
+
+    Args:
+        number: Of its first stretch.
+        config: Trained with.
+        point: The configuration, encoded, shape ``(d,)``.
+        length: Iterations of the whole training.
+        curve: A reward, larger is better, for each iteration so far; NaN where there is none.
+        paid: What it has cost.
+        iterations: Trained for that; more than in the curve, if it was begun anew.
+        broken: Whether it has diverged.
+        until: Where a stretch ends that has been asked for and not been told; None if there is none.
+    """
+
+    number: int
+    config: Mapping[str, Plain]
+    point: Tensor = field(compare=False, repr=False)
+    length: int
+    curve: tuple[float, ...] = ()
+    paid: float = 0.0
+    iterations: int = 0
+    broken: bool = False
+    until: int | None = None
+
+    @property
+    def done(self) -> int:
+        """Iterations of its present state."""
+        return len(self.curve)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has come to its end."""
+        return self.done == self.length and not self.broken
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a further stretch can be asked for."""
+        return self.until is None and not self.broken and self.done < self.length
+
+    @property
+    def known(self) -> list[int]:
+        """Iterations with a reward, counted from 1."""
+        return [at for at, reward in enumerate(self.curve, 1) if not math.isnan(reward)]
+
+    @property
+    def latest(self) -> float:
+        """The last reward; NaN without any."""
+        known = self.known
+        return self.curve[known[-1] - 1] if known else math.nan
+
+    @property
+    def cost_of_whole(self) -> float:
+        """What all of its iterations would cost, by what it has cost so far; NaN before that."""
+        return self.paid * self.length / self.iterations if self.iterations else math.nan
+
+
+@dataclass
+class Trainings:
+    """The trainings by number, kept up to date by decisions and observations.
+
+    Args:
+        encode: Of configurations.
+        length_of: Iterations of the whole training of a configuration.
+        sign: Multiplies what is told; -1 if smaller values are better.
+    """
+
+    encode: Callable[[Mapping[str, Plain]], Tensor]
+    length_of: Callable[[Mapping[str, Plain]], int]
+    sign: float = 1.0
+    _by_number: dict[int, Training] = field(default_factory=dict)
+    _asked: dict[int, CurveDecision] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Training]:
+        return iter(self._by_number.values())
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __getitem__(self, number: int) -> Training:
+        return self._by_number[number]
+
+    def asked(self, decision: CurveDecision) -> None:
+        """Enter a stretch that has been asked for."""
+        number, config = decision.training, decision.config
+        if number not in self._by_number:
+            begun = Training(number, config, self.encode(config), self.length_of(config))
+            self._by_number[number] = begun
+        self._by_number[number] = replace(self._by_number[number], until=decision.until)
+        self._asked[decision.round] = decision
+
+    def told(self, observation: CurveObservation) -> None:
+        """Enter what a stretch has shown."""
+        decision = self._asked.pop(observation.round)
+        self._by_number[decision.training] = self.after(decision, observation)
+
+    def after(self, decision: CurveDecision, observation: CurveObservation) -> Training:
+        """Return the training of a stretch as it is after it."""
+        before = self._by_number[decision.training]
+        shown = [math.nan if v is None else self.sign * v for v in observation.curve]
+        return replace(
+            before,
+            curve=(*before.curve[: decision.since], *shown),
+            paid=before.paid + observation.cost,
+            iterations=before.iterations + len(shown),
+            broken=observation.broken,
+            until=None,
+        )
+
+    def with_one(self, training: Training) -> "Trainings":
+        """Return a copy in which a training is another."""
+        changed = {**self._by_number, training.number: training}
+        return replace(self, _by_number=changed, _asked=dict(self._asked))
+
+    def replay(
+        self, decisions: Sequence[CurveDecision], observations: Sequence[CurveObservation]
+    ) -> None:
+        """Begin anew, from all that has been asked for and told."""
+        self._by_number, self._asked = {}, {}
+        told = {one.round: one for one in observations}
+        for decision in decisions:
+            self.asked(decision)
+            if decision.round in told:
+                self.told(told[decision.round])
+
+    @property
+    def rewards(self) -> Tensor:
+        """All rewards of all trainings, float64 of shape ``(n,)``."""
+        known = [reward for training in self for reward in training.curve]
+        rewards = torch.tensor(known, dtype=torch.float64)
+        return rewards[~rewards.isnan()]
+
+    @property
+    def points(self) -> Tensor:
+        """The encoded configurations, shape ``(n, d)``."""
+        return torch.stack([training.point for training in self])

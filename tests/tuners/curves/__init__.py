@@ -1,0 +1,1 @@
+"""Trainings that are begun, paused and continued."""

@@ -1,0 +1,293 @@
+"""Trainings that are begun, paused and continued as they promise."""
+
+import copy
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly import errors
+from tests.tuners.curves.playing import LENGTH, SPACE, curve_of, made, play, reward
+from tests.tuners.online.states import same
+
+
+def test_every_stretch_begins_where_the_one_before_ended():
+    done = {}
+    for stretch in play(made(), 40):
+        assert stretch.since == done.get(stretch.training, 0)
+        assert stretch.since < stretch.until <= LENGTH
+        done[stretch.training] = stretch.until
+    assert LENGTH in done.values()
+    assert len(done) > 3
+
+
+def test_configurations_near_the_best_are_trained_longest():
+    optimizer = made(seed=3)
+    play(optimizer, 40)
+    whole = [training.config for training in optimizer.trainings if training.is_whole]
+    ends = [reward(config, LENGTH) for config in whole]
+    assert max(ends) > -0.5
+    assert optimizer.best_seen() == dict(max(whole, key=lambda c: reward(c, LENGTH)))
+    looks = [t for t in optimizer.trainings if t.done < LENGTH / 2]
+    assert looks
+
+
+@pytest.mark.parametrize("change", [math.exp, lambda value: 3 * value - 7, lambda value: value**3])
+def test_only_the_order_of_rewards_counts(change):
+    assert play(made(), 15, change=change) == play(made(), 15)
+
+
+def test_smaller_may_be_better():
+    ours, theirs = made(maximize=False), made()
+    assert play(ours, 15, change=lambda value: -value) == play(theirs, 15)
+    assert ours.best_seen() == theirs.best_seen()
+    assert f"best {-theirs.best_training.latest:.6g}" in ours.summary()
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+def test_the_unit_of_costs_does_not_count(unit):
+    ours, theirs = play(made(), 15, unit=unit), play(made(), 15)
+    assert [s.training for s in ours] == [s.training for s in theirs]
+
+
+def test_stretches_asked_for_before_any_is_told_are_of_different_trainings():
+    optimizer = made()
+    play(optimizer, 8)
+    asked = [optimizer.ask() for _ in range(6)]
+    assert len({stretch.training for stretch in asked}) == 6
+    assert len({tuple(stretch.config.values()) for stretch in asked}) == 6
+    for stretch in reversed(asked):
+        optimizer.tell(stretch, curve_of(stretch), cost=1.0)
+    assert sum(t.until is not None for t in optimizer.trainings) == 0
+
+
+def test_a_training_may_be_stopped_early_and_goes_on_from_there():
+    space = bc.SearchSpace({"arm": bc.Choice(["only", "other"])})
+    optimizer = bc.CurveOptimizer(space, 16, shortest=8)
+    first = optimizer.ask()
+    optimizer.tell(first, [0.1, 0.2, 0.3], cost=3.0)
+    other = optimizer.ask()
+    optimizer.tell(other, [-9.0] * 8, cost=8.0)
+    on = optimizer.ask()
+    assert (on.training, on.since, on.until) == (first.training, 3, 8)
+
+
+def test_without_resuming_every_stretch_begins_anew():
+    optimizer = made(resumes=False)
+    asked = play(optimizer, 30)
+    assert {stretch.since for stretch in asked} == {0}
+    assert len({stretch.training for stretch in asked}) < 30
+    again = next(t for t in optimizer.trainings if t.iterations > t.done)
+    assert again.done == len(again.curve)
+
+
+def test_what_diverged_is_left_and_its_surroundings_are_avoided():
+    optimizer = made()
+    asked = []
+    for _ in range(30):
+        stretch = optimizer.ask()
+        asked.append(stretch)
+        bad = stretch.config["lr"] > 1e-2
+        curve = [math.nan] if bad else [1.0 + 0.01 * s for s in range(stretch.iterations)]
+        optimizer.tell(stretch, curve, cost=1.0)
+    broken = [t for t in optimizer.trainings if t.broken]
+    assert all(sum(s.training == t.number for s in asked) == 1 for t in broken)
+    assert sum(s.config["lr"] > 1e-2 for s in asked[15:]) <= 3
+
+
+def test_gaps_are_no_failure():
+    optimizer = made()
+    for _ in range(12):
+        stretch = optimizer.ask()
+        curve = curve_of(stretch)
+        curve[:-1] = [math.nan] * (len(curve) - 1)
+        told = optimizer.tell(stretch, torch.tensor(curve), cost=1.0)
+        assert not told.broken
+        assert told.reward == pytest.approx(curve[-1], rel=1e-6)
+    stretch = optimizer.ask()
+    told = optimizer.tell(stretch, [math.nan] * stretch.iterations, cost=1.0, broken=False)
+    assert told.failed
+    assert not optimizer.trainings[-1].broken
+
+
+def test_constant_curves_are_no_failure():
+    optimizer = made()
+    for _ in range(12):
+        stretch = optimizer.ask()
+        optimizer.tell(stretch, [0.5] * stretch.iterations, cost=1.0)
+    assert optimizer.best_training.latest == 0.5
+
+
+def test_a_finite_space_is_trained_to_its_end_and_no_further():
+    space = bc.SearchSpace({"arm": bc.Choice(["a", "b", "c"])})
+    optimizer = bc.CurveOptimizer(space, 4)
+    for _ in range(3 * 4):  # of four rungs each
+        stretch = optimizer.ask()
+        optimizer.tell(stretch, list(range(stretch.iterations)))
+    before = copy.deepcopy(optimizer.state_dict())
+    assert all(training.is_whole for training in optimizer.trainings)
+    with pytest.raises(errors.HorizonExceededError, match="neither trained to its end nor in"):
+        optimizer.ask()
+    assert same(optimizer.state_dict(), before)
+
+
+def test_all_may_be_in_training_or_diverged():
+    space = bc.SearchSpace({"arm": bc.Choice(["a", "b"])})
+    optimizer = bc.CurveOptimizer(space, 4)
+    first, second = optimizer.ask(), optimizer.ask()
+    with pytest.raises(errors.HorizonExceededError):
+        optimizer.ask()
+    optimizer.tell(first, [math.nan])
+    with pytest.raises(errors.HorizonExceededError):
+        optimizer.ask()
+    optimizer.tell(second, [math.nan], broken=False)
+    assert optimizer.ask().training == second.training
+    assert optimizer.best_seen() is None
+    assert optimizer.early_signal(0.5) is None
+
+
+def test_the_length_may_be_a_hyperparameter_or_that_of_a_candidate():
+    space = bc.SearchSpace({"lr": bc.Real(0.0, 1.0), "epochs": bc.Integer(2, 9)})
+    for _ in range(10):
+        stretch = bc.CurveOptimizer(space, "epochs", shortest=8, seed=_).ask()
+        assert stretch.until == min(8, stretch.config["epochs"])
+    candidates = [{"lr": 0.3, "epochs": 2}, {"lr": 0.7, "epochs": 9}]
+    optimizer = bc.CurveOptimizer(space, candidates=candidates, lengths=[40, 160])
+    asked = [optimizer.ask(), optimizer.ask()]
+    assert {s.config["lr"]: s.until for s in asked} == {0.3: 3, 0.7: 10}
+
+
+def test_whether_to_stop_is_asked_of_the_same_rule():
+    found = set()
+    for seed, first in ((seed, first) for seed in range(4) for first in (1.0, -1e6)):
+        ours, theirs = made(seed), made(seed)
+        for optimizer in (ours, theirs):
+            play(optimizer, 25)
+        stretch, same_one = ours.ask(), theirs.ask()
+        before, trainings = copy.deepcopy(ours.state_dict()), ours.trainings
+        stops = ours.should_stop(stretch, [first], cost=4.0)
+        assert ours.should_stop(stretch, [math.nan], cost=4.0)
+        assert same(ours.state_dict(), before)
+        assert ours.trainings == trainings
+        theirs.tell(same_one, [first], cost=4.0)
+        assert stops == (theirs.ask().training != same_one.training)
+        found.add(stops)
+    assert found == {True, False}
+
+
+def _early_noise(stretch, generator):
+    """Values that say nothing until half of the training is done."""
+    end = reward(stretch.config, LENGTH)
+    noise = torch.randn(LENGTH, generator=generator).tolist()
+    return [
+        end + 0.01 * noise[at - 1] if at > LENGTH / 2 else 10 * noise[at - 1]
+        for at in range(stretch.since + 1, stretch.until + 1)
+    ]
+
+
+def test_it_says_whether_early_values_carry_a_signal(generator):
+    quiet, noisy = made(), made()
+    play(quiet, 40)
+    for _ in range(40):
+        stretch = noisy.ask()
+        noisy.tell(stretch, _early_noise(stretch, generator), cost=float(stretch.iterations))
+    assert quiet.early_signal(0.25) > 0.7
+    assert noisy.early_signal(0.25) < 0.5
+    assert noisy.early_signal(1.0) > noisy.early_signal(0.25)
+    assert "correlate" in noisy.summary()
+
+
+REFUSED = {
+    "empty": ([], {"cost": 1.0}, errors.InvalidShapeError),
+    "longer": ([0.1] * (LENGTH + 1), {"cost": 1.0}, errors.InvalidShapeError),
+    "a number": (0.1, {"cost": 1.0}, errors.InvalidShapeError),
+    "a word": ("0.1", {"cost": 1.0}, errors.InvalidShapeError),
+    "words": (["much"], {"cost": 1.0}, errors.InvalidArgumentError),
+    "a matrix": ([[0.1]], {"cost": 1.0}, errors.InvalidArgumentError),
+    "a free one": ([0.1], {"cost": 0.0}, errors.InvalidArgumentError),
+    "a paid one": ([0.1], {"cost": -1.0}, errors.InvalidArgumentError),
+    "no cost": ([0.1], {"cost": math.nan}, errors.InvalidArgumentError),
+    "cost at times": ([0.1], {}, errors.InvalidArgumentError),
+    "perhaps broken": ([0.1], {"cost": 1.0, "broken": "no"}, errors.InvalidArgumentError),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_curve_is_refused_and_nothing_is_lost(what):
+    optimizer = made()
+    play(optimizer, 5)
+    stretch = optimizer.ask()
+    before, history = copy.deepcopy(optimizer.state_dict()), optimizer.history
+    curve, options, error = REFUSED[what]
+    with pytest.raises(error, match=r"Expected .*; Received "):
+        optimizer.tell(stretch, curve, **options)
+    if "broken" not in options:
+        with pytest.raises(error, match=r"Expected .*; Received "):
+            optimizer.should_stop(stretch, curve, **options)
+    assert same(optimizer.state_dict(), before)
+    assert optimizer.history == history
+    optimizer.tell(stretch, curve_of(stretch), cost=1.0)
+
+
+CONSTRUCTION = {
+    "no length": {"iterations": None},
+    "two lengths": {"iterations": 4, "lengths": [1]},
+    "length 0": {"iterations": 0},
+    "a stranger": {"iterations": "depth"},
+    "a real": {"iterations": "lr"},
+    "too long a look": {"iterations": 4, "shortest": 4},
+    "no look": {"iterations": 4, "shortest": 0},
+    "lengths of none": {"iterations": None, "lengths": [3]},
+    "no candidates": {"iterations": 4, "candidates": []},
+    "strange candidates": {"iterations": 4, "candidates": [{"lr": 1.0}]},
+    "a word": {"iterations": 4, "resumes": "no"},
+    "a number": {"iterations": 4, "maximize": 1},
+    "no search": {"iterations": 4, "search": 3},
+    "a seed": {"iterations": 4, "seed": -1},
+}
+
+
+@pytest.mark.parametrize("what", CONSTRUCTION)
+def test_arguments_out_of_range_are_named(what):
+    with pytest.raises(errors.CostlyError, match=r"Expected .*; Received "):
+        bc.CurveOptimizer(SPACE, **CONSTRUCTION[what])
+
+
+def test_curves_that_fall_are_warned_of_once(caplog):
+    optimizer = made()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(30):
+            stretch = optimizer.ask()
+            falling = [-value for value in curve_of(stretch)]
+            optimizer.tell(stretch, falling, cost=1.0)
+    assert [r.message for r in caplog.records if "maximize" in r.message] == [
+        "Most curves grow worse, if larger is better: is maximize right?"
+    ]
+
+
+def test_an_interrupted_decision_changes_nothing(monkeypatch):
+    optimizer, other = made(), made()
+    play(optimizer, 10)
+    play(other, 10)
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("botorch_costly.tuners.curves.ends.LogLinearCost", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            optimizer.ask()
+    assert optimizer.ask() == other.ask()
+
+
+def test_numbers_of_any_library_are_numbers():
+    ours, theirs = made(), made()
+    for convert in (np.array, torch.tensor, tuple, lambda c: [np.float32(v) for v in c]):
+        a, b = ours.ask(), theirs.ask()
+        exact = np.float32(curve_of(a)).astype(float).tolist()
+        ours.tell(a, convert(exact), cost=1.0)
+        theirs.tell(b, exact, cost=1.0)
+    assert ours.ask() == theirs.ask()
