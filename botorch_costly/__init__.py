@@ -20,6 +20,7 @@ from botorch_costly.schedule import Schedule
 from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners import (
+    Compression,
     CurveOptimizer,
     Design,
     FixedTuner,
@@ -42,6 +43,7 @@ __all__ = [
     "BeforeAfterReward",
     "BernoulliQuery",
     "Choice",
+    "Compression",
     "ConfidenceBoundQuery",
     "ConfidenceQuery",
     "CurveDecision",

@@ -264,5 +264,28 @@ OPTIMIZERS = {
         _tell_curve,
         20,
     ),
+    "CurveOptimizer of scores": OptimizerCase(
+        lambda seed: bc.CurveOptimizer(
+            _SPACE,
+            27,
+            horizon=20,
+            compression=bc.Compression(augments=False),
+            search=bc.Search(num_restarts=1),
+            seed=seed,
+        ),
+        _tell_curve,
+        20,
+    ),
+    "CurveOptimizer as published": OptimizerCase(
+        lambda seed: bc.CurveOptimizer.as_published(
+            _SPACE,
+            27,
+            horizon=20,
+            candidates=[{"lr": 10.0**-k, "depth": d} for k in (1, 2, 3, 4) for d in (1, 2, 3, 4)],
+            seed=seed,
+        ),
+        _tell_curve,
+        20,
+    ),
     "RandomTuner": OptimizerCase(lambda seed: bc.RandomTuner(_SPACE, 20, seed=seed), _tell, 20),
 }

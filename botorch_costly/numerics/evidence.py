@@ -145,6 +145,22 @@ def log_evidence(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor, Tensor
 
 
 @torch.no_grad()
+def log_evidence_and_slopes(
+    family: str, rows: Rows, theta: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the log evidence, its gradient, and its gradient by what is explained: ``-alpha``.
+
+    Arguments and errors are those of ``log_evidence``; ``y`` may have a batch of its own.
+
+    Returns:
+        Values ``(*batch,)`` and gradients ``(*batch, p)`` and ``(*batch, n)``.
+    """
+    solved = _solve(family, rows, theta)
+    value, gradient = _value_and_gradient(rows, solved)
+    return value, gradient, torch.where(value.unsqueeze(-1) > -torch.inf, -solved.alpha, 0.0)
+
+
+@torch.no_grad()
 def average_information(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the log evidence, its gradient and its average information, ``(*batch, p, p)``.
 

@@ -1,11 +1,12 @@
 """When: ask/tell tuners."""
 
 from botorch_costly.tuners.baselines import FixedTuner, RandomTuner
-from botorch_costly.tuners.curves import CurveOptimizer
+from botorch_costly.tuners.curves import Compression, CurveOptimizer
 from botorch_costly.tuners.online import Design, Hold, Limits, OnlineTuner, Prior, Refit
 from botorch_costly.tuners.twins import Session, TwinTuner
 
 __all__ = [
+    "Compression",
     "CurveOptimizer",
     "Design",
     "FixedTuner",

@@ -10,11 +10,11 @@ from torch import Tensor
 from botorch_costly.ask_tell.search import CubeSearch, Search, search_of
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.curves.ends import EndBelief, Outlook
+from botorch_costly.tuners.curves.ends import EndBelief, EndOutlook
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
-_AT_FIRST = 3  # new configurations before there is a belief
+AT_FIRST = 3  # new configurations before there is a belief
 _TKWARGS = {"dtype": torch.float64, "device": torch.device("cpu")}
 
 
@@ -24,6 +24,14 @@ class Choice(NamedTuple):
     point: Tensor  # encoded, shape: (d,)
     training: Training | None  # that goes on; None for a new one
     reason: str
+    share: float | None = None  # of the whole training, until which; None for the next rung
+
+
+class Outlook(Protocol):
+    """What is believed of configurations."""
+
+    def of(self, X: Tensor) -> Tensor:
+        """Return what new configurations (``batch_shape x d``) promise by their cost, in logarithms."""
 
 
 class Chooser(Protocol):
@@ -102,27 +110,24 @@ class EndChooser:
     """Chooses by the expected improvement at the end, by unit of cost until then.
 
     Args:
-        space: Of the configurations.
-        listed: Encodings of those to choose from; None for the whole space.
-        search: How the space is searched.
-        seed: Of random draws.
+        new: Configurations that have not been trained.
         ladder: Where the rewards of a training count.
+        generator: Of random draws.
+        dim: Columns of a configuration.
         resumes: Whether a training can go on; otherwise it begins anew.
     """
 
     def __init__(
         self,
-        space: SearchSpace,
-        listed: Tensor | None,
-        search: Search,
-        seed: int,
+        new: NewPoints,
         ladder: Ladder,
+        generator: torch.Generator,
         *,
-        resumes: bool = True,
+        dim: int,
+        resumes: bool,
     ) -> None:
-        self._generator = torch.Generator().manual_seed(seed)
-        self._new = NewPoints(space, listed, search, self._generator)
-        self._belief, self._resumes = EndBelief(space.dim, ladder), resumes
+        self._new, self._generator = new, generator
+        self._belief, self._resumes = EndBelief(dim, ladder), resumes
 
     def choose(self, trainings: Trainings) -> Choice:
         """Return what is trained next.
@@ -131,13 +136,13 @@ class EndChooser:
             HorizonExceededError: If every configuration has been trained to its end, or is in training.
         """
         blind = not len(trainings.rewards)
-        if blind or len(trainings) < _AT_FIRST:
+        if blind or len(trainings) < AT_FIRST:
             point = self._new.random(trainings)
             if point is not None:
                 return Choice(point, None, "a first look, at random")
         going_on = [training for training in trainings if training.may_go_on]
         if blind:
-            return _first(going_on)
+            return first_of(going_on)
         outlook = self._belief.outlook(trainings, self._generator)
         with torch.no_grad():
             new = self._new.best(outlook, trainings)
@@ -146,11 +151,11 @@ class EndChooser:
         if new is not None and promise > max(promises, default=-math.inf):
             return Choice(new, None, "a new configuration promises most by its cost")
         if not going_on:
-            return _first(going_on)
+            return first_of(going_on)
         training = going_on[promises.index(max(promises))]
         return Choice(training.point, training, "its end promises most by the cost until then")
 
-    def _promises(self, outlook: Outlook, trainings: list[Training]) -> list[float]:
+    def _promises(self, outlook: EndOutlook, trainings: list[Training]) -> list[float]:
         if not trainings:
             return []
         done = [t.done / t.length if self._resumes else 0.0 for t in trainings]
@@ -172,7 +177,7 @@ class EndChooser:
         self._new.load_state_dict(state["new"])
 
 
-def _first(trainings: list[Training]) -> Choice:
+def first_of(trainings: list[Training]) -> Choice:
     """Return the first training that may go on, where nothing tells one from another."""
     expected = "a configuration that is neither trained to its end nor in training"
     check(len(trainings) > 0, "ask", expected, "none", HorizonExceededError)

@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     best: float  # score of the best reward at hand
 
 
-class Outlook(NamedTuple):
+class EndOutlook(NamedTuple):
     """How trainings are likely to end, and at which cost."""
 
     end: Snapshot
@@ -78,7 +78,7 @@ class EndBelief:
         like = torch.ones((), dtype=torch.float64)
         self._values = Hyperparameters(0.5 * like.expand(dim), like, 0.05 * like, 0.01 * like)
 
-    def outlook(self, trainings: Trainings, generator: torch.Generator) -> Outlook:
+    def outlook(self, trainings: Trainings, generator: torch.Generator) -> EndOutlook:
         """Return what is believed now; refit if many rows are new.
 
         Args:
@@ -92,7 +92,7 @@ class EndBelief:
         for training in trainings:
             if training.until is not None:
                 belief = _believing(belief, training)
-        return Outlook(belief.snapshot(_END), rows.best, _costs(trainings))
+        return EndOutlook(belief.snapshot(_END), rows.best, _costs(trainings))
 
     def rows(self, trainings: Trainings) -> Rows:
         """Return the inputs and scores of the rewards that count."""

@@ -13,7 +13,7 @@ from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.parameters import Integer, Plain
 from botorch_costly.space import SearchSpace
 
-_SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
+SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
 
 
 class Ladder:
@@ -28,8 +28,11 @@ class Ladder:
 
     def rungs(self, length: int) -> list[int]:
         """Return the iterations, from 1, of a training of some length; the last is its end."""
-        parts = (math.ceil(share * length - 1e-9) for share in _SHARES)
-        return sorted({min(max(part, self._shortest), length) for part in parts})
+        return sorted({self.at(share, length) for share in SHARES})
+
+    def at(self, share: float, length: int) -> int:
+        """Return the iteration at a share of a training, at least that of the shortest look."""
+        return min(max(math.ceil(share * length - 1e-9), self._shortest), length)
 
     def after(self, done: int, length: int) -> int:
         """Return the first rung after some iterations, fewer than the length."""

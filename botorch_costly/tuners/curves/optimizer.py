@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
@@ -26,8 +27,9 @@ from botorch_costly.errors import (
 from botorch_costly.parameters import Plain
 from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.curves.choice import Chooser, EndChooser
+from botorch_costly.tuners.curves.choice import Choice, Chooser, EndChooser, NewPoints
 from botorch_costly.tuners.curves.lengths import Ladder, Lengths
+from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError)
@@ -60,6 +62,8 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         resumes: Whether a training can go on from where it stopped. If not, each stretch begins anew.
         horizon: The most stretches that are asked for; ``None`` if unknown.
         maximize: Whether larger values are better.
+        compression: Makes scores of curves, whose improvement by cost says what is next and for how long,
+            as in BOIL; ranks and ends are what is believed in by default.
         search: How the space is searched.
         seed: The one source of randomness; the global generators are never touched.
 
@@ -92,6 +96,7 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         resumes: bool = True,
         horizon: int | None = None,
         maximize: bool = True,
+        compression: Compression | None = None,
         search: Search = _SEARCH,
         seed: int = 0,
     ) -> None:
@@ -104,23 +109,50 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
             check(isinstance(value, bool), name, "a bool", value)
         self._sign = 1.0 if maximize else -1.0
         check(isinstance(search, Search), "search", "a Search", search)
+        compressed = compression is None or isinstance(compression, Compression)
+        check(compressed, "compression", "a Compression or None", compression)
         self._ladder = Ladder(check_count("shortest", shortest, minimum=1))
         longest = self._lengths.longest
         expected = f"less than {longest}, the iterations of the longest training"
         check(shortest < longest or longest == 1, "shortest", expected, shortest)
         options = {"iterations": self._lengths.told, "candidates": self._lengths.digest}
         options |= {"shortest": shortest, "resumes": resumes, "horizon": self.horizon}
-        options |= {"maximize": maximize, "search": search, "seed": check_count("seed", seed)}
+        options |= {
+            "maximize": maximize,
+            "compression": compression,
+            "search": search,
+            "seed": check_count("seed", seed),
+        }
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(CurveDecision, CurveObservation)
         self._trainings = Trainings(space.encode, self._lengths.of, self._sign)
-        listed = self._lengths.points
-        self._chooser: Chooser = EndChooser(
-            space, listed, search, seed, self._ladder, resumes=resumes
-        )
         self._resumes = resumes
+        self._chooser = self._chooser_of(compression, search, seed)
         self._priced: bool | None = None  # whether costs are told
         self._warned = False
+
+    def _chooser_of(self, compression: Compression | None, search: Search, seed: int) -> Chooser:
+        generator = torch.Generator().manual_seed(seed)
+        new = NewPoints(self.space, self._lengths.points, search, generator)
+        parts = (new, self._ladder, generator)
+        if compression is not None:
+            return ScoreChooser(*parts, compression, resumes=self._resumes)
+        return EndChooser(*parts, dim=self.space.dim, resumes=self._resumes)
+
+    @classmethod
+    def as_published(
+        cls, space: SearchSpace, iterations: int | str | None = None, **options: Any
+    ) -> "CurveOptimizer":
+        """Return BOIL as published: a learnt sigmoid, and trainings that begin anew.
+
+        Args:
+            space: As above.
+            iterations: As above.
+            **options: As above, but ``compression`` and ``resumes``.
+        """
+        return cls(
+            space, iterations, compression=Compression(softplus=True), resumes=False, **options
+        )
 
     # -- the face ---------------------------------------------------------------------------------
 
@@ -133,18 +165,17 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         """
         number = self._ledger.next_within(self.horizon)
         with unchanged_on_error(self._chooser):
-            point, training, reason = self._chooser.choose(self._trainings)
-            decision = self._decision(number, point, training, reason)
+            decision = self._decision(number, self._chooser.choose(self._trainings))
         self._ledger.suggest(decision)
         self._trainings.asked(decision)
         return decision
 
-    def _decision(
-        self, number: int, point: Tensor, training: Training | None, reason: str
-    ) -> CurveDecision:
-        """Return the stretch of a training, or of a new one, to its next rung."""
+    def _decision(self, number: int, choice: Choice) -> CurveDecision:
+        """Return the stretch of a training, or of a new one, to where it was chosen to end."""
+        point, training, reason, share = choice
         config = self._lengths.config_of(point) if training is None else training.config
-        done = 0 if training is None else training.done
+        done, length = (0 if training is None else training.done), self._lengths.of(config)
+        next_rung = self._ladder.after(done, length)
         return CurveDecision(
             number,
             config,
@@ -152,7 +183,7 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
             reason=reason,
             training=number if training is None else training.number,
             since=done if self._resumes else 0,
-            until=self._ladder.after(done, self._lengths.of(config)),
+            until=next_rung if share is None else max(self._ladder.at(share, length), done + 1),
         )
 
     def tell(

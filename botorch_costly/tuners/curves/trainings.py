@@ -84,6 +84,7 @@ class Trainings:
     sign: float = 1.0
     _by_number: dict[int, Training] = field(default_factory=dict)
     _asked: dict[int, CurveDecision] = field(default_factory=dict)
+    _told: int = 0
 
     def __iter__(self) -> Iterator[Training]:
         return iter(self._by_number.values())
@@ -107,6 +108,7 @@ class Trainings:
         """Enter what a stretch has shown."""
         decision = self._asked.pop(observation.round)
         self._by_number[decision.training] = self.after(decision, observation)
+        self._told += 1
 
     def after(self, decision: CurveDecision, observation: CurveObservation) -> Training:
         """Return the training of a stretch as it is after it."""
@@ -124,18 +126,23 @@ class Trainings:
     def with_one(self, training: Training) -> "Trainings":
         """Return a copy in which a training is another."""
         changed = {**self._by_number, training.number: training}
-        return replace(self, _by_number=changed, _asked=dict(self._asked))
+        return replace(self, _by_number=changed, _asked=dict(self._asked), _told=self._told + 1)
 
     def replay(
         self, decisions: Sequence[CurveDecision], observations: Sequence[CurveObservation]
     ) -> None:
         """Begin anew, from all that has been asked for and told."""
-        self._by_number, self._asked = {}, {}
+        self._by_number, self._asked, self._told = {}, {}, 0
         told = {one.round: one for one in observations}
         for decision in decisions:
             self.asked(decision)
             if decision.round in told:
                 self.told(told[decision.round])
+
+    @property
+    def stretches(self) -> int:
+        """How many stretches have been told."""
+        return self._told
 
     @property
     def rewards(self) -> Tensor:

@@ -1,0 +1,278 @@
+"""A GP of the scores of learning curves."""
+
+import copy
+import math
+import pickle
+
+import pytest
+import torch
+from botorch.fit import fit_gpytorch_mll
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from botorch_costly.models import CurveGP, fit_curves
+from botorch_costly.models.curve import standardized
+from botorch_costly.numerics.augmentation import log_condition
+from botorch_costly.numerics.compression import sigmoid_weights
+from botorch_costly.transforms import CurveCompression
+from tests.oracles import augmentation as oracle
+
+LONGEST = 20
+
+
+def data(generator, c=12, d=2, longest=LONGEST):
+    """Curves that rise to values of different sizes; every third is short, and one has gaps."""
+    configs = torch.rand(c, d, generator=generator, dtype=torch.float64)
+    at = torch.arange(1, longest + 1, dtype=torch.float64) / longest
+    ends = torch.sin(4 * configs[:, :1]) + configs[:, 1:2]
+    curves = ends * at.sqrt() + 0.01 * torch.randn(c, longest, generator=generator).double()
+    curves[::3, longest // 2 :] = torch.nan
+    curves[1, 4:8] = torch.nan
+    return configs, curves
+
+
+@pytest.fixture
+def model(generator):
+    return CurveGP(*data(generator))
+
+
+def loss_of(model):
+    model.train()
+    loss = model.compute_custom_loss(ExactMarginalLogLikelihood(model.likelihood, model))
+    model.eval()
+    return len(model.marks) * loss
+
+
+def naive_scores(model):
+    """The scores of eq. 4, number by number."""
+    m, g = model.compression.midpoint.item(), model.compression.growth.item()
+    scores = []
+    for curve, until in model.marks.tolist():
+        weights, total, known, whole = [], 0.0, 0.0, 0.0
+        for u in range(1, until + 1):
+            s = -6 + 12 * (u - 1) / (LONGEST - 1)
+            weights.append(1 / (1 + math.exp(-g * (s - m))))
+            reward, whole = float(model.curves[curve, u - 1]), whole + weights[-1]
+            if not math.isnan(reward):
+                total, known = total + weights[-1] * reward, known + weights[-1]
+        scores.append(whole * total / known)
+    return scores
+
+
+def test_targets_are_the_standardized_sums_of_the_paper(model):
+    model.compression.midpoint, model.compression.growth = 1.5, 2.0
+    naive = torch.tensor(naive_scores(model)).double()
+    torch.testing.assert_close(model.scores().detach(), naive)
+    expected = (naive - naive.mean()) / naive.std(correction=0)
+    torch.testing.assert_close(model.targets().detach(), expected)
+
+
+def test_each_curve_is_seen_at_its_last_reward(model):
+    assert model.marks[:3].tolist() == [[0, 10], [1, 20], [2, 20]]
+    assert model.train_inputs[0][0, -1] == 0.5
+    assert len(model.marks) == 12
+
+
+def test_what_is_believed_follows_the_compression(model):
+    """Scores stored before midpoint or growth changed would be wrong."""
+    where = model.train_inputs[0][:4]
+    before = model.posterior(where).mean
+    model.compression.midpoint = 5.0
+    after = model.posterior(where).mean
+    fresh = CurveGP(
+        model.configs, model.curves, compression=model.compression, covar_module=model.covar_module
+    )
+    assert float((before - after).abs().max()) > 0.01
+    torch.testing.assert_close(after, fresh.posterior(where).mean)
+
+
+def test_the_loss_has_the_slopes_of_finite_differences(model):
+    model.compression.midpoint, model.compression.growth = 0.7, 1.3
+    for name in ("compression.raw_midpoint", "compression.raw_growth"):
+        parameter = dict(model.named_parameters())[name]
+        (slope,) = torch.autograd.grad(loss_of(model), parameter)
+        values = []
+        for step in (1e-4, -1e-4):
+            with torch.no_grad():
+                parameter += step
+                values.append(float(loss_of(model)))
+                parameter -= step
+        assert float(slope) == pytest.approx((values[0] - values[1]) / 2e-4, rel=1e-5, abs=1e-7)
+
+
+def test_both_fits_maximize_one_objective(model, generator):
+    ours, theirs = copy.deepcopy(model), copy.deepcopy(model)
+    before = -float(loss_of(model))
+    report = fit_curves(ours, restarts=6, generator=generator)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(theirs.likelihood, theirs))
+    assert report.before == pytest.approx(before, abs=1e-6)
+    assert report.after == pytest.approx(-float(loss_of(ours)), abs=1e-3)
+    assert report.after >= -float(loss_of(theirs)) - 0.05
+    alone = copy.deepcopy(model)
+    assert fit_curves(alone, restarts=0).after >= before
+
+
+def test_a_fit_never_makes_it_worse(model, generator):
+    best = fit_curves(model, restarts=6, generator=generator).after
+    again = fit_curves(model, restarts=0)
+    assert again.after >= best - 1e-6
+    third = fit_curves(model, restarts=2, generator=generator, max_iter=1)
+    assert third.after >= again.after - 1e-9
+
+
+def planted(seed, c=60, longest=60):
+    """Curves of a signal in noise that is large where the weight of the plan is small.
+
+    Of all weighted means that with these weights is the clearest.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    draws = torch.rand(2, 1, generator=generator, dtype=torch.float64)
+    midpoint, growth = -4 + 8 * draws[0], 0.7 + 1.3 * draws[1]
+    X = torch.rand(c, 1, generator=generator, dtype=torch.float64)
+    weights = sigmoid_weights(longest, midpoint, growth)
+    noise = torch.randn(c, longest, generator=generator, dtype=torch.float64)
+    return CurveGP(X, torch.sin(5 * X) + noise / weights.sqrt()), midpoint, growth, generator
+
+
+def test_a_fit_recovers_what_was_planted():
+    """Of 20 seeds, root mean square: the midpoint to 0.8 of its range of 12, the growth to 1.9 times."""
+    off, ratio = [], []
+    for seed in range(20):
+        model, midpoint, growth, generator = planted(seed)
+        fit_curves(model, restarts=6, generator=generator)
+        off.append(float(model.compression.midpoint - midpoint))
+        ratio.append(float((model.compression.growth / growth).log()))
+    assert math.sqrt(sum(x * x for x in off) / len(off)) < 1.0
+    assert math.sqrt(sum(x * x for x in ratio) / len(ratio)) < math.log(2.0)
+
+
+def test_late_signals_are_found_late(generator):
+    configs, _ = data(generator, c=40)
+    signal = torch.sin(4 * configs[:, :1]).expand(-1, LONGEST).clone()
+    signal[:, :10] = torch.randn(40, 10, generator=generator)
+    model = CurveGP(configs, signal)
+    fit_curves(model, restarts=6, generator=generator)
+    weights = model.compression.weights.flatten()
+    assert float(weights[:9].sum() / weights.sum()) < 0.05
+
+
+@pytest.mark.parametrize("weighting", ["log", "average"])
+def test_given_weights_are_not_learnt(generator, weighting):
+    compression = CurveCompression(LONGEST, weighting).double()
+    model = CurveGP(*data(generator), compression=compression)
+    before = model.scores().detach()
+    report = fit_curves(model, restarts=2, generator=generator)
+    assert report.after > report.before
+    torch.testing.assert_close(model.scores().detach(), before)
+
+
+def test_points_are_added_where_least_is_known(model):
+    fuller = model.augmented(most=4, largest_log_condition=20.0)
+    slow = oracle.augmented(model, most=4, largest=20.0)
+    assert fuller.marks.tolist() == slow
+    assert len(slow) > len(model.marks)
+    assert len({curve for curve, _ in slow[len(model.marks) :]}) > 1  # not of one curve alone
+    rewards = fuller.curves[fuller.marks[:, 0], fuller.marks[:, 1] - 1]
+    assert not bool(rewards.isnan().any())
+
+
+@pytest.mark.parametrize("largest", [2.0, 5.0, 10.0, 20.0])
+def test_the_condition_number_stays_within_its_bound(model, largest):
+    fuller = model.augmented(largest_log_condition=largest)
+    with torch.no_grad():
+        conditions = [
+            log_condition(one.covar_module(one.train_inputs[0]).to_dense())
+            for one in (model, fuller)
+        ]
+    if len(fuller.marks) > len(model.marks):
+        assert conditions[1] <= largest
+    else:
+        assert conditions[0] > largest - 3
+
+
+def test_fewer_points_are_added_as_a_run_goes_on(generator):
+    configs, curves = data(generator, c=40)
+    added = []
+    for c in (4, 12, 40):
+        model = CurveGP(configs[:c], curves[:c])
+        added.append((len(model.augmented().marks) - c) / c)
+    assert added[0] > added[1] > added[2]
+
+
+def test_an_augmented_model_shares_nothing(model, generator):
+    before = copy.deepcopy(model.state_dict())
+    fit_curves(model.augmented(most=3), restarts=0)
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, before[name], equal_nan=True)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e9])
+def test_equal_curves_have_equal_targets(generator, value):
+    configs, curves = data(generator)
+    model = CurveGP(configs, torch.full_like(curves, value))
+    assert torch.equal(model.targets().detach(), torch.zeros(12, dtype=torch.float64))
+    assert math.isfinite(fit_curves(model, restarts=2, generator=generator).after)
+    assert bool(model.posterior(model.train_inputs[0]).mean.isfinite().all())
+
+
+def test_targets_do_not_depend_on_the_unit_of_rewards(generator):
+    configs, curves = data(generator)
+    ours = CurveGP(configs, curves).targets()
+    torch.testing.assert_close(CurveGP(configs, 1e6 * curves).targets(), ours)
+    scores = torch.tensor([1.0, 2.0, 4.0])
+    torch.testing.assert_close(standardized(1e-8 * scores), standardized(scores))
+
+
+@pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
+def test_it_keeps_the_precision_of_its_data_and_can_be_pickled(generator):
+    configs, curves = data(generator)
+    model = CurveGP(configs.float(), curves.float())
+    fit_curves(model, restarts=1, generator=generator)
+    again = pickle.loads(pickle.dumps(model))
+    where = again.train_inputs[0]
+    assert where.dtype == again.posterior(where).mean.dtype == torch.float32
+    torch.testing.assert_close(again.posterior(where).mean, model.posterior(where).mean)
+
+
+REFUSED = {
+    "one curve": (lambda x, y: (x, y[0]), InvalidShapeError),
+    "fewer configurations": (lambda x, y: (x[1:], y), InvalidShapeError),
+    "no reward": (lambda x, y: (x, torch.full_like(y, math.nan)), InvalidArgumentError),
+    "an infinite reward": (lambda x, y: (x, y.nan_to_num(math.inf)), InvalidArgumentError),
+    "no configuration": (lambda x, y: (x * math.nan, y), InvalidArgumentError),
+    "a mark of no curve": (lambda x, y: (x, y, torch.tensor([[12, 1]])), InvalidArgumentError),
+    "a mark too late": (lambda x, y: (x, y, torch.tensor([[0, 21]])), InvalidArgumentError),
+    "a mark too early": (lambda x, y: (x, y, torch.tensor([[0, 0]])), InvalidArgumentError),
+    "half marks": (lambda x, y: (x, y, torch.tensor([[0.0, 1.0]])), InvalidShapeError),
+    "another length": (
+        lambda x, y: (x, y, None, CurveCompression(LONGEST + 1)),
+        InvalidArgumentError,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_data_is_refused(generator, what):
+    change, error = REFUSED[what]
+    with pytest.raises(error, match=r"Expected .*; Received "):
+        CurveGP(*change(*data(generator)))
+
+
+def test_a_mark_before_the_first_reward_is_refused(generator):
+    configs, curves = data(generator)
+    curves[0, :3] = torch.nan
+    with pytest.raises(InvalidArgumentError, match="from the first reward"):
+        CurveGP(configs, curves, torch.tensor([[0, 3]]))
+    CurveGP(configs, curves, torch.tensor([[0, 4]]))
+
+
+def test_other_kernels_are_fitted_by_botorch_alone(generator):
+    model = CurveGP(*data(generator), covar_module=ScaleKernel(MaternKernel(ard_num_dims=3)))
+    with pytest.raises(InvalidArgumentError, match="a scaled RBF kernel"):
+        fit_curves(model, restarts=0)
+    with pytest.raises(InvalidArgumentError, match=r"a torch\.Generator"):
+        fit_curves(CurveGP(*data(generator)))
+    before = float(loss_of(model))
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    assert float(loss_of(model)) < before
