@@ -7,14 +7,20 @@ from gpytorch import Module
 from gpytorch.constraints import Interval
 from gpytorch.priors import Prior
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from botorch_costly.errors import InvalidShapeError, check, check_count
-from botorch_costly.numerics.compression import HALF_WIDTH, prefix_scores, sigmoid_weights
+from botorch_costly.numerics.compression import (
+    HALF_WIDTH,
+    latest_rewards,
+    prefix_scores,
+    sigmoid_weights,
+)
 from botorch_costly.priors import register_prior
 
 MIDPOINTS = (-HALF_WIDTH, HALF_WIDTH)
 GROWTHS = (0.1, 6.0)
-WEIGHTINGS = ("sigmoid", "log", "average")
+WEIGHTINGS = ("sigmoid", "log", "average", "last")
 
 
 class CurveCompression(Module):
@@ -31,8 +37,9 @@ class CurveCompression(Module):
 
     Args:
         longest: Iterations of a whole training.
-        weighting: ``"sigmoid"``; ``"log"``, in proportion to ``log(1 + u)``; or ``"average"``, all equal.
-            Midpoint and growth matter for the sigmoid alone.
+        weighting: ``"sigmoid"``; ``"log"``, in proportion to ``log(1 + u)``; ``"average"``, all equal; or
+            ``"last"``: no compression, the score is the latest reward. Midpoint and growth matter for the
+            sigmoid alone.
         midpoint: Where the weight is a half, in [-6, 6], scalar or ``batch_shape x 1``.
         growth: Slope of the sigmoid, in [0.1, 6], scalar or ``batch_shape x 1``.
         midpoint_prior: A prior on the midpoint.
@@ -105,7 +112,7 @@ class CurveCompression(Module):
 
     @property
     def weights(self) -> Tensor:
-        """The weight of each iteration, shape ``batch_shape x longest``."""
+        """The weight of each iteration in the score of a whole curve, shape ``batch_shape x longest``."""
         if self.weighting == "sigmoid":
             return sigmoid_weights(self.longest, self.midpoint, self.growth)
         ones = torch.ones_like(self.raw_midpoint).expand(
@@ -113,6 +120,8 @@ class CurveCompression(Module):
         )
         if self.weighting == "average":
             return ones
+        if self.weighting == "last":
+            return F.pad(torch.zeros_like(ones[..., 1:]), (0, 1), value=1.0)
         iterations = torch.arange(1, self.longest + 1).to(ones)
         return ones * (torch.log1p(iterations) / math.log1p(self.longest))
 
@@ -132,4 +141,6 @@ class CurveCompression(Module):
         shape = tuple(curves.shape)
         fits = curves.dim() >= 2 and shape[-1] == self.longest
         check(fits, "curves", f"... x n x {self.longest}", shape, InvalidShapeError)
+        if self.weighting == "last":
+            return latest_rewards(curves)
         return prefix_scores(curves, self.weights.to(curves))

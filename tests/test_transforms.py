@@ -63,6 +63,14 @@ def test_the_other_weightings():
     assert not any(parameter.requires_grad for parameter in fixed.parameters())
 
 
+def test_without_compression_the_score_is_the_latest_reward():
+    curves = torch.tensor([[[torch.nan, 3.0, torch.nan, 1.0, torch.nan]]]).double()
+    scores = double(5, weighting="last")(curves)
+    assert scores[0, 0, 1:].tolist() == [3.0, 3.0, 1.0, 1.0]
+    assert scores[0, 0, 0].isnan()
+    assert double(5, weighting="last").weights.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
+
+
 def test_gradients_are_finite_differences_beside_unknown_rewards(generator):
     curves, compress = curves_of(generator), double(midpoint=0.5, growth=1.5)
     names = [name for name, _ in compress.named_parameters()]

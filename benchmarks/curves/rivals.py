@@ -100,3 +100,5 @@ SIMPLE: dict[str, Policy] = {
     "halving": halving,
     "hyperband": hyperband,
 }
+
+PLANNED = {"one iteration", "a quarter"}  # with what they may spend

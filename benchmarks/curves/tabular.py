@@ -5,12 +5,13 @@ above the least reward of all.
 """
 
 import statistics
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.curves.ours import curve_optimizer
+from benchmarks.curves.ours import OURS
 from benchmarks.curves.play import Policy, play, regret_at
-from benchmarks.curves.rivals import SIMPLE
+from benchmarks.curves.rivals import PLANNED, SIMPLE
 from benchmarks.curves.tables import TABLES
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.processes import in_processes
@@ -18,11 +19,7 @@ from benchmarks.harness.record import Row, rows_of, write_results
 
 NAME = "boil-tabular"
 BUDGETS = (3, 5, 7, 10, 20)
-POLICIES: dict[str, Policy] = {
-    **SIMPLE,
-    "curve optimizer": curve_optimizer(),
-    "begun anew": curve_optimizer(resumes=False),
-}
+POLICIES: dict[str, Policy] = {**SIMPLE, **OURS}
 
 
 class Task(NamedTuple):
@@ -36,15 +33,17 @@ class Task(NamedTuple):
 def measure(task: Task) -> Row:
     """Return the regret of a policy at each budget, as a share of the range of all rewards.
 
-    Policies are told how much they may spend, so that each budget is a run of its own.
+    Where a policy plans with what it may spend, each budget is a run of its own.
     """
-    problem = TABLES[task.table](task.seed)
-    spread = problem.best - problem.worst
-    regrets = {}
+    problem, began = TABLES[task.table](task.seed), time.perf_counter()
+    spread, regrets = problem.best - problem.worst, {}
+    points = play(problem, POLICIES[task.policy], task.seed, max(BUDGETS))
     for budget in BUDGETS:
-        points = play(problem, POLICIES[task.policy], task.seed, budget)
+        if task.policy in PLANNED:
+            points = play(problem, POLICIES[task.policy], task.seed, budget)
         regrets[f"at {budget}"] = regret_at(points, budget) / spread
-    return {**task._asdict(), "spread": spread, **regrets}
+    seconds = (time.perf_counter() - began) / max(len(points), 1)
+    return {**task._asdict(), "spread": spread, **regrets, "seconds": seconds}
 
 
 def text(rows: Sequence[Row]) -> str:

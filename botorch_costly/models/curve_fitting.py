@@ -149,9 +149,9 @@ def _targets(model: CurveGP, task: _Task, shape: Tensor) -> Tensor:
     """Return the standardized scores for each midpoint and log growth, ``r x n``."""
     if shape.shape[-1]:
         weights = sigmoid_weights(task.curves.shape[1], shape[:, :1], shape[:, 1:].exp())
+        scores = prefix_scores(task.curves, weights)  # r x c x T
     else:
-        weights = model.compression.weights.detach().double()
-    scores = prefix_scores(task.curves, weights)  # r x c x T
+        scores = model.compression(task.curves).detach()
     return standardized(scores[..., task.marks[:, 0], task.marks[:, 1] - 1])
 
 

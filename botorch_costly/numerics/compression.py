@@ -53,3 +53,10 @@ def prefix_scores(
     # A quotient of 0 by 0 would make gradients NaN even where it is not chosen.
     mean = total / torch.where(seen, share, 1.0)
     return torch.where(seen, weights.cumsum(-1) * mean, torch.nan)
+
+
+def latest_rewards(curves: Tensor) -> Tensor:  # shape: (*batch, n, T)
+    """Return the latest known reward of every prefix of every curve, NaN before the first."""
+    at = torch.arange(curves.shape[-1], device=curves.device)
+    latest = torch.where(curves.isnan(), 0, at).cummax(-1).values
+    return curves.gather(-1, latest)

@@ -208,7 +208,7 @@ class ScoreChooser:
         compression = CurveCompression(_FINEST, self._compression.weighting).double()
         names = {name.removeprefix("compression."): v for name, v in self._fitted.items()}
         compression.load_state_dict(names, strict=False)
-        weights = compression.weights.flatten()
+        weights = compression.weights.detach().flatten()
         return float(weights[: max(1, round(share * _FINEST))].sum() / weights.sum())
 
     def state_dict(self) -> dict[str, Any]:
@@ -228,9 +228,10 @@ def _resampled(training: Training, finest: int, lowest: float) -> Tensor:
     curve = torch.full((finest,), math.nan, dtype=torch.float64)
     rewards = torch.tensor([math.nan, *training.curve], dtype=torch.float64) - lowest
     known = torch.tensor([0, *training.known])
+    until = int(known[-1]) if training.broken else training.done
     for k in range(1, finest + 1):
         at = k * training.length / finest
-        if at < training.done + 1:  # the point that holds the present iteration is the last
+        if at < until + 1:  # the point that holds the present iteration is the last
             latest = int(known[known <= at + 1e-9].max())
             curve[k - 1] = rewards[latest]
     if training.known and bool(curve.isnan().all()):

@@ -1,0 +1,121 @@
+"""Configuration and length chosen together, by scores of curves."""
+
+import math
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly import errors
+from botorch_costly.tuners.curves.scores import _resampled
+from botorch_costly.tuners.curves.trainings import Training
+from tests.tuners.curves.playing import LENGTH, SPACE, made, play, reward
+
+FEW = [{"lr": 10.0**-k, "width": w} for k in (1, 2, 3, 4) for w in (1, 3, 5, 7)]
+
+
+def made_few(seed=0, **options):
+    options = {"compression": bc.Compression(), "candidates": FEW, **options}
+    return bc.CurveOptimizer(SPACE, LENGTH, seed=seed, **options)
+
+
+def test_the_best_are_found_and_trained_longest():
+    optimizer = made_few(seed=1)
+    play(optimizer, 14)
+    ends = sorted((reward(config, LENGTH) for config in FEW), reverse=True)
+    assert reward(optimizer.best_seen(), LENGTH) >= ends[2]
+    lengths = [t.done for t in optimizer.trainings]
+    assert min(lengths) < max(lengths)
+
+
+def test_the_whole_space_is_searched():
+    optimizer = made(compression=bc.Compression(), search=bc.Search(num_restarts=2))
+    asked = play(optimizer, 8)
+    assert len({stretch.config["lr"] for stretch in asked}) > 3
+    assert any("promises most" in stretch.reason for stretch in asked)
+
+
+@pytest.mark.parametrize("change", [lambda v: v - 1000.0, lambda v: 8 * v])
+def test_zero_and_unit_of_rewards_do_not_count(change):
+    """Negative rewards make no score fall as a training goes on."""
+    ours, theirs = made_few(), made_few()
+    a, b = play(ours, 9, change=change), play(theirs, 9)
+    assert [(s.training, s.until) for s in a] == [(s.training, s.until) for s in b]
+
+
+@pytest.mark.parametrize("weighting", ["log", "average"])
+def test_weights_may_be_given(weighting):
+    optimizer = made_few(compression=bc.Compression(weighting, augments=False))
+    play(optimizer, 10)
+    share = optimizer.early_signal(0.5)
+    assert share == pytest.approx(0.5) if weighting == "average" else share < 0.5
+
+
+def test_as_published_every_training_begins_anew():
+    optimizer = bc.CurveOptimizer.as_published(SPACE, LENGTH, candidates=FEW)
+    asked = play(optimizer, 12)
+    assert {stretch.since for stretch in asked} == {0}
+    state = optimizer.state_dict()
+    other = bc.CurveOptimizer.as_published(SPACE, LENGTH, candidates=FEW)
+    other.load_state_dict(state)
+    assert other.ask() == optimizer.ask()
+    with pytest.raises(errors.StateMismatchError, match=r"option compression"):
+        made_few(resumes=False).load_state_dict(state)
+
+
+def test_early_noise_is_seen_in_the_weights(generator):
+    optimizer = made_few()
+    for _ in range(16):
+        stretch = optimizer.ask()
+        noise = torch.randn(LENGTH, generator=generator).tolist()
+        end = reward(stretch.config, LENGTH)
+        curve = [
+            end if at > LENGTH / 2 else 10 * noise[at - 1]
+            for at in range(stretch.since + 1, stretch.until + 1)
+        ]
+        optimizer.tell(stretch, curve, cost=float(stretch.iterations))
+    assert optimizer.early_signal(0.25) < 0.25
+
+
+def training(curve, length, **more):
+    point = torch.zeros(2, dtype=torch.float64)
+    return Training(0, {}, point, length, tuple(curve), **more)
+
+
+def test_curves_of_all_lengths_are_seen_at_equal_shares():
+    nan = math.nan
+    half = _resampled(training([1.0, 2.0, 3.0], 6), 6, lowest=0.0)
+    assert half.tolist()[:3] == [1.0, 2.0, 3.0]
+    assert half[3:].isnan().all()
+    short = _resampled(training([1.0, 2.0], 2), 4, lowest=-1.0)
+    assert short.tolist()[1:] == [2.0, 2.0, 3.0]
+    assert short[0].isnan()
+    long = _resampled(training(range(12), 12), 4, lowest=0.0)
+    assert long.tolist() == [2.0, 5.0, 8.0, 11.0]
+    gaps = _resampled(training([1.0, nan, 3.0, nan], 4), 4, lowest=0.0)
+    assert gaps.tolist() == [1.0, 1.0, 3.0, 3.0]
+    first = _resampled(training([5.0], 100), 10, lowest=0.0)
+    assert first[0] == 5.0
+    broken = _resampled(training([5.0, nan], 4, broken=True), 4, lowest=2.0)
+    assert broken.tolist() == [3.0, 0.0, 0.0, 0.0]
+
+
+def test_only_what_has_diverged_or_failed_leaves_no_belief():
+    optimizer = made_few()
+    for _ in range(5):
+        stretch = optimizer.ask()
+        optimizer.tell(stretch, [math.nan], cost=1.0)
+    assert optimizer.early_signal(0.5) is None
+    stretch = optimizer.ask()
+    optimizer.tell(stretch, [1.0] * stretch.iterations, cost=1.0)
+    assert optimizer.ask().training != stretch.training or stretch.until < LENGTH
+
+
+@pytest.mark.parametrize(
+    "fields", [{"weighting": "square"}, {"augments": 1}, {"softplus": "no"}, {"weighting": None}]
+)
+def test_fields_out_of_range_are_named(fields):
+    with pytest.raises(errors.InvalidArgumentError, match=r"Expected .*; Received "):
+        bc.Compression(**fields)
+    with pytest.raises(errors.InvalidArgumentError, match="a Compression or None"):
+        made(compression="sigmoid")
