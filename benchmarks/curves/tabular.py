@@ -7,8 +7,10 @@ above the least reward of all.
 import statistics
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
+from benchmarks.curves.gaussian import MODELS
 from benchmarks.curves.ours import OURS
 from benchmarks.curves.play import Policy, play, regret_at
 from benchmarks.curves.rivals import PLANNED, SIMPLE
@@ -19,7 +21,7 @@ from benchmarks.harness.record import Row, rows_of, write_results
 
 NAME = "boil-tabular"
 BUDGETS = (3, 5, 7, 10, 20)
-POLICIES: dict[str, Policy] = {**SIMPLE, **OURS}
+POLICIES: dict[str, Policy] = {**SIMPLE, **OURS, **MODELS}
 
 
 class Task(NamedTuple):
@@ -73,14 +75,22 @@ def main(arguments: list[str]) -> None:
     parser = parser_for(NAME, "regret against what was paid, on recorded learning curves")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
+    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
     add_seeds(parser, seeds=20)
     options = parser.parse_args(arguments)
     seeds = list(seeds_of(options))
-    tasks = [Task(t, p, s) for t in options.tables for p in options.policies for s in seeds]
-    found = list(in_processes(measure, tasks, options.processes))
-
-    def stays(row: Row) -> bool:
-        return Task(*(row[name] for name in Task._fields)) not in tasks
-
-    write_results(NAME, found, seeds, directory=options.results, keep=stays)
+    wanted = [Task(t, p, s) for s in seeds for t in options.tables for p in options.policies]
+    stored = {_task_of(row) for row in rows_of(NAME, options.results)}
+    tasks = wanted if options.again else [task for task in wanted if task not in stored]
+    for row in in_processes(measure, tasks, options.processes) if tasks else ():
+        others = partial(_is_another, task=_task_of(row))
+        write_results(NAME, [row], seeds, directory=options.results, keep=others)
     print(text(rows_of(NAME, options.results)))
+
+
+def _task_of(row: Row) -> Task:
+    return Task(*(row[name] for name in Task._fields))
+
+
+def _is_another(row: Row, task: Task) -> bool:
+    return _task_of(row) != task

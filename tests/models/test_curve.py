@@ -141,8 +141,8 @@ def test_a_fit_recovers_what_was_planted():
     for seed in range(20):
         model, midpoint, growth, generator = planted(seed)
         fit_curves(model, restarts=6, generator=generator)
-        off.append(float(model.compression.midpoint - midpoint))
-        ratio.append(float((model.compression.growth / growth).log()))
+        off.append((model.compression.midpoint - midpoint).item())
+        ratio.append((model.compression.growth / growth).log().item())
     assert math.sqrt(sum(x * x for x in off) / len(off)) < 1.0
     assert math.sqrt(sum(x * x for x in ratio) / len(ratio)) < math.log(2.0)
 
