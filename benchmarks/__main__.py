@@ -61,6 +61,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.curves.tabular",
         "regret against what was paid, on recorded learning curves",
     ),
+    "curve-speed": (
+        "benchmarks.speed.trainings",
+        "seconds of a stretch of training, ask and tell",
+    ),
     "speed": ("benchmarks.speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.speed.streaming", "milliseconds of an update and of a round"),
     "horizon": ("benchmarks.speed.horizon", "cost of a round early and late in a very long run"),

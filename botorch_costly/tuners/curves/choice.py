@@ -7,15 +7,20 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from botorch_costly.ask_tell.search import CubeSearch, Search, search_of
+from botorch_costly.ask_tell.design import sobol
+from botorch_costly.ask_tell.search import Search, is_listed
 from botorch_costly.errors import HorizonExceededError, check
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.ends import EndBelief, EndOutlook
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 AT_FIRST = 3  # new configurations before there is a belief
-_TKWARGS = {"dtype": torch.float64, "device": torch.device("cpu")}
+_SPREAD = 512  # points that stand for a large space
+_AROUND, _NEAR = 4, 0.05  # points around each that has been trained, and how far they are from it
+_CLIMBS = 25  # steps from the best of all these
 
 
 class Choice(NamedTuple):
@@ -53,56 +58,61 @@ class Chooser(Protocol):
 class NewPoints:
     """Configurations that have not been trained: those of a list, or of the whole space.
 
+    A large space is looked at where representatives of it lie, at what has been trained, and around
+    that; the best of these are climbed from.
+
     Args:
         space: Of the configurations.
         listed: Encodings of those to choose from, shape ``(n, d)``; None for the whole space.
-        search: How the space is searched.
-        generator: Of random configurations and random starts.
+        search: How the space is searched: from how many of the best.
+        generator: Of random configurations.
     """
 
     def __init__(
         self, space: SearchSpace, listed: Tensor | None, search: Search, generator: torch.Generator
     ) -> None:
-        self._space, self._generator = space, generator
-        searched = search_of(space, search, _TKWARGS)
-        self._cube = searched if listed is None and isinstance(searched, CubeSearch) else None
-        if listed is None and self._cube is None:
-            listed = torch.stack([space.encode(c) for c in space.configurations()])
+        self._space, self._generator, self._starts = space, generator, search.num_restarts
+        if listed is None and is_listed(space):
+            listed = torch.stack([space.encode(config) for config in space.configurations()])
         self._listed = listed
+        self._spread = torch.empty(0) if listed is not None else sobol(space, _SPREAD, seed=0)
 
     def random(self, trainings: Trainings) -> Tensor | None:
         """Return one at random, shape ``(d,)``; None if all have been trained."""
         if self._listed is None:
             return self._space.sample(1, self._generator)[0]
-        left = self._left(trainings)
+        left = self._listed[~_among(self._listed, trainings)]
         if not len(left):
             return None
         return left[torch.randint(len(left), (1,), generator=self._generator)].squeeze(0)
 
     def best(self, outlook: Outlook, trainings: Trainings) -> Tensor | None:
         """Return one that promises most, shape ``(d,)``; None if all have been trained."""
-        if self._cube is None:
-            left = self._left(trainings)
-            return left[outlook.of(left).argmax()] if len(left) else None
-        found = self._cube.local_optima(
-            lambda X: outlook.of(X.squeeze(-2)), self._generator, others=True
-        )
-        new = ~_among(found.points, trainings)
-        return found.points[new][0] if bool(new.any()) else self.random(trainings)
+        points = self._climbed(outlook, trainings) if self._listed is None else self._listed
+        left = points[~_among(points, trainings)]
+        with torch.no_grad():
+            return left[outlook.of(left).argmax()] if len(left) else self.random(trainings)
 
-    def _left(self, trainings: Trainings) -> Tensor:
-        assert self._listed is not None
-        return self._listed[~_among(self._listed, trainings)]
+    def _climbed(self, outlook: Outlook, trainings: Trainings) -> Tensor:
+        """Return the best points looked at, and where they lead, as configurations."""
+        seen = trainings.points
+        near = seen.repeat_interleave(_AROUND, 0)
+        away = torch.randn(near.shape, generator=self._generator, dtype=near.dtype)
+        points = torch.cat([self._spread, self._space.round((near + _NEAR * away).clamp(0, 1))])
+        with torch.no_grad():
+            best = outlook.of(points).topk(min(self._starts, len(points))).indices
+        starts = points[best]
+        cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
+        loss = by_autograd(lambda X: -outlook.of(X))
+        end = minimize_batch(loss, starts, cube, max_iter=_CLIMBS)
+        return torch.cat([starts, self._space.round(end.point)])
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the next call depends on."""
-        state = {} if self._cube is None else self._cube.state_dict()
-        return {**state, "generator": self._generator.get_state()}
+        return {"generator": self._generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        if self._cube is not None:
-            self._cube.load_state_dict(state)
         self._generator.set_state(state["generator"].cpu())
 
 

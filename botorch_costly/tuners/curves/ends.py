@@ -40,8 +40,8 @@ class Rows(NamedTuple):
     """What the belief is made of."""
 
     inputs: Tensor  # [configuration, time], shape: (n, d + 1)
-    scores: Tensor  # shape: (n,)
-    best: float  # score of the best reward at hand
+    targets: Tensor  # normal scores, shape: (n,)
+    best: float  # normal score of the best reward at hand
 
 
 class EndOutlook(NamedTuple):
@@ -95,7 +95,7 @@ class EndBelief:
         return EndOutlook(belief.snapshot(_END), rows.best, _costs(trainings))
 
     def rows(self, trainings: Trainings) -> Rows:
-        """Return the inputs and scores of the rewards that count."""
+        """Return the inputs and normal scores of the rewards that count."""
         rewards = trainings.rewards
         lowest = float(rewards.min())
         at = [(t.point, *mark) for t in trainings for mark in self._marks(t, lowest)]
@@ -105,8 +105,8 @@ class EndBelief:
         points, times, values = zip(*at, strict=True)
         inputs = torch.cat([torch.stack(points), among.new_tensor(times).unsqueeze(-1)], -1)
         latest = among.new_tensor([t.latest for t in trainings if t.known])
-        scores = normal_scores(among.new_tensor(values), among)
-        return Rows(inputs, scores, float(normal_scores(latest.max(), among)))
+        targets = normal_scores(among.new_tensor(values), among)
+        return Rows(inputs, targets, float(normal_scores(latest.max(), among)))
 
     def _marks(self, training: Training, lowest: float) -> list[tuple[float, float]]:
         """Return times and rewards that count of a training."""
@@ -117,7 +117,7 @@ class EndBelief:
         return [*marks, (_END, lowest)] if training.broken else marks
 
     def early_signal(self, share: float) -> float | None:
-        """Return the correlation of the score after a share of a training with what it will end at."""
+        """Return the correlation of a reward after a share of a training with what it will end at."""
         if not self._fits:
             return None
         _, outputscale, noise, forgetting = (value.double() for value in self._values)
@@ -129,7 +129,7 @@ class EndBelief:
         fitted, report = fit(
             _FAMILY,
             rows.inputs,
-            rows.scores,
+            rows.targets,
             self._values,
             learn_forgetting=True,
             restarts=1 if self._fits < _EARLY_FITS else 0,
@@ -143,7 +143,7 @@ class EndBelief:
         lengthscale, outputscale, noise, forgetting = self._values
         kernel = Stationary(_FAMILY, lengthscale, outputscale)
         empty = StreamingGP(kernel, float(forgetting), float(noise), maximum_rows=2 * _MOST_ROWS)
-        return empty.condition_on_observations(rows.inputs, rows.scores.unsqueeze(-1))
+        return empty.condition_on_observations(rows.inputs, rows.targets.unsqueeze(-1))
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""

@@ -33,7 +33,7 @@ from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError)
-_SEARCH = Search(num_restarts=16)
+_SEARCH = Search(num_restarts=8)
 _FALLING = 5  # curves, most of which fall, that look like losses
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         maximize: Whether larger values are better.
         compression: Makes scores of curves, whose improvement by cost says what is next and for how long,
             as in BOIL; ranks and ends are what is believed in by default.
-        search: How the space is searched.
+        search: How a large space is searched: from how many of the best points looked at.
         seed: The one source of randomness; the global generators are never touched.
 
     Raises:

@@ -1,0 +1,106 @@
+"""Seconds of a stretch, ask and tell, of ``CurveOptimizer`` on one thread, beside a loop of BoTorch.
+
+The optimizer plays trainings of 50 iterations in seven dimensions until a thousand rewards are stored,
+fitting as it does; timed are the last stretches, refits included. The loop of BoTorch knows whole
+trainings alone, as many as were begun: a GP, fitted anew each time, and expected improvement per cost
+over the space.
+"""
+
+import time
+from collections.abc import Sequence
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.optim import optimize_acqf
+from gpytorch.mlls import ExactMarginalLogLikelihood
+
+from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.record import Row, recording
+from botorch_costly import Compression, CurveOptimizer, Real, SearchSpace
+from botorch_costly.acquisition import LogEIPerCost
+from botorch_costly.models import LinearCost
+
+NAME = "curve-speed"
+DIM, LONGEST, REWARDS, TIMED = 7, 50, 1000, 20
+KINDS = {"ends": None, "scores": Compression()}
+
+
+def _reward(x: Sequence[float], iteration: int) -> float:
+    away = sum((value - 0.3) ** 2 for value in x)
+    return -away - 2 / (3 + iteration)
+
+
+def time_optimizer(kind: str, seed: int) -> Row:
+    """Time ask and tell once a thousand rewards are stored."""
+    space = SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(DIM)})
+    optimizer = CurveOptimizer(space, LONGEST, compression=KINDS[kind], seed=seed)
+    stored, seconds = 0, []
+    while stored < REWARDS or len(seconds) < TIMED:
+        began = time.perf_counter()
+        stretch = optimizer.ask()
+        asked = time.perf_counter() - began
+        x = list(stretch.config.values())
+        curve = [_reward(x, at) for at in range(stretch.since + 1, stretch.until + 1)]
+        began = time.perf_counter()
+        optimizer.tell(stretch, curve, cost=stretch.iterations * (1 + x[0]))
+        stored += stretch.iterations
+        if stored > REWARDS * 0.8:
+            seconds.append(asked + time.perf_counter() - began)
+    whole = len(optimizer.trainings)
+    botorch = time_botorch(whole, seed)
+    ours = sum(seconds) / len(seconds)
+    return {
+        "kind": kind,
+        "seed": seed,
+        "trainings": whole,
+        "rewards": stored,
+        "seconds": ours,
+        "slowest": max(seconds),
+        "botorch_seconds": botorch,
+        "ratio": ours / botorch,
+    }
+
+
+def time_botorch(trainings: int, seed: int) -> float:
+    """Time a round of a loop over whole trainings."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(trainings, DIM, generator=generator, dtype=torch.float64)
+    y = torch.tensor([[_reward(x, LONGEST)] for x in X.tolist()], dtype=torch.float64)
+    cost = LONGEST * (1 + X[:, :1])
+    bounds = torch.stack([torch.zeros(DIM), torch.ones(DIM)]).double()
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        model = SingleTaskGP(X, y)
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        acquisition = LogEIPerCost(model, LinearCost(X, cost), float(y.max()))
+        with torch.random.fork_rng():
+            optimize_acqf(acquisition, bounds, q=1, num_restarts=16, raw_samples=128)
+        seconds.append(time.perf_counter() - began)
+    return sum(seconds) / len(seconds)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Time, store the rows and print them."""
+    parser = parser_for(NAME, "seconds of a stretch of training, ask and tell")
+    parser.add_argument("--seeds", type=int, default=3, help="how many")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    seeds = list(range(options.seeds))
+    with recording(NAME, seeds, directory=options.results) as write:
+        for kind in KINDS:
+            for seed in seeds:
+                row = time_optimizer(kind, seed)
+                write(row)
+                print(text([row]))
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Return a line for each row."""
+    return "\n".join(
+        f"{row['kind']:<8} seed {row['seed']}  {row['trainings']:>3} trainings, {row['rewards']} rewards"
+        f"  {row['seconds']:.3f} s a stretch (slowest {row['slowest']:.3f})"
+        f"  BoTorch's loop {row['botorch_seconds']:.3f} s  ratio {row['ratio']:.2f}"
+        for row in rows
+    )
