@@ -167,7 +167,12 @@ class Loop:
             "decision": bc.Decision(round=0, config={"lr": 0.1}, query=True, reason="a page"),
             "save": self.network.state_dict,
             "restore": self.network.load_state_dict,
+            "train": self.train,
+            "budget": 300.0,
         }
+
+    def train(self, lr, *, resume, since, until, **_):
+        return [1 - 1 / (1 + lr * at) for at in range(since + 1, until + 1)], float(until - since)
 
     def train_one_round(self, lr, **_):
         self.optimizer.param_groups[0]["lr"] = lr

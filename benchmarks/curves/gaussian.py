@@ -238,8 +238,9 @@ class _Stepwise:
         done = self._done.get(config, 0) + 1
         while math.ceil(done * length / _GRID) <= before:
             done += 1
-        self._done[config] = done
-        return math.ceil(done * length / _GRID)
+        until = math.ceil(done * length / _GRID)
+        self._done[config] = done if until < length else _GRID
+        return until
 
     def told(self, config: int, stretch: Stretch) -> None:
         """Enter what a step has shown."""

@@ -35,12 +35,13 @@ def time_optimizer(kind: str, seed: int) -> Row:
     """Time ask and tell once a thousand rewards are stored."""
     space = SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(DIM)})
     optimizer = CurveOptimizer(space, LONGEST, compression=KINDS[kind], seed=seed)
-    stored, seconds = 0, []
+    stored = 0
+    seconds: list[float] = []
     while stored < REWARDS or len(seconds) < TIMED:
         began = time.perf_counter()
         stretch = optimizer.ask()
         asked = time.perf_counter() - began
-        x = list(stretch.config.values())
+        x = space.encode(stretch.config).tolist()
         curve = [_reward(x, at) for at in range(stretch.since + 1, stretch.until + 1)]
         began = time.perf_counter()
         optimizer.tell(stretch, curve, cost=stretch.iterations * (1 + x[0]))

@@ -65,6 +65,7 @@ REPORTS: dict[str, Report] = {
         "The online suite: small real problems", suite.table, picture="online-suite.png"
     ),
     "online-suite-hundred": Report("A hundred other seeds of digits_optimization", suite.table),
+    "strengths-thirty": Report("Thirty seeds of digits_strengths", suite.table),
     "online-suite-fresh": Report("Twenty fresh seeds of digits_augmentation", suite.table),
     "online-suite-verdicts": Report("What the diagnosis says", suite_verdicts.table),
     "online-suite-twins": Report("The online suite under twins", suite.table),
@@ -73,7 +74,7 @@ REPORTS: dict[str, Report] = {
     "foresight": Report(
         "Rank correlation of what is known early with the loss at the end", foresight.table
     ),
-    "boil-tabular": Report("Simple policies on recorded learning curves", tabular.text),
+    "boil-tabular": Report("Policies on recorded learning curves", tabular.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),
     "horizon": Report("A run of a million rounds", horizon.report),

@@ -17,7 +17,7 @@ from botorch_costly.tuners.curves.ends import EndBelief, EndOutlook
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
-AT_FIRST = 3  # new configurations before there is a belief
+_AT_FIRST = 3  # new configurations before there is a belief
 _SPREAD = 512  # points that stand for a large space
 _AROUND, _NEAR = 4, 0.05  # points around each that has been trained, and how far they are from it
 _CLIMBS = 25  # steps from the best of all these
@@ -145,14 +145,10 @@ class EndChooser:
         Raises:
             HorizonExceededError: If every configuration has been trained to its end, or is in training.
         """
-        blind = not len(trainings.rewards)
-        if blind or len(trainings) < AT_FIRST:
-            point = self._new.random(trainings)
-            if point is not None:
-                return Choice(point, None, "a first look, at random")
-        going_on = [training for training in trainings if training.may_go_on]
-        if blind:
-            return first_of(going_on)
+        opening = opening_of(self._new, trainings)
+        if opening is not None:
+            return opening
+        going_on = trainings.going_on
         outlook = self._belief.outlook(trainings, self._generator)
         with torch.no_grad():
             new = self._new.best(outlook, trainings)
@@ -185,6 +181,17 @@ class EndChooser:
         """Continue from ``state_dict``."""
         self._belief.load_state_dict(state["belief"])
         self._new.load_state_dict(state["new"])
+
+
+def opening_of(new: NewPoints, trainings: Trainings) -> Choice | None:
+    """Return what is trained before there is a belief; None if there is one."""
+    blind = not len(trainings.rewards)
+    if not blind and len(trainings) >= _AT_FIRST:
+        return None
+    point = new.random(trainings)
+    if point is not None:
+        return Choice(point, None, "a first look, at random")
+    return first_of(trainings.going_on) if blind else None
 
 
 def first_of(trainings: list[Training]) -> Choice:

@@ -27,7 +27,7 @@ from botorch_costly.acquisition import LogEIPerCost, best_mean
 from botorch_costly.errors import check
 from botorch_costly.models import CurveGP, LinearCost, fit_curves
 from botorch_costly.transforms import WEIGHTINGS, CurveCompression
-from botorch_costly.tuners.curves.choice import AT_FIRST, Choice, NewPoints, first_of
+from botorch_costly.tuners.curves.choice import Choice, NewPoints, first_of, opening_of
 from botorch_costly.tuners.curves.lengths import SHARES, Ladder
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
@@ -131,15 +131,13 @@ class ScoreChooser:
         Raises:
             HorizonExceededError: If every configuration has been trained to its end, or is in training.
         """
-        blind = not len(trainings.rewards)
-        if blind or len(trainings) < AT_FIRST:
-            point = self._new.random(trainings)
-            if point is not None:
-                share = SHARES[int(torch.randint(len(SHARES), (1,), generator=self._generator))]
-                return Choice(point, None, "at random", share)
-        going_on = [training for training in trainings if training.may_go_on]
-        if blind:
-            return first_of(going_on)
+        opening = opening_of(self._new, trainings)
+        if opening is not None and opening.training is None:
+            length = int(torch.randint(len(SHARES), (1,), generator=self._generator))
+            return opening._replace(share=SHARES[length])
+        if opening is not None:
+            return opening
+        going_on = trainings.going_on
         outlook = self._outlook(self._model(trainings), trainings)
         with torch.no_grad():
             choices = self._going_on(outlook, going_on)

@@ -140,6 +140,11 @@ class Trainings:
                 self.told(told[decision.round])
 
     @property
+    def going_on(self) -> list[Training]:
+        """The trainings that may go on."""
+        return [training for training in self if training.may_go_on]
+
+    @property
     def stretches(self) -> int:
         """How many stretches have been told."""
         return self._told
