@@ -8,7 +8,8 @@
        A run that stalls searches around its learning rate again.
     4. No trials in the last fifth: what is handed over has been trained to its end.
 
-A run that falls far behind what it was goes back to the state before.
+A run that falls far behind what it was goes back to the state before. One that has not begun to learn, as
+a network that died in its first rounds, begins anew with a tenth of its learning rate.
 """
 
 import math
@@ -49,6 +50,10 @@ _BOX, _LARGEST_BOX, _SMALLEST_BOX = 0.3, 1.0, 0.1  # of candidates, in the unit 
 _WIDER, _NARROWER = 1.5, 0.75
 _FELL = 0.7  # log loss by which a run that fell is behind the best it was: twice the loss
 _FALLS = 6  # how often it goes back
+_LEARNT = 0.02  # log loss gained since the first query, by which a run has begun to learn
+_BY = 0.08  # of a run, trained: one that has not begun by then begins anew ...
+_ANEW_UNTIL = 0.5  # ... before that share of its compute ...
+_ANEW = 2  # ... and so often
 _AT_THE_END = 0.05  # of a run: a stretch of its last part
 
 
@@ -95,17 +100,20 @@ class Plan:
         self._off_is_due, self._off_again = True, False  # whether to try to switch off what can be
         self._before: list[Tensor] = []  # incumbents before the present one
         self._state = course.mark()  # that the incumbent goes on from
+        self._origin: int | None = self._state  # until something has been learnt
+        self._first_level = math.nan
+        self._rates_until, self._begun_anew = _RATES_UNTIL * course.horizon, 0
 
     def run(self) -> Steps[None]:
         """Play all rounds."""
         course = self.course
         while course.spent + 2 * self._length() <= self._until:
             yield from self._stretch(self._length())
-            course.drop_all_but(self._state)
+            self._keep_what_is_needed()
         while course.left:
             rounds = max(1, round(_AT_THE_END * course.horizon))
             yield from self._last(min(rounds, course.left))
-            course.drop_all_but(self._state)
+            self._keep_what_is_needed()
 
     def alone(self) -> Steps[None]:
         """Play the incumbent from the present state to the end."""
@@ -117,7 +125,7 @@ class Plan:
     @property
     def _searches(self) -> bool:
         course = self.course
-        return bool(self._unsettled) and course.spent < _RATES_UNTIL * course.horizon
+        return bool(self._unsettled) and course.spent < self._rates_until
 
     def _length(self) -> int:
         """Return the rounds of the next stretch: those of a trial, or more before the next trials."""
@@ -144,6 +152,8 @@ class Plan:
             yield from self._search_rate(start)
         elif self._fell(level):
             self._go_back(state)
+        elif self._has_not_begun(level):
+            self._begin_anew()
         elif self._stalls(start):
             self._next_search = int(_AGAIN * course.trained)
             yield from self._search_rate(start, stalled=True)
@@ -255,6 +265,37 @@ class Plan:
             self.incumbent = self._before.pop() if self._before else self._slower()
         self._state = state
         course.stand_at(state)
+
+    def _keep_what_is_needed(self) -> None:
+        """Forget all states but the present one, and the first while nothing has been learnt."""
+        course = self.course
+        if math.isnan(self._first_level) and course.curve.points:
+            self._first_level = course.curve.points[0][1]
+        late = course.spent > _ANEW_UNTIL * course.horizon
+        if late or course.curve.best > self._first_level + _LEARNT:
+            self._origin = None
+        course.drop_all_but(*{self._state, self._state if self._origin is None else self._origin})
+
+    def _has_not_begun(self, level: float) -> bool:
+        """Return whether a run that trained for a while is no better than at its first query."""
+        due = self.course.trained >= _BY * self.course.horizon
+        may = self._origin is not None and self._begun_anew < _ANEW and bool(self._rates)
+        return due and may and max(level, self.course.curve.best) <= self._first_level + _LEARNT
+
+    def _begin_anew(self) -> None:
+        """Return to the first state with a tenth of the learning rates, and search them again."""
+        course = self.course
+        assert self._origin is not None
+        self._begun_anew += 1
+        course.give_back(course.trained, 0.0)
+        for _ in range(2):
+            self.incumbent = self._slower()
+        self._state = self._origin
+        course.stand_at(self._state)
+        course.curve.points.clear()
+        self._unsettled = list(self._rates)
+        self._rates_until = course.spent + _RATES_UNTIL * course.horizon
+        self._next = self._next_search = 0
 
     def _slower(self) -> Tensor:
         """Return the incumbent with a third of its learning rates."""
