@@ -15,6 +15,7 @@ from botorch_costly.files import replacing
 from botorch_costly.space import SearchSpace
 
 STATE_VERSION = 5
+_DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
 
 
 def header(kind: str, space: SearchSpace, options: Mapping[str, Any]) -> dict[str, str]:
@@ -104,6 +105,25 @@ def unchanged_on_error(*parts: Stateful) -> Iterator[None]:
         for part, state in zip(parts, states, strict=True):
             part.load_state_dict(state)
         raise
+
+
+@contextmanager
+def taking_over(kind: str, *parts: Stateful) -> Iterator[None]:
+    """Take over a state: if it is damaged, the parts have the states they had, and the error says so.
+
+    Args:
+        kind: The class of the optimizer.
+        *parts: What the block changes.
+
+    Raises:
+        StateMismatchError: If the block fails as it does on an incomplete or damaged state.
+    """
+    try:
+        with unchanged_on_error(*parts):
+            yield
+    except _DAMAGES as error:
+        expected = f"a complete state_dict of {kind}"
+        raise StateMismatchError("state", expected, type(error).__name__) from error
 
 
 def save(path: str | os.PathLike[str], **parts: Stateful) -> None:

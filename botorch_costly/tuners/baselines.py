@@ -9,8 +9,8 @@ import torch
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import check_header, header, unchanged_on_error
-from botorch_costly.errors import StateMismatchError, check_count
+from botorch_costly.ask_tell.state import check_header, header, taking_over
+from botorch_costly.errors import check_count
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
@@ -64,13 +64,9 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
                 unchanged.
         """
         check_header(state, self._header)
-        try:
-            with unchanged_on_error(self._ledger):
-                self._ledger.load_state_dict(state["ledger"])
-                self._continue(state)
-        except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
-            expected = f"a complete state_dict of {type(self).__name__}"
-            raise StateMismatchError("state", expected, type(error).__name__) from error
+        with taking_over(type(self).__name__, self._ledger):
+            self._ledger.load_state_dict(state["ledger"])
+            self._continue(state)
 
     @abstractmethod
     def _config(self) -> Mapping[str, Plain]:

@@ -12,12 +12,11 @@ from torch import Tensor
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.search import Search
-from botorch_costly.ask_tell.state import check_header, header, unchanged_on_error
+from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import (
     InvalidShapeError,
     InvalidSpaceError,
-    StateMismatchError,
     check,
     check_count,
     check_positive,
@@ -32,7 +31,6 @@ from botorch_costly.tuners.curves.lengths import Ladder, Lengths
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
-_DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError)
 _SEARCH = Search(num_restarts=8)
 _FALLING = 5  # curves, most of which fall, that look like losses
 _logger = logging.getLogger(__name__)
@@ -367,16 +365,12 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
                 unchanged.
         """
         check_header(state, self._header)
-        try:
-            with unchanged_on_error(self._ledger, self._chooser):
-                self._ledger.load_state_dict(state["ledger"])
-                self._chooser.load_state_dict(state["chooser"])
-                trainings = Trainings(self.space.encode, self._lengths.of, self._sign)
-                trainings.replay(self._ledger.suggestions, self._ledger.outcomes)
-                check(state["priced"] in (None, True, False), "priced", "a bool or None", state)
-        except _DAMAGES as error:
-            expected = f"a complete state_dict of {type(self).__name__}"
-            raise StateMismatchError("state", expected, type(error).__name__) from error
+        with taking_over(type(self).__name__, self._ledger, self._chooser):
+            self._ledger.load_state_dict(state["ledger"])
+            self._chooser.load_state_dict(state["chooser"])
+            trainings = Trainings(self.space.encode, self._lengths.of, self._sign)
+            trainings.replay(self._ledger.suggestions, self._ledger.outcomes)
+            check(state["priced"] in (None, True, False), "priced", "a bool or None", state)
         self._trainings, self._priced = trainings, state["priced"]
 
 

@@ -15,10 +15,15 @@ from botorch_costly.acquisition.factories import MakeAcquisition
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.search import Search
-from botorch_costly.ask_tell.state import check_header, header, read, save, unchanged_on_error
+from botorch_costly.ask_tell.state import (
+    check_header,
+    header,
+    read,
+    save,
+    taking_over,
+)
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import (
-    StateMismatchError,
     check,
     check_nonnegative,
     is_power_of_two,
@@ -346,14 +351,10 @@ class OnlineTuner(Recorded[Decision, Observation]):
                 another version or kind of tuner, or damaged; the tuner is unchanged.
         """
         check_header(state, self._header, changed)
-        try:
-            with unchanged_on_error(self._ledger, self._learner, self._proposer):
-                self._ledger.load_state_dict(state["ledger"])
-                self._learner.load_state_dict(state["learner"])
-                self._proposer.load_state_dict(state)
-        except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
-            expected = f"a complete state_dict of {type(self).__name__}"
-            raise StateMismatchError("state", expected, type(error).__name__) from error
+        with taking_over(type(self).__name__, self._ledger, self._learner, self._proposer):
+            self._ledger.load_state_dict(state["ledger"])
+            self._learner.load_state_dict(state["learner"])
+            self._proposer.load_state_dict(state)
 
     # -- inside -----------------------------------------------------------------------------------
 

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import check_header, header, unchanged_on_error
+from botorch_costly.ask_tell.state import check_header, header, taking_over
 from botorch_costly.errors import (
     InvalidSpaceError,
-    StateMismatchError,
     check,
     check_count,
     check_nonnegative,
@@ -32,7 +31,6 @@ from botorch_costly.tuners.twins.plan import Plan
 from botorch_costly.tuners.twins.replay import Replay
 from botorch_costly.tuners.twins.steps import Step
 
-_DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
 _logger = logging.getLogger(__name__)
 
 
@@ -272,15 +270,11 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
                 another version or kind of tuner, or damaged; the tuner is unchanged.
         """
         check_header(state, self._header, changed)
-        try:
-            with unchanged_on_error(self._ledger):
-                self._ledger.load_state_dict(state["ledger"])
-                heard, level, played, alone_from, began = json.loads(state["progress"])
-                replay = Replay(self._plan)
-                step = replay.step(heard, alone_from)
-        except _DAMAGES as error:
-            expected = f"a complete state_dict of {type(self).__name__}"
-            raise StateMismatchError("state", expected, type(error).__name__) from error
+        with taking_over(type(self).__name__, self._ledger):
+            self._ledger.load_state_dict(state["ledger"])
+            heard, level, played, alone_from, began = json.loads(state["progress"])
+            replay = Replay(self._plan)
+            step = replay.step(heard, alone_from)
         self._replay, self._step = replay, step if began else None
         self._heard, self._level = heard, level
         self._played, self._alone_from = played, alone_from
