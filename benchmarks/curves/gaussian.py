@@ -29,7 +29,7 @@ from gpytorch.kernels import ProductKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Generator, Tensor
 
-from benchmarks.curves.play import Ask, Policy, Steps
+from benchmarks.curves.play import LEAST_COST, Ask, Policy, Steps
 from botorch_costly.kernels import FreezeThawKernel
 from botorch_costly.models import CurveGP, LogLinearCost, fit_curves
 from botorch_costly.problems import CurveProblem
@@ -41,7 +41,6 @@ _CANDIDATES = 128  # new configurations among which curve models choose
 _DRAWS = 64
 _GROWTH = 1.2  # factor in steps from which a curve model is made anew
 _MOST_STEPS = 30  # of a fit of one
-_LEAST = 1e-6
 Worth = Callable[[CurveProblem, dict[int, Tensor], Generator], Tensor]
 
 
@@ -64,7 +63,7 @@ def whole_trainings(worth: Worth, *, per_cost: bool) -> Policy:
                 values = worth(problem, curves, generator)
                 config = _improving(problem, list(curves), values, costs if per_cost else None)
             told = yield Ask(config, int(problem.lengths[config]))
-            curves[config], costs[config] = told.curve, max(told.cost, _LEAST)
+            curves[config], costs[config] = told.curve, max(told.cost, LEAST_COST)
 
     return policy
 

@@ -4,11 +4,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.curves.play import Ask, Policy, Steps
+from benchmarks.curves.play import LEAST_COST, Ask, Policy, Steps
 from botorch_costly import Compression, CurveOptimizer, Real, SearchSpace
 from botorch_costly.problems import CurveProblem
-
-_LEAST = 1e-6  # clocks were not always read: some stretches cost nothing
 
 
 def curve_optimizer(make: Callable[..., CurveOptimizer] = CurveOptimizer, **options: Any) -> Policy:
@@ -30,7 +28,7 @@ def curve_optimizer(make: Callable[..., CurveOptimizer] = CurveOptimizer, **opti
             config, anew = number[tuple(stretch.config.values())], stretch.since == 0
             told = yield Ask(config, stretch.until, anew=anew)
             shown = told.curve[stretch.since :].tolist() or [math.nan]
-            cost = max(told.cost, _LEAST)
+            cost = max(told.cost, LEAST_COST)
             optimizer.tell(stretch, shown, cost=cost, broken=told.broken)
 
     return policy

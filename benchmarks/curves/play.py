@@ -6,6 +6,8 @@ from typing import NamedTuple
 from botorch_costly.problems import CurveProblem
 from botorch_costly.problems.curves import Stretch
 
+LEAST_COST = 1e-6  # of what a model of costs is told: clocks were not always read
+
 
 class Ask(NamedTuple):
     """A configuration, and the iterations that it is to be trained for."""

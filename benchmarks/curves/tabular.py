@@ -7,7 +7,6 @@ above the least reward of all.
 import statistics
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from benchmarks.curves.gaussian import MODELS
@@ -16,8 +15,8 @@ from benchmarks.curves.play import Policy, play, regret_at
 from benchmarks.curves.rivals import PLANNED, SIMPLE
 from benchmarks.curves.tables import TABLES
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.processes import in_processes
-from benchmarks.harness.record import Row, rows_of, write_results
+from benchmarks.harness.missing import measure_missing
+from benchmarks.harness.record import Row, rows_of
 
 NAME = "boil-tabular"
 BUDGETS = (3, 5, 7, 10, 20)
@@ -78,19 +77,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--again", action="store_true", help="measure what is stored, too")
     add_seeds(parser, seeds=20)
     options = parser.parse_args(arguments)
-    seeds = list(seeds_of(options))
-    wanted = [Task(t, p, s) for s in seeds for t in options.tables for p in options.policies]
-    stored = {_task_of(row) for row in rows_of(NAME, options.results)}
-    tasks = wanted if options.again else [task for task in wanted if task not in stored]
-    for row in in_processes(measure, tasks, options.processes) if tasks else ():
-        others = partial(_is_another, task=_task_of(row))
-        write_results(NAME, [row], seeds, directory=options.results, keep=others)
+    wanted = [
+        Task(t, p, s) for s in seeds_of(options) for t in options.tables for p in options.policies
+    ]
+    measure_missing(NAME, wanted, measure, _task_of, options)
     print(text(rows_of(NAME, options.results)))
 
 
 def _task_of(row: Row) -> Task:
     return Task(*(row[name] for name in Task._fields))
-
-
-def _is_another(row: Row, task: Task) -> bool:
-    return _task_of(row) != task

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.processes import in_processes
-from benchmarks.harness.record import Row, rows_of, write_results
+from benchmarks.harness.missing import measure_missing
+from benchmarks.harness.record import Row, rows_of
 from benchmarks.suite.compute_bound.problems import PROBLEMS
 from benchmarks.suite.compute_bound.rivals import METHODS, NEEDS, methods_of
 from benchmarks.suite.compute_bound.starts import SENSIBLE, STARTS
@@ -107,16 +107,7 @@ def installed(methods: Sequence[str]) -> list[str]:
 def measure(options: argparse.Namespace, wanted: Sequence[Task]) -> None:
     """Measure what is not stored, or all again; each row takes the place of the stored one at once."""
     work, store = (prove, f"{options.store}-proof") if options.proof else (play, options.store)
-    stored = {key_of(row) for row in rows_of(store, options.results)}
-    missing = [task for task in wanted if options.again or task not in stored]
-    for row in in_processes(work, missing, options.processes) if missing else ():
-        done = key_of(row)
-
-        def stays(other: Row, done: Task = done) -> bool:
-            return key_of(other) != done
-
-        seeds = list(seeds_of(options))
-        write_results(store, [row], seeds, directory=options.results, keep=stays)
+    measure_missing(store, wanted, work, key_of, options)
 
 
 def main(arguments: list[str]) -> None:

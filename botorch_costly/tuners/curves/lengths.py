@@ -11,6 +11,7 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.parameters import Integer, Plain
+from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
@@ -111,7 +112,7 @@ class Lengths:
         if self._each is not None:
             return self._each[self._by_point[tuple(self._space.encode(config).tolist())]]
         if isinstance(self._iterations, str):
-            return int(config[self._iterations])  # type: ignore[arg-type]
+            return int(as_number(self._iterations, config[self._iterations]))
         assert self._iterations is not None
         return self._iterations
 

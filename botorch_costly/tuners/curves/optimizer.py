@@ -113,9 +113,12 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         longest = self._lengths.longest
         expected = f"less than {longest}, the iterations of the longest training"
         check(shortest < longest or longest == 1, "shortest", expected, shortest)
-        options = {"iterations": self._lengths.told, "candidates": self._lengths.digest}
-        options |= {"shortest": shortest, "resumes": resumes, "horizon": self.horizon}
-        options |= {
+        options = {
+            "iterations": self._lengths.told,
+            "candidates": self._lengths.digest,
+            "shortest": shortest,
+            "resumes": resumes,
+            "horizon": self.horizon,
             "maximize": maximize,
             "compression": compression,
             "search": search,
@@ -155,7 +158,7 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
     # -- the face ---------------------------------------------------------------------------------
 
     def ask(self) -> CurveDecision:
-        """Decide on the next stretch. Whatever is raised, an interrupt included, changes nothing.
+        """Decide on the next stretch. An error or an interrupt changes nothing.
 
         Raises:
             HorizonExceededError: If all stretches of the horizon have been asked for, or every
@@ -215,7 +218,8 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         """
         told = self._observation(decision, curve, cost, broken)
         self._ledger.tell(told)
-        self._trainings.told(told)
+        asked = self._ledger.suggestions[decision.round]  # whatever a copy says of its iterations
+        self._trainings.told(asked, told)
         self._priced = cost is not None
         if told.broken and is_power_of_two(self._broken):
             _logger.warning("Training %d diverged (%d so far).", decision.training, self._broken)
@@ -339,9 +343,11 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
 
     def _warn_of_losses(self) -> None:
         """Warn once if most curves fall."""
+        if self._warned:
+            return
         curves = [[r for r in t.curve if not math.isnan(r)] for t in self._trainings]
         rises = [curve[-1] - curve[0] for curve in curves if len(curve) > 1]
-        if not self._warned and len(rises) >= _FALLING and statistics.median(rises) < 0:
+        if len(rises) >= _FALLING and statistics.median(rises) < 0:
             self._warned = True
             better = "larger" if self._sign > 0 else "smaller"
             _logger.warning("Most curves grow worse, if %s is better: is maximize right?", better)

@@ -132,11 +132,8 @@ class ScoreChooser:
             HorizonExceededError: If every configuration has been trained to its end, or is in training.
         """
         opening = opening_of(self._new, trainings)
-        if opening is not None and opening.training is None:
-            length = int(torch.randint(len(SHARES), (1,), generator=self._generator))
-            return opening._replace(share=SHARES[length])
         if opening is not None:
-            return opening
+            return opening if opening.training is not None else self._to_a_length(opening)
         going_on = trainings.going_on
         outlook = self._outlook(self._model(trainings), trainings)
         with torch.no_grad():
@@ -148,6 +145,11 @@ class ScoreChooser:
                 choice = Choice(point, None, reason, SHARES[int(promises.argmax())])
                 choices.append((float(promises.max()), choice))
         return max(choices, key=itemgetter(0))[1] if choices else first_of(going_on)
+
+    def _to_a_length(self, opening: Choice) -> Choice:
+        """Return a first look of a length at random, as its configuration is."""
+        length = int(torch.randint(len(SHARES), (1,), generator=self._generator))
+        return opening._replace(share=SHARES[length])
 
     def _going_on(self, outlook: _Outlook, trainings: list[Training]) -> list[tuple[float, Choice]]:
         """Return what each longer training promises."""

@@ -83,7 +83,6 @@ class Trainings:
     length_of: Callable[[Mapping[str, Plain]], int]
     sign: float = 1.0
     _by_number: dict[int, Training] = field(default_factory=dict)
-    _asked: dict[int, CurveDecision] = field(default_factory=dict)
     _told: int = 0
 
     def __iter__(self) -> Iterator[Training]:
@@ -92,9 +91,6 @@ class Trainings:
     def __len__(self) -> int:
         return len(self._by_number)
 
-    def __getitem__(self, number: int) -> Training:
-        return self._by_number[number]
-
     def asked(self, decision: CurveDecision) -> None:
         """Enter a stretch that has been asked for."""
         number, config = decision.training, decision.config
@@ -102,11 +98,9 @@ class Trainings:
             begun = Training(number, config, self.encode(config), self.length_of(config))
             self._by_number[number] = begun
         self._by_number[number] = replace(self._by_number[number], until=decision.until)
-        self._asked[decision.round] = decision
 
-    def told(self, observation: CurveObservation) -> None:
+    def told(self, decision: CurveDecision, observation: CurveObservation) -> None:
         """Enter what a stretch has shown."""
-        decision = self._asked.pop(observation.round)
         self._by_number[decision.training] = self.after(decision, observation)
         self._told += 1
 
@@ -126,18 +120,18 @@ class Trainings:
     def with_one(self, training: Training) -> "Trainings":
         """Return a copy in which a training is another."""
         changed = {**self._by_number, training.number: training}
-        return replace(self, _by_number=changed, _asked=dict(self._asked), _told=self._told + 1)
+        return replace(self, _by_number=changed, _told=self._told + 1)
 
     def replay(
         self, decisions: Sequence[CurveDecision], observations: Sequence[CurveObservation]
     ) -> None:
         """Begin anew, from all that has been asked for and told."""
-        self._by_number, self._asked, self._told = {}, {}, 0
+        self._by_number, self._told = {}, 0
         told = {one.round: one for one in observations}
         for decision in decisions:
             self.asked(decision)
             if decision.round in told:
-                self.told(told[decision.round])
+                self.told(decision, told[decision.round])
 
     @property
     def going_on(self) -> list[Training]:

@@ -274,7 +274,8 @@ class Plan:
         late = course.spent > _ANEW_UNTIL * course.horizon
         if late or course.curve.best > self._first_level + _LEARNT:
             self._origin = None
-        course.drop_all_but(*{self._state, self._state if self._origin is None else self._origin})
+        origin = () if self._origin is None else (self._origin,)
+        course.drop_all_but(self._state, *origin)
 
     def _has_not_begun(self, level: float) -> bool:
         """Return whether a run that trained for a while is no better than at its first query."""
