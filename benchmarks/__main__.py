@@ -61,6 +61,14 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.curves.tabular",
         "regret against what was paid, on recorded learning curves",
     ),
+    "boil-rl": (
+        "benchmarks.curves.live.boil_rl",
+        "regret against what was paid, on trainings of reinforcement learning",
+    ),
+    "boil-cnn": (
+        "benchmarks.curves.live.boil_cnn",
+        "regret against what was paid, on trainings of a convolutional network",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",

@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmarks.curves.play import LEAST_COST, Ask, Policy, Steps
 from botorch_costly import Compression, CurveOptimizer, Real, SearchSpace
+from botorch_costly.errors import HorizonExceededError
 from botorch_costly.problems import CurveProblem
 
 
@@ -24,7 +25,10 @@ def curve_optimizer(make: Callable[..., CurveOptimizer] = CurveOptimizer, **opti
             **options,
         )
         while True:
-            stretch = optimizer.ask()
+            try:
+                stretch = optimizer.ask()
+            except HorizonExceededError:
+                return  # all are trained
             config, anew = number[tuple(stretch.config.values())], stretch.since == 0
             told = yield Ask(config, stretch.until, anew=anew)
             shown = told.curve[stretch.since :].tolist() or [math.nan]

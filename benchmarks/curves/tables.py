@@ -79,6 +79,11 @@ TABLES: dict[str, Callable[[int], CurveProblem]] = {
 """By name; what has several seeds or tasks takes the number of the run."""
 
 
+def problem_of(table: str, seed: int) -> CurveProblem:
+    """Return a table by its name."""
+    return TABLES[table](seed)
+
+
 def _problem(
     inputs: Tensor, rewards: Any, elapsed: Any, lengths: Any, *, startup: float = 0.0
 ) -> CurveProblem:

@@ -1,4 +1,4 @@
-"""Regret against what was paid, on recorded learning curves: ``python -m benchmarks boil-tabular``.
+"""Regret against what was paid, on learning curves of others: ``python -m benchmarks boil-tabular``.
 
 Budgets are in means of the cost of a whole training; regrets are shares of what the best last reward is
 above the least reward of all.
@@ -6,17 +6,18 @@ above the least reward of all.
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from benchmarks.curves.gaussian import MODELS
 from benchmarks.curves.ours import OURS
 from benchmarks.curves.play import Policy, play, regret_at
 from benchmarks.curves.rivals import PLANNED, SIMPLE
-from benchmarks.curves.tables import TABLES
+from benchmarks.curves.tables import TABLES, problem_of
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
+from botorch_costly.problems import CurveProblem
 
 NAME = "boil-tabular"
 BUDGETS = (3, 5, 7, 10, 20)
@@ -31,12 +32,16 @@ class Task(NamedTuple):
     seed: int
 
 
-def measure(task: Task) -> Row:
+def measure(task: Task, problem_of: Callable[[str, int], CurveProblem] = problem_of) -> Row:
     """Return the regret of a policy at each budget, as a share of the range of all rewards.
 
     Where a policy plans with what it may spend, each budget is a run of its own.
+
+    Args:
+        task: What is played, where and with which seed.
+        problem_of: The table of a name and a seed.
     """
-    problem, began = TABLES[task.table](task.seed), time.perf_counter()
+    problem, began = problem_of(task.table, task.seed), time.perf_counter()
     spread, regrets = problem.best - problem.worst, {}
     points = play(problem, POLICIES[task.policy], task.seed, max(BUDGETS))
     for budget in BUDGETS:
@@ -80,9 +85,10 @@ def main(arguments: list[str]) -> None:
     wanted = [
         Task(t, p, s) for s in seeds_of(options) for t in options.tables for p in options.policies
     ]
-    measure_missing(NAME, wanted, measure, _task_of, options)
+    measure_missing(NAME, wanted, measure, task_of, options)
     print(text(rows_of(NAME, options.results)))
 
 
-def _task_of(row: Row) -> Task:
+def task_of(row: Row) -> Task:
+    """Return the task that a stored row is of."""
     return Task(*(row[name] for name in Task._fields))

@@ -1,0 +1,135 @@
+"""The trainings that are really run: they repeat themselves, learn, and are recorded as they went."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.curves.live import benchmark, pool
+from benchmarks.curves.live.cartpole import Memory
+from benchmarks.curves.live.pictures import _network
+from benchmarks.curves.live.pool import PROGRAMS, MissingPoolError, PoolTask, record, recorded
+from benchmarks.curves.live.program import Length, advance
+from benchmarks.harness.record import rows_of, write_results
+
+GOOD = {
+    "cartpole": {"gamma": 0.98, "lr": 1e-3},
+    "pendulum": {"gamma": 0.9, "actor_lr": 5e-3, "critic_lr": 5e-3},
+}
+ROUNDS = {"cartpole": 12, "pendulum": 60}
+
+
+def curve_of(program: str, seed: int, config: dict | None = None) -> list[float]:
+    training = PROGRAMS[program].begin(config or GOOD[program], seed)
+    return advance(training, ROUNDS[program]).curve
+
+
+@pytest.mark.parametrize("program", GOOD)
+def test_a_training_repeats_itself_and_another_seed_does_not(program: str) -> None:
+    torch.manual_seed(0)
+    once = curve_of(program, seed=3)
+    torch.manual_seed(1)  # the global generator has no say
+    assert curve_of(program, seed=3) == once
+    assert curve_of(program, seed=4) != once
+
+
+@pytest.mark.parametrize(("program", "network"), [("cartpole", "_network"), ("pendulum", "_actor")])
+def test_the_learning_rate_says_how_far_weights_go(program: str, network: str) -> None:
+    def moved(factor: float) -> float:
+        config = {k: v * factor if "lr" in k else v for k, v in GOOD[program].items()}
+        training = PROGRAMS[program].begin(config, 3)
+        before = torch.nn.utils.parameters_to_vector(getattr(training, network).parameters())
+        advance(training, 12)
+        after = torch.nn.utils.parameters_to_vector(getattr(training, network).parameters())
+        return float((after - before).detach().norm())
+
+    assert moved(1e-9) < 1e-6 < 1e-3 < moved(1.0)
+
+
+def test_the_pendulum_learns() -> None:
+    program = PROGRAMS["pendulum"]
+    curve = advance(program.begin(GOOD["pendulum"], 0), 40, rounds=6).curve
+    assert max(curve) > 4 * curve[0]
+
+
+def test_the_pendulum_says_that_it_diverged() -> None:
+    training = PROGRAMS["pendulum"].begin(GOOD["pendulum"], 0)
+    with torch.no_grad():
+        training._actor[0].weight.fill_(math.nan)
+    shown = advance(training, 3)
+    assert shown.broken
+    assert shown.curve == []
+
+
+def test_a_memory_draws_by_priority_and_weighs_what_it_draws() -> None:
+    memory = Memory(np.random.default_rng(0))
+    for number in range(4):
+        memory.add(torch.full((4,), float(number)), number % 2, torch.zeros(4), fell=number == 3)
+    memory.learnt(np.arange(4), torch.tensor([0.0, 1.0, 2.0, 5.0]))
+    draws = [memory.draw(exponent=1.0) for _ in range(300)]
+    counts = np.bincount(np.concatenate([draw.rows for draw in draws]), minlength=4)
+    expected = (np.array([0, 1, 2, 5]) + 1e-3) / (8 + 4e-3)
+    assert np.allclose(counts / counts.sum(), expected, atol=0.02)
+    batch = draws[0]
+    inverse = 1 / expected[batch.rows]
+    assert torch.allclose(batch.weight, torch.tensor(inverse / inverse.max()).float(), rtol=1e-4)
+    assert torch.equal(batch.before[:, 0].long(), torch.tensor(batch.rows))
+    assert torch.equal(batch.action, torch.tensor(batch.rows % 2))
+    assert torch.equal(batch.goes_on, torch.tensor(batch.rows != 3).float())
+    undone = memory.draw(exponent=0.0)
+    assert torch.equal(undone.weight, torch.ones(64))
+
+
+def test_a_memory_forgets_the_oldest() -> None:
+    memory = Memory(np.random.default_rng(0))
+    for number in range(10_001):
+        memory.add(torch.full((4,), float(number)), 0, torch.zeros(4), fell=False)
+    assert len(memory) == 10_000
+    assert memory._rows[0, 0] == 10_000
+    assert memory._rows[1, 0] == 1
+
+
+@pytest.mark.parametrize(("size", "pool_size"), [*itertools.product([1, 2, 5, 8], [1, 3, 5])])
+def test_any_filter_and_any_pooling_make_a_network(size: int, pool_size: int) -> None:
+    network = _network(size, pool_size, torch.Generator().manual_seed(0))
+    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    padded = network[:2](torch.zeros(1, 3, 32, 32))
+    assert padded.shape[-2:] == (32, 32)  # any filter leaves the side as it is
+
+
+def test_what_is_recorded_is_what_was_trained(tmp_path, monkeypatch) -> None:
+    program = PROGRAMS["cartpole"]._replace(length=Length(4, 2))
+    monkeypatch.setitem(pool.PROGRAMS, "cartpole", program)
+    rows = [record(PoolTask("cartpole", number)) for number in range(3)]
+    assert [len(row["curve"]) for row in rows] == [4, 4, 4]
+    training = program.begin(rows[1]["config"], 1)
+    by_episode = [training.play() for _ in range(8)]
+    assert rows[1]["curve"] == [round(reward, 4) for reward in by_episode[1::2]]
+
+    broken = {**rows[2], "curve": rows[2]["curve"][:2], "seconds": [1.0, 2.0]}
+    write_results("some-curves", [*rows[:2], broken], [0], directory=tmp_path)
+    problem = recorded("cartpole", "some-curves", tmp_path)
+    assert problem.advance(1, 0, 4).curve.tolist() == rows[1]["curve"]
+    stretch = problem.advance(2, 1, 3)
+    assert stretch.broken
+    assert stretch.cost == 2.0
+    with pytest.raises(MissingPoolError, match="pendulum"):
+        recorded("pendulum", "some-curves", tmp_path)
+
+
+def test_the_benchmark_records_once_and_plays(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setitem(
+        pool.PROGRAMS, "cartpole", PROGRAMS["cartpole"]._replace(length=Length(4, 2))
+    )
+    small = ["--programs", "cartpole", "--pool", "4", "--processes", "1", "--seeds", "1"]
+    options = [*small, "--results", str(tmp_path), "--policies", "random"]
+    benchmark.run("boil-rl", ["cartpole"], options)
+    recorded_before = rows_of("boil-rl-curves", tmp_path)
+    assert len(recorded_before) == 4
+    benchmark.run("boil-rl", ["cartpole"], [*options, "curve optimizer", "--again"])
+    assert rows_of("boil-rl-curves", tmp_path) == recorded_before
+    assert {row["policy"] for row in rows_of("boil-rl", tmp_path)} == {"random", "curve optimizer"}
+    assert "cartpole" in capsys.readouterr().out
+    assert "cartpole" in benchmark.curves_text(recorded_before)
