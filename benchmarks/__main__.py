@@ -61,6 +61,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.curves.tabular",
         "regret against what was paid, on recorded learning curves",
     ),
+    "boil-signal": (
+        "benchmarks.curves.signal",
+        "what early iterations say of the end, and whether it is noticed",
+    ),
     "boil-rl": (
         "benchmarks.curves.live.boil_rl",
         "regret against what was paid, on trainings of reinforcement learning",

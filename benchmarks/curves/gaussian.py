@@ -29,6 +29,7 @@ from gpytorch.kernels import ProductKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Generator, Tensor
 
+from benchmarks.curves.grid import SHARES, on_grid
 from benchmarks.curves.play import LEAST_COST, Ask, Policy, Steps
 from botorch_costly.kernels import FreezeThawKernel
 from botorch_costly.models import CurveGP, LogLinearCost, fit_curves
@@ -36,7 +37,6 @@ from botorch_costly.problems import CurveProblem
 from botorch_costly.problems.curves import Stretch
 
 _AT_FIRST = 3
-_GRID = 16  # shares at which curve models see a training
 _CANDIDATES = 128  # new configurations among which curve models choose
 _DRAWS = 64
 _GROWTH = 1.2  # factor in steps from which a curve model is made anew
@@ -101,7 +101,7 @@ def last_tenths(problem: CurveProblem, curves: dict[int, Tensor], generator: Gen
 
 def learnt_scores(problem: CurveProblem, curves: dict[int, Tensor], generator: Generator) -> Tensor:
     """Return the score of each whole curve, by a compression that is learnt: BO-L."""
-    seen = torch.stack([_on_grid(problem, config, curve) for config, curve in curves.items()])
+    seen = torch.stack([on_grid(problem, config, curve) for config, curve in curves.items()])
     lowest = seen[~seen.isnan()].min()
     model = CurveGP(problem.inputs[list(curves)], seen.nan_to_num(float(lowest)) - lowest)
     fit_curves(model, restarts=2, generator=generator)
@@ -123,7 +123,7 @@ def freeze_thaw(X: Tensor, curves: Tensor) -> CurveBelief:
     """Return the belief of a GP: an end for each configuration, and a way there that decays."""
     known = ~curves.isnan()
     grid = _shares().expand(len(X), -1).unsqueeze(-1)
-    rows = torch.cat([X.unsqueeze(1).expand(-1, _GRID, -1), grid], -1)
+    rows = torch.cat([X.unsqueeze(1).expand(-1, SHARES, -1), grid], -1)
     columns = tuple(range(X.shape[-1]))
     end, way = (
         get_covar_module_with_dim_scaled_prior(len(columns), active_dims=columns) for _ in "12"
@@ -158,7 +158,7 @@ def kronecker(X: Tensor, curves: Tensor) -> CurveBelief:
         with model.use_iterative_methods(), torch.random.fork_rng():
             torch.manual_seed(seed)
             found = model.posterior(points, shares).rsample(torch.Size([_DRAWS]))
-        column = (at * _GRID).round().long() - 1
+        column = (at * SHARES).round().long() - 1
         draws = found.gather(-1, column.expand(_DRAWS, -1).unsqueeze(-1)).squeeze(-1)
         return draws.mean(0), draws.std(0)
 
@@ -208,12 +208,12 @@ class _Stepwise:
     def choice(self) -> list[int] | None:
         """Return what may be trained, new configurations first; None if nothing is left."""
         fresh = [config for config in self._order if config not in self._done][:_CANDIDATES]
-        going_on = [c for c, done in self._done.items() if c not in self._broken and done < _GRID]
+        going_on = [c for c, done in self._done.items() if c not in self._broken and done < SHARES]
         return (fresh + going_on) or None
 
     def seen(self) -> tuple[Tensor, Tensor]:
         """Return configurations and curves; one without a reward has the lowest of all at its end."""
-        curves = [_on_grid(self._problem, c, v) for c, v in self.curves.items()]
+        curves = [on_grid(self._problem, c, v) for c, v in self.curves.items()]
         lowest = min(float(v.min()) for v in self.curves.values() if len(v))
         for config, curve in zip(self.curves, curves, strict=True):
             if config in self._broken:
@@ -222,10 +222,10 @@ class _Stepwise:
 
     def most_probable(self, belief: CurveBelief, choice: list[int]) -> int:
         """Return what most probably beats the threshold at the horizon."""
-        horizon = int(torch.randint(1, _GRID + 1, (1,), generator=self._generator))
+        horizon = int(torch.randint(1, SHARES + 1, (1,), generator=self._generator))
         power = -4 + 3 * float(torch.rand(1, generator=self._generator))
         threshold = self.best + 10**power * (self._problem.best - self.best)
-        at = [min(self._done.get(config, 0) + horizon, _GRID) / _GRID for config in choice]
+        at = [min(self._done.get(config, 0) + horizon, SHARES) / SHARES for config in choice]
         shares = torch.tensor(at, dtype=torch.float64)
         with torch.no_grad():
             mean, sd = belief(self._problem.inputs[choice], shares, self._generator)
@@ -235,10 +235,10 @@ class _Stepwise:
         """Return the iteration of the next step that is a further one."""
         length, before = int(self._problem.lengths[config]), len(self.curves.get(config, ()))
         done = self._done.get(config, 0) + 1
-        while math.ceil(done * length / _GRID) <= before:
+        while math.ceil(done * length / SHARES) <= before:
             done += 1
-        until = math.ceil(done * length / _GRID)
-        self._done[config] = done if until < length else _GRID
+        until = math.ceil(done * length / SHARES)
+        self._done[config] = done if until < length else SHARES
         return until
 
     def told(self, config: int, stretch: Stretch) -> None:
@@ -254,18 +254,7 @@ def _fit(model: Model) -> None:
 
 
 def _shares() -> Tensor:
-    return torch.arange(1, _GRID + 1, dtype=torch.float64) / _GRID
-
-
-def _on_grid(problem: CurveProblem, config: int, curve: Tensor) -> Tensor:
-    """Return a curve at equally spaced shares of its training, NaN beyond its present end."""
-    length = int(problem.lengths[config])
-    seen = torch.full((_GRID,), math.nan, dtype=torch.float64)
-    for step in range(1, _GRID + 1):
-        at = math.ceil(step * length / _GRID)
-        if at <= len(curve):
-            seen[step - 1] = curve[at - 1]
-    return seen
+    return torch.arange(1, SHARES + 1, dtype=torch.float64) / SHARES
 
 
 MODELS: dict[str, Policy] = {

@@ -7,6 +7,7 @@ from typing import Any
 from benchmarks.curves.play import LEAST_COST, Ask, Policy, Steps
 from botorch_costly import Compression, CurveOptimizer, Real, SearchSpace
 from botorch_costly.errors import HorizonExceededError
+from botorch_costly.parameters import Plain
 from botorch_costly.problems import CurveProblem
 
 
@@ -14,28 +15,43 @@ def curve_optimizer(make: Callable[..., CurveOptimizer] = CurveOptimizer, **opti
     """Return the policy of ``CurveOptimizer``, as it comes but for some options."""
 
     def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:
-        names = [f"x{column}" for column in range(problem.inputs.shape[1])]
-        configs = [dict(zip(names, row, strict=True)) for row in problem.inputs.tolist()]
-        number = {tuple(config.values()): i for i, config in reversed(list(enumerate(configs)))}
-        optimizer = make(
-            SearchSpace({name: Real(0.0, 1.0) for name in names}),
-            candidates=configs,
-            lengths=problem.lengths.tolist(),
-            seed=seed,
-            **options,
-        )
-        while True:
-            try:
-                stretch = optimizer.ask()
-            except HorizonExceededError:
-                return  # all are trained
-            config, anew = number[tuple(stretch.config.values())], stretch.since == 0
-            told = yield Ask(config, stretch.until, anew=anew)
-            shown = told.curve[stretch.since :].tolist() or [math.nan]
-            cost = max(told.cost, LEAST_COST)
-            optimizer.tell(stretch, shown, cost=cost, broken=told.broken)
+        yield from steps(begun(problem, seed, make, **options), problem)
 
     return policy
+
+
+def begun(
+    problem: CurveProblem,
+    seed: int,
+    make: Callable[..., CurveOptimizer] = CurveOptimizer,
+    **options: Any,
+) -> CurveOptimizer:
+    """Return an optimizer over the configurations of a problem."""
+    configs = _configs(problem)
+    space = SearchSpace({name: Real(0.0, 1.0) for name in configs[0]})
+    lengths = problem.lengths.tolist()
+    return make(space, candidates=configs, lengths=lengths, seed=seed, **options)
+
+
+def steps(optimizer: CurveOptimizer, problem: CurveProblem) -> Steps:
+    """Yield what an optimizer asks for, until all are trained, and tell it what came of it."""
+    number: dict[tuple[Plain, ...], int] = {}
+    for i, candidate in enumerate(_configs(problem)):
+        number.setdefault(tuple(candidate.values()), i)
+    while True:
+        try:
+            stretch = optimizer.ask()
+        except HorizonExceededError:
+            return
+        config, anew = number[tuple(stretch.config.values())], stretch.since == 0
+        told = yield Ask(config, stretch.until, anew=anew)
+        shown = told.curve[stretch.since :].tolist() or [math.nan]
+        cost = max(told.cost, LEAST_COST)
+        optimizer.tell(stretch, shown, cost=cost, broken=told.broken)
+
+
+def _configs(problem: CurveProblem) -> list[dict[str, float]]:
+    return [{f"x{i}": value for i, value in enumerate(row)} for row in problem.inputs.tolist()]
 
 
 OURS: dict[str, Policy] = {

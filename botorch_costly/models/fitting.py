@@ -122,7 +122,7 @@ def fit(
     r"""Return the most probable hyperparameters, searched for from the current ones.
 
     Args:
-        family: One of ``numerics.radial.FAMILIES``.
+        family: One of ``numerics.radial.SCALED``.
         inputs: Configurations and rounds, ``batch_shape x n x (d + 1)``, configurations in the unit cube.
         targets: Rewards in units of the prior, ``batch_shape x n``. These and all other tensors are
             taken to double precision, which is that of what is returned.

@@ -17,8 +17,8 @@ With ``psi = -phi' / |u - u_i|``, which is finite at 0 for all families but Mat�
 
 two products with matrices that are there anyway: value and gradient cost five matrix products and
 no graph. Distances come from inner products, ``|u|^2 + |u_i|^2 - 2 u'u_i``. What that rounds off a
-squared distance reaches ``phi`` and ``psi`` at first order only; Matérn-1/2, which has a kink, takes
-differences.
+squared distance reaches ``phi`` and ``psi`` at first order only; Matérn-1/2, which has a kink, and a
+nugget, which is a jump, take differences.
 
 Convention: ``Moments`` hold the *explained* variance ``q``, not the variance ``s - a^2 q``.
 
@@ -31,8 +31,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.radial import ARMS, PROFILES
+from botorch_costly.numerics.radial import ARMS, NUGGET, PROFILES
 from botorch_costly.numerics.stationary import Stationary
+
+_TOLD_APART = ("matern12", NUGGET)  # at whose kink or jump rounding would matter
 
 
 class ClosedForm(NamedTuple):
@@ -93,7 +95,7 @@ def distances(form: ClosedForm, points: Tensor) -> Tensor:  # shape: (*batch, q,
     """Return the distances of scaled configurations (``*batch x q x d``) to the rows."""
     if form.family == ARMS:
         return torch.cdist(points, form.rows, p=0)
-    if form.family == "matern12":
+    if form.family in _TOLD_APART:
         return torch.cdist(points, form.rows, compute_mode="donot_use_mm_for_euclid_dist")
     apart = torch.sub(form.squares, points @ form.rows.mT, alpha=2)
     return apart.add_(points.square().sum(-1, keepdim=True)).clamp_min_(0).sqrt_()

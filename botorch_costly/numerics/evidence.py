@@ -54,7 +54,7 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.numerics.drift import retention
-from botorch_costly.numerics.radial import FAMILIES, PROFILES, Profile
+from botorch_costly.numerics.radial import PROFILES, SCALED, Profile
 
 _LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -129,7 +129,7 @@ def log_evidence(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor, Tensor
     """Return the log evidence and its gradient, of every problem in one pass.
 
     Args:
-        family: One of ``radial.FAMILIES``.
+        family: One of ``radial.SCALED``.
         rows: What ``prepare`` returned, with batch dimensions that broadcast with those of ``theta``.
         theta: Unknowns in log units, ``(*batch, p)``.
 
@@ -276,7 +276,7 @@ def _changes(rows: Rows, solved: _Solved) -> Tensor:
 
 
 def _check_theta(family: str, rows: Rows, theta: Tensor) -> None:
-    known = sorted(FAMILIES)
+    known = sorted(SCALED)
     check(family in known, "family", f"one of {known}", family, InvalidArgumentError)
     p, shape = rows.unknowns, tuple(theta.shape)
     fits = theta.dim() >= 1 and shape[-1] == p

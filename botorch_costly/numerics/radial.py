@@ -12,9 +12,12 @@ scaled difference,
     Matérn-5/2  c = sqrt(5)  phi = (1 + s + s^2/3) e^-s   psi = (1 + s) e^-s / 3   chi = psi / (1 + s)
     RBF         c = 1        phi = e^(-s^2/2)             psi = phi                chi = phi
 
+Matérn-5/2 also comes with a *nugget*: a share of the variance is each configuration's own, so that
+``phi`` falls to ``1 - share`` right beside it. What a seed does to a training is of that kind.
+
 Convention: what is infinite at ``s = 0``, where Matérn-1/2 has a kink and Matérn-3/2 no third derivative,
 is 0 there and so near to 0 that it would only amplify rounding. Arms are correlated with nothing but
-themselves; their ``s`` is the number of columns that differ.
+themselves; their ``s`` is the number of columns that differ. A nugget has no slope.
 """
 
 import math
@@ -27,9 +30,12 @@ from torch import Tensor
 from botorch_costly.errors import InvalidArgumentError, check
 
 FAMILIES = ("matern12", "matern32", "matern52", "rbf")
+NUGGET = "matern52_nugget"
+SCALED = (*FAMILIES, NUGGET)  # those with a lengthscale
 ARMS = "arms"  # independent: correlated with nothing but themselves
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}  # nu of the Matérn families
 
+NUGGET_SHARE = 0.1  # of the variance
 _COINCIDENT = 1e-8  # scaled distance up to which two points count as one
 
 
@@ -78,6 +84,12 @@ def _matern_five_halves(s: Tensor) -> tuple[Tensor, Tensor]:
     return torch.addcmul(straight, s.square(), decay, value=1 / 3), straight
 
 
+def _matern_and_nugget(s: Tensor) -> tuple[Tensor, Tensor]:
+    smooth, straight = _matern_five_halves(s)
+    own = NUGGET_SHARE * (s <= _COINCIDENT).to(s)
+    return torch.add(own, smooth, alpha=1 - NUGGET_SHARE), (1 - NUGGET_SHARE) * straight
+
+
 def _squared_exponential(s: Tensor) -> tuple[Tensor, Tensor]:
     phi = s.square().mul_(-0.5).exp_()
     return phi, phi
@@ -104,6 +116,12 @@ PROFILES: dict[str, Profile] = {
     "matern52": Profile(
         math.sqrt(5),
         _matern_five_halves,
+        psi=lambda s, straight: straight.mul_(1 / 3),
+        chi=lambda s, phi, psi: psi / (1 + s),
+    ),
+    NUGGET: Profile(
+        math.sqrt(5),
+        _matern_and_nugget,
         psi=lambda s, straight: straight.mul_(1 / 3),
         chi=lambda s, phi, psi: psi / (1 + s),
     ),

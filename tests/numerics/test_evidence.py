@@ -13,7 +13,7 @@ from botorch_costly.models.fitting import priors_and_bounds
 from botorch_costly.models.time_varying import default_space_kernel
 from botorch_costly.numerics.evidence import average_information, log_evidence, prepare
 from botorch_costly.numerics.hyperprior import log_prior
-from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
+from botorch_costly.numerics.radial import SCALED, SMOOTHNESS
 from tests.oracles import evidence as oracle
 
 LEARNT = [True, False]
@@ -63,7 +63,7 @@ def differences(value, theta, step=1e-5):
 # -- value and gradient ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SCALED)
 @pytest.mark.parametrize("learnt", LEARNT)
 def test_it_is_the_dense_formula(family, learnt):
     for dim in (1, 3):
@@ -73,7 +73,7 @@ def test_it_is_the_dense_formula(family, learnt):
         assert value.item() == pytest.approx(expected, rel=1e-11)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SCALED)
 @pytest.mark.parametrize("learnt", LEARNT)
 def test_its_gradient_is_its_finite_difference(family, learnt):
     for dim in (1, 4):
@@ -133,7 +133,7 @@ def test_with_the_priors_it_is_gpytorchs_objective(family, dim, learnt):
 
 def test_gradients_survive_near_and_equal_points():
     """And inputs far from the origin, from which the differences of squares would not recover."""
-    for family in FAMILIES:
+    for family in SCALED:
         inputs, y = rows_of(20, 2)
         inputs[2, :2] = inputs[3, :2] + 1e-12
         theta = theta_of(2, True)
@@ -146,7 +146,7 @@ def test_gradients_survive_near_and_equal_points():
 # -- the average information ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SCALED)
 @pytest.mark.parametrize("learnt", LEARNT)
 def test_average_information_is_its_definition(family, learnt):
     dim = 2
@@ -226,7 +226,7 @@ def test_what_fails_fails_alone(entry):
             torch.testing.assert_close(part[1], expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SCALED)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("log_noise", [-torch.inf, -1e3, -40.0])
 def test_singular_is_what_rounding_cannot_tell_from_it(family, seed, log_noise):
@@ -240,7 +240,7 @@ def test_singular_is_what_rounding_cannot_tell_from_it(family, seed, log_noise):
     assert bool((gradient == 0).all())
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SCALED)
 def test_a_little_noise_is_enough(family):
     inputs, y = rows_of(12, 2)
     inputs[1] = inputs[0]

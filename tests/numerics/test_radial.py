@@ -6,9 +6,16 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel
 
-from botorch_costly.numerics.radial import ARMS, FAMILIES, PROFILES, SMOOTHNESS
+from botorch_costly.numerics.radial import (
+    ARMS,
+    FAMILIES,
+    NUGGET,
+    PROFILES,
+    SCALED,
+    SMOOTHNESS,
+)
 
-ALL = [*FAMILIES, ARMS]
+ALL = [*SCALED, ARMS]
 
 
 def distances(**kwargs):
@@ -30,7 +37,7 @@ def test_a_profile_is_that_of_gpytorch(family, tkwargs):
     torch.testing.assert_close(phi, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SCALED)
 def test_psi_and_chi_are_the_derivatives(family):
     s, profile = distances(requires_grad=True), PROFILES[family]
     (slope,) = torch.autograd.grad(profile.phi(s).sum(), s)
@@ -43,7 +50,7 @@ def test_psi_and_chi_are_the_derivatives(family):
     torch.testing.assert_close(profile.chi(s, phi, psi), -change / s, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SCALED)
 def test_autograd_differentiates_a_profile(family):
     assert torch.autograd.gradcheck(PROFILES[family].phi, (distances(requires_grad=True),))
 
@@ -59,6 +66,13 @@ def test_everything_is_finite_where_points_coincide(family, tkwargs):
         assert part.isfinite().all()
     if family in ("matern12", ARMS):
         assert (psi[:3] == 0).all()
+
+
+def test_a_nugget_is_a_share_that_a_configuration_has_for_itself():
+    s = torch.tensor([0.0, 1e-6, 0.5, 3.0], dtype=torch.float64)
+    phi, smooth = PROFILES[NUGGET].phi(s), PROFILES["matern52"].phi(s)
+    torch.testing.assert_close(phi[1:], 0.9 * smooth[1:], rtol=1e-14, atol=0)
+    assert phi[0] == pytest.approx(1.0, abs=1e-15)
 
 
 def test_arms_are_correlated_with_themselves_alone():

@@ -21,7 +21,9 @@ def covariance(a, b, values, pace):
     )
     s = math.sqrt(5) * r
     lag = pace * abs(math.log(a[1]) - math.log(b[1]))
-    return values[1] * (1 + s + s * s / 3) * math.exp(-s) * (1 - values[3]) ** (lag / 2)
+    own = 0.1 * (list(a[0]) == list(b[0]))
+    like = 0.9 * (1 + s + s * s / 3) * math.exp(-s) + own
+    return values[1] * like * (1 - values[3]) ** (lag / 2)
 
 
 def posterior(rows, scores, point, values, pace):

@@ -6,13 +6,16 @@ import torch
 
 from tests.oracles import dense_gp
 
-NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5, "rbf": None}
+NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5, "matern52_nugget": 2.5, "rbf": None}
 
 
 def noisy_covariance(family, inputs, lengthscale, outputscale, noise, forgetting):
     """Entry by entry: inputs (n, d + 1) of configurations and rounds, lengthscale (d,)."""
     x, t = inputs[:, :-1], inputs[:, -1].tolist()
     covariance = dense_gp.matern(x, x, lengthscale, outputscale, NU[family])
+    if family == "matern52_nugget":
+        same = torch.tensor([[float(torch.equal(a, b)) for b in x] for a in x], dtype=x.dtype)
+        covariance = 0.9 * covariance + 0.1 * outputscale * same
     for i in range(len(t)):
         for j in range(len(t)):
             covariance[i, j] *= (1 - forgetting) ** (abs(t[i] - t[j]) / 2)

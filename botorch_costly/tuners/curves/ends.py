@@ -6,8 +6,10 @@ explains. A reward counts at the share of the training that was done by then,
     k((x, s), (x', s')) = k_x(x, x') (1 - eps)^{|log s - log s'| c / 2},
 
 so rewards tell of an end the less, the earlier they are, and how much less is learnt: the rate ``eps``
-of the time-varying GP, whose time is ``c log s``. Next is the training, begun or new, whose expected
-improvement at the *end* is largest by the cost of what is left of it; it goes on to its next rung.
+of the time-varying GP, whose time is ``c log s``. A tenth of the variance of ``k_x`` is each
+training's own (a nugget): without it one bad training condemns all that are like it, and a search that
+begins badly stays where it is. Next is the training, begun or new, whose expected improvement at the
+*end* is largest by the cost of what is left of it; it goes on to its next rung.
 
 A training that diverged counts as one that ended at the lowest reward seen.
 """
@@ -23,12 +25,12 @@ from botorch_costly.models import LogLinearCost, StreamingGP
 from botorch_costly.models.fitting import Hyperparameters, fit
 from botorch_costly.models.snapshot import Snapshot
 from botorch_costly.numerics.improvement import log_excess
+from botorch_costly.numerics.radial import NUGGET
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
-_FAMILY = "matern52"
 _PACE = 30.0  # c: by the median of the prior, 0.01, a quarter of a training correlates 0.81 with its end
 _END = 0.0  # time of it
 _GROWTH = 1.05  # factor in rows from which a refit is due
@@ -127,7 +129,7 @@ class EndBelief:
 
     def _refit(self, rows: Rows, generator: torch.Generator) -> None:
         fitted, report = fit(
-            _FAMILY,
+            NUGGET,
             rows.inputs,
             rows.targets,
             self._values,
@@ -141,7 +143,7 @@ class EndBelief:
 
     def _conditioned(self, rows: Rows) -> StreamingGP:
         lengthscale, outputscale, noise, forgetting = self._values
-        kernel = Stationary(_FAMILY, lengthscale, outputscale)
+        kernel = Stationary(NUGGET, lengthscale, outputscale)
         empty = StreamingGP(kernel, float(forgetting), float(noise), maximum_rows=2 * _MOST_ROWS)
         return empty.condition_on_observations(rows.inputs, rows.targets.unsqueeze(-1))
 
