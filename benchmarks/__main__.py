@@ -73,6 +73,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.curves.live.boil_cnn",
         "regret against what was paid, on trainings of a convolutional network",
     ),
+    "boil-picture": (
+        "benchmarks.curves.picture",
+        "regrets, learnt weights and one decision, drawn",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",

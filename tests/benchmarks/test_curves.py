@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.curves import tables
+from benchmarks.curves import picture, signal, tables
 from benchmarks.curves.play import Ask, play, regret_at
 from benchmarks.curves.rivals import SIMPLE
 from benchmarks.curves.tabular import BUDGETS, POLICIES, Task, measure, text
@@ -131,3 +131,52 @@ def test_a_row_and_its_table():
     regrets = [row[f"at {budget}"] for budget in BUDGETS]
     assert all(0 <= regret <= 1 for regret in regrets)
     assert "random" in text([row])
+
+
+def test_the_pictures_show_what_is_stored() -> None:
+    budgets = {f"at {budget}": 1 / budget for budget in BUDGETS}
+    rows = [
+        {"table": table, "policy": policy, "seed": seed, **budgets}
+        for table in ("alexnet", "pong")
+        for policy in picture.SHOWN
+        for seed in range(3)
+        if (policy, seed) != ("random", 2)
+    ]
+    figure = picture.regrets(rows)
+    first = figure.axes[0]
+    assert first.get_title() == "alexnet (2 seeds)"  # those that every method has
+    assert [line.get_label() for line in first.lines] == list(picture.SHOWN)
+    assert first.lines[0].get_ydata().tolist() == list(budgets.values())
+    learnt = [{"table": "alexnet", "midpoint": m, "growth": 1.0} for m in (-5.0, 5.0, 6.0)]
+    (ax,) = picture.weights(learnt).axes
+    assert ax.lines[0].get_ydata()[0] < 1e-4  # that of the median midpoint
+
+
+def test_augmentation_leads_where_the_best_curves_are() -> None:
+    axes = picture.decision().axes
+    stars = [
+        float(line.get_xdata()[0]) for ax in axes for line in ax.lines if line.get_marker() == "*"
+    ]
+    without, with_it = stars
+    assert abs(with_it - 0.65) < 0.15 < abs(without - 0.65)
+
+
+def late(n=40, longest=27, seed=0):
+    """Trainings whose rewards are noise until the last third."""
+    problem = rising(n, longest, seed)
+    generator = torch.Generator().manual_seed(seed + 1)
+    early = torch.arange(longest) < 2 * longest // 3
+    noise = torch.rand(n, longest, generator=generator, dtype=torch.float64)
+    rewards = torch.where(early, noise, problem.rewards)
+    return CurveProblem(problem.inputs, rewards, problem.elapsed, problem.lengths)
+
+
+def test_what_early_iterations_say_is_noticed(monkeypatch) -> None:
+    monkeypatch.setitem(tables.TABLES, "rising", lambda seed: rising(seed=seed))
+    monkeypatch.setitem(tables.TABLES, "late", lambda seed: late(seed=seed))
+    soon, not_soon = (signal.measure(signal.Task(name, 1)) for name in ("rising", "late"))
+    assert soon["ranks at 0.25"] == pytest.approx(1.0)
+    assert abs(not_soon["ranks at 0.25"]) < 0.4
+    assert not_soon["midpoint"] > soon["midpoint"] + 1
+    assert 0 < soon["believed at 0.0625"] < soon["believed at 0.25"] < 1
+    assert "late" in signal.text([soon, not_soon])
