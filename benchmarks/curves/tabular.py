@@ -6,7 +6,7 @@ above the least reward of all.
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from benchmarks.curves.gaussian import MODELS
@@ -17,10 +17,13 @@ from benchmarks.curves.tables import TABLES, problem_of
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.statistics import paired
 from botorch_costly.problems import CurveProblem
 
 NAME = "boil-tabular"
 BUDGETS = (3, 5, 7, 10, 20)
+OURSELF = "curve optimizer"
+_COUNTED = 10  # trainings, at which seeds are counted
 POLICIES: dict[str, Policy] = {**SIMPLE, **OURS, **MODELS}
 
 
@@ -53,6 +56,11 @@ def measure(task: Task, problem_of: Callable[[str, int], CurveProblem] = problem
 
 
 def text(rows: Sequence[Row]) -> str:
+    """Return each policy's regrets at each budget, table by table, and how ours compares with it."""
+    return f"{regrets(rows)}\n\n{verdicts(rows)}"
+
+
+def regrets(rows: Sequence[Row]) -> str:
     """Return mean, median and worst regret of each policy at each budget, table by table."""
     lines = []
     for table in dict.fromkeys(row["table"] for row in rows):
@@ -63,6 +71,40 @@ def text(rows: Sequence[Row]) -> str:
             lines.append(_line(policy, [row for row in mine if row["policy"] == policy]))
     lines.append("Regret as a share of the range of all rewards: mean, median, worst.")
     return "\n".join(lines)
+
+
+def verdicts(rows: Sequence[Row]) -> str:
+    """Return where our optimizer is better or worse than each other policy, on the seeds of both."""
+    tables = list(dict.fromkeys(row["table"] for row in rows))
+    budgets = ", ".join(map(str, BUDGETS))
+    width = 2 * len(BUDGETS) + 8
+    lines = [f"{OURSELF} against" + " " * 5 + "".join(f"{table:>{width}}" for table in tables)]
+    for policy in dict.fromkeys(row["policy"] for row in rows if row["policy"] != OURSELF):
+        cells = [_verdict([r for r in rows if r["table"] == table], policy) for table in tables]
+        lines.append(f"  {policy:<28}" + "".join(f"{cell:>{width}}" for cell in cells))
+    lines.append(
+        f"At {budgets} trainings: + better, - WORSE, = even (95 %); seeds in which it wins and loses at"
+        f" {_COUNTED}."
+    )
+    return "\n".join(lines)
+
+
+def _verdict(rows: Sequence[Row], policy: str) -> str:
+    """Return a sign for each budget, and in how many seeds ours wins and loses."""
+    of = {(row["policy"], row["seed"]): row for row in rows}
+    shared = [s for p, s in of if p == policy and (OURSELF, s) in of]
+    signs = [_sign(of, policy, shared, f"at {budget}") for budget in BUDGETS]
+    pairs = [(of[OURSELF, s][f"at {_COUNTED}"], of[policy, s][f"at {_COUNTED}"]) for s in shared]
+    won, lost = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
+    return f"{''.join(signs)} {won:>3}:{lost}" if shared else ""
+
+
+def _sign(of: Mapping[tuple[str, int], Row], policy: str, seeds: Sequence[int], budget: str) -> str:
+    ours, theirs = ([of[p, s][budget] for s in seeds] for p in (OURSELF, policy))
+    found = paired(ours, theirs)
+    if found is None or found.low <= 0 <= found.high:
+        return "="
+    return "+" if found.high < 0 else "-"
 
 
 def _line(policy: str, rows: Sequence[Row]) -> str:

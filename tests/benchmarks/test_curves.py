@@ -6,7 +6,7 @@ import torch
 from benchmarks.curves import picture, signal, tables
 from benchmarks.curves.play import Ask, play, regret_at
 from benchmarks.curves.rivals import SIMPLE
-from benchmarks.curves.tabular import BUDGETS, POLICIES, Task, measure, text
+from benchmarks.curves.tabular import BUDGETS, POLICIES, Task, measure, text, verdicts
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.problems import CurveProblem
 
@@ -180,3 +180,16 @@ def test_what_early_iterations_say_is_noticed(monkeypatch) -> None:
     assert not_soon["midpoint"] > soon["midpoint"] + 1
     assert 0 < soon["believed at 0.0625"] < soon["believed at 0.25"] < 1
     assert "late" in signal.text([soon, not_soon])
+
+
+def test_verdicts_compare_ours_with_each_policy_on_the_seeds_of_both() -> None:
+    def row(policy: str, seed: int, regret: float) -> dict:
+        at = {f"at {budget}": regret for budget in BUDGETS}
+        return {"table": "alexnet", "policy": policy, "seed": seed, **at}
+
+    rows = [row("curve optimizer", seed, 0.1 + 0.01 * seed) for seed in range(8)]
+    rows += [row("random", seed, 0.3 + 0.02 * seed) for seed in range(5)]  # ours is better
+    rows += [row("halving", seed, 0.05) for seed in range(8)]  # ours is worse
+    rows += [row("a quarter", seed, 0.1 + 0.01 * (7 - seed)) for seed in range(8)]  # even
+    lines = {line.split()[0]: line.split()[-2:] for line in verdicts(rows).splitlines()[1:4]}
+    assert lines == {"random": ["+++++", "5:0"], "halving": ["-----", "0:8"], "a": ["=====", "4:4"]}
