@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from benchmarks.curves.live import benchmark, pool
-from benchmarks.curves.live.cartpole import Memory
+from benchmarks.curves.live.cartpole import CartPole, Memory, double_values
+from benchmarks.curves.live.pendulum import returns
 from benchmarks.curves.live.pictures import _network
 from benchmarks.curves.live.pool import PROGRAMS, MissingPoolError, PoolTask, record, recorded
 from benchmarks.curves.live.program import Length, advance
@@ -50,8 +51,8 @@ def test_the_learning_rate_says_how_far_weights_go(program: str, network: str) -
 
 def test_the_pendulum_learns() -> None:
     program = PROGRAMS["pendulum"]
-    curve = advance(program.begin(GOOD["pendulum"], 0), 40, rounds=6).curve
-    assert max(curve) > 4 * curve[0]
+    curve = advance(program.begin(GOOD["pendulum"], 0), 25, rounds=6).curve
+    assert max(curve) > 2 * curve[0]
 
 
 def test_the_pendulum_says_that_it_diverged() -> None:
@@ -89,6 +90,33 @@ def test_a_memory_forgets_the_oldest() -> None:
     assert len(memory) == 10_000
     assert memory._rows[0, 0] == 10_000
     assert memory._rows[1, 0] == 1
+
+
+def test_the_network_chooses_the_action_and_the_target_says_its_value() -> None:
+    network, target = torch.tensor([[1.0, 2.0], [5.0, 4.0]]), torch.tensor([[7.0, 3.0], [8.0, 9.0]])
+    assert double_values(network, target).tolist() == [3.0, 8.0]
+
+
+def test_a_fallen_pole_has_no_future() -> None:
+    """With one transition in the memory its value is learnt: 1 if the pole fell, more if it did not."""
+
+    def value(fell: bool) -> float:
+        training = CartPole({"gamma": 0.9, "lr": 1e-2}, 0)
+        training._memory.add(torch.ones(4), 0, torch.ones(4), fell)
+        for step in range(1, 801):
+            training._steps = step * 10  # so that the target follows
+            training._learn()
+        return float(training._network(torch.ones(4)).detach()[0])
+
+    assert value(fell=True) == pytest.approx(1.0, abs=0.05)
+    assert value(fell=False) > 3
+
+
+def test_returns_are_discounted_sums() -> None:
+    rewards, gamma, future = [1.0, 2.0, 4.0], 0.5, 8.0
+    for since, found in enumerate(returns(rewards, gamma, future)):
+        rest = [*rewards[since:], future]
+        assert found == sum(reward * gamma**k for k, reward in enumerate(rest))
 
 
 @pytest.mark.parametrize(("size", "pool_size"), [*itertools.product([1, 2, 5, 8], [1, 3, 5])])

@@ -14,7 +14,7 @@ from botorch_costly.numerics.closed_form import (
     upper_bound_with_gradient,
 )
 from botorch_costly.numerics.expansion import expand, expanded_upper_bound
-from botorch_costly.numerics.radial import FAMILIES
+from botorch_costly.numerics.radial import FAMILIES, NUGGET
 from botorch_costly.numerics.stationary import Stationary
 from tests.oracles import dense_gp
 
@@ -70,6 +70,32 @@ def test_moments_are_those_of_the_dense_solve(family, now):
     torch.testing.assert_close(
         1.3 - retained**2 * found.explained, variance, rtol=1e-10, atol=1e-11
     )
+
+
+@pytest.mark.parametrize("lengthscale", [0.3, 0.004])
+def test_a_nugget_is_known_where_it_was_seen_and_nowhere_else(lengthscale):
+    """Far in units of a short lengthscale, where distances by inner products are never exactly 0."""
+    belief, now, scale = belief_of(NUGGET, rows=40), 19.0, 1.3
+    belief = StreamingGP(
+        Stationary(NUGGET, torch.tensor([lengthscale], **NUMBERS), torch.tensor(scale, **NUMBERS)),
+        FORGETTING,
+        NOISE,
+    ).condition_on_observations(belief.inputs, belief.rewards.unsqueeze(-1))
+    x, times = belief.inputs[:, :-1], belief.inputs[:, -1].tolist()
+    X = torch.cat([x, x[[4]] + 1e-5, points(3)])
+
+    def covariance(a, b):
+        smooth = dense_gp.matern(a, b, torch.tensor([lengthscale] * DIM, **NUMBERS), scale, 2.5)
+        same = torch.tensor([[float(torch.equal(p, q)) for q in b] for p in a], **NUMBERS)
+        return 0.9 * smooth + 0.1 * scale * same
+
+    mean, cov, _ = dense_gp.posterior(
+        covariance(x, x), times, belief.rewards, NOISE, covariance(X, x), covariance(X, X), now,
+        FORGETTING,
+    )  # fmt: skip
+    found = belief.snapshot(now).mean_and_variance(X)
+    torch.testing.assert_close(found[0], mean, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(found[1], cov.diagonal(), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("now", [5.0, 40.0])

@@ -138,8 +138,7 @@ class CartPole:
     def _learn(self) -> None:
         batch = self._memory.draw(_between(_CORRECTION, self._steps))
         with torch.no_grad():
-            best = self._network(batch.after).argmax(-1, keepdim=True)
-            future = self._target(batch.after).gather(-1, best).squeeze(-1)
+            future = double_values(self._network(batch.after), self._target(batch.after))
             wanted = 1 + self._gamma * batch.goes_on * future
         value = self._network(batch.before).gather(-1, batch.action.unsqueeze(-1)).squeeze(-1)
         errors = wanted - value
@@ -149,6 +148,12 @@ class CartPole:
         self._memory.learnt(batch.rows, errors.detach())
         if self._steps % _COPIES_EVERY == 0:
             self._target.load_state_dict(self._network.state_dict())
+
+
+def double_values(network: Tensor, target: Tensor) -> Tensor:
+    """Return the target's values of the actions that the network would take, from ``b x 2`` each."""
+    best = network.argmax(-1, keepdim=True)
+    return target.gather(-1, best).squeeze(-1)
 
 
 def _between(schedule: tuple[float, float, int], step: int) -> float:

@@ -5,7 +5,7 @@ References:
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,13 +86,9 @@ class Pendulum:
         """Learn from the latest steps, and what the critic expects after them, if they go on."""
         with torch.no_grad():
             future = 0.0 if after is None else float(self._critic(after))
-        returns: list[float] = []
-        for step in reversed(steps):
-            future = step.reward + self._gamma * future
-            returns.append(future)
+        wanted = torch.tensor(returns([step.reward for step in steps], self._gamma, future))
         states = torch.stack([step.state for step in steps])
         forces = torch.tensor([step.force for step in steps])
-        wanted = torch.tensor(returns[::-1])
         advantage = wanted - self._critic(states).squeeze(-1)
         policy = torch.distributions.Normal(
             self._actor(states).squeeze(-1), self._log_sd.exp(), False
@@ -101,6 +97,15 @@ class Pendulum:
         self._optimizer.zero_grad()
         (advantage.square().mean() - gain).backward()
         self._optimizer.step()
+
+
+def returns(rewards: Sequence[float], gamma: float, future: float) -> list[float]:
+    """Return the discounted sum of rewards from each step on, and of what is expected after them."""
+    sums: list[float] = []
+    for reward in reversed(rewards):
+        future = reward + gamma * future
+        sums.append(future)
+    return sums[::-1]
 
 
 def _bounded(force: float) -> float:
