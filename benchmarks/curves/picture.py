@@ -48,7 +48,7 @@ _GRID = 60
 def regrets(rows: Sequence[Row]) -> Any:
     """Return a figure of mean regrets against what was paid, a panel for each table."""
     tables = list(dict.fromkeys(row["table"] for row in rows))
-    lines = math.ceil((len(tables) + 1) / _COLUMNS)
+    lines = math.ceil(len(tables) / _COLUMNS)
     figure = new_figure(11, 2.8 * lines)
     axes = figure.subplots(lines, _COLUMNS, squeeze=False).flatten()
     for ax, table in zip(axes, tables, strict=False):
@@ -64,7 +64,7 @@ def regrets(rows: Sequence[Row]) -> Any:
     for ax in axes[len(tables) :]:
         ax.set_visible(False)
     handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="lower right", frameon=False, fontsize="medium", ncols=2)
+    figure.legend(handles, names, loc="outside upper center", frameon=False, ncols=len(names))
     figure.supxlabel("paid, in means of the cost of a whole training", fontsize="medium")
     figure.supylabel("regret, a share of the range", fontsize="medium")
     return figure

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.curves import tabular
+from benchmarks.curves import signal, tabular
+from benchmarks.curves.live import benchmark as live
 from benchmarks.demo import table as demo
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import RESULTS, read
@@ -20,7 +21,7 @@ from benchmarks.priced import (
     misspecified,
     timing,
 )
-from benchmarks.speed import horizon, speed, streaming
+from benchmarks.speed import horizon, speed, streaming, trainings
 from benchmarks.suite import benchmark as suite
 from benchmarks.suite import verdicts as suite_verdicts
 from benchmarks.suite.compute_bound import benchmark as short
@@ -75,6 +76,12 @@ REPORTS: dict[str, Report] = {
         "Rank correlation of what is known early with the loss at the end", foresight.table
     ),
     "boil-tabular": Report("Policies on recorded learning curves", tabular.text),
+    "boil-signal": Report("What early iterations say of the end", signal.text),
+    "boil-rl": Report("Policies on trainings of reinforcement learning", tabular.text),
+    "boil-rl-curves": Report("Recorded trainings of reinforcement learning", live.curves_text),
+    "boil-cnn": Report("Policies on trainings of a convolutional network", tabular.text),
+    "boil-cnn-curves": Report("Recorded trainings of a convolutional network", live.curves_text),
+    "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),
     "horizon": Report("A run of a million rounds", horizon.report),
