@@ -157,7 +157,7 @@ def test_a_page_is_written_for_what_is_stored(tmp_path):
     assert "Not stored" in report.text_of("demo", tmp_path)
 
 
-NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")  # and no commit
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d{1,3})?(?!\w)")  # and no commit
 
 
 def differences(one, other):
