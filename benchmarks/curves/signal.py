@@ -15,7 +15,7 @@ from torch import Tensor
 
 from benchmarks.curves.grid import on_grid
 from benchmarks.curves.ours import begun, steps
-from benchmarks.curves.play import Steps, play
+from benchmarks.curves.play import play
 from benchmarks.curves.tables import TABLES
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
@@ -76,15 +76,9 @@ def _fitted(points: Tensor, curves: Tensor, generator: torch.Generator) -> Curve
 
 def _believed(problem: CurveProblem, seed: int) -> list[float]:
     """Return which agreement with the end our optimizer believes in, share by share."""
-    optimizers = []
-
-    def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:
-        optimizer = begun(problem, seed)
-        optimizers.append(optimizer)
-        yield from steps(optimizer, problem)
-
-    play(problem, policy, seed, _PAID)
-    return [optimizers[0].early_signal(share) or 0.0 for share in SHARES]
+    optimizer = begun(problem, seed)
+    play(problem, lambda *_: steps(optimizer, problem), seed, _PAID)
+    return [optimizer.early_signal(share) or 0.0 for share in SHARES]
 
 
 def text(rows: Sequence[Row]) -> str:

@@ -119,12 +119,7 @@ PROFILES: dict[str, Profile] = {
         psi=lambda s, straight: straight.mul_(1 / 3),
         chi=lambda s, phi, psi: psi / (1 + s),
     ),
-    NUGGET: Profile(
-        math.sqrt(5),
-        _matern_and_nugget,
-        psi=lambda s, straight: straight.mul_(1 / 3),
-        chi=lambda s, phi, psi: psi / (1 + s),
-    ),
     "rbf": Profile(1.0, _squared_exponential, psi=lambda s, phi: phi, chi=lambda s, phi, psi: phi),
     ARMS: Profile(1.0, _arms, psi=lambda s, phi: torch.zeros_like(s), chi=lambda s, phi, psi: psi),
 }
+PROFILES[NUGGET] = PROFILES["matern52"]._replace(value=_matern_and_nugget)

@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-import torch
-
 from botorch_costly import SearchSpace
 from botorch_costly.parameters import Plain
 
@@ -31,14 +29,12 @@ class Program(NamedTuple):
     Args:
         space: Of its hyperparameters.
         begin: From a configuration and a seed, a training.
-        length: Of a whole training, so that a benchmark ends in minutes.
-        published: That of the paper.
+        length: Of a whole training.
     """
 
     space: SearchSpace
     begin: Callable[[Mapping[str, Plain], int], Training]
     length: Length
-    published: Length
 
 
 class Shown(NamedTuple):
@@ -50,8 +46,7 @@ class Shown(NamedTuple):
 
 
 def advance(training: Training, iterations: int, rounds: int = 1) -> Shown:
-    """Train for some iterations of some rounds, with one thread, by the time of the processor."""
-    torch.set_num_threads(1)
+    """Train for some iterations of some rounds, by the time of the processor."""
     curve: list[float] = []
     seconds: list[float] = []
     for _ in range(iterations):

@@ -1,0 +1,36 @@
+"""Pictures of schedules, queries, beliefs and trade-offs.
+
+Functions take records or plain arrays and an optional ``Axes``, and return ``Axes``. Without one they
+make a figure that pyplot does not know: no window shows it, and it need not be closed. Save it with
+``ax.figure.savefig(...)``. Matplotlib comes with the extra ``botorch_costly[plot]``.
+"""
+
+from botorch_costly.plotting.beliefs import Marks, plot_belief, plot_query_value
+from botorch_costly.plotting.runs import (
+    plot_queries,
+    plot_regret_against_cost,
+    plot_schedule,
+    plot_schedule_map,
+)
+from botorch_costly.plotting.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from botorch_costly.plotting.trainings import plot_curve_weights, plot_trainings
+
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "GREEN",
+    "ORANGE",
+    "PURPLE",
+    "SKY",
+    "VERMILION",
+    "YELLOW",
+    "Marks",
+    "plot_belief",
+    "plot_curve_weights",
+    "plot_queries",
+    "plot_query_value",
+    "plot_regret_against_cost",
+    "plot_schedule",
+    "plot_schedule_map",
+    "plot_trainings",
+]
