@@ -82,14 +82,13 @@ class Ledger(Generic[S, T]):
             AlreadyToldError: If it was told before.
         """
         kind = self._suggestion.__name__
-        name = kind.lower()
         typed = isinstance(suggestion, self._suggestion)
-        check(typed, name, f"a {kind} that ask returned", suggestion)
+        check(typed, "decision", f"a {kind} that ask returned", suggestion)
         mine = self.config_of(suggestion.id) == suggestion.config
-        known = f"one of the {len(self)} {name}s of this tuner"
+        known = f"one of the {len(self)} decisions of this tuner"
         if self.kept is not None and len(self) > self.kept:
-            known = f"one of the last {self.kept} {name}s of this tuner"
-        check(mine, name, known, suggestion, UnknownDecisionError)
+            known = f"one of the last {self.kept} decisions of this tuner"
+        check(mine, "decision", known, suggestion, UnknownDecisionError)
         expected = f"the first outcome of round {suggestion.id}"
         first = suggestion.id not in self._told
         check(first, "reward", expected, "a second one", AlreadyToldError)

@@ -1,6 +1,7 @@
 """What a tuner lets its user read from the ledger: decisions, observations, counts, a history."""
 
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.records import Decision, Observation
@@ -8,13 +9,12 @@ from botorch_costly.records import Decision, Observation
 D = TypeVar("D", bound=Decision)
 T = TypeVar("T", bound=Observation)
 
-_NOT_TOLD = {"reward": None, "failed": False, "seconds": None}
-
 
 class Recorded(Generic[D, T]):
     """A tuner whose rounds are in a ledger."""
 
     _ledger: Ledger[D, T]
+    _missing: ClassVar[Mapping[str, Any]] = {"reward": None, "failed": False, "seconds": None}
 
     @property
     def decisions(self) -> tuple[D, ...]:
@@ -25,6 +25,12 @@ class Recorded(Generic[D, T]):
     def observations(self) -> tuple[T, ...]:
         """The queries told so far, by round, as far as their decisions are kept."""
         return self._ledger.outcomes
+
+    @property
+    def pending(self) -> tuple[D, ...]:
+        """The decisions with a query that have not been told, as far as they are kept."""
+        told = {one.round for one in self.observations}
+        return tuple(one for one in self.decisions if one.query and one.round not in told)
 
     @property
     def queries(self) -> int:
@@ -39,4 +45,4 @@ class Recorded(Generic[D, T]):
     @property
     def history(self) -> list[dict[str, Any]]:
         """One plain dictionary per round, ready for a data frame."""
-        return self._ledger.history(_NOT_TOLD)
+        return self._ledger.history(self._missing)

@@ -4,7 +4,7 @@ import logging
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -155,6 +155,14 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
             space, iterations, compression=Compression(softplus=True), resumes=False, **options
         )
 
+    _missing: ClassVar = {
+        "reward": None,
+        "cost": None,
+        "curve": None,
+        "broken": False,
+        "failed": False,
+    }
+
     # -- the face ---------------------------------------------------------------------------------
 
     def ask(self) -> CurveDecision:
@@ -190,7 +198,7 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
     def tell(
         self,
         decision: CurveDecision,
-        curve: Sequence[float] | Tensor,
+        curve: Sequence[float | None] | Tensor,
         *,
         cost: float | None = None,
         broken: bool | None = None,
@@ -199,12 +207,13 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
 
         Args:
             decision: What ``ask`` returned, once; in any order, late, or never.
-            curve: A value for each iteration of the stretch, from ``decision.since + 1`` on; NaN where
+            curve: A value for each iteration of the stretch, from ``decision.since + 1`` on; None where
                 none was measured. A shorter curve is of a training that was stopped early, and may go on.
             cost: Of the stretch, in any unit, such as seconds; its iterations if omitted. Omit it always
                 or never.
             broken: Whether the training has diverged and cannot go on; by default, whether its last
-                value is not finite. What diverged counts as having ended at the lowest value seen.
+                value was measured and is not finite. What diverged counts as having ended at the lowest
+                value seen.
 
         Returns:
             The record of the stretch, its ``reward`` the last value.
@@ -227,7 +236,11 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         return told
 
     def should_stop(
-        self, decision: CurveDecision, curve: Sequence[float] | Tensor, *, cost: float | None = None
+        self,
+        decision: CurveDecision,
+        curve: Sequence[float | None] | Tensor,
+        *,
+        cost: float | None = None,
     ) -> bool:
         """Return whether a stretch that is under way should be stopped, by the rule of ``ask``.
 
@@ -254,14 +267,17 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         return choice.training is None or choice.training.number != after.number
 
     def best_seen(self) -> dict[str, Plain] | None:
-        """Return the configuration whose latest value is best; None before the first value."""
+        """Return the configuration of ``best_training``; None without one."""
         best = self.best_training
         return None if best is None else dict(best.config)
 
     @property
     def best_training(self) -> Training | None:
-        """The training whose latest value is best, the network at hand; None before the first value."""
-        known = [training for training in self._trainings if training.known]
+        """The training whose latest value is best: the network at hand.
+
+        None of those that diverged, whose weights may be lost; None if there is no other with a value.
+        """
+        known = [training for training in self._trainings if training.known and not training.broken]
         return max(known, key=lambda training: training.latest, default=None)
 
     @property
@@ -288,8 +304,7 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         Raises:
             InvalidArgumentError: If the share is out of range.
         """
-        check_rate("share", share)
-        check_positive("share", share)
+        check(check_rate("share", share) > 0, "share", "a number in (0, 1]", share)
         return self._chooser.early_signal(share)
 
     def summary(self) -> str:
@@ -297,8 +312,8 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         whole = sum(training.is_whole for training in self._trainings)
         best, signal = self.best_training, self.early_signal(0.25)
         lines = [
-            f"{len(self._ledger)} stretches of {len(self._trainings)} trainings, {whole} of them whole, "
-            f"{self._broken} diverged",
+            f"{self._trainings.stretches} stretches of {len(self._trainings)} trainings, {whole} of them "
+            f"whole, {self._broken} diverged, {len(self.pending)} under way",
             f"paid {self.paid:.6g}" + ("" if self._priced else " iterations"),
         ]
         if signal is not None:
@@ -315,13 +330,15 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
     def _observation(
         self,
         decision: CurveDecision,
-        curve: Sequence[float] | Tensor,
+        curve: Sequence[float | None] | Tensor,
         cost: float | None,
         broken: bool | None,
     ) -> CurveObservation:
         """Return the record of a stretch, checked."""
         self._ledger.check_open(decision)
-        values = _values(curve, decision.iterations)
+        shown = _values(curve, decision.iterations)
+        values = tuple(v if v is not None and math.isfinite(v) else None for v in shown)
+        diverged = shown[-1] is not None and values[-1] is None
         consistent = self._priced in (None, cost is not None)
         earlier = "a cost, as before" if self._priced else "no cost, as before"
         check(consistent, "cost", earlier, cost)
@@ -334,7 +351,7 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
             failed=not known,
             curve=values,
             cost=float(len(values)) if cost is None else check_positive("cost", cost),
-            broken=values[-1] is None if broken is None else broken,
+            broken=diverged if broken is None else broken,
         )
 
     @property
@@ -380,13 +397,12 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         self._trainings, self._priced = trainings, state["priced"]
 
 
-def _values(curve: Sequence[float] | Tensor, most: int) -> tuple[float | None, ...]:
-    """Return the values of a curve, None where there is none."""
+def _values(curve: Sequence[float | None] | Tensor, most: int) -> list[float | None]:
+    """Return the values of a curve, None where none was measured."""
     if hasattr(curve, "tolist"):
         curve = curve.tolist()
     row = isinstance(curve, Sequence) and not isinstance(curve, str | bytes)
     check(row, "curve", "a row of numbers", curve, InvalidShapeError)
     expected = f"1 to {most} values, one for each iteration"
     check(1 <= len(curve) <= most, "curve", expected, len(curve), InvalidShapeError)
-    numbers = [as_number("curve", value) for value in curve]
-    return tuple(number if math.isfinite(number) else None for number in numbers)
+    return [None if value is None else as_number("curve", value) for value in curve]

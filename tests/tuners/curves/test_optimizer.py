@@ -113,6 +113,44 @@ def test_gaps_are_no_failure():
     assert not optimizer.trainings[-1].broken
 
 
+def test_a_value_that_was_not_measured_is_no_divergence():
+    optimizer = made()
+    stretch = optimizer.ask()
+    told = optimizer.tell(stretch, [0.9, None][-stretch.iterations :], cost=1.0)
+    assert not told.broken
+    assert told.curve[-1] is None
+    stretch = optimizer.ask()
+    assert optimizer.tell(stretch, [math.inf], cost=1.0).broken
+
+
+def test_what_diverged_is_no_network_at_hand():
+    optimizer = made()
+    good = optimizer.ask()
+    optimizer.tell(good, curve_of(good), cost=1.0)
+    better = optimizer.ask()
+    curve = [*(v + 9 for v in curve_of(better)[:-1]), math.nan]
+    optimizer.tell(better, curve, cost=1.0)
+    assert optimizer.best_training.number == good.training
+    lost = made()
+    lost.tell(lost.ask(), [0.5], cost=1.0, broken=True)
+    assert lost.best_training is None
+    assert lost.best_seen() is None
+
+
+def test_what_was_asked_for_and_not_told_is_pending_after_a_restart():
+    optimizer = made()
+    stretches = [optimizer.ask() for _ in range(3)]
+    optimizer.tell(stretches[1], curve_of(stretches[1]), cost=2.0)
+    resumed = made()
+    resumed.load_state_dict(optimizer.state_dict())
+    assert resumed.pending == (stretches[0], stretches[2])
+    assert "1 stretches of 3 trainings" in resumed.summary()
+    assert "2 under way" in resumed.summary()
+    first, second, _ = resumed.history
+    assert (first["cost"], first["curve"], first["broken"]) == (None, None, False)
+    assert (second["cost"], second["curve"]) == (2.0, curve_of(stretches[1]))
+
+
 def test_constant_curves_are_no_failure():
     optimizer = made()
     for _ in range(12):
