@@ -19,6 +19,8 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 import botorch_costly as bc
 from botorch_costly.acquisition import (
     PBGI,
+    EntropySearch,
+    EntropySearchPerCost,
     LogEIPerCost,
     TimeVaryingEI,
     TimeVaryingKG,
@@ -170,6 +172,12 @@ def _knowledge_gradient(model):
     return TimeVaryingKG(model, points, now=31.0, effective_horizon=20.0)
 
 
+def _candidates(model):
+    """Points of which one is the optimum, in round 31."""
+    x = torch.rand(6, 2, generator=torch.Generator().manual_seed(17), dtype=torch.float64)
+    return torch.cat([x, torch.full((6, 1), 31.0, dtype=torch.float64)], -1).to(_inputs_of(model))
+
+
 def _in_a_round(make):
     """Of an acquisition function over all columns: in round 31, at a cost linear in the first."""
 
@@ -185,6 +193,10 @@ def _in_a_round(make):
 ACQUISITIONS = {
     "LogEIPerCost": _in_a_round(lambda model, cost: LogEIPerCost(model, cost, 0.3)),
     "PBGI": _in_a_round(lambda model, cost: PBGI(model, cost, price=0.1)),
+    "EntropySearch": _in_a_round(lambda model, _: EntropySearch(model, _candidates(model))),
+    "EntropySearchPerCost": _in_a_round(
+        lambda model, cost: EntropySearchPerCost(model, _candidates(model), cost)
+    ),
     "TimeVaryingUCB": lambda model: TimeVaryingUCB(model, 1.5, now=31.0),
     "TimeVaryingEI": lambda model: TimeVaryingEI(model, 0.3, now=31.0),
     "TimeVaryingLogEI": lambda model: TimeVaryingLogEI(model, 0.3, now=31.0),

@@ -8,6 +8,7 @@ from botorch_costly.acquisition.beta import (
     LogBeta,
 )
 from botorch_costly.acquisition.cost_weighted import PBGI, LogEIPerCost
+from botorch_costly.acquisition.entropy_search import EntropySearch, EntropySearchPerCost
 from botorch_costly.acquisition.factories import PI, UCB, AcquisitionFactory, LogEI, as_factory
 from botorch_costly.acquisition.fixed_round import at_round
 from botorch_costly.acquisition.improvement import (
@@ -27,6 +28,8 @@ __all__ = [
     "BetaSchedule",
     "CompactDomainBeta",
     "ConstantBeta",
+    "EntropySearch",
+    "EntropySearchPerCost",
     "FiniteDomainBeta",
     "LogBeta",
     "LogEI",

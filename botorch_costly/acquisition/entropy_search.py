@@ -1,0 +1,140 @@
+"""How much an observation tells about where the optimum is: entropy search."""
+
+from typing import Any
+
+import torch
+from botorch.acquisition.analytic import AnalyticAcquisitionFunction
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import Model
+from botorch.utils.transforms import average_over_ensemble_models, t_batch_mode_transform
+from torch import Tensor
+
+from botorch_costly.acquisition.cost_weighted import predicted_cost
+from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
+from botorch_costly.numerics.ep import Minimum, minimum
+from botorch_costly.numerics.information import by_moments, by_outcomes
+
+_NODES = 8  # of the closed form: more change nothing
+
+
+class EntropySearch(AnalyticAcquisitionFunction):
+    r"""Information about which of some points is optimal, in nats: ``I(optimum; y(x))``.
+
+    By default in closed form: one expectation propagation when it is made says what each point's being
+    optimal would make of any observation (``numerics.information``). Its values err by 7 % on average,
+    and their order hardly. With ``outcomes`` expectation propagation is done anew for each outcome of
+    each observation, as published: 2 % with 16 outcomes, and a thousand times slower.
+
+    References:
+        - P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
+          2012.
+        - A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
+          learning hyperparameters on large datasets. AISTATS 2017, supplement A.
+
+    Args:
+        model: A single-outcome model, or an ensemble, over which the information is averaged.
+        points: The points of which one is optimal, ``Z x d``, such as ``representers`` draws.
+        posterior_transform: As for ``LogExpectedImprovement``.
+        maximize: Whether larger values are better.
+        outcomes: Of each observation that expectation propagation is done for; in closed form if omitted.
+
+    Raises:
+        InvalidShapeError: If ``points`` are no rows.
+        InvalidArgumentError: If ``outcomes`` is not positive.
+        NumericalError: If the posterior at the points is not finite.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        points: Tensor,
+        posterior_transform: PosteriorTransform | None = None,
+        *,
+        maximize: bool = True,
+        outcomes: int | None = None,
+    ) -> None:
+        super().__init__(model, posterior_transform)
+        rows = points.ndim == 2 and len(points) > 0
+        check(rows, "points", "Z x d rows", tuple(points.shape), InvalidShapeError)
+        self.maximize = maximize
+        self.outcomes = None if outcomes is None else check_count("outcomes", outcomes, minimum=1)
+        self.register_buffer("points", points)
+        mean, cov = self._believed(points)
+        mean, cov = mean.reshape(-1, len(points)), cov.reshape(-1, *cov.shape[-2:])
+        least = minimum(-mean if maximize else mean, cov)
+        for name, value in (("_mean", mean), ("_cov", cov), *least._asdict().items()):
+            self.register_buffer(name, value)
+
+    @property
+    def probability(self) -> Tensor:
+        """The probability that each point is the optimum, shape ``(Z,)``."""
+        return self.log_prob.exp().mean(0)
+
+    @t_batch_mode_transform(expected_q=1)
+    @average_over_ensemble_models
+    def forward(self, X: Tensor) -> Tensor:
+        """Return the information of single points ``X`` (``batch_shape x 1 x d``), ``batch_shape``."""
+        points = self.points.expand(*X.shape[:-2], *self.points.shape)
+        _, cov = self._believed(torch.cat([X, points], -2), noisy=True)
+        sd = cov[..., 0, 0].clamp_min(torch.finfo(cov.dtype).tiny).sqrt()
+        c = cov[..., 0, 1:] / sd.unsqueeze(-1)
+        flat = c.reshape(-1, len(self.log_prob), c.shape[-1])
+        return self._information(flat).reshape(c.shape[:-1])
+
+    def _information(self, c: Tensor) -> Tensor:
+        if self.outcomes is None:
+            return by_moments(c, Minimum(self.log_prob, self.pull, self.loss), _NODES)
+        return by_outcomes(
+            -self._mean if self.maximize else self._mean, self._cov, c, self.outcomes
+        )
+
+    def _believed(self, X: Tensor, *, noisy: bool = False) -> tuple[Tensor, Tensor]:
+        posterior: Any = self.model.posterior(
+            X, observation_noise=noisy, posterior_transform=self.posterior_transform
+        )
+        return posterior.mean.squeeze(-1), posterior.distribution.covariance_matrix
+
+
+class EntropySearchPerCost(EntropySearch):
+    r"""Information about which point is optimal, by unit of cost: ``I(optimum; y(z)) / cost(z)``.
+
+    With a model over configurations and shares of the data, and points at a share of 1, it is the
+    acquisition function of Fabolas: what a cheap evaluation tells about the optimum of the whole.
+
+    References:
+        A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
+        learning hyperparameters on large datasets. AISTATS 2017, equation 9.
+
+    Args:
+        model: As for ``EntropySearch``.
+        points: As for ``EntropySearch``.
+        cost_model: A single-outcome model of costs > 0.
+        posterior_transform: As for ``EntropySearch``.
+        maximize: As for ``EntropySearch``.
+        outcomes: As for ``EntropySearch``.
+        overhead: What an evaluation costs beside that, in the unit of the costs, such as the seconds that
+            deciding takes.
+
+    Raises:
+        InvalidArgumentError: If the overhead is negative or not finite.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        points: Tensor,
+        cost_model: Model,
+        posterior_transform: PosteriorTransform | None = None,
+        *,
+        maximize: bool = True,
+        outcomes: int | None = None,
+        overhead: float = 0.0,
+    ) -> None:
+        super().__init__(model, points, posterior_transform, maximize=maximize, outcomes=outcomes)
+        self.cost_model = cost_model
+        self.overhead = check_nonnegative("overhead", overhead)
+
+    @t_batch_mode_transform(expected_q=1)
+    def forward(self, X: Tensor) -> Tensor:
+        """Return the values at single points ``X`` (``batch_shape x 1 x d``), ``batch_shape``."""
+        return super().forward(X) / predicted_cost(self.cost_model, X, self.overhead)
