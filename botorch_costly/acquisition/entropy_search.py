@@ -70,6 +70,11 @@ class EntropySearch(AnalyticAcquisitionFunction):
         """The probability that each point is the optimum, shape ``(Z,)``."""
         return self.log_prob.exp().mean(0)
 
+    @property
+    def minimum(self) -> Minimum:
+        """Which point is optimal by each member of an ensemble, and what that says of all."""
+        return Minimum(self.log_prob, self.pull, self.loss)
+
     @t_batch_mode_transform(expected_q=1)
     @average_over_ensemble_models
     def forward(self, X: Tensor) -> Tensor:
@@ -83,7 +88,7 @@ class EntropySearch(AnalyticAcquisitionFunction):
 
     def _information(self, c: Tensor) -> Tensor:
         if self.outcomes is None:
-            return by_moments(c, Minimum(self.log_prob, self.pull, self.loss), _NODES)
+            return by_moments(c, self.minimum, _NODES)
         return by_outcomes(
             -self._mean if self.maximize else self._mean, self._cov, c, self.outcomes
         )
