@@ -18,6 +18,7 @@ from botorch_costly.acquisition.improvement import (
     best_mean,
 )
 from botorch_costly.acquisition.knowledge_gradient import TimeVaryingKG
+from botorch_costly.acquisition.representers import representers
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "as_factory",
     "at_round",
     "best_mean",
+    "representers",
 ]

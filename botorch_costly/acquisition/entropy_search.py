@@ -11,6 +11,7 @@ from torch import Tensor
 
 from botorch_costly.acquisition.cost_weighted import predicted_cost
 from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
+from botorch_costly.models.covariance import observations_of
 from botorch_costly.numerics.ep import Minimum, minimum
 from botorch_costly.numerics.information import by_moments, by_outcomes
 
@@ -59,8 +60,9 @@ class EntropySearch(AnalyticAcquisitionFunction):
         self.maximize = maximize
         self.outcomes = None if outcomes is None else check_count("outcomes", outcomes, minimum=1)
         self.register_buffer("points", points)
-        mean, cov = self._believed(points)
-        mean, cov = mean.reshape(-1, len(points)), cov.reshape(-1, *cov.shape[-2:])
+        posterior: Any = model.posterior(points, posterior_transform=posterior_transform)
+        mean = posterior.mean.reshape(-1, len(points))
+        cov = posterior.distribution.covariance_matrix.reshape(-1, *[len(points)] * 2)
         least = minimum(-mean if maximize else mean, cov)
         for name, value in (("_mean", mean), ("_cov", cov), *least._asdict().items()):
             self.register_buffer(name, value)
@@ -79,10 +81,10 @@ class EntropySearch(AnalyticAcquisitionFunction):
     @average_over_ensemble_models
     def forward(self, X: Tensor) -> Tensor:
         """Return the information of single points ``X`` (``batch_shape x 1 x d``), ``batch_shape``."""
-        points = self.points.expand(*X.shape[:-2], *self.points.shape)
-        _, cov = self._believed(torch.cat([X, points], -2), noisy=True)
-        sd = cov[..., 0, 0].clamp_min(torch.finfo(cov.dtype).tiny).sqrt()
-        c = cov[..., 0, 1:] / sd.unsqueeze(-1)
+        observations = observations_of(self.model, self.posterior_transform)
+        variance, cov = observations.observed_with(X, observations.project(self.points))
+        sd = variance.clamp_min(torch.finfo(cov.dtype).tiny).sqrt()
+        c = cov / sd.unsqueeze(-1)
         flat = c.reshape(-1, len(self.log_prob), c.shape[-1])
         return self._information(flat).reshape(c.shape[:-1])
 
@@ -92,12 +94,6 @@ class EntropySearch(AnalyticAcquisitionFunction):
         return by_outcomes(
             -self._mean if self.maximize else self._mean, self._cov, c, self.outcomes
         )
-
-    def _believed(self, X: Tensor, *, noisy: bool = False) -> tuple[Tensor, Tensor]:
-        posterior: Any = self.model.posterior(
-            X, observation_noise=noisy, posterior_transform=self.posterior_transform
-        )
-        return posterior.mean.squeeze(-1), posterior.distribution.covariance_matrix
 
 
 class EntropySearchPerCost(EntropySearch):

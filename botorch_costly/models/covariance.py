@@ -35,6 +35,59 @@ class HasCovariances(Protocol):
         """
 
 
+@runtime_checkable
+class HasObservations(Protocol):
+    """A belief that answers for observations of many configurations and their covariances with a few."""
+
+    def project(self, rows: Tensor) -> ProjectedRows:
+        """Prepare rows (``m x d``) that ``observed_with`` is to be asked about many times."""
+
+    def observed_with(self, X: Tensor, discretization: ProjectedRows) -> tuple[Tensor, Tensor]:
+        """Return the variance of observations, and the covariances with prepared rows.
+
+        Args:
+            X: Single points, ``batch_shape x 1 x d``.
+            discretization: What ``project`` returned.
+
+        Returns:
+            Variances, ``batch_shape``, and covariances, ``batch_shape x m``; of an ensemble with its
+            batch shape after that of the points.
+        """
+
+
+class JointObservations:
+    """Covariances of observations from the joint posterior of any BoTorch model with one outcome.
+
+    Args:
+        model: The model.
+        posterior_transform: As for BoTorch's acquisition functions.
+    """
+
+    def __init__(self, model: Model, posterior_transform: Any = None) -> None:
+        self._model: Any = model
+        self._transform = posterior_transform
+
+    def project(self, rows: Tensor) -> ProjectedRows:
+        """Return the rows: a joint posterior has nothing that could be prepared."""
+        return ProjectedRows(rows, rows.new_zeros(len(rows), 0))
+
+    def observed_with(self, X: Tensor, discretization: ProjectedRows) -> tuple[Tensor, Tensor]:
+        """Return the variance of observations, and the covariances with the rows."""
+        others = discretization.rows.to(X).expand(*X.shape[:-2], *discretization.rows.shape)
+        posterior = self._model.posterior(
+            torch.cat([X, others], -2), observation_noise=True, posterior_transform=self._transform
+        )
+        cov = posterior.distribution.covariance_matrix[..., 0, :]
+        return cov[..., 0], cov[..., 1:]
+
+
+def observations_of(model: Model, posterior_transform: Any = None) -> HasObservations:
+    """Return the model if it has such covariances of its own, or else those of its joint posterior."""
+    if posterior_transform is None and isinstance(model, HasObservations):
+        return model
+    return JointObservations(model, posterior_transform)
+
+
 class JointCovariances:
     """Covariances from the joint posterior of any BoTorch model with one outcome.
 

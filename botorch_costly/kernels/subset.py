@@ -1,0 +1,97 @@
+"""The kernel of a fidelity: how a loss, or a cost, goes with the share of the data."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.priors import LogNormalPrior, NormalPrior
+from torch import Tensor, nn
+
+from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.kernels.columns import refuse_last_dim_batch
+from botorch_costly.positive import PositiveNumber
+
+BASES: dict[str, Callable[[Tensor], Tensor]] = {
+    "loss": lambda s: (1 - s).square(),
+    "cost": lambda s: s,
+}
+"""What goes with a fidelity beside a constant: 0 at 1 for a loss, 0 at 0 for a cost."""
+
+
+class SubsetKernel(Kernel):
+    r"""Covariance over a fidelity ``s`` in [0, 1], such as the share of the data.
+
+    ``k(s, s') = phi(s)' Sigma phi(s')`` with ``phi(s) = (1, (1 - s)^2)`` for a loss, ``(1, s)`` for a
+    cost
+
+    A draw of it is ``a + b phi_2(s)`` with ``(a, b) ~ N(0, Sigma)``: a loss falls, or rises, towards
+    what it is on all of the data and is flat there. ``Sigma`` is full: a high end may go with a steep
+    curve. Multiply it by a kernel over configurations, and by one of these for each further fidelity.
+
+    References:
+        A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
+        learning hyperparameters on large datasets. AISTATS 2017, equations 6 and 7.
+
+    Args:
+        basis: ``"loss"`` or ``"cost"``.
+        **kwargs: ``batch_shape``, ``active_dims`` and the like, for ``gpytorch.kernels.Kernel``.
+
+    Raises:
+        InvalidArgumentError: If the basis is unknown.
+
+    Example:
+        >>> kernel = SubsetKernel("loss")
+        >>> kernel(torch.tensor([[0.0], [1.0]])).to_dense()
+        tensor([[2., 1.],
+                [1., 1.]], grad_fn=...)
+    """
+
+    has_lengthscale = False
+    end = PositiveNumber("Standard deviation of the constant, ``batch_shape x 1``.")
+    change = PositiveNumber("That of the slope by itself, ``batch_shape x 1``.")
+    link: nn.Parameter
+    """By how much the slope changes with a standard deviation of the constant, ``batch_shape x 1``."""
+
+    def __init__(self, basis: str = "loss", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        check(basis in BASES, "basis", f"one of {sorted(BASES)}", basis)
+        self.basis = basis
+        shape = torch.Size([*self.batch_shape, 1])
+        type(self).end.add(self, 1.0, shape, prior=LogNormalPrior(0.0, 1.0))
+        type(self).change.add(self, 1.0, shape, prior=LogNormalPrior(0.0, 1.0))
+        self.register_parameter("link", nn.Parameter(torch.zeros(shape)))
+        self.register_prior("link_prior", NormalPrior(0.0, 1.0), "link")
+
+    @property
+    def sigma(self) -> Tensor:
+        """The covariance of constant and slope, ``batch_shape x 2 x 2``."""
+        root = self._root()
+        return root @ root.mT
+
+    def _root(self) -> Tensor:
+        """Return the lower Cholesky factor of Sigma, ``batch_shape x 2 x 2``."""
+        first = torch.stack([self.end, torch.zeros_like(self.end)], -1)
+        second = torch.stack([self.link, self.change], -1)
+        return torch.cat([first, second], -2)
+
+    def forward(
+        self,
+        x1: Tensor,
+        x2: Tensor,
+        diag: bool = False,
+        last_dim_is_batch: bool = False,
+        **params: Any,
+    ) -> Tensor:
+        """Return the covariance of fidelities ``x1`` (``... x n x 1``) and ``x2`` (``... x m x 1``)."""
+        refuse_last_dim_batch("fidelities", last_dim_is_batch)
+        first, second = self._features(x1), self._features(x2)
+        if diag:
+            return (first * second).sum(-1)
+        return first @ second.mT
+
+    def _features(self, x: Tensor) -> Tensor:
+        columns = x.shape[-1]
+        check(columns == 1, "fidelities", "one column", columns, InvalidShapeError)
+        phi = torch.cat([torch.ones_like(x), BASES[self.basis](x)], -1)
+        return phi @ self._root().to(x)

@@ -1,0 +1,247 @@
+"""Many hyperparameters for one: drawn from their posterior by an ensemble of walkers."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.module import Module
+from linear_operator.operators import DiagLinearOperator
+from torch import Tensor
+
+from botorch_costly.errors import InvalidShapeError, NumericalError, check, check_count
+from botorch_costly.models.covariance import ProjectedRows
+from botorch_costly.numerics.ensemble_sampling import Diagnosis, diagnose, walk
+
+_WIDE = 10.0  # standard deviation of raw parameters, beside their priors: no density is improper
+_SPREAD = 0.1  # of walkers around a start, in raw units
+_LEAST = 1e-10  # variance, by the largest of the prior
+_JITTER = 1e-8  # of the mean variance
+
+
+class HyperparameterEnsemble(Model):
+    """Batched GPs that answer as one model, which BoTorch's acquisition functions average.
+
+    Single points are answered many at a time from one factor of each GP's covariance.
+
+    Args:
+        models: A GP of batch shape ``(k,)``, one for each draw of the hyperparameters.
+
+    Raises:
+        InvalidShapeError: If the batch shape is another.
+        NumericalError: If the covariance of the data has no Cholesky factor.
+    """
+
+    _is_ensemble = True
+
+    def __init__(self, models: SingleTaskGP) -> None:
+        super().__init__()
+        shape = models.batch_shape
+        check(len(shape) == 1, "models", "a batch shape (k,)", tuple(shape), InvalidShapeError)
+        self.models = models.eval()
+        with torch.no_grad():
+            root, failed, residual = factored(models)
+        good = not bool(failed.any())
+        check(good, "models", "covariances with a Cholesky factor", failed, NumericalError)
+        self.register_buffer("_root", root)  # k x n x n
+        self.register_buffer("_scaled", _solved(root, residual.unsqueeze(-1)))  # k x n x 1
+
+    @property
+    def num_outputs(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """That of the draws, ``(k,)``."""
+        return self.models.batch_shape
+
+    def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> Any:
+        """Return the posteriors at ``batch_shape x q x d`` inputs: ``batch_shape x k x q x 1``."""
+        if X.shape[-2] != 1 or args or set(kwargs) - {"observation_noise", "posterior_transform"}:
+            return self.models.posterior(X.unsqueeze(-3), *args, **kwargs)
+        rows, batch = self._rows(X)
+        half = self._half(rows)
+        mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
+        noisy = kwargs.get("observation_noise") is True
+        variance = self._variance(rows, half, noisy=noisy)
+        parts = (part.mT.reshape(*batch, len(mean), 1) for part in (mean, variance))
+        posterior = GPyTorchPosterior(_independent(*parts))
+        transform = kwargs.get("posterior_transform")
+        return posterior if transform is None else transform(posterior)
+
+    def project(self, rows: Tensor) -> ProjectedRows:
+        """Prepare rows (``m x d``) that ``observed_with`` is to be asked about many times."""
+        at = rows.expand(*self.batch_shape, *rows.shape)
+        return ProjectedRows(at, self._half(at))
+
+    def observed_with(self, X: Tensor, discretization: ProjectedRows) -> tuple[Tensor, Tensor]:
+        """Return the variance of observations, and the covariances with prepared rows.
+
+        Args:
+            X: Single points, ``batch_shape x 1 x d``.
+            discretization: What ``project`` returned.
+
+        Returns:
+            Variances, ``batch_shape x k``, and covariances, ``batch_shape x k x m``.
+        """
+        rows, batch = self._rows(X)
+        half = self._half(rows)
+        prior = self.models.covar_module(rows, discretization.rows).to_dense()
+        cov = prior - half.mT @ discretization.projected  # k x b x m
+        variance = self._variance(rows, half, noisy=True)
+        return variance.mT.reshape(*batch, -1), cov.transpose(0, 1).reshape(*batch, *cov.shape[::2])
+
+    def _rows(self, X: Tensor) -> tuple[Tensor, torch.Size]:
+        """Return single points as rows for each GP, ``k x b x d``, and their batch shape."""
+        rows = X.reshape(-1, X.shape[-1])
+        return rows.expand(*self.batch_shape, *rows.shape), X.shape[:-2]
+
+    def _half(self, rows: Tensor) -> Tensor:
+        """Return what times itself is taken off the prior covariance, ``k x n x b``."""
+        return _solved(
+            self._root, self.models.covar_module(self.models.train_inputs[0], rows).to_dense()
+        )
+
+    def _variance(self, rows: Tensor, half: Tensor, *, noisy: bool) -> Tensor:  # shape: (k, b)
+        prior = self.models.covar_module(rows, diag=True)
+        variance = (prior - half.square().sum(-2)).clamp_min(_LEAST * prior.detach().max())
+        if not noisy:
+            return variance
+        noise = self.models.likelihood.noise_covar(rows, shape=variance.shape)
+        return variance + noise.diagonal(dim1=-2, dim2=-1)
+
+
+def _solved(root: Tensor, right: Tensor) -> Tensor:
+    return torch.linalg.solve_triangular(root, right, upper=False)
+
+
+def _independent(mean: Tensor, variance: Tensor) -> MultivariateNormal:
+    """Return the distribution of one value, ``batch x 1``."""
+    return MultivariateNormal(mean, DiagLinearOperator(variance))
+
+
+class Draws(NamedTuple):
+    """Hyperparameters drawn."""
+
+    models: SingleTaskGP  # of batch shape (k,), with the last ones
+    raw: Tensor  # where the walkers ended, shape: (k, p)
+    diagnosis: Diagnosis
+    accepted: float
+
+
+@torch.no_grad()
+def sample_hyperparameters(
+    build: Callable[[torch.Size], SingleTaskGP],
+    generator: torch.Generator,
+    *,
+    walkers: int = 20,
+    start: Tensor | None = None,
+    steps: int = 100,
+) -> Draws:
+    """Draw hyperparameters from their posterior: evidence by priors, over raw parameters.
+
+    Parameters without a prior have a wide normal one on their raw values.
+
+    References:
+        J. Goodman, J. Weare. Ensemble samplers with affine invariance. CAMCoS 5, 2010.
+
+    Args:
+        build: Makes the GP of a batch shape, with its data and priors.
+        generator: The source of the draws.
+        walkers: Their number, even and at least twice that of the hyperparameters; more are taken where
+            these are too few.
+        start: Raw hyperparameters that the walkers begin from, ``k x p`` as in ``Draws``, such as
+            those of the step before; near the defaults of ``build`` if omitted.
+        steps: Of all walkers. The second half is diagnosed.
+
+    Returns:
+        The GPs of the last draws, and whether they may be trusted.
+
+    Raises:
+        InvalidArgumentError: If ``steps`` is less than 4.
+    """
+    check_count("steps", steps, minimum=4)
+    dim = sum(p.numel() for p in build(torch.Size([1])).parameters())
+    walkers = max(walkers, 2 * dim) + max(walkers, 2 * dim) % 2
+    half = build(torch.Size([walkers // 2])).train()
+
+    def log_density(raw: Tensor) -> Tensor:
+        _assign(half, raw)
+        return log_posterior(half) - 0.5 * (raw / _WIDE).square().sum(-1)
+
+    begun = _started(build(torch.Size([walkers])), start, walkers, generator)
+    chain = walk(log_density, begun, steps, generator)
+    models = build(torch.Size([walkers]))
+    _assign(models, chain.points[-1])
+    return Draws(
+        models.eval(), chain.points[-1], diagnose(chain.points[steps // 2 :]), chain.accepted
+    )
+
+
+def _started(
+    model: Module, start: Tensor | None, walkers: int, generator: torch.Generator
+) -> Tensor:
+    defaults = _raw(model)
+    if start is None:
+        noise = torch.randn(defaults.shape, generator=generator, dtype=defaults.dtype)
+        return defaults + _SPREAD * noise.to(defaults)
+    rows = torch.arange(walkers) % len(start)
+    noise = torch.randn(defaults.shape, generator=generator, dtype=defaults.dtype).to(defaults)
+    again = (torch.arange(walkers) >= len(start)).to(defaults)
+    return start.to(defaults)[rows] + _SPREAD * noise * again.unsqueeze(-1)
+
+
+def _raw(model: Module) -> Tensor:  # shape: (k, p)
+    return torch.cat([p.detach().reshape(len(p), -1) for p in model.parameters()], -1)
+
+
+def _assign(model: Module, raw: Tensor) -> None:
+    """Give a batch of models their raw parameters, ``k x p``."""
+    first = 0
+    for parameter in model.parameters():
+        count = parameter[0].numel()
+        values = raw[:, first : first + count].reshape(parameter.shape)
+        parameter.data.copy_(values)
+        first += count
+
+
+def factored(model: SingleTaskGP) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the factor of the data's covariance, where there is none, and targets less the mean."""
+    X = model.train_inputs[0]
+    believed = model.likelihood(model.forward(X), model.train_inputs)
+    cov, residual = believed.covariance_matrix, model.train_targets - believed.mean
+    jitter = _JITTER * cov.diagonal(dim1=-2, dim2=-1).mean(-1)
+    root, failed = torch.linalg.cholesky_ex(
+        cov + jitter[..., None, None] * torch.eye(cov.shape[-1]).to(cov)
+    )
+    return root, failed > 0, residual
+
+
+def log_posterior(model: SingleTaskGP) -> Tensor:  # shape: (k,)
+    """Return the logarithm of evidence and priors of each of a batch of models, over raw parameters.
+
+    Where a covariance cannot be factored it is minus infinity.
+    """
+    root, failed, residual = factored(model)
+    scaled = _solved(root, residual.unsqueeze(-1))
+    evidence = -0.5 * scaled.square().sum((-2, -1)) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    value = torch.where(failed, -torch.inf, evidence)
+    for _, module, prior, closure, _ in model.named_priors():
+        value = value + prior.log_prob(closure(module)).reshape(len(value), -1).sum(-1)
+    return value + _log_jacobian(model)
+
+
+def _log_jacobian(model: SingleTaskGP) -> Tensor:  # shape: (k,)
+    """Return the logarithm of the derivatives of the parameters by their raw values."""
+    total = model.train_targets.new_zeros(model.batch_shape)
+    for _, raw, constraint in model.named_parameters_and_constraints():
+        if constraint is not None:
+            with torch.enable_grad():
+                leaf = raw.detach().requires_grad_(True)
+                (slope,) = torch.autograd.grad(constraint.transform(leaf).sum(), leaf)
+            total = total + slope.log().reshape(len(total), -1).sum(-1)
+    return total

@@ -1,0 +1,103 @@
+"""A GP over configurations and the share of the data, or several fidelities."""
+
+from collections.abc import Sequence
+
+import torch
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import Kernel, MaternKernel
+from gpytorch.likelihoods import Likelihood
+from gpytorch.means import ConstantMean
+from gpytorch.priors import LogNormalPrior, NormalPrior
+from torch import Tensor
+
+from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.kernels.subset import SubsetKernel
+from botorch_costly.likelihoods import SubsetNoiseLikelihood
+
+_SCALE = (
+    2**0.5
+)  # median of a lengthscale in one dimension, and its growth with more: BoTorch's prior
+_SPREAD = 3**0.5
+
+
+def subset_kernel(
+    dim: int, fidelities: Sequence[int], basis: str, batch_shape: torch.Size
+) -> Kernel:
+    """Return the product of a Matérn-5/2 kernel over configurations and one kernel for each fidelity.
+
+    Args:
+        dim: Columns of the inputs.
+        fidelities: Those of the fidelities.
+        basis: As for ``SubsetKernel``.
+        batch_shape: Of the hyperparameters.
+    """
+    configs = tuple(column for column in range(dim) if column not in fidelities)
+    median = _SCALE + 0.5 * torch.tensor(float(len(configs))).log().item()
+    product: Kernel = MaternKernel(
+        2.5,
+        ard_num_dims=len(configs),
+        active_dims=configs,
+        batch_shape=batch_shape,
+        lengthscale_prior=LogNormalPrior(median, _SPREAD),
+    )
+    product.lengthscale = torch.tensor(len(configs) ** 0.5 * 0.5)
+    for column in fidelities:
+        product = product * SubsetKernel(basis, active_dims=(column,), batch_shape=batch_shape)
+    return product
+
+
+class SubsetGP(SingleTaskGP):
+    r"""A GP over ``[configuration, fidelities]``: Matérn-5/2 by a ``SubsetKernel`` for each fidelity.
+
+    ``fit_gpytorch_mll`` fits it, ``sample_hyperparameters`` draws its hyperparameters. Its outcomes
+    should be standardized; losses and costs that are positive are better modelled by their logarithms.
+
+    References:
+        A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
+        learning hyperparameters on large datasets. AISTATS 2017, section 3.
+
+    Args:
+        train_X: Configurations in the unit cube and fidelities in [0, 1], ``batch_shape x n x d``.
+        train_Y: Outcomes, ``batch_shape x n x 1``.
+        fidelities: Columns of the fidelities; the last one by default.
+        basis: ``"loss"`` or ``"cost"``, as for ``SubsetKernel``.
+        likelihood: Noise; that of subsets by the first fidelity if omitted.
+
+    Raises:
+        InvalidShapeError: If shapes do not fit, or no column is left for the configuration.
+        InvalidArgumentError: If a fidelity is outside [0, 1], or the basis unknown.
+    """
+
+    def __init__(
+        self,
+        train_X: Tensor,
+        train_Y: Tensor,
+        *,
+        fidelities: Sequence[int] = (-1,),
+        basis: str = "loss",
+        likelihood: Likelihood | None = None,
+    ) -> None:
+        dim = train_X.shape[-1]
+        columns = sorted({column % dim for column in fidelities})
+        left = 0 < len(columns) < dim
+        check(
+            left, "fidelities", f"some but not all of {dim} columns", fidelities, InvalidShapeError
+        )
+        fits = train_Y.shape == (*train_X.shape[:-1], 1)
+        expected = f"shape {(*train_X.shape[:-1], 1)}"
+        check(fits, "train_Y", expected, tuple(train_Y.shape), InvalidShapeError)
+        shares = train_X[..., columns]
+        inside = bool(((shares >= 0) & (shares <= 1)).all())
+        check(inside, "train_X", "fidelities in [0, 1]", shares)
+        batch = train_X.shape[:-2]
+        noise = likelihood or SubsetNoiseLikelihood(columns[0], batch_shape=batch)
+        super().__init__(
+            train_X,
+            train_Y,
+            likelihood=noise,
+            covar_module=subset_kernel(dim, columns, basis, batch),
+            mean_module=ConstantMean(NormalPrior(0.0, 1.0), batch_shape=batch),
+            outcome_transform=None,
+        )
+        self.fidelities = tuple(columns)
+        self.to(train_X)

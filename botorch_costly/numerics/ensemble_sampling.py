@@ -1,0 +1,121 @@
+r"""Draws from densities of which only the logarithm is known, by an ensemble of walkers for each.
+
+Half of the walkers move at a time, each along the line through a walker of the other half:
+
+    y = x' + z (x - x'),    z ~ 1 / sqrt(z) on [1 / a, a],    accepted with min(1, z^(d - 1) p(y) / p(x)).
+
+A linear map of the density changes nothing, so that no step size is to be tuned. There must be at least
+twice as many walkers as dimensions.
+
+References:
+    - J. Goodman, J. Weare. Ensemble samplers with affine invariance. CAMCoS 5, 2010.
+    - A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Buerkner. Rank-normalization, folding, and
+      localization: an improved R-hat. Bayesian Analysis 16, 2021: split chains, effective sample size.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import check
+
+_STRETCH = 2.0  # a
+
+
+class Chain(NamedTuple):
+    """What was kept of a walk."""
+
+    points: Tensor  # shape: (kept, *batch, walkers, d)
+    log_density: Tensor  # shape: (kept, *batch, walkers)
+    accepted: float  # share of the moves
+
+
+LogDensity = Callable[[Tensor], Tensor]
+"""From points ``(*batch, walkers / 2, d)`` to logarithms ``(*batch, walkers / 2)``; NaN is no density."""
+
+
+def walk(
+    log_density: LogDensity,
+    start: Tensor,  # shape: (*batch, walkers, d)
+    steps: int,
+    generator: torch.Generator,
+    *,
+    every: int = 1,
+) -> Chain:
+    """Move all walkers so many times, and keep them after every so many steps.
+
+    Raises:
+        InvalidArgumentError: If the number of walkers is odd, or less than 2.
+    """
+    walkers = start.shape[-2]
+    even = walkers > 0 and walkers % 2 == 0
+    check(even, "start", "an even number of walkers", walkers)
+    halves = list(start.clone().chunk(2, -2))
+    logs = [_finite(log_density(half)) for half in halves]
+    kept, kept_logs, accepted = [], [], 0.0
+    for step in range(1, steps + 1):
+        for mine, other in ((0, 1), (1, 0)):
+            proposed, log_factor = _stretched(halves[mine], halves[other], generator)
+            log_new = _finite(log_density(proposed))
+            coin = _uniform(logs[mine], generator).log()
+            takes = coin < log_factor + log_new - logs[mine]
+            accepted += float(takes.double().mean()) / (2 * steps)
+            halves[mine] = torch.where(takes.unsqueeze(-1), proposed, halves[mine])
+            logs[mine] = torch.where(takes, log_new, logs[mine])
+        if step % every == 0:
+            kept.append(torch.cat(halves, -2))
+            kept_logs.append(torch.cat(logs, -1))
+    return Chain(torch.stack(kept), torch.stack(kept_logs), accepted)
+
+
+def _stretched(mine: Tensor, other: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Return where walkers would go, and the logarithm of ``z^(d - 1)``."""
+    *batch, count, dim = mine.shape
+    partner = torch.randint(count, (*batch, count), generator=generator, device=generator.device)
+    partner = partner.to(mine.device).unsqueeze(-1).expand(*batch, count, dim)
+    pivot = other.gather(-2, partner)
+    u = _uniform(mine[..., 0], generator)
+    z = ((_STRETCH - 1) * u + 1).square() / _STRETCH
+    return pivot + z.unsqueeze(-1) * (mine - pivot), (dim - 1) * z.log()
+
+
+def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
+    drawn = torch.rand(like.shape, dtype=like.dtype, generator=generator, device=generator.device)
+    return drawn.to(like.device)
+
+
+def _finite(logs: Tensor) -> Tensor:
+    return torch.where(logs.isnan(), -torch.inf, logs)
+
+
+class Diagnosis(NamedTuple):
+    """Whether a walk may be trusted."""
+
+    r_hat: (
+        Tensor  # of each dimension: 1 where halves of all walkers' paths agree, shape: (*batch, d)
+    )
+    effective: Tensor  # independent draws that say as much of its mean, shape: (*batch, d)
+
+
+def diagnose(points: Tensor) -> Diagnosis:  # shape: (kept, *batch, walkers, d)
+    """Return split R-hat and effective sample size, with each walker's path as a chain."""
+    half = len(points) // 2
+    chains = torch.cat([points[:half], points[len(points) - half :]], -2)
+    chains = chains.movedim(0, -1).transpose(-2, -3)  # *batch x d x chains x half
+    means, within = chains.mean(-1), chains.var(-1).mean(-1)
+    between = means.var(-1)
+    pooled = within * (half - 1) / half + between
+    tiny = torch.finfo(points.dtype).tiny
+    r_hat = (pooled / within.clamp_min(tiny)).sqrt()
+    centered = chains - means.unsqueeze(-1)
+    spectrum = torch.fft.rfft(centered, n=2 * half)
+    covariance = torch.fft.irfft(spectrum.abs().square(), n=2 * half)[..., :half].mean(-2) / half
+    rho = 1 - (within.unsqueeze(-1) - covariance) / pooled.unsqueeze(-1).clamp_min(tiny)
+    pairs = rho[..., : 2 * (half // 2)].unflatten(-1, (-1, 2)).sum(-1)
+    positive = (pairs > 0).cumprod(-1)  # Geyer: until the sum of two neighbours is negative
+    time = (2 * (pairs * positive).cummin(-1).values.clamp_min(0) * positive).sum(-1) - 1
+    total = chains.shape[-1] * chains.shape[-2]
+    return Diagnosis(r_hat, total / time.clamp_min(1 / math.log10(total)))
