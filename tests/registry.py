@@ -28,8 +28,8 @@ from botorch_costly.acquisition import (
     TimeVaryingPI,
     TimeVaryingUCB,
 )
-from botorch_costly.kernels import ArmKernel, ForgettingKernel, FreezeThawKernel
-from botorch_costly.models import DriftingGrid, LinearCost, StreamingGP, TimeVaryingGP
+from botorch_costly.kernels import ArmKernel, ForgettingKernel, FreezeThawKernel, SubsetKernel
+from botorch_costly.models import DriftingGrid, LinearCost, StreamingGP, SubsetGP, TimeVaryingGP
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import (
@@ -76,6 +76,14 @@ def _times(n, generator):
     return 3 * torch.rand(n, 1, generator=generator, dtype=torch.float64, device=generator.device)
 
 
+def _shares(n, generator):
+    return torch.rand(n, 1, generator=generator, dtype=torch.float64, device=generator.device)
+
+
+def _unit_and_share(n, generator):
+    return torch.cat([_unit(n, generator), _shares(n, generator)], -1)
+
+
 def _arms(n, generator):
     return torch.randint(3, (n, 1), generator=generator, device=generator.device).double()
 
@@ -97,6 +105,13 @@ def _forgetting(batch, column=None):
     return ForgettingKernel(0.2, batch_shape=batch, active_dims=dims)
 
 
+def _subset(basis, batch):
+    kernel = SubsetKernel(basis, batch_shape=batch)
+    kernel.end, kernel.change = 1.3, 0.4
+    kernel.link = 0.6
+    return kernel
+
+
 def _arm(batch, column=None):
     return ArmKernel(1.7, batch_shape=batch, active_dims=None if column is None else (column,))
 
@@ -107,6 +122,8 @@ KERNELS = {
     "freeze-thaw": KernelCase(
         lambda batch: FreezeThawKernel(alpha=1.3, beta=0.7, batch_shape=batch), _times
     ),
+    "subset loss": KernelCase(lambda batch: _subset("loss", batch), _shares),
+    "subset cost": KernelCase(lambda batch: _subset("cost", batch), _shares),
     "matern * forgetting": KernelCase(
         lambda batch: _matern(batch, active_dims=(0, 1)) * _forgetting(batch, 2), _unit_and_round
     ),
@@ -145,6 +162,15 @@ def _streaming_case(family):
     return ModelCase(lambda tkwargs, seen: _streaming(tkwargs, seen, family, questions), questions)
 
 
+def _subset_gp(tkwargs, seen):
+    X, y = _story(_unit_and_share)
+    model = SubsetGP(X.to(**tkwargs), y[:, None].to(**tkwargs))
+    if seen:
+        model.likelihood.noise_covar.alpha = 0.3
+        model.covar_module.kernels[1].change = 2.0
+    return model.eval()
+
+
 def _grid(tkwargs, seen):
     x = torch.arange(3.0, **tkwargs)[:, None]
     model = DriftingGrid((-(x - x.mT).abs()).exp(), forgetting=0.2, noise=0.1)
@@ -156,6 +182,7 @@ def _grid(tkwargs, seen):
 
 MODELS = {
     "TimeVaryingGP": ModelCase(_time_varying, _unit_and_round),
+    "SubsetGP": ModelCase(_subset_gp, _unit_and_share),
     "DriftingGrid": ModelCase(_grid, _arms),
     **{f"StreamingGP {family}": _streaming_case(family) for family in FAMILIES},
 }

@@ -3,5 +3,6 @@
 from botorch_costly.kernels.arms import ArmKernel
 from botorch_costly.kernels.forgetting import ForgettingKernel
 from botorch_costly.kernels.freeze_thaw import FreezeThawKernel
+from botorch_costly.kernels.subset import SubsetKernel
 
-__all__ = ["ArmKernel", "ForgettingKernel", "FreezeThawKernel"]
+__all__ = ["ArmKernel", "ForgettingKernel", "FreezeThawKernel", "SubsetKernel"]

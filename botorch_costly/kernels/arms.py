@@ -3,12 +3,11 @@
 from typing import Any
 
 import torch
-from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel
-from torch import Tensor, nn
+from torch import Tensor
 
-from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.kernels.columns import refuse_last_dim_batch
+from botorch_costly.positive import PositiveNumber
 
 
 class ArmKernel(Kernel):
@@ -35,30 +34,17 @@ class ArmKernel(Kernel):
     """
 
     has_lengthscale = False
+    variance = PositiveNumber("Prior variance of each arm, ``batch_shape x 1 x 1``.")
 
     def __init__(self, variance: float | Tensor = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.register_parameter("raw_variance", nn.Parameter(torch.zeros(*self.batch_shape, 1, 1)))
-        self.register_constraint("raw_variance", Positive())
-        self.variance = variance
+        shape = torch.Size([*self.batch_shape, 1, 1])
+        type(self).variance.add(self, variance, shape)
 
     @property
     def is_stationary(self) -> bool:
         """Only whether two arms differ matters."""
         return True
-
-    @property
-    def variance(self) -> Tensor:
-        """Prior variance of each arm, shape ``batch_shape x 1 x 1``."""
-        return self.raw_variance_constraint.transform(self.raw_variance)
-
-    @variance.setter
-    def variance(self, value: float | Tensor) -> None:
-        wanted = torch.as_tensor(value, dtype=torch.float64, device=self.raw_variance.device)
-        positive = bool((wanted > 0).all())
-        check(positive, "variance", "a number > 0", value, InvalidArgumentError)
-        raw = self.raw_variance_constraint.inverse_transform(wanted)
-        self.initialize(raw_variance=raw.to(self.raw_variance.dtype))
 
     def forward(
         self,

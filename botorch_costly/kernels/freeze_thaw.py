@@ -3,14 +3,12 @@
 from typing import Any
 
 import torch
-from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
-from torch import Tensor, nn
+from torch import Tensor
 
-from botorch_costly.errors import check
 from botorch_costly.kernels.columns import refuse_last_dim_batch
-from botorch_costly.priors import register_prior
+from botorch_costly.positive import PositiveNumber
 
 
 class FreezeThawKernel(Kernel):
@@ -43,6 +41,8 @@ class FreezeThawKernel(Kernel):
     """
 
     has_lengthscale = False
+    alpha = PositiveNumber("Shape of the distribution of rates, ``batch_shape x 1 x 1``.")
+    beta = PositiveNumber("Rate of the distribution of rates, ``batch_shape x 1 x 1``.")
 
     def __init__(
         self,
@@ -54,38 +54,9 @@ class FreezeThawKernel(Kernel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        for name in ("alpha", "beta"):
-            raw = nn.Parameter(torch.zeros(*self.batch_shape, 1, 1))
-            self.register_parameter(f"raw_{name}", raw)
-            self.register_constraint(f"raw_{name}", Positive())
-        register_prior(self, "alpha", alpha_prior)
-        register_prior(self, "beta", beta_prior)
-        self.alpha, self.beta = alpha, beta
-
-    @property
-    def alpha(self) -> Tensor:
-        """Shape of the distribution of rates, ``batch_shape x 1 x 1``."""
-        return self.raw_alpha_constraint.transform(self.raw_alpha)
-
-    @alpha.setter
-    def alpha(self, value: float | Tensor) -> None:
-        self._set("alpha", value)
-
-    @property
-    def beta(self) -> Tensor:
-        """Rate of the distribution of rates, ``batch_shape x 1 x 1``."""
-        return self.raw_beta_constraint.transform(self.raw_beta)
-
-    @beta.setter
-    def beta(self, value: float | Tensor) -> None:
-        self._set("beta", value)
-
-    def _set(self, name: str, value: float | Tensor) -> None:
-        raw = getattr(self, f"raw_{name}")
-        wanted = torch.as_tensor(value, dtype=torch.float64, device=raw.device)
-        check(bool((wanted > 0).all()), name, "a number > 0", value)
-        constraint = getattr(self, f"raw_{name}_constraint")
-        self.initialize(**{f"raw_{name}": constraint.inverse_transform(wanted).to(raw.dtype)})
+        shape = torch.Size([*self.batch_shape, 1, 1])
+        type(self).alpha.add(self, alpha, shape, prior=alpha_prior)
+        type(self).beta.add(self, beta, shape, prior=beta_prior)
 
     def forward(
         self,

@@ -144,7 +144,8 @@ def sample_hyperparameters(
 ) -> Draws:
     """Draw hyperparameters from their posterior: evidence by priors, over raw parameters.
 
-    Parameters without a prior have a wide normal one on their raw values.
+    Parameters without a prior have a wide normal one on their raw values; those that need no gradient
+    stay as they are.
 
     References:
         J. Goodman, J. Weare. Ensemble samplers with affine invariance. CAMCoS 5, 2010.
@@ -162,10 +163,10 @@ def sample_hyperparameters(
         The GPs of the last draws, and whether they may be trusted.
 
     Raises:
-        InvalidArgumentError: If ``steps`` is less than 4.
+        InvalidArgumentError: If ``steps`` is less than 8.
     """
-    check_count("steps", steps, minimum=4)
-    dim = sum(p.numel() for p in build(torch.Size([1])).parameters())
+    check_count("steps", steps, minimum=8)
+    dim = sum(p.numel() for p in _free(build(torch.Size([1]))))
     walkers = max(walkers, 2 * dim) + max(walkers, 2 * dim) % 2
     half = build(torch.Size([walkers // 2])).train()
 
@@ -195,14 +196,18 @@ def _started(
     return start.to(defaults)[rows] + _SPREAD * noise * again.unsqueeze(-1)
 
 
+def _free(model: Module) -> list[Tensor]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
 def _raw(model: Module) -> Tensor:  # shape: (k, p)
-    return torch.cat([p.detach().reshape(len(p), -1) for p in model.parameters()], -1)
+    return torch.cat([p.detach().reshape(len(p), -1) for p in _free(model)], -1)
 
 
 def _assign(model: Module, raw: Tensor) -> None:
     """Give a batch of models their raw parameters, ``k x p``."""
     first = 0
-    for parameter in model.parameters():
+    for parameter in _free(model):
         count = parameter[0].numel()
         values = raw[:, first : first + count].reshape(parameter.shape)
         parameter.data.copy_(values)

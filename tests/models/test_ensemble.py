@@ -1,0 +1,195 @@
+"""Hyperparameters drawn from their posterior, and GPs that answer as one."""
+
+import pytest
+import torch
+from botorch.acquisition import LogExpectedImprovement
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
+from gpytorch.means import ZeroMean
+from gpytorch.priors import GammaPrior
+
+from botorch_costly.acquisition import representers
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from botorch_costly.models import HyperparameterEnsemble, SubsetGP, sample_hyperparameters
+from botorch_costly.models.covariance import JointObservations
+from botorch_costly.models.ensemble import log_posterior
+
+NUMBERS = {"dtype": torch.float64}
+
+pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
+
+
+def data(n=12, dim=3):
+    generator = torch.Generator().manual_seed(4)
+    X = torch.rand(n, dim, generator=generator, **NUMBERS)
+    Y = torch.sin(4 * X[:, :1]) + (1 - X[:, -1:]) ** 2
+    return X, (Y - Y.mean()) / Y.std()
+
+
+def build(batch, n=12):
+    X, Y = data(n)
+    return SubsetGP(X.expand(*batch, *X.shape), Y.expand(*batch, *Y.shape))
+
+
+def scaled_rbf(batch):
+    """A GP whose one free hyperparameter is its variance."""
+    X, Y = data(8, 1)
+    kernel = ScaleKernel(
+        RBFKernel(batch_shape=batch), outputscale_prior=GammaPrior(2.0, 1.0), batch_shape=batch
+    )
+    kernel.base_kernel.lengthscale = 0.3
+    kernel.base_kernel.raw_lengthscale.requires_grad_(False)
+    likelihood = GaussianLikelihood(batch_shape=batch)
+    likelihood.noise = 0.1
+    return SingleTaskGP(
+        X.expand(*batch, *X.shape),
+        Y.expand(*batch, *Y.shape),
+        likelihood=likelihood,
+        covar_module=kernel,
+        mean_module=ZeroMean(),
+        outcome_transform=None,
+    )
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    draws = sample_hyperparameters(build, torch.Generator().manual_seed(0), steps=60)
+    return HyperparameterEnsemble(draws.models)
+
+
+def test_the_posterior_of_a_batch_is_each_members_evidence_and_priors():
+    models = build(torch.Size([3]))
+    generator = torch.Generator().manual_seed(1)
+    for parameter in models.parameters():
+        parameter.data += 0.3 * torch.randn(parameter.shape, generator=generator, **NUMBERS)
+    together = log_posterior(models.train())
+    for i in range(3):
+        alone = build(torch.Size([1]))
+        for mine, theirs in zip(alone.parameters(), models.parameters(), strict=True):
+            mine.data.copy_(theirs.data[i : i + 1])
+        torch.testing.assert_close(log_posterior(alone.train())[0], together[i])
+    believed = models.likelihood(models(*models.train_inputs), models.train_inputs)
+    evidence = believed.log_prob(models.train_targets)
+    constant = -6 * torch.log(torch.tensor(2 * torch.pi, **NUMBERS))
+    noise = models.likelihood.noise_covar
+    priors = noise.noise_prior.log_prob(noise.noise).squeeze(-1)
+    slope = torch.sigmoid(noise.raw_noise).log().squeeze(-1)
+    rest = together - (evidence - constant) - priors - slope
+    others = build(torch.Size([3]))
+    others.load_state_dict(models.state_dict())
+    others.likelihood.noise_covar.noise = 0.2  # changes evidence, one prior and one slope
+    believed = others.train().likelihood(others(*others.train_inputs), others.train_inputs)
+    noise = others.likelihood.noise_covar
+    expected = rest + believed.log_prob(others.train_targets) - constant
+    expected = expected + noise.noise_prior.log_prob(noise.noise).squeeze(-1)
+    expected = expected + torch.sigmoid(noise.raw_noise).log().squeeze(-1)
+    torch.testing.assert_close(log_posterior(others), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_draws_are_those_of_the_density_on_a_grid():
+    """Of two free hyperparameters, the density of all draws beside that computed on a grid."""
+    generator = torch.Generator().manual_seed(0)
+    start, pooled = None, []
+    for _ in range(25):
+        draws = sample_hyperparameters(scaled_rbf, generator, start=start, steps=20)
+        start = draws.raw
+        pooled.append(draws.models.covar_module.outputscale.log().flatten())
+    drawn = torch.cat(pooled[5:])
+    names = [name for name, _ in scaled_rbf(torch.Size([1])).named_parameters()]
+    grid = torch.linspace(-6, 6, 61, **NUMBERS)
+    raw = torch.cartesian_prod(grid, torch.linspace(-6, 3, 61, **NUMBERS))
+    models = scaled_rbf(torch.Size([len(raw)])).train()
+    for name, parameter in models.named_parameters():
+        if "outputscale" in name:
+            parameter.data.copy_(raw[:, 0].reshape(parameter.shape))
+        elif "noise" in name:
+            parameter.data.copy_(raw[:, 1].reshape(parameter.shape))
+    with torch.no_grad():
+        weight = log_posterior(models).softmax(0)
+        level = models.covar_module.outputscale.log().flatten()
+    assert len(names) == 3
+    mean = (weight * level).sum()
+    sd = (weight * (level - mean).square()).sum().sqrt()
+    assert drawn.mean().item() == pytest.approx(mean.item(), abs=0.35 * sd.item())
+    assert drawn.std().item() == pytest.approx(sd.item(), rel=0.4)
+
+
+def test_it_goes_on_from_where_it_was_and_says_how_well_it_went():
+    generator = torch.Generator().manual_seed(0)
+    first = sample_hyperparameters(build, generator, steps=40)
+    again = sample_hyperparameters(build, generator, start=first.raw, steps=8)
+    assert again.raw.shape == first.raw.shape
+    assert (again.raw - first.raw).abs().mean() < first.raw.std()
+    assert again.diagnosis.r_hat.shape == first.raw.shape[1:]
+    assert 0 < first.accepted < 1
+    more = sample_hyperparameters(build, generator, walkers=30, start=first.raw, steps=8)
+    assert len(more.raw) == 30
+    with pytest.raises(InvalidArgumentError, match="steps"):
+        sample_hyperparameters(build, generator, steps=7)
+
+
+def test_it_answers_as_its_members_do(ensemble):
+    X = torch.rand(5, 2, 1, 3, generator=torch.Generator().manual_seed(2), **NUMBERS)
+    for noisy in (False, True):
+        found = ensemble.posterior(X, observation_noise=noisy)
+        expected = ensemble.models.posterior(X.unsqueeze(-3), observation_noise=noisy)
+        assert found.mean.shape == (5, 2, len(ensemble.models.train_targets), 1, 1)
+        torch.testing.assert_close(found.mean, expected.mean, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(found.variance, expected.variance, rtol=1e-3, atol=1e-5)
+    together = X.reshape(1, 10, 3)
+    assert ensemble.posterior(together).mean.shape[-2:] == (10, 1)
+
+
+def test_covariances_of_observations_are_those_of_the_joint_posterior(ensemble):
+    generator = torch.Generator().manual_seed(3)
+    X, points = (torch.rand(n, 3, generator=generator, **NUMBERS) for n in (4, 6))
+    variance, cov = ensemble.observed_with(X.unsqueeze(-2), ensemble.project(points))
+    joint = JointObservations(ensemble)
+    expected = joint.observed_with(X.unsqueeze(-2), joint.project(points))
+    torch.testing.assert_close(variance, expected[0], rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(cov, expected[1], rtol=1e-3, atol=1e-5)
+
+
+def test_botorch_averages_it(ensemble):
+    X = torch.rand(7, 1, 3, generator=torch.Generator().manual_seed(2), **NUMBERS)
+    found = LogExpectedImprovement(ensemble, best_f=0.5)(X)
+    members = LogExpectedImprovement(ensemble.models, best_f=torch.tensor(0.5, **NUMBERS))
+    each = members(X.unsqueeze(-3))
+    average = each.logsumexp(-1) - torch.tensor(float(each.shape[-1])).log()
+    torch.testing.assert_close(found, average, rtol=1e-3, atol=1e-3)
+
+
+def test_representers_are_drawn_in_proportion_to_the_improvement(ensemble):
+    generator = torch.Generator().manual_seed(0)
+    bounds = torch.tensor([[0.0] * 3, [1.0] * 3], **NUMBERS)
+    drawn = torch.cat(
+        [representers(ensemble, bounds, 51, 0.8, generator, fixed={2: 1.0}) for _ in range(6)]
+    )
+    assert drawn.shape == (306, 3)
+    assert (drawn[:, 2] == 1).all()
+    assert ((drawn >= 0) & (drawn <= 1)).all()
+    assert len(drawn.unique(dim=0)) > 250
+    grid = torch.cartesian_prod(*[torch.linspace(0.02, 0.98, 25, **NUMBERS)] * 2)
+    at = torch.cat([grid, torch.ones(len(grid), 1, **NUMBERS)], -1).unsqueeze(-2)
+    weight = LogExpectedImprovement(ensemble, best_f=0.8)(at).detach().softmax(0)
+    for column in (0, 1):
+        expected = (weight * grid[:, column]).sum()
+        spread = (weight * (grid[:, column] - expected).square()).sum().sqrt()
+        found = drawn[:, column].mean()
+        assert found.item() == pytest.approx(expected.item(), abs=0.35 * spread.item())
+    uniform = representers(ensemble, bounds, 400, 0.8, generator, measure="uniform", fixed={2: 1.0})
+    assert uniform[:, :2].mean(0).sub(0.5).abs().max() < 0.06
+
+
+def test_what_makes_no_sense_is_refused(ensemble):
+    bounds = torch.tensor([[0.0] * 3, [1.0] * 3], **NUMBERS)
+    generator = torch.Generator()
+    with pytest.raises(InvalidShapeError, match="2 x d"):
+        representers(ensemble, bounds[0], 5, 0.0, generator)
+    with pytest.raises(InvalidArgumentError, match="measure"):
+        representers(ensemble, bounds, 5, 0.0, generator, measure="entropy")
+    with pytest.raises(InvalidArgumentError, match="num"):
+        representers(ensemble, bounds, 0, 0.0, generator)
+    with pytest.raises(InvalidShapeError, match="batch shape"):
+        HyperparameterEnsemble(build(torch.Size()))
