@@ -19,6 +19,7 @@ from botorch_costly.rewards import BeforeAfterReward, GainReward, GuardedReward,
 from botorch_costly.schedule import Schedule
 from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
+from botorch_costly.subset_records import SubsetDecision, SubsetObservation
 from botorch_costly.tuners import (
     Compression,
     CurveOptimizer,
@@ -30,7 +31,9 @@ from botorch_costly.tuners import (
     Prior,
     RandomTuner,
     Refit,
+    Sampling,
     Session,
+    SubsetOptimizer,
     TwinTuner,
 )
 
@@ -69,11 +72,15 @@ __all__ = [
     "Real",
     "Refit",
     "RewardScale",
+    "Sampling",
     "Schedule",
     "Scheduled",
     "Search",
     "SearchSpace",
     "Session",
+    "SubsetDecision",
+    "SubsetObservation",
+    "SubsetOptimizer",
     "TwinTuner",
     "load",
     "save",

@@ -263,8 +263,14 @@ def _tell_curve(optimizer, decision, number):
     return optimizer.tell(decision, [*gaps, math.nan if number is None else number], cost=2.0)
 
 
+def _tell_value(optimizer, decision, number):
+    """Tell a value, and a failure in place of none."""
+    return optimizer.tell(decision, math.nan if number is None else number, cost=2.0)
+
+
 _SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer(1, 4)})
 _CHOICES = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
+_ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=12)
 _FAST = {"search": bc.Search(num_restarts=4)}
 
 OPTIMIZERS = {
@@ -325,6 +331,30 @@ OPTIMIZERS = {
         ),
         _tell_curve,
         20,
+    ),
+    "SubsetOptimizer": OptimizerCase(
+        lambda seed: bc.SubsetOptimizer(_SPACE, horizon=15, sampling=_ROUGH, seed=seed),
+        _tell_value,
+        15,
+    ),
+    "SubsetOptimizer of candidates": OptimizerCase(
+        lambda seed: bc.SubsetOptimizer(
+            _SPACE,
+            bc.SearchSpace({"data": bc.Real(0.1, 1.0), "width": bc.Real(8, 64, log=True)}),
+            candidates=[
+                ({"lr": 10.0**-k, "depth": d}, {"data": s, "width": w})
+                for k in (1, 2, 3)
+                for d in (1, 4)
+                for s, w in ((0.2, 8), (0.5, 16), (1.0, 64))
+            ],
+            maximize=False,
+            overhead=0.1,
+            horizon=16,
+            sampling=_ROUGH,
+            seed=seed,
+        ),
+        _tell_value,
+        16,
     ),
     "RandomTuner": OptimizerCase(lambda seed: bc.RandomTuner(_SPACE, 20, seed=seed), _tell, 20),
 }

@@ -8,7 +8,10 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import Kernel
 from gpytorch.module import Module
+from gpytorch.settings import lazily_evaluate_kernels
+from linear_operator import to_dense
 from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
@@ -90,7 +93,7 @@ class HyperparameterEnsemble(Model):
         """
         rows, batch = self._rows(X)
         half = self._half(rows)
-        prior = self.models.covar_module(rows, discretization.rows).to_dense()
+        prior = self._covariance(rows, discretization.rows)
         cov = prior - half.mT @ discretization.projected  # k x b x m
         variance = self._variance(rows, half, noisy=True)
         return variance.mT.reshape(*batch, -1), cov.transpose(0, 1).reshape(*batch, *cov.shape[::2])
@@ -102,9 +105,10 @@ class HyperparameterEnsemble(Model):
 
     def _half(self, rows: Tensor) -> Tensor:
         """Return what times itself is taken off the prior covariance, ``k x n x b``."""
-        return _solved(
-            self._root, self.models.covar_module(self.models.train_inputs[0], rows).to_dense()
-        )
+        return _solved(self._root, self._covariance(self.models.train_inputs[0], rows))
+
+    def _covariance(self, rows: Tensor, others: Tensor) -> Tensor:
+        return _dense(self.models.covar_module, rows, others)
 
     def _variance(self, rows: Tensor, half: Tensor, *, noisy: bool) -> Tensor:  # shape: (k, b)
         prior = self.models.covar_module(rows, diag=True)
@@ -113,6 +117,11 @@ class HyperparameterEnsemble(Model):
             return variance
         noise = self.models.likelihood.noise_covar(rows, shape=variance.shape)
         return variance + noise.diagonal(dim1=-2, dim2=-1)
+
+
+def _dense(kernel: Kernel, rows: Tensor, others: Tensor) -> Tensor:
+    with lazily_evaluate_kernels(False):  # laziness costs more than the kernels
+        return to_dense(kernel(rows, others))
 
 
 def _solved(root: Tensor, right: Tensor) -> Tensor:
@@ -171,16 +180,14 @@ def sample_hyperparameters(
     half = build(torch.Size([walkers // 2])).train()
 
     def log_density(raw: Tensor) -> Tensor:
-        _assign(half, raw)
+        assigned(half, raw)
         return log_posterior(half) - 0.5 * (raw / _WIDE).square().sum(-1)
 
     begun = _started(build(torch.Size([walkers])), start, walkers, generator)
     chain = walk(log_density, begun, steps, generator)
-    models = build(torch.Size([walkers]))
-    _assign(models, chain.points[-1])
-    return Draws(
-        models.eval(), chain.points[-1], diagnose(chain.points[steps // 2 :]), chain.accepted
-    )
+    models = assigned(build(torch.Size([walkers])), chain.points[-1])
+    diagnosis = diagnose(chain.points[steps // 2 :])
+    return Draws(models.eval(), chain.points[-1], diagnosis, chain.accepted)
 
 
 def _started(
@@ -204,22 +211,25 @@ def _raw(model: Module) -> Tensor:  # shape: (k, p)
     return torch.cat([p.detach().reshape(len(p), -1) for p in _free(model)], -1)
 
 
-def _assign(model: Module, raw: Tensor) -> None:
-    """Give a batch of models their raw parameters, ``k x p``."""
+def assigned(model: SingleTaskGP, raw: Tensor) -> SingleTaskGP:
+    """Give a batch of models their raw parameters, ``k x p`` as in ``Draws``, and return it."""
     first = 0
     for parameter in _free(model):
         count = parameter[0].numel()
         values = raw[:, first : first + count].reshape(parameter.shape)
         parameter.data.copy_(values)
         first += count
+    return model
 
 
 def factored(model: SingleTaskGP) -> tuple[Tensor, Tensor, Tensor]:
     """Return the factor of the data's covariance, where there is none, and targets less the mean."""
     X = model.train_inputs[0]
-    believed = model.likelihood(model.forward(X), model.train_inputs)
-    cov, residual = believed.covariance_matrix, model.train_targets - believed.mean
+    cov = _dense(model.covar_module, X, X)
+    noise = model.likelihood.noise_covar(X, shape=X.shape[:-1])
+    residual = model.train_targets - model.mean_module(X)
     jitter = _JITTER * cov.diagonal(dim1=-2, dim2=-1).mean(-1)
+    cov = cov + torch.diag_embed(noise.diagonal(dim1=-2, dim2=-1))
     root, failed = torch.linalg.cholesky_ex(
         cov + jitter[..., None, None] * torch.eye(cov.shape[-1]).to(cov)
     )

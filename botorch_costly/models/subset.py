@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 from botorch.models import SingleTaskGP
-from gpytorch.kernels import Kernel, MaternKernel
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import Likelihood
 from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior, NormalPrior
@@ -21,15 +21,23 @@ _SPREAD = 3**0.5
 
 
 def subset_kernel(
-    dim: int, fidelities: Sequence[int], basis: str, batch_shape: torch.Size
+    dim: int,
+    fidelities: Sequence[int],
+    basis: str,
+    batch_shape: torch.Size,
+    *,
+    level: bool = False,
 ) -> Kernel:
     """Return the product of a Matérn-5/2 kernel over configurations and one kernel for each fidelity.
+
+    With ``level`` a squared exponential over the fidelities is added: what all configurations gain.
 
     Args:
         dim: Columns of the inputs.
         fidelities: Those of the fidelities.
         basis: As for ``SubsetKernel``.
         batch_shape: Of the hyperparameters.
+        level: Whether that is added.
     """
     configs = tuple(column for column in range(dim) if column not in fidelities)
     median = _SCALE + 0.5 * torch.tensor(float(len(configs))).log().item()
@@ -43,7 +51,16 @@ def subset_kernel(
     product.lengthscale = torch.tensor(len(configs) ** 0.5 * 0.5)
     for column in fidelities:
         product = product * SubsetKernel(basis, active_dims=(column,), batch_shape=batch_shape)
-    return product
+    if not level:
+        return product
+    shared = RBFKernel(
+        ard_num_dims=len(fidelities),
+        active_dims=tuple(fidelities),
+        batch_shape=batch_shape,
+        lengthscale_prior=LogNormalPrior(0.5, 1.0),
+    )
+    scale = LogNormalPrior(0.0, 1.0)
+    return product + ScaleKernel(shared, outputscale_prior=scale, batch_shape=batch_shape)
 
 
 class SubsetGP(SingleTaskGP):
@@ -62,6 +79,7 @@ class SubsetGP(SingleTaskGP):
         fidelities: Columns of the fidelities; the last one by default.
         basis: ``"loss"`` or ``"cost"``, as for ``SubsetKernel``.
         likelihood: Noise; that of subsets by the first fidelity if omitted.
+        level: Whether to add what all configurations gain with the fidelities.
 
     Raises:
         InvalidShapeError: If shapes do not fit, or no column is left for the configuration.
@@ -76,6 +94,7 @@ class SubsetGP(SingleTaskGP):
         fidelities: Sequence[int] = (-1,),
         basis: str = "loss",
         likelihood: Likelihood | None = None,
+        level: bool = False,
     ) -> None:
         dim = train_X.shape[-1]
         columns = sorted({column % dim for column in fidelities})
@@ -95,7 +114,7 @@ class SubsetGP(SingleTaskGP):
             train_X,
             train_Y,
             likelihood=noise,
-            covar_module=subset_kernel(dim, columns, basis, batch),
+            covar_module=subset_kernel(dim, columns, basis, batch, level=level),
             mean_module=ConstantMean(NormalPrior(0.0, 1.0), batch_shape=batch),
             outcome_transform=None,
         )

@@ -3,6 +3,7 @@
 from botorch_costly.tuners.baselines import FixedTuner, RandomTuner
 from botorch_costly.tuners.curves import Compression, CurveOptimizer
 from botorch_costly.tuners.online import Design, Hold, Limits, OnlineTuner, Prior, Refit
+from botorch_costly.tuners.subsets import Sampling, SubsetOptimizer
 from botorch_costly.tuners.twins import Session, TwinTuner
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "Prior",
     "RandomTuner",
     "Refit",
+    "Sampling",
     "Session",
+    "SubsetOptimizer",
     "TwinTuner",
 ]

@@ -1,0 +1,144 @@
+"""What is believed of values and costs over configurations and fidelities."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import check_count
+from botorch_costly.models.cost import LogLinearCost
+from botorch_costly.models.ensemble import (
+    HyperparameterEnsemble,
+    assigned,
+    sample_hyperparameters,
+)
+from botorch_costly.models.subset import SubsetGP
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How hyperparameters are drawn, and the optimum looked for.
+
+    Args:
+        draws: Hyperparameters that what is believed is averaged over.
+        first_steps: Of the walkers when there is nothing to start from.
+        steps: Of the walkers after each further evaluation.
+        points: Representers: points of which one is the optimum.
+        candidates: Evaluations that are looked at in each decision.
+        first: Random evaluations at low fidelities before there is a belief; two for each column of the
+            encoding, and two, if omitted.
+
+    Raises:
+        InvalidArgumentError: If a number is not positive.
+    """
+
+    draws: int = 10
+    first_steps: int = 150
+    steps: int = 15
+    points: int = 30
+    candidates: int = 500
+    first: int | None = None
+
+    def __post_init__(self) -> None:
+        least_of = {"draws": 1, "first_steps": 8, "steps": 8, "points": 2, "candidates": 1}
+        for name, least in least_of.items():
+            object.__setattr__(self, name, check_count(name, getattr(self, name), minimum=least))
+        if self.first is not None:
+            object.__setattr__(self, "first", check_count("first", self.first, minimum=2))
+
+
+class Evaluations(NamedTuple):
+    """What was told: diverged ones have the lowest value."""
+
+    points: Tensor  # configurations and fidelities, encoded, shape: (n, d)
+    rewards: Tensor  # shape: (n,)
+    costs: Tensor  # shape: (n,)
+
+
+class Outlook(NamedTuple):
+    """What is believed now."""
+
+    model: HyperparameterEnsemble  # of standardized rewards
+    cost: LogLinearCost
+    best: Tensor  # standardized mean of the best configuration evaluated, at the target
+
+
+class SubsetBelief:
+    """Gaussian processes over configurations and fidelities, averaged over hyperparameters.
+
+    Args:
+        dim: Columns of a configuration.
+        fidelities: Columns of the fidelities, which come after them.
+        sampling: How hyperparameters are drawn.
+        generator: The source of the draws.
+    """
+
+    def __init__(
+        self, dim: int, fidelities: int, sampling: Sampling, generator: torch.Generator
+    ) -> None:
+        self._dim, self._fidelities = dim, fidelities
+        self._sampling, self._generator = sampling, generator
+        self._raw: Tensor | None = None
+
+    def learn(self, known: Evaluations, pending: Tensor) -> Outlook:
+        """Return what is believed after some evaluations; pending ones count at their mean."""
+        targets = _standardized(known.rewards)
+        first, later = self._sampling.first_steps, self._sampling.steps
+        steps = first if self._raw is None else later
+
+        def build(batch: torch.Size) -> SubsetGP:
+            return self._gp(known.points, targets, batch)
+
+        draws = sample_hyperparameters(build, self._generator, start=self._raw, steps=steps)
+        self._raw = draws.raw
+        order = torch.randperm(len(draws.raw), generator=self._generator)[: self._sampling.draws]
+        raw = draws.raw[order]
+        model = HyperparameterEnsemble(assigned(build(torch.Size([len(raw)])), raw))
+        best = self.at_target(model, known.points[:, : self._dim]).max()
+        if len(pending):
+            model = self._expecting(model, known.points, targets, pending, raw)
+        return Outlook(model, LogLinearCost(known.points, known.costs.unsqueeze(-1)), best)
+
+    @torch.no_grad()
+    def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
+        """Return the mean of configurations (``n x dim``) at the target, ``(n,)``."""
+        ends = torch.ones(len(configs), self._fidelities, dtype=configs.dtype)
+        posterior = model.posterior(torch.cat([configs, ends], -1).unsqueeze(-2))
+        return posterior.mean.squeeze(-1).squeeze(-1).mean(-1)
+
+    def _gp(self, points: Tensor, targets: Tensor, batch: torch.Size) -> SubsetGP:
+        columns = range(self._dim, self._dim + self._fidelities)
+        X = points.expand(*batch, *points.shape)
+        Y = targets.unsqueeze(-1).expand(*batch, len(targets), 1)
+        return SubsetGP(X, Y, fidelities=tuple(columns), level=True)
+
+    def _expecting(
+        self,
+        model: HyperparameterEnsemble,
+        points: Tensor,
+        targets: Tensor,
+        pending: Tensor,
+        raw: Tensor,
+    ) -> HyperparameterEnsemble:
+        with torch.no_grad():
+            expected = model.posterior(pending.unsqueeze(-2)).mean.squeeze(-1).squeeze(-1).mean(-1)
+        models = self._gp(
+            torch.cat([points, pending]), torch.cat([targets, expected]), torch.Size([len(raw)])
+        )
+        return HyperparameterEnsemble(assigned(models, raw))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next belief depends on."""
+        return {"raw": self._raw}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self._raw = None if state["raw"] is None else state["raw"].clone()
+
+
+def _standardized(rewards: Tensor) -> Tensor:
+    """Return rewards in units of the prior; constant ones are 0."""
+    spread = rewards.std(correction=0) if len(rewards) > 1 else rewards.new_zeros(())
+    return (rewards - rewards.mean()) / torch.where(spread > 0, spread, 1.0)

@@ -1,0 +1,193 @@
+"""Which evaluation is next: the one that tells most of the optimum of the whole by its cost."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from botorch.acquisition.analytic import LogExpectedImprovement
+from torch import Tensor
+
+from botorch_costly.acquisition import EntropySearchPerCost, representers
+from botorch_costly.errors import HorizonExceededError, check
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.smooth import by_autograd
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.subsets.belief import Evaluations, Outlook, Sampling, SubsetBelief
+
+_LEVELS = (0.0, 0.25, 0.5)  # of the fidelities, encoded, at first: the paper's 1/512 to 1/16, about
+_NEAR = 0.1  # how far around the best configurations is looked
+_CLIMBED, _STEPS = 4, 15
+_SAME = 1e-9  # distance of what is one evaluation
+
+
+class Choice(NamedTuple):
+    """What is evaluated next."""
+
+    point: Tensor  # configuration and fidelities, encoded, shape: (d,)
+    reason: str
+
+
+class SubsetChooser:
+    """Chooses by information about the optimum of the whole, by unit of cost.
+
+    Args:
+        space: Of the configurations.
+        fidelities: Of the fidelities, whose upper bounds are the whole.
+        listed: Encoded evaluations to choose from, ``n x d``; None for all of both spaces.
+        sampling: How hyperparameters are drawn, and the optimum looked for.
+        overhead: Cost of each evaluation beside its own.
+        generator: The one source of randomness.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        fidelities: SearchSpace,
+        listed: Tensor | None,
+        sampling: Sampling,
+        overhead: float,
+        generator: torch.Generator,
+    ) -> None:
+        self._space, self._fidelities, self._listed = space, fidelities, listed
+        self._sampling, self._overhead, self._generator = sampling, overhead, generator
+        self._belief = SubsetBelief(space.dim, fidelities.dim, sampling, generator)
+        self._first = sampling.first or 2 * (space.dim + fidelities.dim) + 2
+        self._outlook: tuple[int, Outlook] | None = None  # after so many evaluations
+
+    def choose(self, known: Evaluations, pending: Tensor) -> Choice:
+        """Return the choice.
+
+        Raises:
+            HorizonExceededError: If all evaluations of a list have been asked for.
+        """
+        left = self._left(torch.cat([known.points, pending]))
+        asked = len(known.points) + len(pending)
+        if asked < self._first or len(known.points) < 2:
+            return Choice(self._at_first(asked, left), "first evaluations")
+        outlook = self._belief.learn(known, pending)
+        self._outlook = len(known.points), outlook
+        acquisition = EntropySearchPerCost(
+            outlook.model, self._points(outlook), outlook.cost, overhead=self._overhead
+        )
+        pool = self._pool(known, left)
+        with torch.no_grad():
+            values = acquisition(pool.unsqueeze(-2))
+        if self._listed is not None:
+            return Choice(pool[values.argmax()], "most information by cost")
+        return Choice(self._climbed(acquisition, pool, values), "most information by cost")
+
+    def incumbent(self, known: Evaluations) -> Tensor:
+        """Return the configuration that is believed best at the target, encoded, ``(dim,)``."""
+        configs = self._configs(known)
+        return configs[self.believed(known, configs).argmax()]
+
+    def believed(self, known: Evaluations, configs: Tensor) -> Tensor:
+        """Return the mean reward of configurations (``n x dim``) at the target, ``(n,)``.
+
+        No later choice depends on whether it was asked for.
+        """
+        if len(known.points) < 2:
+            return known.rewards.mean().expand(len(configs))
+        if self._outlook is None or self._outlook[0] != len(known.points):
+            state = self.state_dict()
+            outlook = self._belief.learn(known, known.points[:0])
+            self.load_state_dict(state)
+            self._outlook = len(known.points), outlook
+        mean = self._belief.at_target(self._outlook[1].model, configs)
+        return known.rewards.mean() + mean * known.rewards.std(correction=0)
+
+    def _configs(self, known: Evaluations) -> Tensor:
+        """Return the configurations that may be best: all listed ones, or those evaluated."""
+        points = known.points if self._listed is None else self._listed
+        return points[:, : self._space.dim].unique(dim=0)
+
+    def _left(self, asked: Tensor) -> Tensor | None:
+        if self._listed is None:
+            return None
+        away = (self._listed.unsqueeze(1) - asked).abs().amax(-1)  # encoded once more: rounding
+        gone = (away < _SAME).any(-1)
+        left = self._listed[~gone]
+        expected = f"at most {len(self._listed)} evaluations, all that are listed"
+        check(len(left) > 0, "ask", expected, len(self._listed) + 1, HorizonExceededError)
+        return left
+
+    def _at_first(self, number: int, left: Tensor | None) -> Tensor:
+        """Return a random configuration at a low fidelity, of a list the nearest one."""
+        config = self._space.sample(1, self._generator)[0]
+        level = torch.full((self._fidelities.dim,), _LEVELS[number % len(_LEVELS)]).to(config)
+        wanted = torch.cat([config, self._fidelities.round(level)])
+        if left is None:
+            return wanted
+        # Fidelities first: what is dear is not what was meant.
+        away = (left - wanted).abs()
+        weight = torch.ones_like(wanted)
+        weight[self._space.dim :] = 10.0
+        return left[(away * weight).sum(-1).argmin()]
+
+    @torch.no_grad()
+    def _points(self, outlook: Outlook) -> Tensor:
+        """Return points of which one is the optimum, at the target."""
+        count, dim = self._sampling.points, self._space.dim
+        bounds = torch.zeros(2, dim + self._fidelities.dim, dtype=torch.float64)
+        bounds[1] = 1.0
+        target = {dim + k: 1.0 for k in range(self._fidelities.dim)}
+        if self._listed is None:
+            drawn = representers(
+                outlook.model, bounds, count, outlook.best, self._generator, fixed=target
+            )
+            drawn[:, :dim] = self._space.round(drawn[:, :dim])
+            return drawn
+        configs = self._listed[:, :dim].unique(dim=0)
+        rows = torch.cat([configs, torch.ones(len(configs), len(target)).to(configs)], -1)
+        promise = LogExpectedImprovement(outlook.model, outlook.best)(rows.unsqueeze(-2))
+        coins = torch.rand(len(rows), generator=self._generator, dtype=rows.dtype)
+        gumbel = -(-coins.log()).log()
+        return rows[(promise + gumbel).topk(min(count, len(rows))).indices]
+
+    def _pool(self, known: Evaluations, left: Tensor | None) -> Tensor:
+        """Return evaluations to look at: everywhere, and around the best configurations."""
+        count = self._sampling.candidates
+        if left is not None:
+            order = torch.randperm(len(left), generator=self._generator)
+            return left[order[:count]]
+        half = count // 2
+        best = known.points[known.rewards.topk(min(5, len(known.rewards))).indices]
+        near = best[torch.randint(len(best), (count - half,), generator=self._generator)]
+        near = near[:, : self._space.dim]
+        away = torch.randn(near.shape, generator=self._generator, dtype=near.dtype)
+        configs = torch.cat(
+            [
+                self._space.sample(half, self._generator),
+                self._space.round((near + _NEAR * away).clamp(0, 1)),
+            ]
+        )
+        return torch.cat([configs, self._fidelities.sample(len(configs), self._generator)], -1)
+
+    def _climbed(self, acquisition: Any, pool: Tensor, values: Tensor) -> Tensor:
+        """Return the best evaluation that is reached from the best of the pool."""
+        starts = pool[values.topk(min(_CLIMBED, len(pool))).indices]
+        cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
+        loss = by_autograd(lambda X: -acquisition(X.unsqueeze(-2)))
+        end = self._rounded(minimize_batch(loss, starts, cube, max_iter=_STEPS).point)
+        both = torch.cat([starts, end])
+        with torch.no_grad():
+            reached = acquisition(both.unsqueeze(-2)).nan_to_num(-torch.inf)
+        return both[reached.argmax()]
+
+    def _rounded(self, points: Tensor) -> Tensor:
+        dim = self._space.dim
+        parts: Sequence[Tensor] = (
+            self._space.round(points[:, :dim]),
+            self._fidelities.round(points[:, dim:]),
+        )
+        return torch.cat(list(parts), -1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next choice depends on."""
+        return {"generator": self._generator.get_state(), "belief": self._belief.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self._generator.set_state(state["generator"].cpu())
+        self._belief.load_state_dict(state["belief"])
+        self._outlook = None

@@ -1,0 +1,308 @@
+"""Cheap evaluations that tell where the optimum of the whole is: ask for one, tell its value and cost."""
+
+import hashlib
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.recorded import Recorded
+from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
+from botorch_costly.errors import (
+    InvalidSpaceError,
+    check,
+    check_count,
+    check_nonnegative,
+    check_positive,
+)
+from botorch_costly.parameters import Plain, Real
+from botorch_costly.records import FrozenConfig
+from botorch_costly.rewards.scale import as_number
+from botorch_costly.space import SearchSpace
+from botorch_costly.subset_records import SubsetDecision, SubsetObservation
+from botorch_costly.tuners.subsets.belief import Evaluations, Sampling
+from botorch_costly.tuners.subsets.choice import SubsetChooser
+
+_LEAST_FRACTION = 1 / 512
+_SAMPLING = Sampling()
+_logger = logging.getLogger(__name__)
+
+Candidate = tuple[Mapping[str, Plain], Mapping[str, float]]
+"""A configuration, and the setting of each fidelity."""
+
+
+class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
+    r"""Tune for the whole of the data by evaluations on parts of it, or on other cheap versions.
+
+    ``ask`` says which configuration to evaluate, and at which fidelities; ``tell`` hands in its value and
+    cost. Next is what tells most about the optimum at the target, by unit of cost. The target is the
+    upper bound of each fidelity.
+
+    References:
+        A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
+        learning hyperparameters on large datasets. AISTATS 2017.
+
+    Args:
+        space: Of the configurations.
+        fidelities: Of the fidelities, each a ``Real``; the fraction of the data from 1/512 to 1, on a
+            logarithmic scale, if omitted.
+        candidates: Pairs of a configuration and its fidelities, to choose evaluations from; all of both
+            spaces if omitted.
+        horizon: The most evaluations that are asked for; ``None`` if unknown.
+        maximize: Whether larger values are better.
+        overhead: What each evaluation costs beside its own cost, in that unit, such as the seconds that
+            loading the data and deciding take.
+        sampling: How hyperparameters are drawn, and the optimum looked for.
+        seed: The one source of randomness; the global generators are never touched.
+
+    Raises:
+        InvalidArgumentError: If an argument is outside its range.
+        InvalidConfigError: If a candidate does not belong to the spaces.
+        InvalidSpaceError: If a space holds nothing to choose, or a fidelity is no ``Real``.
+
+    Example:
+        >>> from botorch_costly import SearchSpace
+        >>> optimizer = SubsetOptimizer(SearchSpace({"lr": Real(1e-4, 1e-1, log=True)}), seed=1)
+        >>> for _ in range(9):
+        ...     ask = optimizer.ask()
+        ...     fraction = ask.fidelities["fraction"]
+        ...     value = -(abs(math.log10(ask.config["lr"] / 1e-2)) + 0.3 * (1 - fraction))
+        ...     _ = optimizer.tell(ask, value, cost=fraction)
+        >>> 3e-3 < optimizer.best_seen()["lr"] < 3e-2
+        True
+    """
+
+    _missing: ClassVar = {"reward": None, "cost": None, "failed": False}
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        fidelities: SearchSpace | None = None,
+        *,
+        candidates: Sequence[Candidate] | None = None,
+        horizon: int | None = None,
+        maximize: bool = True,
+        overhead: float = 0.0,
+        sampling: Sampling = _SAMPLING,
+        seed: int = 0,
+    ) -> None:
+        tunable = isinstance(space, SearchSpace) and space.dim > 0
+        check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
+        self.space = space
+        self.fidelities = _fraction() if fidelities is None else _checked(fidelities)
+        self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
+        check(isinstance(maximize, bool), "maximize", "a bool", maximize)
+        check(isinstance(sampling, Sampling), "sampling", "a Sampling", sampling)
+        self._candidates = None if candidates is None else list(candidates)
+        self._listed = listed = self._encoded()
+        options = {
+            "fidelities": self.fidelities.fingerprint(),
+            "candidates": None if listed is None else _digest(listed),
+            "horizon": self.horizon,
+            "maximize": maximize,
+            "overhead": check_nonnegative("overhead", overhead),
+            "sampling": sampling,
+            "seed": check_count("seed", seed),
+        }
+        self._header = header(type(self).__name__, space, options)
+        self._sign = 1.0 if maximize else -1.0
+        self._ledger = Ledger(SubsetDecision, SubsetObservation)
+        generator = torch.Generator().manual_seed(seed)
+        self._chooser = SubsetChooser(
+            space, self.fidelities, listed, sampling, float(overhead), generator
+        )
+
+    def _encoded(self) -> Tensor | None:
+        pairs = self._candidates
+        if pairs is None:
+            return None
+        check(len(pairs) > 0, "candidates", "at least one evaluation", pairs)
+        return torch.stack([self._point(config, fidelities) for config, fidelities in pairs])
+
+    def _point(self, config: Mapping[str, Plain], fidelities: Mapping[str, Any]) -> Tensor:
+        return torch.cat([self.space.encode(config), self.fidelities.encode(fidelities)])
+
+    # -- the face ---------------------------------------------------------------------------------
+
+    def ask(self) -> SubsetDecision:
+        """Decide on the next evaluation. An error or an interrupt changes nothing.
+
+        Raises:
+            HorizonExceededError: If all evaluations of the horizon, or of the candidates, have been
+                asked for.
+        """
+        number = self._ledger.next_within(self.horizon)
+        with unchanged_on_error(self._chooser):
+            point, reason = self._chooser.choose(self._known(), self._pending())
+            config, at = self._decoded(point)
+            fidelities = {name: as_number(name, value) for name, value in at.items()}
+            decision = SubsetDecision(
+                number, config, query=True, reason=reason, fidelities=fidelities
+            )
+        self._ledger.suggest(decision)
+        return decision
+
+    def _decoded(self, point: Tensor) -> tuple[Mapping[str, Plain], Mapping[str, Any]]:
+        """Return configuration and fidelities of a point, as they were listed."""
+        if self._candidates is not None and self._listed is not None:
+            return self._candidates[int((self._listed - point).abs().sum(-1).argmin())]
+        dim = self.space.dim
+        return self.space.decode(point[:dim]), self.fidelities.decode(point[dim:])
+
+    def tell(
+        self, decision: SubsetDecision, value: float, *, cost: float | None = None
+    ) -> SubsetObservation:
+        """Hand in what an evaluation came to.
+
+        Args:
+            decision: What ``ask`` returned, once; in any order, late, or never.
+            value: The metric; not finite if the evaluation failed, which counts as the worst value seen.
+            cost: Of the evaluation, in any unit, such as seconds; the product of its fidelities, as
+                shares of the target, if omitted.
+
+        Returns:
+            The record of the evaluation.
+
+        Raises:
+            UnknownDecisionError: If this optimizer never asked for it.
+            AlreadyToldError: If it was told before.
+            InvalidArgumentError: If the value is no number, or the cost not positive. In all cases the
+                optimizer is unchanged.
+        """
+        self._ledger.check_open(decision)
+        number = as_number("value", value)
+        finite = math.isfinite(number)
+        asked = self._ledger.suggestions[decision.round]
+        paid = (
+            self._share(asked) if cost is None else check_positive("cost", as_number("cost", cost))
+        )
+        told = SubsetObservation(
+            decision.round,
+            decision.config,
+            number if finite else None,
+            failed=not finite,
+            cost=paid,
+        )
+        self._ledger.tell(told)
+        if not finite:
+            _logger.warning("Evaluation %d failed.", decision.round)
+        return told
+
+    def _share(self, decision: SubsetDecision) -> float:
+        highest = {name: parameter.high for name, parameter in self._reals()}
+        return math.prod(v / highest[name] for name, v in decision.fidelities.items())
+
+    def _reals(self) -> list[tuple[str, Real]]:
+        return [(name, p) for name, p in self.fidelities.parameters if isinstance(p, Real)]
+
+    @property
+    def incumbent(self) -> FrozenConfig | None:
+        """The configuration believed best at the target; None before the first value.
+
+        Of all candidates, or of those evaluated if there is no list.
+        """
+        known = self._known()
+        if not len(known.points):
+            return None
+        point = self._chooser.incumbent(known)
+        if self._candidates is None or self._listed is None:
+            return FrozenConfig(self.space.decode(point))
+        away = (self._listed[:, : len(point)] - point).abs().sum(-1)
+        return FrozenConfig(self._candidates[int(away.argmin())][0])
+
+    def believed(self, configs: Sequence[Mapping[str, Plain]]) -> list[float]:
+        """Return the mean of what is believed of each configuration at the target, as values are told.
+
+        Raises:
+            InvalidConfigError: If a configuration does not belong to the space.
+            InvalidArgumentError: If nothing has been told yet, or no configuration is given.
+        """
+        check(len(configs) > 0, "configs", "at least one configuration", configs)
+        known = self._known()
+        check(len(known.points) > 0, "believed", "an evaluation that was told", 0)
+        points = torch.stack([self.space.encode(config) for config in configs])
+        return (self._sign * self._chooser.believed(known, points)).tolist()
+
+    def best_seen(self) -> dict[str, Plain] | None:
+        """Return the configuration believed best at the target; None before the first value."""
+        best = self.incumbent
+        return None if best is None else dict(best)
+
+    @property
+    def paid(self) -> float:
+        """What all evaluations told have cost."""
+        return math.fsum(one.cost for one in self.observations)
+
+    def summary(self) -> str:
+        """Return a few lines on what was evaluated, paid and found."""
+        best = self.best_seen()
+        lines = [
+            f"{len(self.observations)} evaluations, {self.failed_queries} failed, "
+            f"{len(self.pending)} under way",
+            f"paid {self.paid:.6g}",
+        ]
+        if best is not None:
+            lines.append(f"believed best at the target: {best}")
+        return "\n".join(lines)
+
+    # -- what is told -----------------------------------------------------------------------------
+
+    def _known(self) -> Evaluations:
+        """Return what was told; failures have the lowest value seen."""
+        asked, told = self._ledger.suggestions, self.observations
+        rows = [self._point(asked[o.round].config, asked[o.round].fidelities) for o in told]
+        values = [math.nan if o.reward is None else self._sign * o.reward for o in told]
+        rewards = torch.tensor(values, dtype=torch.float64)
+        finite = rewards[~rewards.isnan()]
+        lowest = float(finite.min()) if len(finite) else 0.0
+        costs = torch.tensor([o.cost for o in told], dtype=torch.float64)
+        return Evaluations(self._stacked(rows), rewards.nan_to_num(lowest), costs)
+
+    def _pending(self) -> Tensor:
+        return self._stacked([self._point(d.config, d.fidelities) for d in self.pending])
+
+    def _stacked(self, rows: Sequence[Tensor]) -> Tensor:
+        dim = self.space.dim + self.fidelities.dim
+        return torch.stack(list(rows)) if rows else torch.zeros(0, dim, dtype=torch.float64)
+
+    # -- the state --------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues identically."""
+        return {
+            "header": dict(self._header),
+            "ledger": self._ledger.state_dict(),
+            "chooser": self._chooser.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If the state belongs to other options, or is damaged; the optimizer is
+                unchanged.
+        """
+        check_header(state, self._header)
+        with taking_over(type(self).__name__, self._ledger, self._chooser):
+            self._ledger.load_state_dict(state["ledger"])
+            self._chooser.load_state_dict(state["chooser"])
+
+
+def _fraction() -> SearchSpace:
+    return SearchSpace({"fraction": Real(_LEAST_FRACTION, 1.0, log=True)})
+
+
+def _checked(fidelities: SearchSpace) -> SearchSpace:
+    good = isinstance(fidelities, SearchSpace) and fidelities.dim > 0
+    good = good and all(isinstance(parameter, Real) for _, parameter in fidelities.parameters)
+    check(good, "fidelities", "a SearchSpace of Real parameters", fidelities, InvalidSpaceError)
+    return fidelities
+
+
+def _digest(listed: Tensor) -> str:
+    rows = listed.round(decimals=9).contiguous().numpy().tobytes()
+    return f"{len(listed)} evaluations, {hashlib.sha256(rows).hexdigest()[:16]}"

@@ -1,0 +1,165 @@
+"""Evaluations on parts of the data that tell of the optimum of the whole."""
+
+import logging
+import math
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly import errors
+
+SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
+QUICK = bc.Sampling(draws=4, first_steps=30, steps=8, points=12, candidates=60)
+
+
+def loss(x, s):
+    """On little data the optimum is 0.5, on all of it 0.3; a power of the share is added."""
+    return (x - 0.3 + 0.2 * math.log(s) / math.log(512)) ** 2 + 0.1 * (s**-0.3 - 1)
+
+
+def played(evaluations, **options):
+    settings = {"maximize": False, "sampling": QUICK, **options}
+    optimizer = bc.SubsetOptimizer(SPACE, **settings)
+    for _ in range(evaluations):
+        asked = optimizer.ask()
+        share = asked.fidelities["fraction"]
+        optimizer.tell(asked, loss(asked.config["x"], share), cost=share)
+    return optimizer
+
+
+def test_it_finds_the_optimum_of_the_whole_for_a_part_of_its_price():
+    for seed in range(2):
+        optimizer = played(16, seed=seed)
+        assert abs(optimizer.best_seen()["x"] - 0.3) < 0.1
+        assert optimizer.paid < 3
+        assert min(d.fidelities["fraction"] for d in optimizer.decisions) < 0.05
+
+
+def test_what_is_believed_is_in_the_unit_of_what_was_told():
+    halves = bc.SearchSpace({"fraction": bc.Real(0.25, 1.0, log=True)})
+    optimizer = played(14, fidelities=halves)
+    xs = [0.2, 0.3, 0.5]
+    found = optimizer.believed([{"x": x} for x in xs])
+    for value, x in zip(found, xs, strict=True):
+        assert value == pytest.approx(loss(x, 1.0), abs=0.03)
+
+
+def test_reading_changes_no_later_decision():
+    ours, theirs = played(9), played(9)
+    assert ours.best_seen() == ours.incumbent
+    assert "believed best" in ours.summary()
+    ours.believed([{"x": 0.5}])
+    assert ours.ask() == theirs.ask()
+
+
+def test_a_list_is_asked_for_as_it_was_given_and_each_once():
+    space = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
+    sizes = bc.SearchSpace({"layers": bc.Real(1, 12), "tokens": bc.Real(1e6, 1e9, log=True)})
+    pairs = [
+        ({"lr": lr}, {"layers": n, "tokens": t})
+        for lr in (3e-4, 1.1e-3, 7e-3)
+        for n, t in ((1.0, 1e6), (6.0, 3.3e7), (12.0, 1e9))
+    ]
+    optimizer = bc.SubsetOptimizer(space, sizes, candidates=pairs, sampling=QUICK, seed=1)
+    asked = []
+    for _ in range(len(pairs)):
+        decision = optimizer.ask()
+        asked.append((dict(decision.config), dict(decision.fidelities)))
+        optimizer.tell(decision, -abs(math.log10(decision.config["lr"]) + 3))
+    assert sorted(map(str, asked)) == sorted(map(str, pairs))
+    with pytest.raises(errors.HorizonExceededError, match="all that are listed"):
+        optimizer.ask()
+    assert optimizer.best_seen() == {"lr": 1.1e-3}
+    shares = [f["layers"] / 12 * f["tokens"] / 1e9 for _, f in asked]
+    assert optimizer.paid == pytest.approx(sum(shares))  # no cost was told
+
+
+def test_several_may_be_under_way_and_are_not_asked_for_twice():
+    optimizer = played(8)
+    batch = [optimizer.ask() for _ in range(3)]
+    points = {(d.config["x"], d.fidelities["fraction"]) for d in batch}
+    assert len(points) == 3
+    assert optimizer.pending == tuple(batch)
+
+
+def test_failures_count_as_the_worst_value(caplog):
+    optimizer = bc.SubsetOptimizer(SPACE, maximize=False, sampling=QUICK)
+    for k in range(10):
+        asked = optimizer.ask()
+        bad = asked.config["x"] > 0.6
+        value = math.nan if bad else loss(asked.config["x"], asked.fidelities["fraction"])
+        with caplog.at_level(logging.WARNING):
+            told = optimizer.tell(asked, value, cost=1.0)
+        assert told.failed == bad
+        assert k == told.round
+    assert optimizer.best_seen()["x"] < 0.6
+    assert optimizer.failed_queries == sum(row["failed"] for row in optimizer.history)
+    alone = bc.SubsetOptimizer(SPACE, sampling=QUICK)
+    alone.tell(alone.ask(), math.inf)
+    assert alone.best_seen() is not None
+
+
+def test_constant_values_and_costs_are_no_failure():
+    optimizer = bc.SubsetOptimizer(SPACE, sampling=QUICK)
+    for _ in range(9):
+        optimizer.tell(optimizer.ask(), 1.0, cost=2.0)
+    assert optimizer.ask().fidelities["fraction"] > 0
+    huge = bc.SubsetOptimizer(SPACE, sampling=QUICK)
+    for k in range(9):
+        huge.tell(huge.ask(), 1e300 * (k % 3), cost=1e300)
+    assert math.isfinite(huge.ask().config["x"])
+
+
+def test_overhead_makes_cheap_evaluations_dearer():
+    cheap = [played(10, seed=s) for s in range(2)]
+    dear = [played(10, seed=s, overhead=5.0) for s in range(2)]
+
+    def spent(runs):
+        return sum(d.fidelities["fraction"] for run in runs for d in run.decisions[6:])
+
+    assert spent(dear) > spent(cheap)
+
+
+def test_what_makes_no_sense_is_refused():
+    made = bc.SubsetOptimizer
+    with pytest.raises(errors.InvalidSpaceError, match="tune"):
+        made(bc.SearchSpace({"arm": bc.Choice(["one"])}))
+    with pytest.raises(errors.InvalidSpaceError, match="Real"):
+        made(SPACE, bc.SearchSpace({"epochs": bc.Integer(1, 9)}))
+    with pytest.raises(errors.InvalidArgumentError, match="at least one"):
+        made(SPACE, candidates=[])
+    with pytest.raises(errors.InvalidConfigError):
+        made(SPACE, candidates=[({"x": 0.5}, {"fraction": 1.5})])
+    with pytest.raises(errors.InvalidArgumentError, match="overhead"):
+        made(SPACE, overhead=-1.0)
+    for option in ({"draws": 0}, {"steps": 3}, {"points": 1}, {"candidates": 0}, {"first": 1}):
+        with pytest.raises(errors.InvalidArgumentError, match=next(iter(option))):
+            bc.Sampling(**option)
+    optimizer = made(SPACE, sampling=QUICK)
+    asked = optimizer.ask()
+    for cost in (0.0, -1.0, math.nan, math.inf, "much"):
+        with pytest.raises(errors.InvalidArgumentError, match="cost"):
+            optimizer.tell(asked, 0.5, cost=cost)
+    with pytest.raises(errors.InvalidArgumentError, match="told"):
+        optimizer.believed([{"x": 0.5}])
+    assert optimizer.incumbent is None
+    optimizer.tell(asked, 0.5, cost=1.0)
+
+
+def test_records_go_through_json():
+    optimizer = played(1)
+    (decision,), (observation,) = optimizer.decisions, optimizer.observations
+    assert bc.SubsetDecision.from_dict(decision.to_dict()) == decision
+    assert bc.SubsetObservation.from_dict(observation.to_dict()) == observation
+    assert hash(decision) == hash(bc.SubsetDecision.from_dict(decision.to_dict()))
+    with pytest.raises(TypeError):
+        decision.fidelities["fraction"] = 0.5
+    with pytest.raises(errors.InvalidArgumentError, match="fidelities"):
+        bc.SubsetDecision(0, {"x": 0.1}, query=True, reason="", fidelities={})
+
+
+def test_the_global_generator_is_left_alone():
+    before = torch.get_rng_state()
+    played(8)
+    assert torch.equal(torch.get_rng_state(), before)
