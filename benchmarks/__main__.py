@@ -77,6 +77,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.curves.picture",
         "regrets, learnt weights and one decision, drawn",
     ),
+    "fabolas": (
+        "benchmarks.subsets.fabolas",
+        "regret at the target against what was paid, by evaluations at other fidelities",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",

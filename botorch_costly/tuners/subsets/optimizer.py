@@ -20,6 +20,7 @@ from botorch_costly.errors import (
     check_positive,
 )
 from botorch_costly.parameters import Plain, Real
+from botorch_costly.problems.subsets import Candidate
 from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
@@ -30,9 +31,6 @@ from botorch_costly.tuners.subsets.choice import SubsetChooser
 _LEAST_FRACTION = 1 / 512
 _SAMPLING = Sampling()
 _logger = logging.getLogger(__name__)
-
-Candidate = tuple[Mapping[str, Plain], Mapping[str, float]]
-"""A configuration, and the setting of each fidelity."""
 
 
 class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):

@@ -1,0 +1,1 @@
+"""Methods that choose evaluations at several fidelities, on recorded evaluations."""

@@ -1,0 +1,98 @@
+"""Methods on recorded evaluations: what they pay for, and what they are told."""
+
+import math
+
+import pytest
+
+import botorch_costly as bc
+from benchmarks.subsets import fabolas
+from benchmarks.subsets.methods import METHODS
+from benchmarks.subsets.play import play
+from benchmarks.subsets.tables import language_models
+from benchmarks.suite.data import MissingDataError
+from botorch_costly.problems import SubsetProblem
+
+SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "batch": bc.Real(8, 128, log=True)})
+SIZES = bc.SearchSpace(
+    {"parameters": bc.Real(1e6, 1e8, log=True), "tokens": bc.Real(1e8, 1e10, log=True)}
+)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    pairs, values, costs = [], [], []
+    for lr in (1e-4, 1e-3, 1e-2, 1e-1):
+        for batch in (8, 32, 128):
+            for size, tokens in ((1e6, 1e8), (1e7, 1e9), (1e8, 1e9), (1e8, 1e10)):
+                small = math.log10(1e8 / size)
+                wrong = (math.log10(lr) + 3 - 0.5 * small) ** 2 + 0.1 * math.log2(batch / 32) ** 2
+                pairs.append(({"lr": lr, "batch": batch}, {"parameters": size, "tokens": tokens}))
+                values.append(-wrong - 0.3 * small - 0.2 * math.log10(1e10 / tokens))
+                costs.append(size * tokens)
+    return SubsetProblem(SPACE, SIZES, pairs, values, costs)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_pays_for_what_it_asks_and_chooses_at_the_target(problem, method):
+    made = METHODS[method](problem, 0)
+    assert made.choice() in problem.targets
+    asked = []
+    for _ in range(9):
+        candidate = made.ask()
+        if candidate is None:
+            break
+        asked.append(candidate)
+        made.tell(candidate, float(problem.values[candidate]), float(problem.costs[candidate]))
+    assert made.choice() in problem.targets
+    assert len(set(asked)) == len(asked)
+    assert (asked == []) == (method == "Step Law")
+
+
+def test_a_budget_counts_what_ended_within_it(problem):
+    regrets, asked = play(problem, METHODS["random at the target"], 0, (0.5, 1, 2, 12))
+    order = METHODS["random at the target"](problem, 0).order
+    values = [float(problem.values[c]) for c in order]
+    assert regrets[0] == problem.regret(order[0])  # a guess: nothing was evaluated
+    assert regrets[1] == problem.best - values[0]
+    assert regrets[2] == problem.best - max(values[:2])
+    assert regrets[3] == 0
+    assert asked == 12
+
+
+def test_all_of_a_list_is_found_by_every_search(problem):
+    for method in ("random at the target", "LogEI at the target"):
+        regrets, _ = play(problem, METHODS[method], 1, (12,))
+        assert regrets == [0]
+
+
+def test_halving_evaluates_many_cheaply_and_few_at_the_target(problem):
+    made = METHODS["halving"](problem, 0)
+    costs = []
+    while (candidate := made.ask()) is not None:
+        made.tell(candidate, float(problem.values[candidate]), 1.0)
+        costs.append(float(problem.costs[candidate]))
+    assert sum(cost < 0.2 for cost in costs) >= 12
+    assert sum(cost > 0.9 for cost in costs) < 6
+
+
+def test_the_table_says_what_was_measured(problem, monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(fabolas.TABLES, "small", lambda: problem)
+    options = ["--tables", "small", "--methods", "halving", "--seeds", "2", "--processes", "1"]
+    fabolas.main([*options, "--results", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "halving" in printed
+    fabolas.main([*options, "--results", str(tmp_path)])
+    assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize(("name", "best"), [("1.07b-20b", 2.22550), ("429m-100b", 2.21229)])
+def test_language_models_are_read_as_they_were_measured(name, best):
+    try:
+        problem = language_models(name)
+    except MissingDataError:
+        pytest.skip("the folder of the data is not there")
+    assert -problem.best == pytest.approx(best, abs=1e-5)
+    assert float(problem.costs.min()) < 0.01
+    assert float(problem.costs.max()) == pytest.approx(1, abs=0.02)
+    step_law = METHODS["Step Law"](problem, 0)
+    assert problem.regret(step_law.choice()) < 0.01
