@@ -77,6 +77,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.curves.picture",
         "regrets, learnt weights and one decision, drawn",
     ),
+    "prob-min": (
+        "benchmarks.subsets.accuracy",
+        "which of several Gaussian values is the smallest, beside millions of draws",
+    ),
     "fabolas": (
         "benchmarks.subsets.fabolas",
         "regret at the target against what was paid, by evaluations at other fidelities",

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import math
 import pkgutil
 import re
 from pathlib import Path
@@ -21,7 +22,7 @@ README = ROOT / "README.md"
 PAGES = sorted([README, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 ROOMS = ("", ".tuners", ".rewards", ".query", ".acquisition", ".models", ".models.fitting")
 ROOMS += (".kernels", ".optim", ".problems", ".simulation", ".errors")
-ROOMS += (".numerics.knowledge_gradient", ".numerics.lookahead")
+ROOMS += (".likelihoods", ".numerics.ep", ".numerics.knowledge_gradient", ".numerics.lookahead")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -168,11 +169,15 @@ class Loop:
             "save": self.network.state_dict,
             "restore": self.network.load_state_dict,
             "train": self.train,
+            "evaluate": self.evaluate,
             "budget": 300.0,
         }
 
     def train(self, lr, *, resume, since, until, **_):
         return [1 - 1 / (1 + lr * at) for at in range(since + 1, until + 1)], float(until - since)
+
+    def evaluate(self, C, gamma, *, fraction):
+        return abs(math.log10(C * gamma)) / fraction**0.1, 40 * fraction + 20
 
     def train_one_round(self, lr, **_):
         self.optimizer.param_groups[0]["lr"] = lr

@@ -5,6 +5,8 @@ from typing import Protocol
 
 from botorch_costly.problems import SubsetProblem
 
+_ROUNDING = 1 + 1e-9  # of sums of costs
+
 
 class Method(Protocol):
     """A method that chooses evaluations; told the values of those alone."""
@@ -40,7 +42,7 @@ def play(
     while len(regrets) < len(budgets):
         candidate = method.ask()
         cost = float("inf") if candidate is None else float(problem.costs[candidate])
-        while len(regrets) < len(budgets) and paid + cost > budgets[len(regrets)]:
+        while len(regrets) < len(budgets) and paid + cost > _ROUNDING * budgets[len(regrets)]:
             regrets.append(problem.regret(method.choice()))
         if candidate is not None:
             method.tell(candidate, float(problem.values[candidate]), cost)

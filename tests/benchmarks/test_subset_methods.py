@@ -5,7 +5,8 @@ import math
 import pytest
 
 import botorch_costly as bc
-from benchmarks.subsets import fabolas
+from benchmarks.harness.record import rows_of
+from benchmarks.subsets import accuracy, fabolas
 from benchmarks.subsets.methods import METHODS
 from benchmarks.subsets.play import play
 from benchmarks.subsets.tables import language_models
@@ -96,3 +97,14 @@ def test_language_models_are_read_as_they_were_measured(name, best):
     assert float(problem.costs.max()) == pytest.approx(1, abs=0.02)
     step_law = METHODS["Step Law"](problem, 0)
     assert problem.regret(step_law.choice()) < 0.01
+
+
+def test_probabilities_are_measured_beside_draws(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(accuracy, "_DRAWS", 200_000)
+    options = ["--points", "5", "--seeds", "1", "--processes", "1", "--results", str(tmp_path)]
+    accuracy.main(options)
+    assert "posterior" in capsys.readouterr().out
+    rows = rows_of("prob-min", tmp_path)
+    assert len(rows) == 4
+    assert all(row["corrected"] < 0.02 for row in rows)
+    assert all(row["MVNXPB"] < 0.1 for row in rows)

@@ -57,7 +57,7 @@ class Evaluations(NamedTuple):
     costs: Tensor  # shape: (n,)
 
 
-class Outlook(NamedTuple):
+class Beliefs(NamedTuple):
     """What is believed now."""
 
     model: HyperparameterEnsemble  # of standardized rewards
@@ -82,7 +82,7 @@ class SubsetBelief:
         self._sampling, self._generator = sampling, generator
         self._raw: Tensor | None = None
 
-    def learn(self, known: Evaluations, pending: Tensor) -> Outlook:
+    def learn(self, known: Evaluations, pending: Tensor) -> Beliefs:
         """Return what is believed after some evaluations; pending ones count at their mean."""
         targets = _standardized(known.rewards)
         first, later = self._sampling.first_steps, self._sampling.steps
@@ -99,7 +99,7 @@ class SubsetBelief:
         best = self.at_target(model, known.points[:, : self._dim]).max()
         if len(pending):
             model = self._expecting(model, known.points, targets, pending, raw)
-        return Outlook(model, LogLinearCost(known.points, known.costs.unsqueeze(-1)), best)
+        return Beliefs(model, LogLinearCost(known.points, known.costs.unsqueeze(-1)), best)
 
     @torch.no_grad()
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.subsets.belief import Evaluations, Outlook, Sampling, SubsetBelief
+from botorch_costly.tuners.subsets.belief import Beliefs, Evaluations, Sampling, SubsetBelief
 
 _LEVELS = (0.0, 0.25, 0.5)  # of the fidelities, encoded, at first: the paper's 1/512 to 1/16, about
 _NEAR = 0.1  # how far around the best configurations is looked
@@ -52,7 +52,7 @@ class SubsetChooser:
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
         self._belief = SubsetBelief(space.dim, fidelities.dim, sampling, generator)
         self._first = sampling.first or 2 * (space.dim + fidelities.dim) + 2
-        self._outlook: tuple[int, Outlook] | None = None  # after so many evaluations
+        self._beliefs: tuple[int, Beliefs] | None = None  # after so many evaluations
 
     def choose(self, known: Evaluations, pending: Tensor) -> Choice:
         """Return the choice.
@@ -64,10 +64,10 @@ class SubsetChooser:
         asked = len(known.points) + len(pending)
         if asked < self._first or len(known.points) < 2:
             return Choice(self._at_first(asked, left), "first evaluations")
-        outlook = self._belief.learn(known, pending)
-        self._outlook = len(known.points), outlook
+        beliefs = self._belief.learn(known, pending)
+        self._beliefs = len(known.points), beliefs
         acquisition = EntropySearchPerCost(
-            outlook.model, self._points(outlook), outlook.cost, overhead=self._overhead
+            beliefs.model, self._points(beliefs), beliefs.cost, overhead=self._overhead
         )
         pool = self._pool(known, left)
         with torch.no_grad():
@@ -88,12 +88,12 @@ class SubsetChooser:
         """
         if len(known.points) < 2:
             return known.rewards.mean().expand(len(configs))
-        if self._outlook is None or self._outlook[0] != len(known.points):
+        if self._beliefs is None or self._beliefs[0] != len(known.points):
             state = self.state_dict()
-            outlook = self._belief.learn(known, known.points[:0])
+            beliefs = self._belief.learn(known, known.points[:0])
             self.load_state_dict(state)
-            self._outlook = len(known.points), outlook
-        mean = self._belief.at_target(self._outlook[1].model, configs)
+            self._beliefs = len(known.points), beliefs
+        mean = self._belief.at_target(self._beliefs[1].model, configs)
         return known.rewards.mean() + mean * known.rewards.std(correction=0)
 
     def _configs(self, known: Evaluations) -> Tensor:
@@ -125,7 +125,7 @@ class SubsetChooser:
         return left[(away * weight).sum(-1).argmin()]
 
     @torch.no_grad()
-    def _points(self, outlook: Outlook) -> Tensor:
+    def _points(self, beliefs: Beliefs) -> Tensor:
         """Return points of which one is the optimum, at the target."""
         count, dim = self._sampling.points, self._space.dim
         bounds = torch.zeros(2, dim + self._fidelities.dim, dtype=torch.float64)
@@ -133,13 +133,13 @@ class SubsetChooser:
         target = {dim + k: 1.0 for k in range(self._fidelities.dim)}
         if self._listed is None:
             drawn = representers(
-                outlook.model, bounds, count, outlook.best, self._generator, fixed=target
+                beliefs.model, bounds, count, beliefs.best, self._generator, fixed=target
             )
             drawn[:, :dim] = self._space.round(drawn[:, :dim])
             return drawn
         configs = self._listed[:, :dim].unique(dim=0)
         rows = torch.cat([configs, torch.ones(len(configs), len(target)).to(configs)], -1)
-        promise = LogExpectedImprovement(outlook.model, outlook.best)(rows.unsqueeze(-2))
+        promise = LogExpectedImprovement(beliefs.model, beliefs.best)(rows.unsqueeze(-2))
         coins = torch.rand(len(rows), generator=self._generator, dtype=rows.dtype)
         gumbel = -(-coins.log()).log()
         return rows[(promise + gumbel).topk(min(count, len(rows))).indices]
@@ -190,4 +190,4 @@ class SubsetChooser:
         """Continue from ``state_dict``."""
         self._generator.set_state(state["generator"].cpu())
         self._belief.load_state_dict(state["belief"])
-        self._outlook = None
+        self._beliefs = None
