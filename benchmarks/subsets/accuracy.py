@@ -7,7 +7,7 @@ that is nearly singular, and posteriors after eight observations, nearly singula
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from botorch.utils.probability.mvnxpb import MVNXPB
@@ -24,7 +24,7 @@ KINDS = ("wishart", "prior", "smooth", "posterior")
 SIZES = (5, 10, 25, 50)
 WAYS = ("corrected", "EP", "MVNXPB")
 _DRAWS, _AT_ONCE = 4_000_000, 200_000
-_NUMBERS = {"dtype": torch.float64}
+_NUMBERS: dict[str, Any] = {"dtype": torch.float64}
 
 
 class Task(NamedTuple):
@@ -123,9 +123,9 @@ def text(rows: Sequence[Row]) -> str:
         "Problems; total variation from 4,000,000 draws, mean and largest; ms, one by one."
     )
     for points in SIZES:
-        mine = [row["with derivatives: ms"] for row in rows if row["points"] == points]
-        if mine:
-            lines.append(f"{points:>6} points with derivatives: {statistics.median(mine):.0f} ms")
+        times = [row["with derivatives: ms"] for row in rows if row["points"] == points]
+        if times:
+            lines.append(f"{points:>6} points with derivatives: {statistics.median(times):.0f} ms")
     return "\n".join(lines)
 
 
