@@ -14,7 +14,7 @@ from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.subsets.belief import Beliefs, Evaluations, Sampling, SubsetBelief
 
-_LEVELS = (0.0, 0.25, 0.5)  # of the fidelities, encoded, at first: the paper's 1/512 to 1/16, about
+_LEVELS = (0.0, 0.25, 0.5)  # of the fidelities together, encoded: of 1/512 to 1, up to about 1/23
 _NEAR = 0.1  # how far around the best configurations is looked
 _CLIMBED, _STEPS = 4, 15
 _SAME = 1e-9  # distance of what is one evaluation
@@ -114,7 +114,8 @@ class SubsetChooser:
     def _at_first(self, number: int, left: Tensor | None) -> Tensor:
         """Return a random configuration at a low fidelity, of a list the nearest one."""
         config = self._space.sample(1, self._generator)[0]
-        level = torch.full((self._fidelities.dim,), _LEVELS[number % len(_LEVELS)]).to(config)
+        fidelities = self._fidelities.dim
+        level = torch.full((fidelities,), _LEVELS[number % len(_LEVELS)] / fidelities).to(config)
         wanted = torch.cat([config, self._fidelities.round(level)])
         if left is None:
             return wanted
