@@ -22,6 +22,7 @@ from benchmarks.priced import (
     timing,
 )
 from benchmarks.speed import horizon, speed, streaming, trainings
+from benchmarks.subsets import accuracy
 from benchmarks.suite import benchmark as suite
 from benchmarks.suite import verdicts as suite_verdicts
 from benchmarks.suite.compute_bound import benchmark as short
@@ -81,6 +82,7 @@ REPORTS: dict[str, Report] = {
     "boil-rl-curves": Report("Recorded trainings of reinforcement learning", live.curves_text),
     "boil-cnn": Report("Policies on trainings of a convolutional network", tabular.text),
     "boil-cnn-curves": Report("Recorded trainings of a convolutional network", live.curves_text),
+    "prob-min": Report("Which value is the smallest, beside millions of draws", accuracy.text),
     "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),
