@@ -5,7 +5,7 @@ import math
 import torch
 
 
-def information(mean, cov, c, variance, generator, draws=40_000, outcomes=37):
+def information(mean, cov, c, variance, generator, draws=30_000, outcomes=37):
     """Mutual information of the smallest point and an observation of covariance ``c`` with all points.
 
     Outcomes are a grid over 9 standard deviations, and all use the same draws.
