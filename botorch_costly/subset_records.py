@@ -5,8 +5,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from botorch_costly.errors import check, check_positive
+from botorch_costly.parameters import Plain
 from botorch_costly.plain import listed
 from botorch_costly.records import Decision, FrozenConfig, Observation
+
+Candidate = tuple[Mapping[str, Plain], Mapping[str, float]]
+"""A configuration, and the setting of each fidelity."""
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,12 @@
 """Recorded evaluations at several fidelities: what a method is told, and what it does not know."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 
 from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
-
-Candidate = tuple[Mapping[str, Plain], Mapping[str, float]]
-"""A configuration, and the setting of each fidelity."""
+from botorch_costly.subset_records import Candidate
 
 
 class SubsetProblem:

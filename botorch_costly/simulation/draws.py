@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_costly.device import DTYPES
 from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.numerics.drift import retention_float
-from botorch_costly.problems import DriftingFunction
+from botorch_costly.problems.drifting import DriftingFunction
 
 _ROUNDS = 64  # that are drawn at a time: a multiple of 16, as normal numbers come by sixteens
 _WORD = 0xFFFFFFFF

@@ -17,7 +17,7 @@ from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import memory
 from botorch_costly.numerics.stationary import information_share
-from botorch_costly.problems import DriftingFunction
+from botorch_costly.problems.drifting import DriftingFunction
 from botorch_costly.query import RECENT, Progress
 from botorch_costly.simulation.draws import Draws
 from botorch_costly.simulation.policies import GridPolicy

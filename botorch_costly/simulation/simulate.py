@@ -7,7 +7,7 @@ import torch
 from botorch_costly.acquisition import BetaSchedule
 from botorch_costly.device import check_device, check_dtype
 from botorch_costly.errors import check_count
-from botorch_costly.problems import DriftingFunction
+from botorch_costly.problems.drifting import DriftingFunction
 from botorch_costly.simulation.draws import draw
 from botorch_costly.simulation.policies import GridPolicy
 from botorch_costly.simulation.run import Run, check_policies, play

@@ -20,11 +20,10 @@ from botorch_costly.errors import (
     check_positive,
 )
 from botorch_costly.parameters import Plain, Real
-from botorch_costly.problems.subsets import Candidate
 from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
-from botorch_costly.subset_records import SubsetDecision, SubsetObservation
+from botorch_costly.subset_records import Candidate, SubsetDecision, SubsetObservation
 from botorch_costly.tuners.subsets.belief import Evaluations, Sampling
 from botorch_costly.tuners.subsets.choice import SubsetChooser
 
