@@ -81,6 +81,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.subsets.accuracy",
         "which of several Gaussian values is the smallest, beside millions of draws",
     ),
+    "svm-grid": (
+        "benchmarks.subsets.svm_grid",
+        "support vector machines on MNIST, a grid by six fractions of the data",
+    ),
     "fabolas": (
         "benchmarks.subsets.fabolas",
         "regret at the target against what was paid, by evaluations at other fidelities",
