@@ -1,4 +1,4 @@
-"""Support vector machines on MNIST, 20 x 20 configurations by six fractions: ``python -m benchmarks svm-grid``.
+"""Support vector machines on MNIST, a grid by six fractions: ``python -m benchmarks svm-grid``.
 
 It is computed once, in about an hour of one processor; methods are played on what is stored.
 """
