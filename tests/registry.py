@@ -28,7 +28,13 @@ from botorch_costly.acquisition import (
     TimeVaryingPI,
     TimeVaryingUCB,
 )
-from botorch_costly.kernels import ArmKernel, ForgettingKernel, FreezeThawKernel, SubsetKernel
+from botorch_costly.kernels import (
+    ArmKernel,
+    ForgettingKernel,
+    FreezeThawKernel,
+    ShiftKernel,
+    SubsetKernel,
+)
 from botorch_costly.models import DriftingGrid, LinearCost, StreamingGP, SubsetGP, TimeVaryingGP
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.numerics.stationary import Stationary
@@ -84,6 +90,10 @@ def _unit_and_share(n, generator):
     return torch.cat([_unit(n, generator), _shares(n, generator)], -1)
 
 
+def _units_and_shares(n, generator):
+    return torch.stack([_shares(n, generator).squeeze(-1) for _ in range(4)], -1)
+
+
 def _arms(n, generator):
     return torch.randint(3, (n, 1), generator=generator, device=generator.device).double()
 
@@ -112,6 +122,13 @@ def _subset(basis, batch):
     return kernel
 
 
+def _shift(batch):
+    base = MaternKernel(2.5, ard_num_dims=2, batch_shape=batch)
+    kernel = ShiftKernel(base, configs=(0, 2), fidelities=(1, 3), moving=(2,))
+    kernel.shift = torch.tensor([[0.3], [-0.2]])
+    return kernel
+
+
 def _arm(batch, column=None):
     return ArmKernel(1.7, batch_shape=batch, active_dims=None if column is None else (column,))
 
@@ -124,6 +141,7 @@ KERNELS = {
     ),
     "subset loss": KernelCase(lambda batch: _subset("loss", batch), _shares),
     "subset cost": KernelCase(lambda batch: _subset("cost", batch), _shares),
+    "shift": KernelCase(_shift, _units_and_shares),
     "matern * forgetting": KernelCase(
         lambda batch: _matern(batch, active_dims=(0, 1)) * _forgetting(batch, 2), _unit_and_round
     ),

@@ -1,5 +1,6 @@
 """A GP over configurations and the share of the data, or several fidelities."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -11,6 +12,7 @@ from gpytorch.priors import LogNormalPrior, NormalPrior
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.kernels.shift import ShiftKernel
 from botorch_costly.kernels.subset import SubsetKernel
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
 
@@ -27,6 +29,7 @@ def subset_kernel(
     batch_shape: torch.Size,
     *,
     level: bool = False,
+    moving: Sequence[int] = (),
 ) -> Kernel:
     """Return the product of a Matérn-5/2 kernel over configurations and one kernel for each fidelity.
 
@@ -38,17 +41,9 @@ def subset_kernel(
         basis: As for ``SubsetKernel``.
         batch_shape: Of the hyperparameters.
         level: Whether that is added.
+        moving: Columns of configurations whose optimum moves with the fidelities, as in ``ShiftKernel``.
     """
-    configs = tuple(column for column in range(dim) if column not in fidelities)
-    median = _SCALE + 0.5 * torch.tensor(float(len(configs))).log().item()
-    product: Kernel = MaternKernel(
-        2.5,
-        ard_num_dims=len(configs),
-        active_dims=configs,
-        batch_shape=batch_shape,
-        lengthscale_prior=LogNormalPrior(median, _SPREAD),
-    )
-    product.lengthscale = torch.tensor(len(configs) ** 0.5 * 0.5)
+    product = _over_configs(dim, fidelities, moving, batch_shape)
     for column in fidelities:
         product = product * SubsetKernel(basis, active_dims=(column,), batch_shape=batch_shape)
     if not level:
@@ -61,6 +56,24 @@ def subset_kernel(
     )
     scale = LogNormalPrior(0.0, 1.0)
     return product + ScaleKernel(shared, outputscale_prior=scale, batch_shape=batch_shape)
+
+
+def _over_configs(
+    dim: int, fidelities: Sequence[int], moving: Sequence[int], batch_shape: torch.Size
+) -> Kernel:
+    configs = tuple(column for column in range(dim) if column not in fidelities)
+    width = len(configs)
+    kernel: Kernel = MaternKernel(
+        2.5,
+        ard_num_dims=width,
+        active_dims=None if moving else configs,
+        batch_shape=batch_shape,
+        lengthscale_prior=LogNormalPrior(_SCALE + 0.5 * math.log(width), _SPREAD),
+    )
+    kernel.lengthscale = torch.tensor(width**0.5 * 0.5)
+    if not moving:
+        return kernel
+    return ShiftKernel(kernel, configs=configs, fidelities=fidelities, moving=moving)
 
 
 class SubsetGP(SingleTaskGP):
@@ -80,6 +93,7 @@ class SubsetGP(SingleTaskGP):
         basis: ``"loss"`` or ``"cost"``, as for ``SubsetKernel``.
         likelihood: Noise; that of subsets by the first fidelity if omitted.
         level: Whether to add what all configurations gain with the fidelities.
+        moving: Columns of configurations whose optimum moves with the fidelities, as in ``ShiftKernel``.
 
     Raises:
         InvalidShapeError: If shapes do not fit, or no column is left for the configuration.
@@ -95,6 +109,7 @@ class SubsetGP(SingleTaskGP):
         basis: str = "loss",
         likelihood: Likelihood | None = None,
         level: bool = False,
+        moving: Sequence[int] = (),
     ) -> None:
         dim = train_X.shape[-1]
         columns = sorted({column % dim for column in fidelities})
@@ -114,7 +129,7 @@ class SubsetGP(SingleTaskGP):
             train_X,
             train_Y,
             likelihood=noise,
-            covar_module=subset_kernel(dim, columns, basis, batch, level=level),
+            covar_module=subset_kernel(dim, columns, basis, batch, level=level, moving=moving),
             mean_module=ConstantMean(NormalPrior(0.0, 1.0), batch_shape=batch),
             outcome_transform=None,
         )

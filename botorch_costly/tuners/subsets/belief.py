@@ -15,6 +15,8 @@ from botorch_costly.models.ensemble import (
     sample_hyperparameters,
 )
 from botorch_costly.models.subset import SubsetGP
+from botorch_costly.parameters import Choice
+from botorch_costly.space import SearchSpace
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,17 @@ class SubsetBelief:
     """Gaussian processes over configurations and fidelities, averaged over hyperparameters.
 
     Args:
-        dim: Columns of a configuration.
-        fidelities: Columns of the fidelities, which come after them.
+        space: Of the configurations; the optimum of numbers may move with the fidelities.
+        fidelities: Columns of the fidelities, which come after those of the configurations.
         sampling: How hyperparameters are drawn.
         generator: The source of the draws.
     """
 
     def __init__(
-        self, dim: int, fidelities: int, sampling: Sampling, generator: torch.Generator
+        self, space: SearchSpace, fidelities: int, sampling: Sampling, generator: torch.Generator
     ) -> None:
-        self._dim, self._fidelities = dim, fidelities
+        self._dim, self._fidelities = space.dim, fidelities
+        self._moving = _numbers(space)
         self._sampling, self._generator = sampling, generator
         self._raw: Tensor | None = None
 
@@ -101,18 +104,16 @@ class SubsetBelief:
             model = self._expecting(model, known.points, targets, pending, raw)
         return Beliefs(model, LogLinearCost(known.points, known.costs.unsqueeze(-1)), best)
 
-    @torch.no_grad()
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
         """Return the mean of configurations (``n x dim``) at the target, ``(n,)``."""
         ends = torch.ones(len(configs), self._fidelities, dtype=configs.dtype)
-        posterior = model.posterior(torch.cat([configs, ends], -1).unsqueeze(-2))
-        return posterior.mean.squeeze(-1).squeeze(-1).mean(-1)
+        return _mean(model, torch.cat([configs, ends], -1))
 
     def _gp(self, points: Tensor, targets: Tensor, batch: torch.Size) -> SubsetGP:
         columns = range(self._dim, self._dim + self._fidelities)
         X = points.expand(*batch, *points.shape)
         Y = targets.unsqueeze(-1).expand(*batch, len(targets), 1)
-        return SubsetGP(X, Y, fidelities=tuple(columns), level=True)
+        return SubsetGP(X, Y, fidelities=tuple(columns), level=True, moving=self._moving)
 
     def _expecting(
         self,
@@ -122,11 +123,8 @@ class SubsetBelief:
         pending: Tensor,
         raw: Tensor,
     ) -> HyperparameterEnsemble:
-        with torch.no_grad():
-            expected = model.posterior(pending.unsqueeze(-2)).mean.squeeze(-1).squeeze(-1).mean(-1)
-        models = self._gp(
-            torch.cat([points, pending]), torch.cat([targets, expected]), torch.Size([len(raw)])
-        )
+        believed = torch.cat([targets, _mean(model, pending)])
+        models = self._gp(torch.cat([points, pending]), believed, torch.Size([len(raw)]))
         return HyperparameterEnsemble(assigned(models, raw))
 
     def state_dict(self) -> dict[str, Any]:
@@ -136,6 +134,19 @@ class SubsetBelief:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
         self._raw = None if state["raw"] is None else state["raw"].clone()
+
+
+def _numbers(space: SearchSpace) -> tuple[int, ...]:
+    """Return the columns of numbers; a choice has no direction to move in."""
+    owned = space.columns
+    columns = (range(space.dim)[owned[n]] for n, p in space.parameters if not isinstance(p, Choice))
+    return tuple(column for some in columns for column in some)
+
+
+@torch.no_grad()
+def _mean(model: HyperparameterEnsemble, rows: Tensor) -> Tensor:
+    """Return the mean of rows (``n x d``) over all draws, ``(n,)``."""
+    return model.posterior(rows.unsqueeze(-2)).mean.mean(-3).flatten()
 
 
 def _standardized(rewards: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Which evaluation is next: the one that tells most of the optimum of the whole by its cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -49,10 +49,11 @@ class SubsetChooser:
         generator: torch.Generator,
     ) -> None:
         self._space, self._fidelities, self._listed = space, fidelities, listed
+        self._arms = None if listed is None else listed[:, : space.dim].unique(dim=0)
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
-        self._belief = SubsetBelief(space.dim, fidelities.dim, sampling, generator)
+        self._belief = SubsetBelief(space, fidelities.dim, sampling, generator)
         self._first = sampling.first or 2 * (space.dim + fidelities.dim) + 2
-        self._beliefs: tuple[int, Beliefs] | None = None  # after so many evaluations
+        self._latest: tuple[int, Beliefs] | None = None  # after so many evaluations
 
     def choose(self, known: Evaluations, pending: Tensor) -> Choice:
         """Return the choice.
@@ -65,20 +66,20 @@ class SubsetChooser:
         if asked < self._first or len(known.points) < 2:
             return Choice(self._at_first(asked, left), "first evaluations")
         beliefs = self._belief.learn(known, pending)
-        self._beliefs = len(known.points), beliefs
+        self._latest = len(known.points), beliefs
         acquisition = EntropySearchPerCost(
             beliefs.model, self._points(beliefs), beliefs.cost, overhead=self._overhead
         )
         pool = self._pool(known, left)
         with torch.no_grad():
             values = acquisition(pool.unsqueeze(-2))
-        if self._listed is not None:
-            return Choice(pool[values.argmax()], "most information by cost")
-        return Choice(self._climbed(acquisition, pool, values), "most information by cost")
+        everything = self._listed is None
+        point = self._climbed(acquisition, pool, values) if everything else pool[values.argmax()]
+        return Choice(point, "most information by cost")
 
     def incumbent(self, known: Evaluations) -> Tensor:
         """Return the configuration that is believed best at the target, encoded, ``(dim,)``."""
-        configs = self._configs(known)
+        configs = known.points[:, : self._space.dim] if self._arms is None else self._arms
         return configs[self.believed(known, configs).argmax()]
 
     def believed(self, known: Evaluations, configs: Tensor) -> Tensor:
@@ -88,18 +89,13 @@ class SubsetChooser:
         """
         if len(known.points) < 2:
             return known.rewards.mean().expand(len(configs))
-        if self._beliefs is None or self._beliefs[0] != len(known.points):
+        if self._latest is None or self._latest[0] != len(known.points):
             state = self.state_dict()
             beliefs = self._belief.learn(known, known.points[:0])
             self.load_state_dict(state)
-            self._beliefs = len(known.points), beliefs
-        mean = self._belief.at_target(self._beliefs[1].model, configs)
+            self._latest = len(known.points), beliefs
+        mean = self._belief.at_target(self._latest[1].model, configs)
         return known.rewards.mean() + mean * known.rewards.std(correction=0)
-
-    def _configs(self, known: Evaluations) -> Tensor:
-        """Return the configurations that may be best: all listed ones, or those evaluated."""
-        points = known.points if self._listed is None else self._listed
-        return points[:, : self._space.dim].unique(dim=0)
 
     def _left(self, asked: Tensor) -> Tensor | None:
         if self._listed is None:
@@ -132,14 +128,13 @@ class SubsetChooser:
         bounds = torch.zeros(2, dim + self._fidelities.dim, dtype=torch.float64)
         bounds[1] = 1.0
         target = {dim + k: 1.0 for k in range(self._fidelities.dim)}
-        if self._listed is None:
+        if self._arms is None:
             drawn = representers(
                 beliefs.model, bounds, count, beliefs.best, self._generator, fixed=target
             )
             drawn[:, :dim] = self._space.round(drawn[:, :dim])
             return drawn
-        configs = self._listed[:, :dim].unique(dim=0)
-        rows = torch.cat([configs, torch.ones(len(configs), len(target)).to(configs)], -1)
+        rows = torch.cat([self._arms, torch.ones(len(self._arms), len(target)).to(self._arms)], -1)
         promise = LogExpectedImprovement(beliefs.model, beliefs.best)(rows.unsqueeze(-2))
         coins = torch.rand(len(rows), generator=self._generator, dtype=rows.dtype)
         gumbel = -(-coins.log()).log()
@@ -177,11 +172,8 @@ class SubsetChooser:
 
     def _rounded(self, points: Tensor) -> Tensor:
         dim = self._space.dim
-        parts: Sequence[Tensor] = (
-            self._space.round(points[:, :dim]),
-            self._fidelities.round(points[:, dim:]),
-        )
-        return torch.cat(list(parts), -1)
+        configs = self._space.round(points[:, :dim])
+        return torch.cat([configs, self._fidelities.round(points[:, dim:])], -1)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the next choice depends on."""
@@ -191,4 +183,4 @@ class SubsetChooser:
         """Continue from ``state_dict``."""
         self._generator.set_state(state["generator"].cpu())
         self._belief.load_state_dict(state["belief"])
-        self._beliefs = None
+        self._latest = None

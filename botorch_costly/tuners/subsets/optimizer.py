@@ -145,10 +145,15 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
 
     def _decoded(self, point: Tensor) -> tuple[Mapping[str, Plain], Mapping[str, Any]]:
         """Return configuration and fidelities of a point, as they were listed."""
-        if self._candidates is not None and self._listed is not None:
-            return self._candidates[int((self._listed - point).abs().sum(-1).argmin())]
+        if self._candidates is not None:
+            return self._candidates[self._nearest(point)]
         dim = self.space.dim
         return self.space.decode(point[:dim]), self.fidelities.decode(point[dim:])
+
+    def _nearest(self, point: Tensor) -> int:
+        """Return the number of the listed candidate whose first columns are nearest to a point."""
+        assert self._listed is not None
+        return int((self._listed[:, : len(point)] - point).abs().sum(-1).argmin())
 
     def tell(
         self, decision: SubsetDecision, value: float, *, cost: float | None = None
@@ -206,10 +211,9 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
         if not len(known.points):
             return None
         point = self._chooser.incumbent(known)
-        if self._candidates is None or self._listed is None:
+        if self._candidates is None:
             return FrozenConfig(self.space.decode(point))
-        away = (self._listed[:, : len(point)] - point).abs().sum(-1)
-        return FrozenConfig(self._candidates[int(away.argmin())][0])
+        return FrozenConfig(self._candidates[self._nearest(point)][0])
 
     def believed(self, configs: Sequence[Mapping[str, Plain]]) -> list[float]:
         """Return the mean of what is believed of each configuration at the target, as values are told.

@@ -1,0 +1,98 @@
+"""What is best moves with the fidelity: configurations are compared after a shift."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.priors import NormalPrior
+from linear_operator import to_dense
+from torch import Tensor, nn
+
+from botorch_costly.errors import InvalidShapeError, check, check_positive
+from botorch_costly.kernels.columns import refuse_last_dim_batch
+from botorch_costly.priors import register_prior
+
+
+class ShiftKernel(Kernel):
+    r"""Covariance of configurations whose optimum moves linearly with the fidelities.
+
+    ``k([x, s], [x', s']) = base(x + A' (1 - s), x' + A' (1 - s'))``
+
+    The shift ``A`` is learnt. At the target, where all fidelities are 1, there is none. Where
+    configurations and fidelities are encoded by their logarithms, an optimum that is a power of the size,
+    as learning rate and batch size are in the scaling laws of language models, moves linearly.
+
+    References:
+        H. Li et al. Predictable scale: Part I, Step Law. 2025: powers of model size and data.
+
+    Args:
+        base: Covariance of configurations, over as many columns as ``configs``.
+        configs: Columns of the configurations.
+        fidelities: Columns of the fidelities, in [0, 1].
+        moving: Those columns of the configurations that move; all if omitted.
+        spread: Standard deviation of the normal prior of each number in ``A``.
+
+    Raises:
+        InvalidShapeError: If there is no column of either, or a moving one is not of the configurations.
+        InvalidArgumentError: If the spread is not positive.
+
+    Example:
+        >>> kernel = ShiftKernel(RBFKernel(), configs=(0,), fidelities=(1,))
+        >>> kernel.shift = 0.5
+        >>> kernel(torch.tensor([[0.2, 0.0], [0.7, 1.0]])).to_dense()
+        tensor([[1., 1.],
+                [1., 1.]], grad_fn=...)
+    """
+
+    has_lengthscale = False
+
+    def __init__(
+        self,
+        base: Kernel,
+        *,
+        configs: Sequence[int],
+        fidelities: Sequence[int],
+        moving: Sequence[int] | None = None,
+        spread: float = 0.2,
+    ) -> None:
+        super().__init__(batch_shape=base.batch_shape)
+        movers = configs if moving is None else moving
+        some = len(configs) > 0 and len(fidelities) > 0
+        check(some, "configs", "columns of both", (configs, fidelities), InvalidShapeError)
+        inside = set(movers) <= set(configs)
+        check(inside, "moving", f"columns of {tuple(configs)}", moving, InvalidShapeError)
+        self.base = base
+        self._configs, self._fidelities = tuple(configs), tuple(fidelities)
+        places = [self._configs.index(column) for column in movers]
+        self.register_buffer("_selector", torch.eye(len(configs))[places])  # moving x configs
+        zeros = torch.zeros(*self.batch_shape, len(fidelities), len(movers))
+        self.register_parameter("raw_shift", nn.Parameter(zeros))
+        register_prior(self, "shift", NormalPrior(0.0, check_positive("spread", spread)))
+
+    @property
+    def shift(self) -> Tensor:
+        """How far the optimum moves from low to high, ``batch_shape x fidelities x moving``."""
+        return self.raw_shift
+
+    @shift.setter
+    def shift(self, value: float | Tensor) -> None:
+        wanted = torch.as_tensor(value).to(self.raw_shift)
+        self.initialize(raw_shift=wanted.expand_as(self.raw_shift))
+
+    def forward(
+        self,
+        x1: Tensor,
+        x2: Tensor,
+        diag: bool = False,
+        last_dim_is_batch: bool = False,
+        **params: Any,
+    ) -> Tensor:
+        """Return the covariance of ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
+        refuse_last_dim_batch("configurations and fidelities", last_dim_is_batch)
+        covariance = self.base(self._moved(x1), self._moved(x2), diag=diag, **params)
+        return covariance if diag else to_dense(covariance)
+
+    def _moved(self, x: Tensor) -> Tensor:
+        moves = self.shift @ self._selector
+        return x[..., self._configs] + (1 - x[..., self._fidelities]) @ moves.to(x)
