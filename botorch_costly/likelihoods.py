@@ -1,4 +1,4 @@
-"""Noise that depends on where it is measured."""
+"""Noise that depends on the inputs: the variance that comes from training on a part of the data."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class SubsetNoise(Noise):
 
     Args:
         column: Of the share of the data.
-        as_printed: Whether noise grows with the share.
+        as_printed: Whether the noise grows with the share.
         batch_shape: Of the hyperparameters.
     """
 
@@ -28,7 +28,9 @@ class SubsetNoise(Noise):
     alpha = PositiveNumber(
         "Variance that the choice of a subset adds at most, ``batch_shape x 1``."
     )
-    beta = PositiveNumber("How fast that goes with the share, ``batch_shape x 1``.")
+    beta = PositiveNumber(
+        "Exponent by which that variance changes with the share, ``batch_shape x 1``."
+    )
 
     def __init__(self, column: int, as_printed: bool, batch_shape: torch.Size) -> None:
         super().__init__()
@@ -56,21 +58,21 @@ class SubsetNoise(Noise):
 
 
 class SubsetNoiseLikelihood(GaussianLikelihood):
-    r"""Gaussian noise that vanishes towards the whole of the data, but for a rest.
+    r"""Gaussian noise that falls with the share of the data, to a constant on all of the data.
 
     ``variance(s) = noise + alpha (1 - s)^beta``
 
-    The supplement prints ``alpha s^beta``, which grows, while its text and its Figure 3 say that it falls
-    and vanishes at 1. In measured curves it falls.
+    The supplement prints ``alpha s^beta``, which grows, while its text and its Figure 3 say that this
+    part falls and vanishes at ``s = 1``. In measured curves it falls.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
-        learning hyperparameters on large datasets. AISTATS 2017, supplement C: priors log N(-3, 1) of
-        alpha, log N(3, 1) of beta.
+        learning hyperparameters on large datasets. AISTATS 2017, supplement C, with the priors
+        log N(-3, 1) of alpha and log N(3, 1) of beta.
 
     Args:
         column: Of the share of the data, in [0, 1], among the inputs; the last by default.
-        as_printed: Whether to use the printed form.
+        as_printed: Whether to use the printed form, which grows.
         batch_shape: Of the hyperparameters.
 
     Example:

@@ -1,4 +1,4 @@
-"""Positive numbers of modules: learnt through their logarithms, read and set as they are."""
+"""Positive numbers of modules: learnt without bounds, read and set as they are."""
 
 from typing import Any
 
@@ -13,12 +13,13 @@ from botorch_costly.priors import register_prior
 
 
 class PositiveNumber:
-    """A property of a class of modules whose raw parameter is its logarithm.
+    """A positive property of modules, stored as a raw parameter that may be any number.
 
-    Declare it in the class, and call ``add`` in the constructor.
+    The raw parameter is the logarithm. With a lower bound it is the inverse softplus of what exceeds the
+    bound. Declare the property in the class, and call ``add`` in the constructor.
 
     Args:
-        doc: What it is, with its shape.
+        doc: The property's own docstring, with its shape.
     """
 
     def __init__(self, doc: str) -> None:
@@ -36,7 +37,18 @@ class PositiveNumber:
         prior: Prior | None = None,
         least: float = 0.0,
     ) -> None:
-        """Give a module the parameter, with a prior and a lower bound."""
+        """Give a module the raw parameter, with a prior and a lower bound.
+
+        Args:
+            module: An instance of the class.
+            start: The first value.
+            shape: Of the parameter.
+            prior: Of the value; none if omitted.
+            least: The lower bound.
+
+        Raises:
+            InvalidArgumentError: If the first value is not positive.
+        """
         module.register_parameter(f"raw_{self._name}", nn.Parameter(torch.zeros(shape)))
         constraint = GreaterThan(least) if least else Positive(torch.exp, torch.log)
         module.register_constraint(f"raw_{self._name}", constraint)

@@ -21,10 +21,11 @@ _NODES = 8  # of the closed form: more change nothing
 class EntropySearch(AnalyticAcquisitionFunction):
     r"""Information about which of some points is optimal, in nats: ``I(optimum; y(x))``.
 
-    By default in closed form: one expectation propagation when it is made says what each point's being
-    optimal would make of any observation (``numerics.information``). Its values err by 7 % on average,
-    and their order hardly. With ``outcomes`` expectation propagation is done anew for each outcome of
-    each observation, as published: 2 % with 16 outcomes, and a thousand times slower.
+    By default it is computed in closed form: one expectation propagation at construction says for each
+    point what is to be expected of any observation if that point is optimal (``numerics.information``).
+    Values err by 7 % on average, and their order hardly. With ``outcomes`` expectation propagation is
+    done anew for each outcome of each observation, as published: values err by 2 % with 16 outcomes, and
+    take a thousand times longer.
 
     References:
         - P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
@@ -37,10 +38,11 @@ class EntropySearch(AnalyticAcquisitionFunction):
         points: The points of which one is optimal, ``Z x d``, such as ``representers`` draws.
         posterior_transform: As for ``LogExpectedImprovement``.
         maximize: Whether larger values are better.
-        outcomes: Of each observation that expectation propagation is done for; in closed form if omitted.
+        outcomes: Number of outcomes of each observation that expectation propagation is done for; closed
+            form if omitted.
 
     Raises:
-        InvalidShapeError: If ``points`` are no rows.
+        InvalidShapeError: If ``points`` are not at least one row.
         InvalidArgumentError: If ``outcomes`` is not positive.
         NumericalError: If the posterior at the points is not finite.
     """
@@ -74,7 +76,7 @@ class EntropySearch(AnalyticAcquisitionFunction):
 
     @property
     def minimum(self) -> Minimum:
-        """Which point is optimal by each member of an ensemble, and what that says of all."""
+        """Which point is optimal by each member of an ensemble, and what is to be expected if it is."""
         return Minimum(self.log_prob, self.pull, self.loss)
 
     @t_batch_mode_transform(expected_q=1)
@@ -99,8 +101,8 @@ class EntropySearch(AnalyticAcquisitionFunction):
 class EntropySearchPerCost(EntropySearch):
     r"""Information about which point is optimal, by unit of cost: ``I(optimum; y(z)) / cost(z)``.
 
-    With a model over configurations and shares of the data, and points at a share of 1, it is the
-    acquisition function of Fabolas: what a cheap evaluation tells about the optimum of the whole.
+    With a model over configurations and shares of the data, and points at a share of 1, this is the
+    acquisition function of Fabolas: what a cheap evaluation tells about the optimum on all of the data.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
@@ -113,8 +115,8 @@ class EntropySearchPerCost(EntropySearch):
         posterior_transform: As for ``EntropySearch``.
         maximize: As for ``EntropySearch``.
         outcomes: As for ``EntropySearch``.
-        overhead: What an evaluation costs beside that, in the unit of the costs, such as the seconds that
-            deciding takes.
+        overhead: What an evaluation costs beside its predicted cost, in the unit of the costs, such as
+            the seconds that deciding takes.
 
     Raises:
         InvalidArgumentError: If the overhead is negative or not finite.

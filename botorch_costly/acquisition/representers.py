@@ -11,8 +11,8 @@ from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.numerics.ensemble_sampling import walk
 
 MEASURES = ("improvement", "uniform")
-_SCREENED = 20  # points that are looked at first, for each that is drawn
-_STEPS = 20  # of the walk after that
+_SCREENED = 20  # uniform draws for each point
+_STEPS = 20  # of the walk
 
 
 def representers(
@@ -28,8 +28,8 @@ def representers(
 ) -> Tensor:
     """Draw points in proportion to the expected improvement, or uniformly.
 
-    Of many uniform draws some are kept in proportion to their expected improvement; then they walk as
-    an ensemble, so that none is bound to where it was first drawn.
+    Some of many uniform draws are kept, in proportion to their expected improvement. Then they walk as an
+    ensemble, so that no point is bound to where it was first drawn.
 
     References:
         P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
@@ -39,7 +39,7 @@ def representers(
         model: A single-outcome model, or an ensemble.
         bounds: Lower and upper bounds of the columns, ``2 x d``.
         num: How many points.
-        best_f: What is to be improved on.
+        best_f: The value to be improved on.
         generator: The source of the draws.
         maximize: Whether larger values are better.
         measure: ``"improvement"`` or ``"uniform"``.
@@ -49,7 +49,7 @@ def representers(
         The points, ``num x d``.
 
     Raises:
-        InvalidShapeError: If the bounds are no two rows.
+        InvalidShapeError: If the bounds are not two rows.
         InvalidArgumentError: If ``num`` is less than 1, or the measure unknown.
     """
     shape = tuple(bounds.shape)

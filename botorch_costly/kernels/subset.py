@@ -1,4 +1,4 @@
-"""The kernel of a fidelity: how a loss, or a cost, goes with the share of the data."""
+"""The kernel of a fidelity: how a loss, or a cost, changes with the share of the data."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,18 +17,18 @@ BASES: dict[str, Callable[[Tensor], Tensor]] = {
     "loss": lambda s: (1 - s).square(),
     "cost": lambda s: s,
 }
-"""What goes with a fidelity beside a constant: 0 at 1 for a loss, 0 at 0 for a cost."""
+"""The second feature, beside a constant: 0 at a fidelity of 1 for a loss, 0 at 0 for a cost."""
 
 
 class SubsetKernel(Kernel):
     r"""Covariance over a fidelity ``s`` in [0, 1], such as the share of the data.
 
-    ``k(s, s') = phi(s)' Sigma phi(s')`` with ``phi(s) = (1, (1 - s)^2)`` for a loss, ``(1, s)`` for a
-    cost
+    ``k(s, s') = phi(s)' Sigma phi(s')`` with ``phi(s) = (1, (1 - s)^2)`` for a loss and
+    ``phi(s) = (1, s)`` for a cost.
 
-    A draw of it is ``a + b phi_2(s)`` with ``(a, b) ~ N(0, Sigma)``: a loss falls, or rises, towards
-    what it is on all of the data and is flat there. ``Sigma`` is full: a high end may go with a steep
-    curve. Multiply it by a kernel over configurations, and by one of these for each further fidelity.
+    A draw from it is ``a + b phi_2(s)`` with ``(a, b) ~ N(0, Sigma)``: a loss falls, or rises, towards
+    its value on all of the data and is flat there. ``Sigma`` is full: a high end may go with a steep
+    curve. Multiply this kernel by one over configurations, and by one for each further fidelity.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
@@ -50,7 +50,7 @@ class SubsetKernel(Kernel):
 
     has_lengthscale = False
     end = PositiveNumber("Standard deviation of the constant, ``batch_shape x 1``.")
-    change = PositiveNumber("That of the slope by itself, ``batch_shape x 1``.")
+    change = PositiveNumber("Standard deviation of the slope by itself, ``batch_shape x 1``.")
 
     def __init__(self, basis: str = "loss", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -64,7 +64,7 @@ class SubsetKernel(Kernel):
 
     @property
     def link(self) -> Tensor:
-        """By how much the slope goes with a standard deviation of the constant, ``batch_shape x 1``."""
+        """Mean of the slope where the constant is one standard deviation high, ``batch_shape x 1``."""
         return self.raw_link
 
     @link.setter

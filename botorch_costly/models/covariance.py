@@ -1,4 +1,4 @@
-"""Covariances with a discretization: what the knowledge gradient asks of a model."""
+"""Covariances with a few rows: what the knowledge gradient and entropy search ask of a model."""
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class ProjectedRows(NamedTuple):
-    """Rows whose share of a covariance is computed once."""
+    """Rows, and the part of a covariance with them that is computed once."""
 
     rows: Tensor  # [configuration, round], shape: (m, d + 1)
     projected: Tensor  # on the n observations, shape: (m, n)
@@ -16,7 +16,7 @@ class ProjectedRows(NamedTuple):
 
 @runtime_checkable
 class HasCovariances(Protocol):
-    """A belief that answers for the covariances of many configurations with a few, one by one."""
+    """A belief that gives the covariances of many configurations, one by one, with a few."""
 
     def project(self, rows: Tensor) -> ProjectedRows:
         """Prepare rows (``m x (d + 1)``) that ``covariance_with`` is to be asked about many times."""
@@ -37,7 +37,7 @@ class HasCovariances(Protocol):
 
 @runtime_checkable
 class HasObservations(Protocol):
-    """A belief that answers for observations of many configurations and their covariances with a few."""
+    """A belief that gives the covariances of observations of many points, one by one, with a few rows."""
 
     def project(self, rows: Tensor) -> ProjectedRows:
         """Prepare rows (``m x d``) that ``observed_with`` is to be asked about many times."""
@@ -50,8 +50,8 @@ class HasObservations(Protocol):
             discretization: What ``project`` returned.
 
         Returns:
-            Variances, ``batch_shape``, and covariances, ``batch_shape x m``; of an ensemble with its
-            batch shape after that of the points.
+            Variances, ``batch_shape``, and covariances, ``batch_shape x m``; an ensemble's batch shape
+            follows that of the points.
         """
 
 
@@ -82,7 +82,7 @@ class JointObservations:
 
 
 def observations_of(model: Model, posterior_transform: Any = None) -> HasObservations:
-    """Return the model if it has such covariances of its own, or else those of its joint posterior."""
+    """Return the model if it ``HasObservations``, or else the covariances of its joint posterior."""
     if posterior_transform is None and isinstance(model, HasObservations):
         return model
     return JointObservations(model, posterior_transform)
@@ -116,5 +116,5 @@ class JointCovariances:
 
 
 def covariances_of(model: Model) -> HasCovariances:
-    """Return the model if it has covariances of its own, or else those of its joint posterior."""
+    """Return the model if it ``HasCovariances``, or else the covariances of its joint posterior."""
     return model if isinstance(model, HasCovariances) else JointCovariances(model)

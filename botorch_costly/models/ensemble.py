@@ -1,4 +1,4 @@
-"""Many hyperparameters for one: drawn from their posterior by an ensemble of walkers."""
+"""Draws of hyperparameters from their posterior, by an ensemble of walkers, and a model of them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -26,15 +26,15 @@ _JITTER = 1e-8  # of the mean variance
 
 
 class HyperparameterEnsemble(Model):
-    """Batched GPs that answer as one model, which BoTorch's acquisition functions average.
+    """Batched GPs that answer as one model; BoTorch's acquisition functions average over them.
 
-    Single points are answered many at a time from one factor of each GP's covariance.
+    Posteriors of single points are computed many at a time, from one Cholesky factor for each GP.
 
     Args:
         models: A GP of batch shape ``(k,)``, one for each draw of the hyperparameters.
 
     Raises:
-        InvalidShapeError: If the batch shape is another.
+        InvalidShapeError: If the batch shape is not ``(k,)``.
         NumericalError: If the covariance of the data has no Cholesky factor.
     """
 
@@ -59,7 +59,7 @@ class HyperparameterEnsemble(Model):
 
     @property
     def batch_shape(self) -> torch.Size:
-        """That of the draws, ``(k,)``."""
+        """The batch shape of the draws, ``(k,)``."""
         return self.models.batch_shape
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -104,7 +104,7 @@ class HyperparameterEnsemble(Model):
         return rows.expand(*self.batch_shape, *rows.shape), X.shape[:-2]
 
     def _half(self, rows: Tensor) -> Tensor:
-        """Return what times itself is taken off the prior covariance, ``k x n x b``."""
+        """Return what times its own transpose is taken off the prior covariance, ``k x n x b``."""
         return _solved(self._root, self._covariance(self.models.train_inputs[0], rows))
 
     def _covariance(self, rows: Tensor, others: Tensor) -> Tensor:
@@ -134,9 +134,9 @@ def _independent(mean: Tensor, variance: Tensor) -> MultivariateNormal:
 
 
 class Draws(NamedTuple):
-    """Hyperparameters drawn."""
+    """Draws of hyperparameters."""
 
-    models: SingleTaskGP  # of batch shape (k,), with the last ones
+    models: SingleTaskGP  # of batch shape (k,), with the last draws
     raw: Tensor  # where the walkers ended, shape: (k, p)
     diagnosis: Diagnosis
     accepted: float
@@ -151,10 +151,10 @@ def sample_hyperparameters(
     start: Tensor | None = None,
     steps: int = 100,
 ) -> Draws:
-    """Draw hyperparameters from their posterior: evidence by priors, over raw parameters.
+    """Draw hyperparameters from their posterior, evidence times priors, over raw parameters.
 
-    Parameters without a prior have a wide normal one on their raw values; those that need no gradient
-    stay as they are.
+    All raw parameters have a wide normal prior as well, so that no density is improper. Parameters that
+    need no gradient stay as they are.
 
     References:
         J. Goodman, J. Weare. Ensemble samplers with affine invariance. CAMCoS 5, 2010.
@@ -162,14 +162,13 @@ def sample_hyperparameters(
     Args:
         build: Makes the GP of a batch shape, with its data and priors.
         generator: The source of the draws.
-        walkers: Their number, even and at least twice that of the hyperparameters; more are taken where
-            these are too few.
-        start: Raw hyperparameters that the walkers begin from, ``k x p`` as in ``Draws``, such as
-            those of the step before; near the defaults of ``build`` if omitted.
-        steps: Of all walkers. The second half is diagnosed.
+        walkers: Their least number; it is raised to an even one of at least twice the hyperparameters.
+        start: Raw hyperparameters that the walkers begin from, ``k x p`` as in ``Draws``, such as those
+            of an earlier call; near the defaults of ``build`` if omitted.
+        steps: Of each walker. The second half is diagnosed.
 
     Returns:
-        The GPs of the last draws, and whether they may be trusted.
+        The GPs of the last draws, and a diagnosis of whether these may be trusted.
 
     Raises:
         InvalidArgumentError: If ``steps`` is less than 8.
@@ -223,7 +222,7 @@ def assigned(model: SingleTaskGP, raw: Tensor) -> SingleTaskGP:
 
 
 def factored(model: SingleTaskGP) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the factor of the data's covariance, where there is none, and targets less the mean."""
+    """Return the factor of the data's covariance, whether it failed, and the targets less the mean."""
     X = model.train_inputs[0]
     cov = _dense(model.covar_module, X, X)
     noise = model.likelihood.noise_covar(X, shape=X.shape[:-1])
@@ -237,9 +236,9 @@ def factored(model: SingleTaskGP) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def log_posterior(model: SingleTaskGP) -> Tensor:  # shape: (k,)
-    """Return the logarithm of evidence and priors of each of a batch of models, over raw parameters.
+    """Return the log density of the raw parameters of each of a batch of models: evidence times priors.
 
-    Where a covariance cannot be factored it is minus infinity.
+    It is minus infinity where a covariance has no Cholesky factor.
     """
     root, failed, residual = factored(model)
     scaled = _solved(root, residual.unsqueeze(-1))

@@ -1,4 +1,4 @@
-"""A GP over configurations and the share of the data, or several fidelities."""
+"""A GP over configurations and fidelities, such as the share of the data."""
 
 import math
 from collections.abc import Sequence
@@ -33,14 +33,15 @@ def subset_kernel(
 ) -> Kernel:
     """Return the product of a Matérn-5/2 kernel over configurations and one kernel for each fidelity.
 
-    With ``level`` a squared exponential over the fidelities is added: what all configurations gain.
+    With ``level`` a scaled squared exponential over the fidelities is added: a gain that all
+    configurations share.
 
     Args:
         dim: Columns of the inputs.
-        fidelities: Those of the fidelities.
+        fidelities: The columns of the fidelities.
         basis: As for ``SubsetKernel``.
         batch_shape: Of the hyperparameters.
-        level: Whether that is added.
+        level: Whether the shared gain is added.
         moving: Columns of configurations whose optimum moves with the fidelities, as in ``ShiftKernel``.
     """
     product = _over_configs(dim, fidelities, moving, batch_shape)
@@ -77,10 +78,10 @@ def _over_configs(
 
 
 class SubsetGP(SingleTaskGP):
-    r"""A GP over ``[configuration, fidelities]``: Matérn-5/2 by a ``SubsetKernel`` for each fidelity.
+    r"""A GP over ``[configuration, fidelities]``: Matérn-5/2 times a ``SubsetKernel`` for each fidelity.
 
-    ``fit_gpytorch_mll`` fits it, ``sample_hyperparameters`` draws its hyperparameters. Its outcomes
-    should be standardized; losses and costs that are positive are better modelled by their logarithms.
+    ``fit_gpytorch_mll`` fits it, ``sample_hyperparameters`` draws its hyperparameters. Outcomes should be
+    standardized. Positive losses and costs are better modelled by their logarithms.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
@@ -91,8 +92,8 @@ class SubsetGP(SingleTaskGP):
         train_Y: Outcomes, ``batch_shape x n x 1``.
         fidelities: Columns of the fidelities; the last one by default.
         basis: ``"loss"`` or ``"cost"``, as for ``SubsetKernel``.
-        likelihood: Noise; that of subsets by the first fidelity if omitted.
-        level: Whether to add what all configurations gain with the fidelities.
+        likelihood: The noise; a ``SubsetNoiseLikelihood`` of the first fidelity if omitted.
+        level: Whether to add a gain with the fidelities that all configurations share.
         moving: Columns of configurations whose optimum moves with the fidelities, as in ``ShiftKernel``.
 
     Raises:

@@ -1,12 +1,12 @@
 r"""Fixed points of many maps at once, by Anderson acceleration.
 
-With the residual ``g(x) = F(x) - x`` a damped step is ``x + damping g``. Anderson's step takes off what
-the last few differences explain of the residual, by least squares:
+The residual is ``g(x) = F(x) - x``, and a damped step goes to ``x + damping g``. Anderson's step takes
+off what the last few differences ``dX`` and ``dG`` explain of the residual, by least squares:
 
     x' = x + damping g - (dX + damping dG) argmin_c |dG c - g|.
 
-A problem that is done leaves the batch. One that is still under way after ``patience`` steps goes on with
-damped steps alone, which are slower and surer.
+A problem that has converged leaves the batch. A problem that has not after ``patience`` steps goes on
+with damped steps alone, which are slower and surer.
 
 References:
     H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM J. Numer. Anal. 49, 2011.
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-_WARM_UP = 3  # steps from afar, whose differences explain nothing
+_WARM_UP = 3  # damped steps from afar, whose differences explain nothing
 _RIDGE = 1e-10  # of the largest square, added to all of them
 
 
@@ -47,7 +47,7 @@ def fixed_points(
 ) -> FixedPoints:
     """Iterate until no component of any problem changes by more than the tolerance.
 
-    No point goes below ``bound``, which no image does.
+    All points stay at or above ``bound``, as all images do.
     """
     best, least = start.clone(), start.new_full(start.shape[:1], torch.inf)
     under_way = torch.arange(len(start), device=start.device)
@@ -73,7 +73,7 @@ def fixed_points(
 
 
 def _kept(history: Tensor, latest: Tensor, memory: int) -> Tensor:
-    """Return the latest points, and ``memory`` before it."""
+    """Return the latest points, and at most ``memory`` before them."""
     if memory == 0 or not len(history):
         return latest.unsqueeze(0)
     return torch.cat([history[-memory:], latest.unsqueeze(0)])

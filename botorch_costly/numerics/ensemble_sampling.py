@@ -26,7 +26,7 @@ _STRETCH = 2.0  # a
 
 
 class Chain(NamedTuple):
-    """What was kept of a walk."""
+    """The steps of a walk that were kept."""
 
     points: Tensor  # shape: (kept, *batch, walkers, d)
     log_density: Tensor  # shape: (kept, *batch, walkers)
@@ -34,7 +34,7 @@ class Chain(NamedTuple):
 
 
 LogDensity = Callable[[Tensor], Tensor]
-"""From points ``(*batch, walkers / 2, d)`` to logarithms ``(*batch, walkers / 2)``; NaN is no density."""
+"""From points ``(*batch, walkers / 2, d)`` to logs ``(*batch, walkers / 2)``; NaN is a density of 0."""
 
 
 def walk(
@@ -45,7 +45,7 @@ def walk(
     *,
     every: int = 1,
 ) -> Chain:
-    """Move all walkers so many times, and keep them after every so many steps.
+    """Move all walkers ``steps`` times, and keep them after every ``every`` steps.
 
     Raises:
         InvalidArgumentError: If the number of walkers is odd, or less than 2.

@@ -2,17 +2,18 @@ r"""Which of several jointly Gaussian values is the smallest, by expectation pro
 
 For ``f ~ N(mean, cov)`` over ``Z`` points, ``p_j = P(f_j < f_i for all others i)`` is the probability
 that all differences ``u_i = f_i - f_j`` are positive. The sites of that problem also say what is to be
-expected of ``f`` *given* that ``j`` is the smallest. With ``D_j`` the matrix of the differences, ``m_j``
-and ``C_j`` the moments of ``u`` by its sites,
+expected of ``f`` *given* that ``j`` is the smallest:
 
     pull_j  = D_j' (nu - tau m_j) = d log p_j / d mean,
-    loss_j  = D_j' (T - T C_j T) D_j,    pull_j pull_j' - loss_j = 2 d log p_j / d cov.
+    loss_j  = D_j' (T - T C_j T) D_j,    pull_j pull_j' - loss_j = 2 d log p_j / d cov
 
-For whatever is jointly Gaussian with ``f``, of covariance ``c`` with it: given that ``j`` is the smallest
-its mean is ``c' pull_j`` larger, and its variance ``c' loss_j c`` smaller.
+with ``D_j`` the matrix of the differences, ``m_j`` and ``C_j`` the moments of ``u`` by its sites.
 
-Numbers: float64 inside. Differences below ``1e-6`` of the largest standard deviation of a difference
-count as that large, so that duplicates share their probability and nothing is infinite.
+A variable that is jointly Gaussian with ``f``, of covariances ``c`` with it, has a mean that is larger by
+``c' pull_j`` and a variance that is smaller by ``c' loss_j c`` given that ``j`` is the smallest.
+
+All is computed in float64. Standard deviations of differences below ``1e-6`` of the largest count as that
+large, so that duplicates share their probability and nothing is infinite.
 
 References:
     P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13, 2012.
@@ -45,7 +46,7 @@ _AT_ONCE_ELSEWHERE = 1 << 26
 
 
 class Minimum(NamedTuple):
-    """Which point is the smallest, and what that says of all."""
+    """Which point is the smallest, and what is to be expected of all given that it is."""
 
     log_prob: Tensor  # shape: (*batch, Z)
     pull: Tensor  # row j is pull_j, shape: (*batch, Z, Z)

@@ -2,18 +2,18 @@ r"""What an observation tells about which point is the smallest: mutual informat
 
     I(J; y) = E_y sum_j q_j(y) log(q_j(y) / p_j),    p = E_y q(y).
 
-This is the entropy search of the literature: there the entropy of ``p`` is relative to a measure ``u`` of
-the points, but its share ``sum_j (q_j - p_j) log u_j`` is 0 on average over ``y``. Two ways to ``q``,
-both with ``y`` standardized and its expectation a Gauss-Hermite sum:
+This is the entropy search of the literature. There the entropy of ``p`` is relative to a measure ``u`` of
+the points, but the share of the measure, ``sum_j (q_j - p_j) log u_j``, is 0 on average over ``y``.
 
-- *By moments* (``by_moments``): ``q_j(t) ~ p_j N(t; c' pull_j, 1 - c' loss_j c)`` by Bayes' rule, with
-the
-  moments of ``y`` given that ``j`` is the smallest from one expectation propagation for all observations.
-- *By outcomes* (``by_outcomes``): the observation moves mean and covariance, ``mean + c t`` and ``cov - c
-c'``, and
-  expectation propagation is done anew for each outcome.
+The outcome ``t`` is ``y`` standardized, and its expectation a Gauss-Hermite sum; ``c`` are the
+covariances of the points with it. There are two ways to ``q``:
 
-``c`` are covariances with ``y / sd(y)``. The first errs by 7 % on average, the second by 2 %.
+- *By moments* (``by_moments``), with Bayes' rule: ``q_j(t) ~ p_j N(t; c' pull_j, 1 - c' loss_j c)``. One
+  expectation propagation says for all observations which moments they have if ``j`` is the smallest.
+- *By outcomes* (``by_outcomes``): the outcome moves the mean to ``mean + c t`` and the covariance to
+  ``cov - c c'``. Expectation propagation is done anew for each outcome.
+
+The first way errs by 7 % on average, the second by 2 %.
 
 References:
     P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13, 2012.
@@ -51,7 +51,7 @@ def by_outcomes(
     c: Tensor,  # shape: (b, k, Z)
     nodes: int,
 ) -> Tensor:  # shape: (b, k)
-    """Return the same with expectation propagation for each outcome of each observation."""
+    """Return the information by expectation propagation for each outcome of each observation."""
     t, log_weight = hermite(nodes, c)
     means = mean.unsqueeze(-2) + c.unsqueeze(-2) * t.unsqueeze(-1)
     covs = cov - c.unsqueeze(-1) * c.unsqueeze(-2)
@@ -69,7 +69,7 @@ def _information(
 
 
 def hermite(nodes: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return nodes of a Gauss-Hermite sum over a standard normal, and logarithms of its weights."""
+    """Return the nodes of a Gauss-Hermite sum over a standard normal, and the log weights."""
     t, weight = np.polynomial.hermite_e.hermegauss(nodes)
     log_weight = np.log(weight) - 0.5 * math.log(2 * math.pi)
     return torch.from_numpy(t).to(like), torch.from_numpy(log_weight).to(like)

@@ -2,29 +2,37 @@ r"""The probability that a Gaussian vector is positive in every component, by ex
 
     P(u > 0),    u = v + e,    v ~ N(mean, A A'),    e ~ N(0, width)    independent of all else.
 
-Each factor ``P(u_i > 0 | v_i) = Phi(v_i / sqrt(width_i))`` is replaced by ``exp(nu_i v_i - tau_i v_i^2 /
-2)`` up to a constant. Then ``v`` is Gaussian; its covariance is ``C = (K^-1 + T)^-1`` with ``K = A A'``
-and ``T = diag(tau)``. A site without its neighbours' help is the *cavity*, of variance ``c_i = V_i / (1 -
-tau_i V_i)`` and mean ``(m_i - nu_i V_i) / (1 - tau_i V_i)``; with ``z_i`` the cavity's mean by ``s_i =
-sqrt(c_i + width_i)``, ``r = phi(z) / Phi(z)`` and ``h = r (r + z) / s^2``, sites that match the moments
-are
+Each factor ``P(u_i > 0 | v_i) = Phi(v_i / sqrt(width_i))`` is replaced by a *site*,
 
-    tau = h / (1 - c h),    nu = tau mean_cavity + (r / s) / (1 - c h).
+    exp(nu_i v_i - tau_i v_i^2 / 2)    up to a constant.
 
-``width`` is what rounding leaves of a step, and holds the variance of ``u`` that ``A`` leaves out. ``V``
-may be 0.
+Then ``v`` is Gaussian, of mean ``m`` and covariance ``C = (K^-1 + T)^-1`` with ``K = A A'`` and
+``T = diag(tau)``; the diagonal of ``C`` is ``V``, whose elements may be 0. What the prior and all other
+sites say of ``v_i`` is the *cavity*:
 
-*Derivatives.* With ``pull = nu - T m`` and ``loss = T - T C T`` those of ``log P_EP``, which is
-stationary in the sites, are ``pull`` by the mean and ``(pull pull' - loss) / 2`` by ``K``. The correction
-``R`` is not stationary. With the map ``F`` of which the sites are a fixed point, ``dR = R_theta + lambda'
-F_theta`` where ``(I - F_s') lambda = R_s``.
+    variance  c_i = V_i / (1 - tau_i V_i),    mean  (m_i - nu_i V_i) / (1 - tau_i V_i).
 
-*Correction.* Sites match two moments. The third ones tell how the factors' errors go together:
+The sites that match the moments of the factors are
+
+    tau = h / (1 - c h),    nu = tau mean_cavity + (r / s) / (1 - c h)
+
+with ``s = sqrt(c + width)``, ``z = mean_cavity / s``, ``r = phi(z) / Phi(z)`` and
+``h = r (r + z) / s^2``.
+
+``width`` is what rounding leaves of a step, and holds the variance of ``u`` that ``A`` leaves out.
+
+*Derivatives.* ``log P_EP`` is stationary in the sites. Its derivative by the mean is ``pull = nu - T m``,
+that by ``K`` is ``(pull pull' - loss) / 2`` with ``loss = T - T C T``. The correction ``R`` is not
+stationary. The sites are a fixed point ``x = F(x)``, so that ``R`` changes with a parameter by
+
+    dR = R_theta + lambda' F_theta    where    (I - F_x') lambda = R_x.
+
+*Correction.* Sites match two moments. The third ones tell how the errors of the factors go together:
 
     log P - log P_EP  ~  sum_{i<k} k_i k_k (C_ik / (V_i V_k))^3 / 3!
 
-with the third cumulants ``k_i = r''(z_i) (c_i / s_i)^3`` of the tilted distributions. It makes errors two
-to four times smaller.
+with the third cumulants ``k_i = r''(z_i) (c_i / s_i)^3`` of the tilted distributions. The correction
+makes errors two to four times smaller.
 
 References:
     - T. Minka. Expectation propagation for approximate Bayesian inference. UAI 2001.
@@ -51,7 +59,7 @@ _SURE = 30.0  # z above it: the ratio phi / Phi is 0
 
 
 class Orthants(NamedTuple):
-    """Problems, side by side."""
+    """Problems of ``n`` components, ``b`` of them side by side."""
 
     factor: Tensor  # A, shape: (b, n, r)
     mean: Tensor  # shape: (b, n)
@@ -59,17 +67,17 @@ class Orthants(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """What stands for the factors."""
+    """The Gaussian functions that stand for the factors."""
 
     tau: Tensor  # >= 0, shape: (b, n)
     nu: Tensor  # shape: (b, n)
 
 
 class Belief(NamedTuple):
-    """The Gaussian of the sites."""
+    """The distribution of ``v`` by the prior and the sites."""
 
     mean: Tensor  # shape: (b, n)
-    half: Tensor  # its columns' products are the covariances, shape: (b, r, n)
+    half: Tensor  # products of its columns are the covariances, shape: (b, r, n)
     log_det: Tensor  # of I + A' T A, shape: (b,)
 
     @property
@@ -84,7 +92,7 @@ class Belief(NamedTuple):
 
 
 def fitted_sites(orthants: Orthants) -> Sites:
-    """Return sites that match the moments of all factors."""
+    """Return the sites that match the moments of all factors."""
     n = orthants.mean.shape[-1]
 
     def image(numbers: Tensor, x: Tensor) -> Tensor:
@@ -105,7 +113,7 @@ def fitted_sites(orthants: Orthants) -> Sites:
 
 
 def believed(orthants: Orthants, sites: Sites) -> Belief:
-    """Return the Gaussian of some sites."""
+    """Return the distribution of ``v`` by the prior and some sites."""
     A, mean = orthants.factor, orthants.mean
     precision = (A * sites.tau.unsqueeze(-1)).mT @ A
     precision.diagonal(dim1=-2, dim2=-1).add_(1)
@@ -119,7 +127,7 @@ def believed(orthants: Orthants, sites: Sites) -> Belief:
 class _Cavity(NamedTuple):
     mean: Tensor
     variance: Tensor
-    s: Tensor  # of the cavity and the width, together
+    s: Tensor  # standard deviation of the cavity and the width together
     z: Tensor
     r: Tensor  # phi(z) / Phi(z)
 
@@ -202,7 +210,7 @@ def derivatives(
 
 
 class _Elementwise(NamedTuple):
-    """Derivatives of a new site by what it is made from, each ``(b, n)``."""
+    """Derivatives of a new site by the numbers that it is made from, each ``(b, n)``."""
 
     tau: Tensor
     nu: Tensor
