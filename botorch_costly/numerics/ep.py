@@ -193,10 +193,10 @@ def _of_points(
 def _solved(means: Tensor, covs: Tensor, *, corrected: bool) -> tuple[Tensor, Tensor, Tensor]:
     problem = _posed(means, covs)
     sites = fitted_sites(problem.orthants)
-    raw = log_probability(problem.orthants, sites, corrected=corrected).reshape(means.shape)
     belief = believed(problem.orthants, sites)
+    raw = log_probability(problem.orthants, sites, belief, corrected=corrected)
     pull, loss = pull_of(sites, belief), loss_of(sites, belief.covariance)
-    return raw, *_of_points(problem, pull, loss, means.shape[-1])
+    return raw.reshape(means.shape), *_of_points(problem, pull, loss, means.shape[-1])
 
 
 class _LogEvidence(torch.autograd.Function):
@@ -208,7 +208,8 @@ class _LogEvidence(torch.autograd.Function):
         for some_means, some_covs in _chunks(means, covs):
             problem = _posed(some_means, some_covs)
             sites = fitted_sites(problem.orthants)
-            raws.append(log_probability(problem.orthants, sites, corrected=corrected))
+            belief = believed(problem.orthants, sites)
+            raws.append(log_probability(problem.orthants, sites, belief, corrected=corrected))
             taus.append(sites.tau)
             nus.append(sites.nu)
         ctx.save_for_backward(means, covs, torch.cat(taus), torch.cat(nus))

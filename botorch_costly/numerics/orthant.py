@@ -174,10 +174,9 @@ def third_order(
 
 
 def log_probability(
-    orthants: Orthants, sites: Sites, *, corrected: bool = True
+    orthants: Orthants, sites: Sites, belief: Belief, *, corrected: bool = True
 ) -> Tensor:  # shape: (b,)
-    """Return ``log P`` by sites that match the moments, with the correction or without."""
-    belief = believed(orthants, sites)
+    """Return ``log P`` by sites that match the moments and their belief, corrected or not."""
     log_p = log_evidence(orthants, sites, belief)
     if not corrected:
         return log_p
