@@ -11,7 +11,7 @@ from torch import Tensor
 
 from botorch_costly.acquisition.cost_weighted import predicted_cost
 from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
-from botorch_costly.models.covariance import observations_of
+from botorch_costly.models.covariance import ProjectedRows, observations_of
 from botorch_costly.numerics.ep import Minimum, minimum
 from botorch_costly.numerics.information import by_moments, by_outcomes
 
@@ -66,8 +66,10 @@ class EntropySearch(AnalyticAcquisitionFunction):
         mean = posterior.mean.reshape(-1, len(points))
         cov = posterior.distribution.covariance_matrix.reshape(-1, *[len(points)] * 2)
         least = minimum(-mean if maximize else mean, cov)
-        for name, value in (("_mean", mean), ("_cov", cov), *least._asdict().items()):
-            self.register_buffer(name, value)
+        projected = observations_of(model, posterior_transform).project(points).projected
+        prepared = {"_mean": mean, "_cov": cov, "_projected": projected, **least._asdict()}
+        for name, value in prepared.items():
+            self.register_buffer(name, value.detach())
 
     @property
     def probability(self) -> Tensor:
@@ -84,7 +86,8 @@ class EntropySearch(AnalyticAcquisitionFunction):
     def forward(self, X: Tensor) -> Tensor:
         """Return the information of single points ``X`` (``batch_shape x 1 x d``), ``batch_shape``."""
         observations = observations_of(self.model, self.posterior_transform)
-        variance, cov = observations.observed_with(X, observations.project(self.points))
+        prepared = ProjectedRows(self.points, self._projected)
+        variance, cov = observations.observed_with(X, prepared)
         sd = variance.clamp_min(torch.finfo(cov.dtype).tiny).sqrt()
         c = cov / sd.unsqueeze(-1)
         flat = c.reshape(-1, len(self.log_prob), c.shape[-1])

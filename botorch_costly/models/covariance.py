@@ -10,8 +10,8 @@ from torch import Tensor
 class ProjectedRows(NamedTuple):
     """Rows, and the part of a covariance with them that is computed once."""
 
-    rows: Tensor  # [configuration, round], shape: (m, d + 1)
-    projected: Tensor  # on the n observations, shape: (m, n)
+    rows: Tensor  # such as [configuration, round], shape: (m, d)
+    projected: Tensor  # on the n observations, in a shape of the belief's own
 
 
 @runtime_checkable

@@ -78,8 +78,7 @@ class HyperparameterEnsemble(Model):
 
     def project(self, rows: Tensor) -> ProjectedRows:
         """Prepare rows (``m x d``) that ``observed_with`` is to be asked about many times."""
-        at = rows.expand(*self.batch_shape, *rows.shape)
-        return ProjectedRows(at, self._half(at))
+        return ProjectedRows(rows, self._half(self._for_each(rows)))
 
     def observed_with(self, X: Tensor, discretization: ProjectedRows) -> tuple[Tensor, Tensor]:
         """Return the variance of observations, and the covariances with prepared rows.
@@ -93,15 +92,17 @@ class HyperparameterEnsemble(Model):
         """
         rows, batch = self._rows(X)
         half = self._half(rows)
-        prior = self._covariance(rows, discretization.rows)
+        prior = self._covariance(rows, self._for_each(discretization.rows))
         cov = prior - half.mT @ discretization.projected  # k x b x m
         variance = self._variance(rows, half, noisy=True)
         return variance.mT.reshape(*batch, -1), cov.transpose(0, 1).reshape(*batch, *cov.shape[::2])
 
     def _rows(self, X: Tensor) -> tuple[Tensor, torch.Size]:
         """Return single points as rows for each GP, ``k x b x d``, and their batch shape."""
-        rows = X.reshape(-1, X.shape[-1])
-        return rows.expand(*self.batch_shape, *rows.shape), X.shape[:-2]
+        return self._for_each(X.reshape(-1, X.shape[-1])), X.shape[:-2]
+
+    def _for_each(self, rows: Tensor) -> Tensor:  # shape: (k, m, d)
+        return rows.expand(*self.batch_shape, *rows.shape)
 
     def _half(self, rows: Tensor) -> Tensor:
         """Return what times its own transpose is taken off the prior covariance, ``k x n x b``."""

@@ -1,5 +1,6 @@
 """What an observation tells about where the optimum is."""
 
+import copy
 import math
 
 import pytest
@@ -11,7 +12,7 @@ from scipy.stats import spearmanr
 
 from botorch_costly.acquisition import EntropySearch, EntropySearchPerCost
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
-from botorch_costly.models import LinearCost
+from botorch_costly.models import HyperparameterEnsemble, LinearCost
 from botorch_costly.numerics.information import by_moments
 from tests.oracles import entropy_search as oracle
 
@@ -132,6 +133,16 @@ def test_gradients_lead_to_a_maximum_and_through_outcomes_too():
     assert torch.autograd.gradcheck(by_outcomes, X, eps=1e-4, atol=1e-3, rtol=1e-2)
 
 
+@pytest.mark.parametrize("outcomes", [None, 5])
+def test_gradients_can_be_taken_again_and_a_copy_has_the_same_ones(outcomes):
+    acquisition = EntropySearch(model_of(7), points_of(7, 6), outcomes=outcomes)
+    X = points_of(8, 2).unsqueeze(-2).requires_grad_()
+    for asked in (acquisition, acquisition, copy.deepcopy(acquisition)):
+        asked(X).sum().backward()
+    (alone,) = torch.autograd.grad(acquisition(X).sum(), X)
+    torch.testing.assert_close(X.grad, 3 * alone)
+
+
 def test_an_ensemble_is_averaged():
     X, Y = points_of(1, 6), torch.randn(6, 1, generator=torch.Generator().manual_seed(2), **NUMBERS)
     together = SingleTaskGP(X.expand(3, 6, 1), Y.expand(3, 6, 1), outcome_transform=None)
@@ -148,6 +159,8 @@ def test_an_ensemble_is_averaged():
         parts.append(EntropySearch(alone.eval(), points)(asked))
     found = EntropySearch(_Ensemble(together), points)(asked)
     torch.testing.assert_close(found, torch.stack(parts).mean(0), rtol=1e-6, atol=1e-8)
+    prepared = EntropySearch(HyperparameterEnsemble(together), points)
+    torch.testing.assert_close(prepared(asked), found, rtol=1e-3, atol=1e-5)
 
 
 class _Ensemble(torch.nn.Module):
