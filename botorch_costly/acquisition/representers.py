@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.numerics.ensemble_sampling import walk
+from botorch_costly.numerics.gumbel import without_replacement
 
 MEASURES = ("improvement", "uniform")
 _SCREENED = 20  # uniform draws for each point
@@ -84,7 +85,7 @@ def representers(
 
     walkers = num + num % 2
     screened = uniform(_SCREENED * walkers)
-    # The largest of logarithms and Gumbel draws are a draw in proportion, without putting back.
-    gumbel = -(-uniform(len(screened))[:, 0].log()).log()
-    start = screened[(log_density(screened) + gumbel).topk(walkers).indices]
-    return completed(walk(log_density, start, _STEPS, generator).points[-1][:num])
+    coins = uniform(len(screened))[:, 0]
+    kept = without_replacement(log_density(screened), walkers, coins)
+    walked = walk(log_density, screened[kept], _STEPS, generator)
+    return completed(walked.points[-1][:num])

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_costly.acquisition import EntropySearchPerCost, representers
 from botorch_costly.errors import HorizonExceededError, check
+from botorch_costly.numerics.gumbel import without_replacement
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
@@ -137,8 +138,7 @@ class SubsetChooser:
         rows = torch.cat([self._arms, torch.ones(len(self._arms), len(target)).to(self._arms)], -1)
         promise = LogExpectedImprovement(beliefs.model, beliefs.best)(rows.unsqueeze(-2))
         coins = torch.rand(len(rows), generator=self._generator, dtype=rows.dtype)
-        gumbel = -(-coins.log()).log()
-        return rows[(promise + gumbel).topk(min(count, len(rows))).indices]
+        return rows[without_replacement(promise, count, coins)]
 
     def _pool(self, known: Evaluations, left: Tensor | None) -> Tensor:
         """Return evaluations to look at: everywhere, and around the best configurations."""
