@@ -55,8 +55,8 @@ class HasObservations(Protocol):
         """
 
 
-class JointObservations:
-    """Covariances of observations from the joint posterior of any BoTorch model with one outcome.
+class _Joint:
+    """The joint posterior of single points with some rows, of any BoTorch model with one outcome.
 
     Args:
         model: The model.
@@ -71,14 +71,43 @@ class JointObservations:
         """Return the rows: a joint posterior has nothing that could be prepared."""
         return ProjectedRows(rows, rows.new_zeros(len(rows), 0))
 
-    def observed_with(self, X: Tensor, discretization: ProjectedRows) -> tuple[Tensor, Tensor]:
-        """Return the variance of observations, and the covariances with the rows."""
-        others = discretization.rows.to(X).expand(*X.shape[:-2], *discretization.rows.shape)
+    def _moments(
+        self,
+        X: Tensor,  # shape: (*batch, 1, d)
+        discretization: ProjectedRows,
+        *,
+        observation_noise: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # shapes: (*batch,), (*batch,), (*batch, m)
+        """Return mean and variance at single points, and the covariances with the rows."""
+        others = discretization.rows.to(X)
         posterior = self._model.posterior(
-            torch.cat([X, others], -2), observation_noise=True, posterior_transform=self._transform
+            torch.cat([X, others.expand(*X.shape[:-2], *others.shape)], -2),
+            observation_noise=observation_noise,
+            posterior_transform=self._transform,
         )
         cov = posterior.distribution.covariance_matrix[..., 0, :]
-        return cov[..., 0], cov[..., 1:]
+        return posterior.mean[..., 0, 0], cov[..., 0], cov[..., 1:]
+
+
+class JointObservations(_Joint):
+    """Covariances of observations from the joint posterior of any BoTorch model with one outcome."""
+
+    def observed_with(self, X: Tensor, discretization: ProjectedRows) -> tuple[Tensor, Tensor]:
+        """Return the variance of observations, and the covariances with the rows."""
+        _, variance, cov = self._moments(X, discretization, observation_noise=True)
+        return variance, cov
+
+
+class JointCovariances(_Joint):
+    """Covariances from the joint posterior of any BoTorch model over ``[configuration, round]``."""
+
+    def covariance_with(
+        self, X: Tensor | ProjectedRows, discretization: ProjectedRows
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean and variance at ``X``, and the covariances with the discretization."""
+        rows = (X if isinstance(X, Tensor) else X.rows).unsqueeze(-2)
+        mean, variance, cov = self._moments(rows, discretization, observation_noise=False)
+        return mean, variance.clamp_min(0), cov
 
 
 def observations_of(model: Model, posterior_transform: Any = None) -> HasObservations:
@@ -86,33 +115,6 @@ def observations_of(model: Model, posterior_transform: Any = None) -> HasObserva
     if posterior_transform is None and isinstance(model, HasObservations):
         return model
     return JointObservations(model, posterior_transform)
-
-
-class JointCovariances:
-    """Covariances from the joint posterior of any BoTorch model with one outcome.
-
-    Args:
-        model: Over ``[configuration, round]``.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self._model: Any = model
-
-    def project(self, rows: Tensor) -> ProjectedRows:
-        """Return the rows: a joint posterior has nothing that could be prepared."""
-        return ProjectedRows(rows, rows.new_zeros(len(rows), 0))
-
-    def covariance_with(
-        self, X: Tensor | ProjectedRows, discretization: ProjectedRows
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return mean and variance at ``X``, and the covariances with the discretization."""
-        rows = X if isinstance(X, Tensor) else X.rows
-        others = discretization.rows.to(rows)
-        others = others.expand(*rows.shape[:-1], *others.shape)
-        posterior = self._model.posterior(torch.cat([rows.unsqueeze(-2), others], -2))
-        mean = posterior.mean[..., 0, 0]
-        cov = posterior.distribution.covariance_matrix[..., 0, :]
-        return mean, cov[..., 0].clamp_min(0), cov[..., 1:]
 
 
 def covariances_of(model: Model) -> HasCovariances:
