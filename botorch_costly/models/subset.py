@@ -1,10 +1,10 @@
 """A GP over configurations and fidelities, such as the share of the data."""
 
-import math
 from collections.abc import Sequence
 
 import torch
 from botorch.models import SingleTaskGP
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import Likelihood
 from gpytorch.means import ConstantMean
@@ -15,11 +15,6 @@ from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.kernels.shift import ShiftKernel
 from botorch_costly.kernels.subset import SubsetKernel
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
-
-_SCALE = (
-    2**0.5
-)  # median of a lengthscale in one dimension, and its growth with more: BoTorch's prior
-_SPREAD = 3**0.5
 
 
 def subset_kernel(
@@ -33,8 +28,8 @@ def subset_kernel(
 ) -> Kernel:
     """Return the product of a Matérn-5/2 kernel over configurations and one kernel for each fidelity.
 
-    With ``level`` a scaled squared exponential over the fidelities is added: a gain that all
-    configurations share.
+    Lengthscales of configurations carry BoTorch's dimension-scaled log-normal prior. With ``level`` a
+    scaled squared exponential over the fidelities is added: a gain that all configurations share.
 
     Args:
         dim: Columns of the inputs.
@@ -63,15 +58,15 @@ def _over_configs(
     dim: int, fidelities: Sequence[int], moving: Sequence[int], batch_shape: torch.Size
 ) -> Kernel:
     configs = tuple(column for column in range(dim) if column not in fidelities)
-    width = len(configs)
+    template = get_covar_module_with_dim_scaled_prior(ard_num_dims=len(configs))
     kernel: Kernel = MaternKernel(
         2.5,
-        ard_num_dims=width,
+        ard_num_dims=len(configs),
         active_dims=None if moving else configs,
         batch_shape=batch_shape,
-        lengthscale_prior=LogNormalPrior(_SCALE + 0.5 * math.log(width), _SPREAD),
+        lengthscale_prior=template.lengthscale_prior,
     )
-    kernel.lengthscale = torch.tensor(width**0.5 * 0.5)
+    kernel.lengthscale = 0.5 * len(configs) ** 0.5
     if not moving:
         return kernel
     return ShiftKernel(kernel, configs=configs, fidelities=fidelities, moving=moving)
