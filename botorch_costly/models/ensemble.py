@@ -71,8 +71,8 @@ class HyperparameterEnsemble(Model):
         mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
         noisy = kwargs.get("observation_noise") is True
         variance = self._variance(rows, half, noisy=noisy)
-        parts = (part.mT.reshape(*batch, len(mean), 1) for part in (mean, variance))
-        posterior = GPyTorchPosterior(_independent(*parts))
+        mean, variance = (part.mT.reshape(*batch, len(half), 1) for part in (mean, variance))
+        posterior = GPyTorchPosterior(MultivariateNormal(mean, DiagLinearOperator(variance)))
         transform = kwargs.get("posterior_transform")
         return posterior if transform is None else transform(posterior)
 
@@ -129,11 +129,6 @@ def _solved(root: Tensor, right: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(root, right, upper=False)
 
 
-def _independent(mean: Tensor, variance: Tensor) -> MultivariateNormal:
-    """Return the distribution of one value, ``batch x 1``."""
-    return MultivariateNormal(mean, DiagLinearOperator(variance))
-
-
 class Draws(NamedTuple):
     """Draws of hyperparameters."""
 
@@ -183,24 +178,22 @@ def sample_hyperparameters(
         assigned(half, raw)
         return log_posterior(half) - 0.5 * (raw / _WIDE).square().sum(-1)
 
-    begun = _started(build(torch.Size([walkers])), start, walkers, generator)
+    begun = _started(build(torch.Size([walkers])), start, generator)
     chain = walk(log_density, begun, steps, generator)
     models = assigned(build(torch.Size([walkers])), chain.points[-1])
     diagnosis = diagnose(chain.points[steps // 2 :])
     return Draws(models.eval(), chain.points[-1], diagnosis, chain.accepted)
 
 
-def _started(
-    model: Module, start: Tensor | None, walkers: int, generator: torch.Generator
-) -> Tensor:
+def _started(model: Module, start: Tensor | None, generator: torch.Generator) -> Tensor:
+    """Return where walkers begin, ``k x p``: near the defaults, or at a start and near it."""
     defaults = _raw(model)
-    if start is None:
-        noise = torch.randn(defaults.shape, generator=generator, dtype=defaults.dtype)
-        return defaults + _SPREAD * noise.to(defaults)
-    rows = torch.arange(walkers) % len(start)
     noise = torch.randn(defaults.shape, generator=generator, dtype=defaults.dtype).to(defaults)
-    again = (torch.arange(walkers) >= len(start)).to(defaults)
-    return start.to(defaults)[rows] + _SPREAD * noise * again.unsqueeze(-1)
+    if start is None:
+        return defaults + _SPREAD * noise
+    walkers = torch.arange(len(defaults))
+    again = (walkers >= len(start)).to(defaults)
+    return start.to(defaults)[walkers % len(start)] + _SPREAD * noise * again.unsqueeze(-1)
 
 
 def _free(model: Module) -> list[Tensor]:

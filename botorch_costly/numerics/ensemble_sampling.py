@@ -92,12 +92,10 @@ def _finite(logs: Tensor) -> Tensor:
 
 
 class Diagnosis(NamedTuple):
-    """Whether a walk may be trusted."""
+    """Whether a walk may be trusted, dimension by dimension."""
 
-    r_hat: (
-        Tensor  # of each dimension: 1 where halves of all walkers' paths agree, shape: (*batch, d)
-    )
-    effective: Tensor  # independent draws that say as much of its mean, shape: (*batch, d)
+    r_hat: Tensor  # 1 where the halves of all paths agree, shape: (*batch, d)
+    effective: Tensor  # independent draws that say as much of the mean, shape: (*batch, d)
 
 
 def diagnose(points: Tensor) -> Diagnosis:  # shape: (kept, *batch, walkers, d)
