@@ -15,20 +15,18 @@ from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import (
-    InvalidShapeError,
     InvalidSpaceError,
     check,
     check_count,
-    check_positive,
     check_rate,
     is_power_of_two,
 )
 from botorch_costly.parameters import Plain
-from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.choice import Choice, Chooser, EndChooser, NewPoints
 from botorch_costly.tuners.curves.lengths import Ladder, Lengths
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
+from botorch_costly.tuners.curves.told import observation_of
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 _SEARCH = Search(num_restarts=8)
@@ -225,7 +223,8 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
             InvalidArgumentError: If a value is no number, or a cost not positive, or told at times only.
                 In all cases the optimizer is unchanged.
         """
-        told = self._observation(decision, curve, cost, broken)
+        self._ledger.check_open(decision)
+        told = observation_of(decision, curve, cost=cost, broken=broken, priced=self._priced)
         self._ledger.tell(told)
         asked = self._ledger.suggestions[decision.round]  # whatever a copy says of its iterations
         self._trainings.told(asked, told)
@@ -255,7 +254,8 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         Raises:
             Errors of ``tell``, and of ``ask`` where all is trained or in training.
         """
-        told = self._observation(decision, curve, cost, None)
+        self._ledger.check_open(decision)
+        told = observation_of(decision, curve, cost=cost, broken=None, priced=self._priced)
         after = self._trainings.after(decision, told)
         if told.broken or not after.may_go_on:
             return True
@@ -327,33 +327,6 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
 
     # -- what is told -----------------------------------------------------------------------------
 
-    def _observation(
-        self,
-        decision: CurveDecision,
-        curve: Sequence[float | None] | Tensor,
-        cost: float | None,
-        broken: bool | None,
-    ) -> CurveObservation:
-        """Return the record of a stretch, checked."""
-        self._ledger.check_open(decision)
-        shown = _values(curve, decision.iterations)
-        values = tuple(v if v is not None and math.isfinite(v) else None for v in shown)
-        diverged = shown[-1] is not None and values[-1] is None
-        consistent = self._priced in (None, cost is not None)
-        earlier = "a cost, as before" if self._priced else "no cost, as before"
-        check(consistent, "cost", earlier, cost)
-        check(broken is None or isinstance(broken, bool), "broken", "a bool or None", broken)
-        known = [value for value in values if value is not None]
-        return CurveObservation(
-            decision.round,
-            decision.config,
-            known[-1] if known else None,
-            failed=not known,
-            curve=values,
-            cost=float(len(values)) if cost is None else check_positive("cost", cost),
-            broken=diverged if broken is None else broken,
-        )
-
     @property
     def _broken(self) -> int:
         return sum(training.broken for training in self._trainings)
@@ -395,14 +368,3 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
             trainings.replay(self._ledger.suggestions, self._ledger.outcomes)
             check(state["priced"] in (None, True, False), "priced", "a bool or None", state)
         self._trainings, self._priced = trainings, state["priced"]
-
-
-def _values(curve: Sequence[float | None] | Tensor, most: int) -> list[float | None]:
-    """Return the values of a curve, None where none was measured."""
-    if hasattr(curve, "tolist"):
-        curve = curve.tolist()
-    row = isinstance(curve, Sequence) and not isinstance(curve, str | bytes)
-    check(row, "curve", "a row of numbers", curve, InvalidShapeError)
-    expected = f"1 to {most} values, one for each iteration"
-    check(1 <= len(curve) <= most, "curve", expected, len(curve), InvalidShapeError)
-    return [None if value is None else as_number("curve", value) for value in curve]
