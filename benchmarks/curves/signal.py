@@ -110,9 +110,5 @@ def main(arguments: list[str]) -> None:
     add_seeds(parser, seeds=20)
     options = parser.parse_args(arguments)
     wanted = [Task(table, seed) for seed in seeds_of(options) for table in options.tables]
-    measure_missing(NAME, wanted, measure, _task_of, options)
+    measure_missing(NAME, wanted, measure, Task, options)
     print(text(rows_of(NAME, options.results)))
-
-
-def _task_of(row: Row) -> Task:
-    return Task(row["table"], row["seed"])

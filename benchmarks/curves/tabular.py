@@ -127,10 +127,5 @@ def main(arguments: list[str]) -> None:
     wanted = [
         Task(t, p, s) for s in seeds_of(options) for t in options.tables for p in options.policies
     ]
-    measure_missing(NAME, wanted, measure, task_of, options)
+    measure_missing(NAME, wanted, measure, Task, options)
     print(text(rows_of(NAME, options.results)))
-
-
-def task_of(row: Row) -> Task:
-    """Return the task that a stored row is of."""
-    return Task(*(row[name] for name in Task._fields))

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple, TypeVar
 
 from benchmarks.harness.provenance import ROOT, provenance
 
 Row = Mapping[str, Any]
+Named = TypeVar("Named", bound=NamedTuple)
 
 RESULTS = ROOT / "benchmarks" / "results"
 _HEADER, _ROW = "run", "row"
@@ -125,6 +126,11 @@ def read(name: str, directory: Path = RESULTS) -> list[dict[str, Any]]:
 def rows_of(name: str, directory: Path = RESULTS) -> list[dict[str, Any]]:
     """Return the stored rows of a benchmark without their headers."""
     return [line[_ROW] for line in read(name, directory)]
+
+
+def part_of(row: Row, kind: type[Named]) -> Named:
+    """Return the values of a row that a named tuple has fields for, such as its task."""
+    return kind._make(row[name] for name in kind._fields)
 
 
 def _lines(file: IO[str]) -> Iterator[dict[str, Any]]:

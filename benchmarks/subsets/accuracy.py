@@ -146,10 +146,5 @@ def main(arguments: list[str]) -> None:
     add_seeds(parser, seeds=25)
     options = parser.parse_args(arguments)
     wanted = [Task(k, p, s) for s in seeds_of(options) for p in options.points for k in KINDS]
-    measure_missing(NAME, wanted, measure, task_of, options)
+    measure_missing(NAME, wanted, measure, Task, options)
     print(text(rows_of(NAME, options.results)))
-
-
-def task_of(row: Row) -> Task:
-    """Return the task that a stored row is of."""
-    return Task(*(row[name] for name in Task._fields))

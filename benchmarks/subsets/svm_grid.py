@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.harness.command_line import add_seeds, parser_for
 from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.record import Row, part_of, rows_of
 from benchmarks.subsets.svm import Size, evaluate
 
 NAME = "svm-grid"
@@ -59,7 +59,7 @@ def text(rows: Sequence[Row]) -> str:
             f"{share:>9}{min(errors):>13.4f}{statistics.median(errors):>9.3f}{seconds:>9.2f}"
             f"{found:>19.4f}"
         )
-    size = Size(*(rows[0][name] for name in Size._fields))
+    size = part_of(rows[0], Size)
     lines.append(
         f"{len(rows)} configurations on {size.pictures} pictures of {size.side} x {size.side}; "
         f"errors on {size.checked} others; seconds of one processor for one training."
@@ -74,9 +74,5 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--again", action="store_true", help="measure what is stored, too")
     add_seeds(parser, seeds=1)
     options = parser.parse_args(arguments)
-    measure_missing(NAME, cells(options.cells), measure, _cell_of, options)
+    measure_missing(NAME, cells(options.cells), measure, Cell, options)
     print(text(rows_of(NAME, options.results)))
-
-
-def _cell_of(row: Row) -> Cell:
-    return Cell(row["log_c"], row["log_gamma"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.harness.record import part_of
 from benchmarks.tables.paper import TABLE_A2, Cell
 
 FULL_FEEDBACK_MARGIN = 0.02
@@ -42,8 +43,7 @@ def table_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[float, Cell]]:
     """Return stored rows by policy and forgetting rate, in the order they were measured."""
     table: dict[str, dict[float, Cell]] = {}
     for row in rows:
-        cell = Cell(*(row[field] for field in Cell._fields))
-        table.setdefault(row["policy"], {})[row["forgetting"]] = cell
+        table.setdefault(row["policy"], {})[row["forgetting"]] = part_of(row, Cell)
     return table
 
 

@@ -6,9 +6,10 @@ import pytest
 
 import botorch_costly as bc
 from benchmarks.harness.record import rows_of
-from benchmarks.subsets import accuracy, fabolas
+from benchmarks.subsets import accuracy, fabolas, svm_grid
 from benchmarks.subsets.methods import METHODS
 from benchmarks.subsets.play import play
+from benchmarks.subsets.svm import Outcome
 from benchmarks.subsets.tables import language_models
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.problems import SubsetProblem
@@ -108,3 +109,21 @@ def test_probabilities_are_measured_beside_draws(monkeypatch, tmp_path, capsys):
     assert len(rows) == 4
     assert all(row["corrected"] < 0.02 for row in rows)
     assert all(row["MVNXPB"] < 0.1 for row in rows)
+
+
+def test_a_grid_is_computed_once_each_cell_under_its_own_key(monkeypatch, tmp_path, capsys):
+    trained = []
+
+    def evaluate(c, gamma, pictures, seed, size):
+        trained.append((c, gamma))
+        return Outcome(0.5, 1.0)
+
+    monkeypatch.setattr(svm_grid, "evaluate", evaluate)
+    options = ["--processes", "1", "--results", str(tmp_path)]
+    svm_grid.main(["--cells", "2", *options])
+    assert len(set(trained)) == 4
+    trained.clear()
+    svm_grid.main(["--cells", "3", *options])  # the corners are stored
+    assert len(set(trained)) == 9 - 4
+    assert len(rows_of("svm-grid", tmp_path)) == 9
+    assert "9 configurations on 8192 pictures" in capsys.readouterr().out

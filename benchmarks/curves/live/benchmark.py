@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.curves.live.pool import PoolTask, pool_task_of, record, recorded
-from benchmarks.curves.tabular import POLICIES, Task, measure, task_of, text
+from benchmarks.curves.live.pool import PoolTask, record, recorded
+from benchmarks.curves.tabular import POLICIES, Task, measure, text
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
@@ -23,11 +23,11 @@ def run(name: str, programs: Sequence[str], arguments: list[str]) -> None:
     pool = [PoolTask(table, number) for table in tables for number in range(options.pool)]
     seeds = {"first_seed": 0, "seeds": options.pool}
     recording = argparse.Namespace(**{**vars(options), **seeds, "again": False})
-    measure_missing(name + CURVES, pool, record, pool_task_of, recording)
+    measure_missing(name + CURVES, pool, record, PoolTask, recording)
 
     wanted = [Task(t, p, s) for s in seeds_of(options) for t in tables for p in options.policies]
     problem_of = partial(_problem, name + CURVES, options.results)
-    measure_missing(name, wanted, partial(measure, problem_of=problem_of), task_of, options)
+    measure_missing(name, wanted, partial(measure, problem_of=problem_of), Task, options)
     print(text(rows_of(name, options.results)))
 
 

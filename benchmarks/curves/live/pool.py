@@ -51,11 +51,6 @@ def record(task: PoolTask) -> Row:
     }
 
 
-def pool_task_of(row: Row) -> PoolTask:
-    """Return the task that a stored row is of."""
-    return PoolTask(row["program"], row["number"])
-
-
 def recorded(name: str, benchmark: str, directory: Path) -> CurveProblem:
     """Return the recorded trainings of a program.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.record import Row, part_of, rows_of
 from benchmarks.suite.compute_bound.problems import PROBLEMS
 from benchmarks.suite.compute_bound.rivals import METHODS, NEEDS, methods_of
 from benchmarks.suite.compute_bound.starts import SENSIBLE, STARTS
@@ -63,7 +63,7 @@ def prove(task: Task) -> Row:
 
 def key_of(row: Row) -> Task:
     """Return which run a row is of."""
-    return Task(*(row[name] for name in Task._fields))
+    return part_of(row, Task)
 
 
 def tasks(options: argparse.Namespace) -> list[Task]:
@@ -107,7 +107,7 @@ def installed(methods: Sequence[str]) -> list[str]:
 def measure(options: argparse.Namespace, wanted: Sequence[Task]) -> None:
     """Measure what is not stored, or all again; each row takes the place of the stored one at once."""
     work, store = (prove, f"{options.store}-proof") if options.proof else (play, options.store)
-    measure_missing(store, wanted, work, key_of, options)
+    measure_missing(store, wanted, work, Task, options)
 
 
 def main(arguments: list[str]) -> None:
