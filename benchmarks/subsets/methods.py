@@ -61,11 +61,11 @@ class Improvement(AtTarget):
             return left[0] if left else None
         X = self._points(list(self.known))
         y = torch.tensor(list(self.known.values()), dtype=torch.float64).unsqueeze(-1)
-        model = SingleTaskGP(X, (y - y.mean()) / y.std().clamp_min(1e-12), outcome_transform=None)
+        y = (y - y.mean()) / y.std().clamp_min(1e-12)
+        model = SingleTaskGP(X, y, outcome_transform=None)
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        best = ((y - y.mean()) / y.std().clamp_min(1e-12)).max()
         with torch.no_grad():
-            promise = LogExpectedImprovement(model, best)(self._points(left).unsqueeze(-2))
+            promise = LogExpectedImprovement(model, y.max())(self._points(left).unsqueeze(-2))
         return left[int(promise.argmax())]
 
     def _points(self, numbers: list[int]) -> Tensor:

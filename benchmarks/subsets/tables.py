@@ -1,7 +1,7 @@
 """Recorded evaluations: language models of many sizes, trained on more or less of the data."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -52,6 +52,5 @@ def _at(value: float, target: float) -> float:
 
 
 TABLES: Mapping[str, Callable[[], SubsetProblem]] = {
-    name: lambda name=name: language_models(name)  # type: ignore[misc]
-    for name in _SIZES
+    name: partial(language_models, name) for name in _SIZES
 }
