@@ -1,5 +1,6 @@
 """Noise that depends on the inputs: the variance that comes from training on a part of the data."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -32,14 +33,20 @@ class SubsetNoise(Noise):
         "Exponent by which that variance changes with the share, ``batch_shape x 1``."
     )
 
-    def __init__(self, column: int, as_printed: bool, batch_shape: torch.Size) -> None:
+    def __init__(
+        self,
+        columns: tuple[int, ...],
+        as_printed: bool,
+        batch_shape: torch.Size,
+        beta_prior: LogNormalPrior,
+    ) -> None:
         super().__init__()
-        self.column, self.as_printed = column, as_printed
+        self.columns, self.as_printed = columns, as_printed
         shape = torch.Size([*batch_shape, 1])
         kind = type(self)
         kind.noise.add(self, 1e-3, shape, prior=LogNormalPrior(-6.0, 2.0), least=LEAST_NOISE)
         kind.alpha.add(self, 0.05, shape, prior=LogNormalPrior(-3.0, 1.0))
-        kind.beta.add(self, 20.0, shape, prior=LogNormalPrior(3.0, 1.0))
+        kind.beta.add(self, beta_prior.loc.exp(), shape, prior=beta_prior)
 
     def forward(
         self,
@@ -52,7 +59,7 @@ class SubsetNoise(Noise):
         if not params:
             raise InvalidArgumentError("params", "the inputs, which the noise depends on", params)
         inputs = params[0] if isinstance(params[0], Tensor) else params[0][0]
-        share = inputs[..., self.column].clamp(0, 1)
+        share = inputs[..., self.columns].mean(-1).clamp(0, 1)
         base = share if self.as_printed else 1 - share
         return DiagLinearOperator(self.noise + self.alpha * base.pow(self.beta))
 
@@ -71,9 +78,12 @@ class SubsetNoiseLikelihood(GaussianLikelihood):
         log N(-3, 1) of alpha and log N(3, 1) of beta.
 
     Args:
-        column: Of the share of the data, in [0, 1], among the inputs; the last by default.
-        as_printed: Whether to use the printed form, which grows.
+        columns: Of the share of the data, in [0, 1], among the inputs, the last by default; of several
+            fidelities the mean counts.
+        as_printed: Whether to use the printed form.
         batch_shape: Of the hyperparameters.
+        beta_prior: Of the power; the supplement's if omitted. Where shares are encoded by their
+            logarithms, as ``SubsetOptimizer`` has them, smaller powers are likely.
 
     Example:
         >>> likelihood = SubsetNoiseLikelihood()
@@ -84,11 +94,15 @@ class SubsetNoiseLikelihood(GaussianLikelihood):
 
     def __init__(
         self,
-        column: int = -1,
+        columns: int | Sequence[int] = -1,
         *,
         as_printed: bool = False,
         batch_shape: torch.Size = torch.Size(),
+        beta_prior: LogNormalPrior | None = None,
     ) -> None:
         super().__init__(batch_shape=batch_shape)
         check(isinstance(as_printed, bool), "as_printed", "a bool", as_printed)
-        self.noise_covar = SubsetNoise(column, as_printed, batch_shape)
+        those = (columns,) if isinstance(columns, int) else tuple(columns)
+        check(len(those) > 0, "columns", "at least one", columns)
+        prior = beta_prior or LogNormalPrior(3.0, 1.0)
+        self.noise_covar = SubsetNoise(those, as_printed, batch_shape, prior)

@@ -17,7 +17,7 @@ from benchmarks.subsets.play import play
 from benchmarks.subsets.tables import TABLES
 
 NAME = "fabolas"
-BUDGETS = (0.25, 0.5, 1, 2, 3, 5)
+BUDGETS = (0.25, 0.5, 1, 2, 3)
 
 
 class Task(NamedTuple):

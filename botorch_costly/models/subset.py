@@ -87,7 +87,7 @@ class SubsetGP(SingleTaskGP):
         train_Y: Outcomes, ``batch_shape x n x 1``.
         fidelities: Columns of the fidelities; the last one by default.
         basis: ``"loss"`` or ``"cost"``, as for ``SubsetKernel``.
-        likelihood: The noise; a ``SubsetNoiseLikelihood`` of the first fidelity if omitted.
+        likelihood: The noise; a ``SubsetNoiseLikelihood`` of all fidelities if omitted.
         level: Whether to add a gain with the fidelities that all configurations share.
         moving: Columns of configurations whose optimum moves with the fidelities, as in ``ShiftKernel``.
 
@@ -120,7 +120,7 @@ class SubsetGP(SingleTaskGP):
         inside = bool(((shares >= 0) & (shares <= 1)).all())
         check(inside, "train_X", "fidelities in [0, 1]", shares)
         batch = train_X.shape[:-2]
-        noise = likelihood or SubsetNoiseLikelihood(columns[0], batch_shape=batch)
+        noise = likelihood or SubsetNoiseLikelihood(columns, batch_shape=batch)
         super().__init__(
             train_X,
             train_Y,

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_costly.errors import check_count
+from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.models.cost import LogLinearCost
 from botorch_costly.models.ensemble import (
     HyperparameterEnsemble,
@@ -17,6 +19,8 @@ from botorch_costly.models.ensemble import (
 from botorch_costly.models.subset import SubsetGP
 from botorch_costly.parameters import Choice
 from botorch_costly.space import SearchSpace
+
+_POWER = 1.0, 1.0  # of the noise, log-normal: shares are encoded by their logarithms
 
 
 @dataclass(frozen=True)
@@ -110,10 +114,13 @@ class SubsetBelief:
         return _mean(model, torch.cat([configs, ends], -1))
 
     def _gp(self, points: Tensor, targets: Tensor, batch: torch.Size) -> SubsetGP:
-        columns = range(self._dim, self._dim + self._fidelities)
+        columns = tuple(range(self._dim, self._dim + self._fidelities))
+        noise = SubsetNoiseLikelihood(
+            columns, batch_shape=batch, beta_prior=LogNormalPrior(*_POWER)
+        )
         X = points.expand(*batch, *points.shape)
         Y = targets.unsqueeze(-1).expand(*batch, len(targets), 1)
-        return SubsetGP(X, Y, fidelities=tuple(columns), level=True, moving=self._moving)
+        return SubsetGP(X, Y, fidelities=columns, likelihood=noise, level=True, moving=self._moving)
 
     def _expecting(
         self,
