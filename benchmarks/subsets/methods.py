@@ -1,7 +1,7 @@
 """Random search and expected improvement at the target, halving over fidelities, a formula, and ours."""
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
@@ -10,6 +10,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
+from benchmarks.subsets.multi_fidelity import KnowledgeGradient, MaxValueEntropy
 from benchmarks.subsets.play import Maker
 from botorch_costly import SubsetDecision, SubsetOptimizer
 from botorch_costly.parameters import Plain
@@ -85,22 +86,24 @@ class Halving(AtTarget):
         self._where: dict[tuple[float, ...], list[int]] = {}
         for number, (config, _) in enumerate(problem.candidates):
             self._where.setdefault(self._key(config), []).append(number)
-        self._plan = self._bracket(self.order)
+        self._plan = self._brackets()
         self._last: float | None = None
 
     @staticmethod
     def _key(config: Mapping[str, Plain]) -> tuple[float, ...]:
         return tuple(round(math.log(as_number(name, v)), 2) for name, v in config.items())
 
-    def _bracket(self, order: list[int]) -> Generator[int, float, None]:
-        while order:
-            rung, order = order[:_BRACKET], order[_BRACKET:]
-            for share in _SHARES:
-                values: dict[int, float] = {}
-                for target in rung:
-                    number = self._at(target, share)
-                    values[target] = self.known[number] if number in self.known else (yield number)
-                rung = sorted(rung, key=values.__getitem__, reverse=True)[: max(1, len(rung) // 3)]
+    def _brackets(self) -> Generator[int, float, None]:
+        for first in range(0, len(self.order), _BRACKET):
+            yield from self._bracket(self.order[first : first + _BRACKET], _SHARES)
+
+    def _bracket(self, rung: list[int], shares: Sequence[float]) -> Generator[int, float, None]:
+        for share in shares:
+            values: dict[int, float] = {}
+            for target in rung:
+                number = self._at(target, share)
+                values[target] = self.known[number] if number in self.known else (yield number)
+            rung = sorted(rung, key=values.__getitem__, reverse=True)[: max(1, len(rung) // 3)]
 
     def _at(self, target: int, share: float) -> int:
         places = self._where[self._key(self.problem.candidates[target][0])]
@@ -130,6 +133,18 @@ class Halving(AtTarget):
         best = max(seen, key=lambda c: seen[c])
         key = self._key(self.problem.candidates[best][0])
         return next(t for t in self.order if self._key(self.problem.candidates[t][0]) == key)
+
+
+class Hyperband(Halving):
+    """Successive halving that begins at each of the rungs in turn, with fewer the dearer they are."""
+
+    def _brackets(self) -> Generator[int, float, None]:
+        left = list(self.order)
+        while left:
+            for first, rungs in enumerate(range(len(_SHARES), 0, -1)):
+                many = math.ceil(len(_SHARES) / rungs * 3 ** (rungs - 1))
+                rung, left = left[:many], left[many:]
+                yield from self._bracket(rung, _SHARES[first:])
 
 
 class StepLaw(AtTarget):
@@ -192,6 +207,9 @@ METHODS: dict[str, Maker] = {
     "random at the target": AtTarget,
     "LogEI at the target": Improvement,
     "halving": Halving,
+    "Hyperband": Hyperband,
+    "MF-MES": MaxValueEntropy,
+    "MF-KG": KnowledgeGradient,
     "Step Law": StepLaw,
     "SubsetOptimizer": Ours,
 }
