@@ -45,6 +45,6 @@ def play(
         while len(regrets) < len(budgets) and paid + cost > _ROUNDING * budgets[len(regrets)]:
             regrets.append(problem.regret(method.choice()))
         if candidate is not None:
-            method.tell(candidate, float(problem.values[candidate]), cost)
+            method.tell(candidate, float(problem.told[candidate]), cost)
             paid, asked = paid + cost, asked + 1
     return regrets, asked

@@ -19,6 +19,7 @@ SPACE = SearchSpace(
     }
 )
 """The supplement's: penalty and width of the kernel, both from e^-10 to e^10."""
+FRACTION = SearchSpace({"fraction": Real(1 / 512, 1.0, log=True)})
 
 
 class Size(NamedTuple):

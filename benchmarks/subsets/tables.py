@@ -1,17 +1,22 @@
-"""Recorded evaluations: language models of many sizes, trained on more or less of the data."""
+"""Recorded evaluations: language models of many sizes, support vector machines on parts of MNIST."""
 
+import math
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.suite.data import arrays_of
+from benchmarks.harness.record import RESULTS, rows_of
+from benchmarks.subsets import svm, svm_grid
+from benchmarks.suite.data import MissingDataError, arrays_of
 from botorch_costly import Real, SearchSpace
 from botorch_costly.problems import SubsetProblem
 
 _NEAR = 1.01  # sizes within a hundredth are one
 _SIZES = {"1.07b-20b": (1.073741824e9, 2e10), "429m-100b": (4.2926e8, 1e11)}  # parameters, tokens
 _LEAST = 5.9e7, 2e9
+_DECIDING = 0.5  # seconds before each evaluation of support vector machines
 
 
 @cache
@@ -51,6 +56,46 @@ def _at(value: float, target: float) -> float:
     return target if abs(value / target - 1) < _NEAR - 1 else float(value)
 
 
-TABLES: Mapping[str, Callable[[], SubsetProblem]] = {
-    name: partial(language_models, name) for name in _SIZES
-}
+def support_vectors(seed: int) -> SubsetProblem:
+    """Return the grid of support vector machines; the seed says which subset each evaluation drew.
+
+    Values are negative errors, told are their logarithms. Costs are seconds, of which each evaluation has
+    half a second for deciding.
+
+    Raises:
+        MissingDataError: If ``svm-grid`` is not stored.
+    """
+    rows = rows_of(svm_grid.NAME, RESULTS)
+    if not rows:
+        raise MissingDataError(svm_grid.NAME, "stored rows", RESULTS)
+    random = np.random.default_rng(seed)
+    candidates, errors, seconds = [], [], []
+    for row in rows:
+        config = {"c": math.exp(row["log_c"]), "gamma": math.exp(row["log_gamma"])}
+        for place, fraction in enumerate(svm_grid.REPEATS):
+            drawn = random.integers(len(row["errors"][place]))
+            candidates.append((svm.SPACE.canonical(config), {"fraction": fraction}))
+            errors.append(row["errors"][place][drawn])
+            seconds.append(row["seconds"][place][drawn] + _DECIDING)
+    least = 0.5 / rows[0]["checked"]
+    told = [-math.log(max(error, least)) for error in errors]
+    values = [-error for error in errors]
+    return SubsetProblem(svm.SPACE, svm.FRACTION, candidates, values, seconds, told)
+
+
+class Table(NamedTuple):
+    """What is played on, and for how long."""
+
+    make: Callable[[int], SubsetProblem]  # from a seed
+    budgets: tuple[float, ...]  # in mean costs of an evaluation at the target
+    goal: float  # regret that is hoped for
+    without: tuple[str, ...] = ()  # methods that cannot be played on it
+
+
+def _language_models(name: str) -> Table:
+    return Table(lambda seed: language_models(name), (0.25, 0.5, 1, 2, 3), goal=0.005)
+
+
+_SVM = Table(support_vectors, (0.25, 0.5, 1, 2, 3, 5, 10, 20), goal=0.002, without=("Step Law",))
+
+TABLES: Mapping[str, Table] = {**{name: _language_models(name) for name in _SIZES}, "svm": _SVM}

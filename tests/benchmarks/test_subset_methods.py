@@ -10,7 +10,7 @@ from benchmarks.subsets import accuracy, fabolas, svm_grid
 from benchmarks.subsets.methods import METHODS
 from benchmarks.subsets.play import play
 from benchmarks.subsets.svm import Outcome
-from benchmarks.subsets.tables import language_models
+from benchmarks.subsets.tables import Table, language_models
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.problems import SubsetProblem
 
@@ -78,7 +78,9 @@ def test_halving_evaluates_many_cheaply_and_few_at_the_target(problem):
 
 
 def test_the_table_says_what_was_measured(problem, monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(fabolas.TABLES, "small", lambda: problem)
+    monkeypatch.setitem(
+        fabolas.TABLES, "small", Table(lambda seed: problem, (0.5, 3, 12), goal=0.1)
+    )
     options = ["--tables", "small", "--methods", "halving", "--seeds", "2", "--processes", "1"]
     fabolas.main([*options, "--results", str(tmp_path)])
     printed = capsys.readouterr().out
