@@ -85,6 +85,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.subsets.svm_grid",
         "support vector machines on MNIST, a grid by six fractions of the data",
     ),
+    "svm-live": (
+        "benchmarks.subsets.live",
+        "support vector machines on parts of MNIST, trained live",
+    ),
     "fabolas": (
         "benchmarks.subsets.fabolas",
         "regret at the target against what was paid, by evaluations at other fidelities",

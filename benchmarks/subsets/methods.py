@@ -60,18 +60,22 @@ class Improvement(AtTarget):
         left = [c for c in self.order if c not in self.known]
         if len(self.known) < _FIRST or not left:
             return left[0] if left else None
-        X = self._points(list(self.known))
-        y = torch.tensor(list(self.known.values()), dtype=torch.float64).unsqueeze(-1)
-        y = (y - y.mean()) / y.std().clamp_min(1e-12)
-        model = SingleTaskGP(X, y, outcome_transform=None)
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        with torch.no_grad():
-            promise = LogExpectedImprovement(model, y.max())(self._points(left).unsqueeze(-2))
-        return left[int(promise.argmax())]
+        X, told = self._points(list(self.known)), list(self.known.values())
+        return left[int(promise(X, told, self._points(left)).argmax())]
 
     def _points(self, numbers: list[int]) -> Tensor:
         configs = [self.problem.candidates[number][0] for number in numbers]
         return torch.stack([self.problem.space.encode(config) for config in configs])
+
+
+def promise(X: Tensor, told: Sequence[float], points: Tensor) -> Tensor:
+    """Return the log expected improvement at points, by a GP that BoTorch fits to what was told."""
+    y = torch.tensor(told, dtype=torch.float64).unsqueeze(-1)
+    scaled = (y - y.mean()) / y.std().clamp_min(1e-12)
+    model = SingleTaskGP(X, scaled, outcome_transform=None)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    with torch.no_grad():
+        return LogExpectedImprovement(model, scaled.max())(points.unsqueeze(-2))
 
 
 class Halving(AtTarget):
