@@ -93,6 +93,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.subsets.fabolas",
         "regret at the target against what was paid, by evaluations at other fidelities",
     ),
+    "fabolas-picture": (
+        "benchmarks.subsets.picture",
+        "what parts of the data say, and what is believed of them",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",
