@@ -50,7 +50,7 @@ METHODS: dict[str, Callable[[LearnerProblem, int], Method]] = {
     "SubsetOptimizer": Ours,
 }
 _UNTIL = {
-    "arms by knowledge gradient": "1/2",
+    "arms by knowledge gradient": "1/5",
     "SubsetOptimizer": "1/10",
 }  # the last budget of slow ones
 _EVERY = {"SubsetOptimizer": 8}  # that data set of a half alone
