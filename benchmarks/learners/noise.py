@@ -21,20 +21,24 @@ _SPLITS = 5  # of a size, at least
 
 
 def rows_of_curves(curves: Curves) -> Iterator[Row]:
-    """Yield, for each learner on each data set, the slope of log spread on log size.
+    """Yield, for each learner, the slope of log spread on log size on each data set.
 
     Sizes with fewer than five splits, or without any spread, and curves with fewer than five sizes do
     not count.
     """
-    pairs = np.stack([curves.data_set, curves.learner], 1)
-    for data_set, learner in np.unique(pairs, axis=0).tolist():
-        mine = (curves.data_set == data_set) & (curves.learner == learner)
-        slopes = {
-            part: slope_of(curves.size[mine], getattr(curves, name)[mine], curves.splits[mine])
-            for part, name in MEASURED.items()
-        }
-        if None not in slopes.values():
-            yield {"data set": data_set, "learner": curves.learners[learner], **slopes}
+    for place, learner in enumerate(curves.learners):
+        of_learner = curves.learner == place
+        slopes: dict[int, list[float | None]] = {}
+        for data_set in np.unique(curves.data_set[of_learner]).tolist():
+            mine = of_learner & (curves.data_set == data_set)
+            slopes[data_set] = [
+                slope_of(curves.size[mine], getattr(curves, name)[mine], curves.splits[mine])
+                for name in MEASURED.values()
+            ]
+        kept = {data_set: pair for data_set, pair in slopes.items() if None not in pair}
+        pairs = list(kept.values())
+        parts = {part: [pair[k] for pair in pairs] for k, part in enumerate(MEASURED)}
+        yield {"learner": learner, "data_sets": list(kept), **parts}
 
 
 def slope_of(
@@ -56,10 +60,8 @@ def text(rows: Sequence[Row]) -> str:
         f"{'test falls':>13}{'slope':>8}",
         _line("all", rows),
     ]
-    for learner in sorted({row["learner"] for row in rows}):
-        mine = [row for row in rows if row["learner"] == learner]
-        lines.append(_line(learner.rpartition(".")[2], mine))
-    sets = len({row["data set"] for row in rows})
+    lines += [_line(row["learner"].rpartition(".")[2], [row]) for row in rows]
+    sets = len({data_set for row in rows for data_set in row["data_sets"]})
     lines.append(
         f"Slope of log standard deviation over splits on log size, median; {sets} data sets."
     )
@@ -67,12 +69,13 @@ def text(rows: Sequence[Row]) -> str:
 
 
 def _line(name: str, rows: Sequence[Row]) -> str:
-    slopes = {part: [row[part] for row in rows] for part in MEASURED}
+    slopes = {part: [slope for row in rows for slope in row[part]] for part in MEASURED}
     falls = {part: statistics.fmean(s < 0 for s in slopes[part]) for part in MEASURED}
     middle = {part: statistics.median(slopes[part]) for part in MEASURED}
     low, high = np.quantile(slopes["validation"], (0.1, 0.9))
+    count = len(slopes["validation"])
     return (
-        f"{name:<32}{len(rows):>7}{falls['validation']:>17.1%} {middle['validation']:>8.3f}"
+        f"{name:<32}{count:>7}{falls['validation']:>17.1%} {middle['validation']:>8.3f}"
         f"{low:>8.3f}{high:>8.3f}{falls['test']:>12.1%} {middle['test']:>8.3f}"
     )
 

@@ -239,12 +239,23 @@ def test_a_slope_counts_sizes_with_spread_and_splits(distilled, tmp_path, capsys
     spreads = [s**-0.25 for s in sizes[:-1]] + [0.0]
     assert noise.slope_of(sizes, spreads, [25] * 6) == pytest.approx(-0.25)
     assert noise.slope_of(sizes, spreads, [25] * 4 + [4, 25]) is None
-    rows = [
-        {"data set": d, "learner": "a.Tree", "validation": v, "test": 0.1}
-        for d, v in enumerate((-0.2, -0.1, 0.1, -0.3))
-    ]
+    slopes = {"validation": [-0.2, -0.1, 0.1, -0.3], "test": [0.1] * 4}
+    rows = [{"learner": "a.Tree", "data_sets": [1, 2, 3, 4], **slopes}]
     (line,) = [line for line in noise.text(rows).splitlines() if line.startswith("all")]
     assert line.split()[1:4] == ["4", "75.0%", "-0.150"]
+
+
+def test_slopes_of_curves_that_count_are_stored(distilled):
+    longer = distilled._replace(size=distilled.size.astype(float))
+    assert all(row["data_sets"] == [] for row in noise.rows_of_curves(longer))  # four sizes
+    many = [np.concatenate([column, column]) for column in distilled[1:]]
+    twice = curves.Curves(distilled.learners, *many)
+    twice.size[len(distilled.size) :] *= 10_000
+    twice.test_spread[:] = twice.size**0.5
+    rows = {row["learner"]: row for row in noise.rows_of_curves(twice)}
+    assert rows["tree"]["data_sets"] == [3, 7]
+    assert rows["tree"]["test"] == pytest.approx([0.5, 0.5])
+    assert rows["late"]["data_sets"] == []
 
 
 def test_the_halves_share_no_data_set():
