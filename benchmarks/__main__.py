@@ -97,6 +97,18 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.subsets.picture",
         "what parts of the data say, and what is believed of them",
     ),
+    "lcdb": (
+        "benchmarks.learners.curves",
+        "the learning curves of PyPI's lcdb, distilled for the two benchmarks that follow",
+    ),
+    "learners": (
+        "benchmarks.learners.learners",
+        "the best of 20 learners on all of the data, by trainings on parts of it",
+    ),
+    "subset-noise": (
+        "benchmarks.learners.noise",
+        "whether noise falls with the size of the training set, in 4,000 learning curves",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",

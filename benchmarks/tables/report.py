@@ -12,6 +12,8 @@ from benchmarks.curves.live import benchmark as live
 from benchmarks.demo import table as demo
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import RESULTS, read
+from benchmarks.learners import learners
+from benchmarks.learners import noise as subset_noise
 from benchmarks.priced import (
     arms,
     budget,
@@ -83,6 +85,12 @@ REPORTS: dict[str, Report] = {
     "boil-cnn": Report("Policies on trainings of a convolutional network", tabular.text),
     "boil-cnn-curves": Report("Recorded trainings of a convolutional network", live.curves_text),
     "prob-min": Report("Which value is the smallest, beside millions of draws", accuracy.text),
+    "learners": Report(
+        "The best learner on all of the data, by trainings on parts of it", learners.text
+    ),
+    "subset-noise": Report(
+        "Whether noise falls with the size of the training set", subset_noise.text
+    ),
     "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),

@@ -1,0 +1,1 @@
+"""Which learner is best on all of the data: learning curves over training sizes, from ``lcdb``."""
