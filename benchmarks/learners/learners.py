@@ -157,10 +157,5 @@ def main(arguments: list[str]) -> None:
         for method in options.methods
         for seed in seeds_of(options)
     ]
-    measure_missing(NAME, wanted, partial(measure, most=options.sets), task_of, options)
+    measure_missing(NAME, wanted, partial(measure, most=options.sets), Task, options)
     print(text(rows_of(NAME, options.results)))
-
-
-def task_of(row: Row) -> Task:
-    """Return the task that a stored row is of."""
-    return Task(*(row[name] for name in Task._fields))
