@@ -89,6 +89,14 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.subsets.fabolas",
         "regret at the target against what was paid, by evaluations at other fidelities",
     ),
+    "entropy-search": (
+        "benchmarks.information.benchmark",
+        "how soon the optimum is known, by acquisition functions",
+    ),
+    "entropy-search-time": (
+        "benchmarks.information.timing",
+        "milliseconds of an iteration of those, on the same evaluations",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",
