@@ -12,6 +12,7 @@ from benchmarks.information.problems import Problem
 from botorch_costly.models import HyperparameterEnsemble
 
 OURS = "ES"
+BY_DRAWS = "ES, optima of draws"
 _QUICK = Joint(raw=256, restarts=4)
 
 
@@ -35,9 +36,8 @@ METHODS: Mapping[str, Method] = {
 
 WAYS: Mapping[str, Method] = {
     "ES, 50 points": Method(Information(points=50), "drawn"),
-    "ES, 100 points": Method(Information(points=100), "drawn"),
     "ES, uniform points": Method(Information(measure="uniform"), "drawn"),
-    "ES, optima of draws": Method(Information(measure="draws"), "drawn"),
+    BY_DRAWS: Method(Information(measure="draws"), "drawn"),
     "ES, 8 outcomes": Method(Information(outcomes=8, candidates=100, library=False), "drawn"),
     "ES, pool": Method(Information(library=False), "drawn"),
     "ES, highest density": Method(Information()),

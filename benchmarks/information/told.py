@@ -6,12 +6,21 @@ from collections.abc import Sequence
 
 from benchmarks.harness.record import Row
 from benchmarks.harness.statistics import Estimate, paired
-from benchmarks.information.methods import OURS
+from benchmarks.information.methods import BY_DRAWS, METHODS, OURS, WAYS
 from benchmarks.information.play import INITIAL
 
 COUNTS = (5, 10, 15, 20, 25, 30)  # evaluations
 THRESHOLDS = {"branin": 0.01, "hartmann3": 0.01}  # in standard deviations of the function
 _THRESHOLD = 0.05
+_HELD = (OURS, BY_DRAWS)  # against all others
+_NOTES = (
+    "Regrets in standard deviations of the function: where the posterior mean is largest, mean and",
+    "median after so many evaluations; of the best point evaluated, at the end. Needed: evaluations",
+    "until the first of these is below the threshold for good, median, and seeds where it never is.",
+    "Milliseconds of an iteration: belief + choice. Won and lost: seeds that needed fewer evaluations,",
+    "and more; then how many more evaluations, and by how much the logarithm of the regret at the end",
+    "is larger: mean, 95 % interval over paired seeds.",
+)
 _LEAST = 1e-6  # a regret beneath it is rounding
 
 
@@ -20,8 +29,14 @@ def text(rows: Sequence[Row]) -> str:
     parts = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == problem]
-        parts.append("\n".join([f"{problem}", *_regrets(mine), "", *_verdicts(mine)]))
-    return "\n\n".join(parts)
+        parts.append("\n".join([problem, *_regrets(mine)]))
+        parts += ["\n".join(_verdicts(mine, name)) for name in _methods(mine) if name in _HELD]
+    return "\n\n".join([*parts, "\n".join(_NOTES)])
+
+
+def _methods(rows: Sequence[Row]) -> list[str]:
+    played = {row["method"] for row in rows}
+    return [name for name in (*METHODS, *WAYS) if name in played]
 
 
 def needed(inference: Sequence[float], threshold: float) -> int:
@@ -46,24 +61,20 @@ def _needed(row: Row) -> int:
 def _regrets(rows: Sequence[Row]) -> list[str]:
     counts = [c for c in COUNTS if c - INITIAL < len(rows[0]["inference"])]
     head = "".join(f"{f'after {c}':>14}" for c in counts)
-    lines = [f"  {'':<20}{'seeds':>6}{head}{'evaluated':>14}{'needed':>14}{'ms':>14}"]
-    for method in dict.fromkeys(row["method"] for row in rows):
+    below = f"needed, < {_threshold(rows[0]):g}"
+    lines = [f"  {'':<20}{'seeds':>6}{head}{'evaluated':>14}{below:>17}{'ms':>12}"]
+    for method in _methods(rows):
         mine = [row for row in rows if row["method"] == method]
         cells = [_pair([row["inference"][c - INITIAL] for row in mine]) for c in counts]
         cells.append(_pair([row["simple"][-1] for row in mine]))
         needs = list(map(_needed, mine))
         last = len(rows[0]["inference"]) + INITIAL - 1
         never = sum(n > last for n in needs)
-        cells.append(f"{statistics.median(needs):g} ({never} never)")
+        need = f"{statistics.median(needs):g} ({never} never)"
         parts = ([x for row in mine for x in row[part]] for part in ("fit", "acquisition"))
-        cells.append(" + ".join(f"{1e3 * statistics.fmean(times):.0f}" for times in parts))
-        lines.append(f"  {method:<20}{len(mine):>6}" + "".join(f"{cell:>14}" for cell in cells))
-    lines += [
-        "  Regret where the posterior mean is largest, mean and median, after so many evaluations;",
-        "  that of the best point evaluated, at the end; evaluations until the first of these is below",
-        f"  {_threshold(rows[0]):g} for good, median, and seeds where it never is; milliseconds of an",
-        "  iteration, for the belief and for the choice.",
-    ]
+        ms = " + ".join(f"{1e3 * statistics.fmean(times):.0f}" for times in parts)
+        told = "".join(f"{cell:>14}" for cell in cells)
+        lines.append(f"  {method:<20}{len(mine):>6}{told}{need:>17}{ms:>12}")
     return lines
 
 
@@ -71,14 +82,17 @@ def _pair(values: Sequence[float]) -> str:
     return f"{statistics.fmean(values):.3f} {statistics.median(values):.4f}"
 
 
-def _verdicts(rows: Sequence[Row]) -> list[str]:
-    """Return lines that hold ours against each other method, on the seeds of both."""
-    lines = [f"  {'ES against':<20}{'won':>6}{'lost':>6}{'evaluations':>34}{'log10 regret':>34}"]
-    ours = {row["seed"]: row for row in rows if row["method"] == OURS}
-    for method in dict.fromkeys(row["method"] for row in rows if row["method"] != OURS):
+def _verdicts(rows: Sequence[Row], name: str) -> list[str]:
+    """Return lines that hold a method against each other one, on the seeds of both."""
+    lines = [
+        f"  {name}",
+        f"  {'against':<20}{'won':>6}{'lost':>6}{'evaluations':>34}{'log10 regret':>34}",
+    ]
+    ours = {row["seed"]: row for row in rows if row["method"] == name}
+    for method in _methods(rows):
         theirs = {row["seed"]: row for row in rows if row["method"] == method}
         seeds = sorted(set(ours) & set(theirs))
-        if not seeds:
+        if not seeds or method == name:
             continue
         pairs = [(ours[seed], theirs[seed]) for seed in seeds]
         needs = [(_needed(a), _needed(b)) for a, b in pairs]
@@ -86,10 +100,6 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
         logs = [(_log(a), _log(b)) for a, b in pairs]
         cells = (_verdict(paired(*zip(*values, strict=True))) for values in (needs, logs))
         lines.append(f"  {method:<20}{won:>6}{lost:>6}" + "".join(f"{c:>34}" for c in cells))
-    lines += [
-        "  Seeds that needed fewer evaluations, and more; how many more evaluations, and by how much the",
-        "  logarithm of the regret at the end is larger: mean, 95 % interval over paired seeds.",
-    ]
     return lines
 
 

@@ -12,6 +12,8 @@ from benchmarks.curves.live import benchmark as live
 from benchmarks.demo import table as demo
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import RESULTS, read
+from benchmarks.information import timing as information_timing
+from benchmarks.information import told as information
 from benchmarks.priced import (
     arms,
     budget,
@@ -83,6 +85,8 @@ REPORTS: dict[str, Report] = {
     "boil-cnn": Report("Policies on trainings of a convolutional network", tabular.text),
     "boil-cnn-curves": Report("Recorded trainings of a convolutional network", live.curves_text),
     "prob-min": Report("Which value is the smallest, beside millions of draws", accuracy.text),
+    "entropy-search": Report("How soon the optimum is known", information.text),
+    "entropy-search-time": Report("Time of an iteration", information_timing.text),
     "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),
