@@ -109,6 +109,14 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.learners.noise",
         "whether noise falls with the size of the training set, in 4,000 learning curves",
     ),
+    "entropy-search": (
+        "benchmarks.information.benchmark",
+        "how soon the optimum is known, by acquisition functions",
+    ),
+    "entropy-search-time": (
+        "benchmarks.information.timing",
+        "milliseconds of an iteration of those, on the same evaluations",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",

@@ -12,6 +12,8 @@ from benchmarks.curves.live import benchmark as live
 from benchmarks.demo import table as demo
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import RESULTS, read
+from benchmarks.information import timing as information_timing
+from benchmarks.information import told as information
 from benchmarks.learners import learners
 from benchmarks.learners import noise as subset_noise
 from benchmarks.priced import (
@@ -91,6 +93,8 @@ REPORTS: dict[str, Report] = {
     "subset-noise": Report(
         "Whether noise falls with the size of the training set", subset_noise.text
     ),
+    "entropy-search": Report("How soon the optimum is known", information.text),
+    "entropy-search-time": Report("Time of an iteration", information_timing.text),
     "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),

@@ -1,0 +1,1 @@
+"""Entropy search beside the acquisition functions of BoTorch."""
