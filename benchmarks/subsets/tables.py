@@ -16,7 +16,9 @@ from botorch_costly.problems import SubsetProblem
 _NEAR = 1.01  # sizes within a hundredth are one
 _SIZES = {"1.07b-20b": (1.073741824e9, 2e10), "429m-100b": (4.2926e8, 1e11)}  # parameters, tokens
 _LEAST = 5.9e7, 2e9
-_DECIDING = 0.5  # seconds before each evaluation of support vector machines
+_DECIDING = (
+    0.05  # seconds: a tenth of what it takes, for trainings worth tuning last ten times as long
+)
 
 
 @cache
@@ -60,7 +62,7 @@ def support_vectors(seed: int) -> SubsetProblem:
     """Return the grid of support vector machines; the seed says which subset each evaluation drew.
 
     Values are negative errors, told are their logarithms. Costs are seconds, of which each evaluation has
-    half a second for deciding.
+    0.05 for deciding.
 
     Raises:
         MissingDataError: If ``svm-grid`` is not stored.

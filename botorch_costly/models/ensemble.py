@@ -174,9 +174,12 @@ def sample_hyperparameters(
     walkers = max(walkers, 2 * dim) + max(walkers, 2 * dim) % 2
     half = build(torch.Size([walkers // 2])).train()
 
+    low, high = _bounds(half)
+
     def log_density(raw: Tensor) -> Tensor:
-        assigned(half, raw)
-        return log_posterior(half) - 0.5 * (raw / _WIDE).square().sum(-1)
+        assigned(half, raw.clamp(low, high))
+        density = log_posterior(half) - 0.5 * (raw / _WIDE).square().sum(-1)
+        return torch.where(((raw < low) | (raw > high)).any(-1), -torch.inf, density)
 
     begun = _started(build(torch.Size([walkers])), start, generator)
     chain = walk(log_density, begun, steps, generator)
@@ -202,6 +205,20 @@ def _free(model: Module) -> list[Tensor]:
 
 def _raw(model: Module) -> Tensor:  # shape: (k, p)
     return torch.cat([p.detach().reshape(len(p), -1) for p in _free(model)], -1)
+
+
+def _bounds(model: Module) -> tuple[Tensor, Tensor]:
+    """Return bounds of the raw parameters, each ``(p,)``: those that no transform keeps, as BoTorch's."""
+    constraints = {id(p): c for _, p, c in model.named_parameters_and_constraints()}
+    sides: tuple[list[Tensor], list[Tensor]] = ([], [])
+    for parameter in _free(model):
+        constraint = constraints.get(id(parameter))
+        ends = (-torch.inf, torch.inf)
+        if constraint is not None and not constraint.enforced:
+            ends = (constraint.lower_bound, constraint.upper_bound)
+        for side, end in zip(sides, ends, strict=True):
+            side.append(torch.as_tensor(end).to(parameter).expand(parameter[0].numel()))
+    return torch.cat(sides[0]), torch.cat(sides[1])
 
 
 def assigned(model: SingleTaskGP, raw: Tensor) -> SingleTaskGP:

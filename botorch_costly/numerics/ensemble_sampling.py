@@ -5,10 +5,10 @@ Half of the walkers move at a time, each by the difference of two walkers of the
     ``y = x + g (x' - x'') + e``,    accepted with ``min(1, p(y) / p(x))``,
 
 where ``g`` is ``2.38 / sqrt(2 d)``, and now and then 1, which leads from one mode to another. The noise
-``e`` is tiny. Differences know the shape of the density, so that no step size is to be tuned: a linear
-map of the density changes next to nothing. Stretch moves along the line through another walker, which are
-better known, need several times as many steps from ten dimensions on. There must be at least twice as
-many walkers as dimensions.
+``e`` is small beside the spread of the others. Differences know the shape of the density, so that no step
+size is to be tuned: a linear map of the density changes next to nothing. Stretch moves, along the line
+through another walker, are better known and need several times as many steps from ten dimensions on.
+There must be at least twice as many walkers as dimensions.
 
 References:
     - C. J. F. ter Braak. A Markov chain Monte Carlo version of the genetic algorithm differential
@@ -29,7 +29,7 @@ from botorch_costly.errors import check
 
 _OPTIMAL = 2.38  # of steps in one dimension, for a normal density
 _LEAPS = 0.1  # share of the moves by a whole difference
-_NOISE = 1e-4
+_NOISE = 1e-3  # by the spread of the other half
 
 
 class Chain(NamedTuple):
@@ -90,7 +90,8 @@ def _moved(mine: Tensor, other: Tensor, generator: torch.Generator) -> Tensor:
     leaps = _uniform(mine[..., :1], generator) < _LEAPS
     scale = torch.where(leaps, 1.0, _OPTIMAL / math.sqrt(2 * dim))
     noise = torch.randn(mine.shape, dtype=mine.dtype, generator=generator, device=generator.device)
-    return mine + scale * (next(ends) - next(ends)) + _NOISE * noise.to(mine.device)
+    spread = _NOISE * other.std(-2, correction=0, keepdim=True)
+    return mine + scale * (next(ends) - next(ends)) + spread * noise.to(mine.device)
 
 
 def _integers(below: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:

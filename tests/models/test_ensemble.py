@@ -193,3 +193,17 @@ def test_what_makes_no_sense_is_refused(ensemble):
         representers(ensemble, bounds, 0, 0.0, generator)
     with pytest.raises(InvalidShapeError, match="batch shape"):
         HyperparameterEnsemble(build(torch.Size()))
+
+
+def test_bounds_that_no_transform_keeps_are_kept():
+    X = torch.linspace(0, 1, 8, **NUMBERS).unsqueeze(-1)
+    Y = torch.sin(7 * X)
+
+    def build(batch):  # BoTorch's own: a lower bound of lengthscale and noise, and no transform
+        return SingleTaskGP(X.expand(*batch, 8, 1), Y.expand(*batch, 8, 1), outcome_transform=None)
+
+    draws = sample_hyperparameters(build, torch.Generator().manual_seed(0), steps=60)
+    models = draws.models
+    assert (models.covar_module.lengthscale >= 0.025).all()
+    assert (models.likelihood.noise >= 1e-4).all()
+    assert models.covar_module.lengthscale.std() > 0.01
