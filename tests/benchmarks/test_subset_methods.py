@@ -2,15 +2,16 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import botorch_costly as bc
 from benchmarks.harness.record import rows_of
-from benchmarks.subsets import accuracy, fabolas, svm_grid
+from benchmarks.subsets import accuracy, fabolas, live, svm, svm_grid
 from benchmarks.subsets.methods import METHODS
 from benchmarks.subsets.play import play
 from benchmarks.subsets.svm import Outcome
-from benchmarks.subsets.tables import Table, language_models
+from benchmarks.subsets.tables import Table, language_models, support_vectors
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.problems import SubsetProblem
 
@@ -129,3 +130,52 @@ def test_a_grid_is_computed_once_each_cell_under_its_own_key(monkeypatch, tmp_pa
     assert len(set(trained)) == 9 - 4
     assert len(rows_of("svm-grid", tmp_path)) == 9
     assert "9 configurations on 8192 pictures" in capsys.readouterr().out
+
+
+def test_support_vectors_are_those_of_the_grid():
+    first, second = support_vectors(0), support_vectors(1)
+    assert len(first) == 2_400
+    assert -first.best == pytest.approx(0.0285, abs=1e-4)
+    assert len(first.targets) == 400
+    assert first.values[first.targets].equal(second.values[second.targets])  # trained once
+    assert not first.values.equal(second.values)  # other subsets are drawn
+    number = first.targets[0]
+    assert float(first.told[number]) == pytest.approx(-math.log(-float(first.values[number])))
+
+
+def test_live_trainings_are_judged_on_all_pictures(monkeypatch):
+    errors = {1.0: 0.1, 0.5: 0.2}
+
+    def trained(config, fraction, seed, size):
+        return svm.Outcome(errors.get(fraction, 0.3), 10 * fraction)
+
+    monkeypatch.setattr(live, "trained", trained)
+    for method in ("random on all", "SubsetOptimizer"):
+        row = live.measure(live.Task(method, 0), budgets=(5, 25))
+        assert row["at 5"] == row["at 25"] == 0.1
+        assert row["evaluations"] >= 3
+        assert method in live.text([{**row, **{f"at {b}": 0.1 for b in live.BUDGETS}}])
+
+
+@pytest.fixture
+def separable(monkeypatch):
+    """Two classes far apart in place of the pictures; the first 500 are all of one."""
+    classes = np.concatenate(
+        [np.zeros(500, int), np.random.default_rng(0).integers(2, size=11_500)]
+    )
+    inputs = classes[:, None] + 0.1 * np.random.default_rng(1).standard_normal((12_000, 4))
+    monkeypatch.setattr(svm, "_mnist", lambda side: (inputs, classes))
+
+
+@pytest.mark.usefixtures("separable")
+def test_a_machine_is_trained_on_a_drawn_part(monkeypatch):
+    config, size = {"c": 1.0, "gamma": 1.0}, svm.Size(pictures=1_000, checked=50)
+    outcome = svm.trained(config, 0.1, 0, size)
+    assert outcome.error == 0
+    assert outcome.seconds >= 0
+    one_class = svm.trained(config, 0.1, 0, svm.Size(pictures=500, checked=50))
+    assert 0.2 < one_class.error < 0.8  # nothing to tell apart
+    monkeypatch.setattr(svm_grid, "REPEATS", {0.1: 2, 0.2: 1})
+    row = svm_grid.measure(svm_grid.Cell(0.0, 0.0), size)
+    assert [len(errors) for errors in row["errors"]] == [2, 1]
+    assert "1000 pictures" in svm_grid.text([row])

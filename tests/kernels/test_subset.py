@@ -4,6 +4,7 @@ import pytest
 import torch
 from botorch.fit import fit_gpytorch_mll
 from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.priors import LogNormalPrior
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.kernels import SubsetKernel
@@ -60,6 +61,17 @@ def test_noise_vanishes_towards_the_whole_and_as_printed_grows():
     assert (printed.noise_covar(shares).diagonal().diff() > 0).all()
     with pytest.raises(InvalidArgumentError, match="inputs"):
         likelihood.noise_covar()
+    several = (
+        SubsetNoiseLikelihood((0, 1), beta_prior=LogNormalPrior(0.0, 1.0)).double().noise_covar
+    )
+    several.noise, several.alpha = 0.01, 0.5
+    at = torch.tensor([[0.2, 0.6], [1.0, 1.0]], **NUMBERS)
+    expected = torch.tensor(
+        [0.01 + 0.5 * 0.6, 0.01], **NUMBERS
+    )  # to the power of the prior's median
+    torch.testing.assert_close(several(at).diagonal(), expected)
+    with pytest.raises(InvalidArgumentError, match="columns"):
+        SubsetNoiseLikelihood(())
 
 
 def test_a_fit_finds_where_the_noise_is():

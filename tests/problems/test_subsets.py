@@ -1,5 +1,7 @@
 """Recorded evaluations at several fidelities."""
 
+import math
+
 import pytest
 import torch
 
@@ -26,6 +28,18 @@ def test_costs_are_in_those_of_the_target_and_regret_is_there():
     assert problem.regret(1) == pytest.approx(0.2)
     assert problem.regret(3) == 0
     assert len(problem) == 4
+    assert problem.told.equal(problem.values)
+
+
+def test_what_is_told_may_be_another_number_than_what_counts():
+    told = (9.0, 8.0, 7.0, 6.0)
+    problem = SubsetProblem(SPACE, SHARES, PAIRS, (0.5, 0.1, 0.4, 0.3), (1.0,) * 4, told)
+    assert problem.told.tolist() == list(told)
+    assert problem.best == 0.3
+    with pytest.raises(InvalidShapeError, match="told"):
+        SubsetProblem(SPACE, SHARES, PAIRS, (0.5, 0.1, 0.4, 0.3), (1.0,) * 4, told[:2])
+    with pytest.raises(InvalidArgumentError, match="told"):
+        SubsetProblem(SPACE, SHARES, PAIRS, (0.5, 0.1, 0.4, 0.3), (1.0,) * 4, (math.nan,) * 4)
 
 
 @pytest.mark.parametrize(
