@@ -26,7 +26,7 @@ from benchmarks.priced import (
     timing,
 )
 from benchmarks.speed import horizon, speed, streaming, trainings
-from benchmarks.subsets import accuracy
+from benchmarks.subsets import accuracy, fabolas, svm_grid
 from benchmarks.suite import benchmark as suite
 from benchmarks.suite import verdicts as suite_verdicts
 from benchmarks.suite.compute_bound import benchmark as short
@@ -87,6 +87,10 @@ REPORTS: dict[str, Report] = {
     "boil-cnn": Report("Policies on trainings of a convolutional network", tabular.text),
     "boil-cnn-curves": Report("Recorded trainings of a convolutional network", live.curves_text),
     "prob-min": Report("Which value is the smallest, beside millions of draws", accuracy.text),
+    "svm-grid": Report("Support vector machines on parts of MNIST", svm_grid.text),
+    "fabolas": Report(
+        "Regret at the target against what was paid", fabolas.text, picture="fabolas-subsets.png"
+    ),
     "learners": Report(
         "The best learner on all of the data, by trainings on parts of it", learners.text
     ),
