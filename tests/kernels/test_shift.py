@@ -34,15 +34,17 @@ def test_nothing_moves_at_the_target():
 
 
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
+@pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.OptimizationWarning")
 def test_a_fit_finds_how_far_the_optimum_moves():
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(60, 2, generator=generator, **NUMBERS)
     optimum = 0.3 + 0.4 * (1 - X[:, 1:])  # at .3 of the whole, at .7 of the least
-    Y = -4 * (X[:, :1] - optimum).square()
+    noise = 0.02 * torch.randn(60, 1, generator=generator, **NUMBERS)
+    Y = -4 * (X[:, :1] - optimum).square() + noise
     model = SubsetGP(X, (Y - Y.mean()) / Y.std(), moving=(0,))
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     (shift,) = (m.shift for m in model.modules() if isinstance(m, ShiftKernel))
-    assert shift.item() == pytest.approx(-0.4, abs=0.05)
+    assert shift.item() == pytest.approx(-0.4, abs=0.1)
 
 
 def test_what_makes_no_sense_is_refused():
