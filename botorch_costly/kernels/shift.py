@@ -38,6 +38,7 @@ class ShiftKernel(Kernel):
         InvalidArgumentError: If the spread is not positive.
 
     Example:
+        >>> from gpytorch.kernels import RBFKernel
         >>> kernel = ShiftKernel(RBFKernel(), configs=(0,), fidelities=(1,))
         >>> kernel.shift = 0.5
         >>> kernel(torch.tensor([[0.2, 0.0], [0.7, 1.0]])).to_dense()
