@@ -16,28 +16,30 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: $(VENV)/.installed
 	$(BIN)/python -m benchmarks demo
 
+# Tests share nothing, so that they run side by side.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 test-all: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 # What one processor rounds up another rounds down: the same tests as on other machines, with other
 # instructions, more threads, single precision, and inputs changed in their last bits.
 MATHEMATICS := tests/numerics tests/models tests/optim tests/kernels tests/acquisition tests/laws
 test-everywhere: $(VENV)/.installed
-	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(BIN)/python -m pytest -m 'not slow'
-	MKL_CBWR=SSE4_2 $(BIN)/python -m pytest -m 'not slow'
-	MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest -m 'not slow'
-	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -m 'not slow' --threads 2
-	$(BIN)/python -m pytest -m 'not slow' --dtype float32 tests/laws
-	$(BIN)/python -m pytest -m 'not slow' --perturb 1 $(MATHEMATICS)
-	$(BIN)/python -m pytest -m 'not slow' --perturb 100 $(MATHEMATICS)
+	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow'
+	MKL_CBWR=SSE4_2 $(PYTEST) -m 'not slow'
+	MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2 $(PYTEST) -m 'not slow'
+	OMP_NUM_THREADS=2 $(PYTEST) -m 'not slow' --threads 2
+	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
+	$(PYTEST) -m 'not slow' --perturb 1 $(MATHEMATICS)
+	$(PYTEST) -m 'not slow' --perturb 100 $(MATHEMATICS)
 
 # The part of it that continuous integration has time for.
 test-elsewhere: $(VENV)/.installed
-	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(BIN)/python -m pytest -m 'not slow' --perturb 1 $(MATHEMATICS)
-	$(BIN)/python -m pytest -m 'not slow' --dtype float32 tests/laws
+	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow' --perturb 1 $(MATHEMATICS)
+	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from benchmarks.information.problems import LENGTHSCALE
 from botorch_costly.models import HyperparameterEnsemble, sample_hyperparameters
-from botorch_costly.models.ensemble import assigned
+from botorch_costly.models.ensemble import Walkers, assigned
 
 DRAWS = 10  # of hyperparameters
-_FIRST_STEPS, _STEPS = 150, 15  # of the walkers, as in ``SubsetOptimizer``
+_FIRST_STEPS, _STEPS = 150, 25  # of the walkers, as in ``SubsetOptimizer``
 _LEAST_NOISE = 1e-6  # variance
 
 
@@ -85,16 +85,17 @@ class Sampler:
 
     def __init__(self, generator: torch.Generator) -> None:
         self._generator = generator
-        self._raw: Tensor | None = None
+        self._walkers: Walkers | None = None
 
     def raw(self, X: Tensor, y: Tensor) -> Tensor:
         """Return raw hyperparameters, ``DRAWS x p``."""
-        steps = _FIRST_STEPS if self._raw is None else _STEPS
-        draws = sample_hyperparameters(
-            lambda batch: to_learn(X, y, batch), self._generator, start=self._raw, steps=steps
+        steps = _FIRST_STEPS if self._walkers is None else _STEPS
+        drawn = sample_hyperparameters(
+            lambda batch: to_learn(X, y, batch), self._generator, start=self._walkers, steps=steps
         )
-        self._raw = draws.raw
-        return self._raw[torch.randperm(len(self._raw), generator=self._generator)[:DRAWS]]
+        self._walkers = drawn.walkers
+        raw = drawn.walkers.raw
+        return raw[torch.randperm(len(raw), generator=self._generator)[:DRAWS]]
 
     def ensemble(self, X: Tensor, y: Tensor) -> HyperparameterEnsemble:
         """Return what answers as one model."""

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, NumericalError, check, check_count
 from botorch_costly.models.covariance import ProjectedRows
-from botorch_costly.numerics.ensemble_sampling import Diagnosis, diagnose, walk
+from botorch_costly.numerics.ensemble_sampling import Diagnosis, LogDensity, diagnose, walk
+from botorch_costly.numerics.reweighting import survivors
 
 _WIDE = 10.0  # standard deviation of raw parameters, beside their priors: no density is improper
 _SPREAD = 0.1  # of walkers around a start, in raw units
@@ -129,11 +130,18 @@ def _solved(root: Tensor, right: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(root, right, upper=False)
 
 
+class Walkers(NamedTuple):
+    """Raw hyperparameters, one row for each walker, and what they drew from."""
+
+    raw: Tensor  # shape: (k, p)
+    log_density: Tensor  # with the data of the time, up to a constant, shape: (k,)
+
+
 class Draws(NamedTuple):
     """Draws of hyperparameters."""
 
     models: SingleTaskGP  # of batch shape (k,), with the last draws
-    raw: Tensor  # where the walkers ended, shape: (k, p)
+    walkers: Walkers  # where these ended
     diagnosis: Diagnosis
     accepted: float
 
@@ -144,23 +152,25 @@ def sample_hyperparameters(
     generator: torch.Generator,
     *,
     walkers: int = 20,
-    start: Tensor | None = None,
+    start: Walkers | None = None,
     steps: int = 100,
 ) -> Draws:
     """Draw hyperparameters from their posterior, evidence times priors, over raw parameters.
 
     All raw parameters have a wide normal prior as well, so that no density is improper. Parameters that
-    need no gradient stay as they are.
+    need no gradient stay as they are. Walkers that have drawn with less data are weighted by what is new,
+    so that a few steps are enough.
 
     References:
-        J. Goodman, J. Weare. Ensemble samplers with affine invariance. CAMCoS 5, 2010.
+        - C. J. F. ter Braak. A Markov chain Monte Carlo version of the genetic algorithm differential
+          evolution. Statistics and Computing 16, 2006.
+        - N. Chopin. A sequential particle filter method for static models. Biometrika 89, 2002.
 
     Args:
         build: Makes the GP of a batch shape, with its data and priors.
         generator: The source of the draws.
         walkers: Their least number; it is raised to an even one of at least twice the hyperparameters.
-        start: Raw hyperparameters that the walkers begin from, ``k x p`` as in ``Draws``, such as those
-            of an earlier call; near the defaults of ``build`` if omitted.
+        start: Where the walkers of an earlier call ended; near the defaults of ``build`` if omitted.
         steps: Of each walker. The second half is diagnosed.
 
     Returns:
@@ -173,7 +183,6 @@ def sample_hyperparameters(
     dim = sum(p.numel() for p in _free(build(torch.Size([1]))))
     walkers = max(walkers, 2 * dim) + max(walkers, 2 * dim) % 2
     half = build(torch.Size([walkers // 2])).train()
-
     low, high = _bounds(half)
 
     def log_density(raw: Tensor) -> Tensor:
@@ -181,22 +190,36 @@ def sample_hyperparameters(
         density = log_posterior(half) - 0.5 * (raw / _WIDE).square().sum(-1)
         return torch.where(((raw < low) | (raw > high)).any(-1), -torch.inf, density)
 
-    begun = _started(build(torch.Size([walkers])), start, generator)
+    all_of_them = build(torch.Size([walkers]))
+    defaults = _raw(all_of_them)
+    begun = _near(defaults, generator)
+    if start is not None:
+        here = Walkers(*(part.to(defaults) for part in start))
+        begun = _carried_over(log_density, here, walkers, generator)
     chain = walk(log_density, begun, steps, generator)
-    models = assigned(build(torch.Size([walkers])), chain.points[-1])
+    models = assigned(all_of_them, chain.points[-1])
     diagnosis = diagnose(chain.points[steps // 2 :])
-    return Draws(models.eval(), chain.points[-1], diagnosis, chain.accepted)
+    ended = Walkers(chain.points[-1], chain.log_density[-1])
+    return Draws(models.eval(), ended, diagnosis, chain.accepted)
 
 
-def _started(model: Module, start: Tensor | None, generator: torch.Generator) -> Tensor:
-    """Return where walkers begin, ``k x p``: near the defaults, or at a start and near it."""
-    defaults = _raw(model)
-    noise = torch.randn(defaults.shape, generator=generator, dtype=defaults.dtype).to(defaults)
-    if start is None:
-        return defaults + _SPREAD * noise
-    walkers = torch.arange(len(defaults))
-    again = (walkers >= len(start)).to(defaults)
-    return start.to(defaults)[walkers % len(start)] + _SPREAD * noise * again.unsqueeze(-1)
+def _near(raw: Tensor, generator: torch.Generator) -> Tensor:
+    noise = torch.randn(raw.shape, generator=generator, dtype=raw.dtype, device=generator.device)
+    return raw + _SPREAD * noise.to(raw)
+
+
+def _carried_over(
+    log_density: LogDensity, start: Walkers, count: int, generator: torch.Generator
+) -> Tensor:
+    """Return so many of the walkers, ``count x p``, in proportion to what their density grew by."""
+    rows = torch.arange(count) % len(start.raw)
+    raw = start.raw[rows]
+    grown = torch.cat([log_density(half) for half in raw.chunk(2)]) - start.log_density[rows]
+    coin = torch.rand((), generator=generator, dtype=raw.dtype, device=generator.device)
+    places = survivors(grown, coin.to(raw.device))
+    order = torch.randperm(count, generator=generator, device=generator.device)
+    begun = raw[places][order.to(raw.device)]
+    return begun if count == len(start.raw) else _near(begun, generator)
 
 
 def _free(model: Module) -> list[Tensor]:

@@ -2,17 +2,18 @@ r"""Draws from densities of which only the logarithm is known, by an ensemble of
 
 Half of the walkers move at a time, each by the difference of two walkers of the other half:
 
-    ``y = x + g (x' - x'') + e``,    accepted with ``min(1, p(y) / p(x))``,
+    ``y = x + mask * (g (x' - x'') + e)``,    accepted with ``min(1, p(y) / p(x))``.
 
-where ``g`` is ``2.38 / sqrt(2 d)``, and now and then 1, which leads from one mode to another. The noise
-``e`` is small beside the spread of the others. Differences know the shape of the density, so that no step
-size is to be tuned: a linear map of the density changes next to nothing. Stretch moves, along the line
-through another walker, are better known and need several times as many steps from ten dimensions on.
-There must be at least twice as many walkers as dimensions.
+The mask picks some of the coordinates: few move far where all would be refused, as in densities of many
+dimensions that are not normal. ``g`` is about ``2.38 / sqrt(2 m)`` with ``m`` coordinates, and now and then
+1 with all of them, which leads from one mode to another. The noise ``e`` is small beside the spread of the
+others. Differences know the scales of the density, so that no step size is to be tuned.
 
 References:
     - C. J. F. ter Braak. A Markov chain Monte Carlo version of the genetic algorithm differential
-      evolution. Statistics and Computing 16, 2006.
+      evolution. Statistics and Computing 16, 2006: moves by differences.
+    - J. A. Vrugt et al. Accelerating Markov chain Monte Carlo simulation by differential evolution with
+      self-adaptive randomized subspace sampling. IJNSNS 10, 2009: some coordinates at a time.
     - J. Goodman, J. Weare. Ensemble samplers with affine invariance. CAMCoS 5, 2010: halves in turn.
     - A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Buerkner. Rank-normalization, folding, and
       localization: an improved R-hat. Bayesian Analysis 16, 2021: split chains, effective sample size.
@@ -28,6 +29,8 @@ from torch import Tensor
 from botorch_costly.errors import check
 
 _OPTIMAL = 2.38  # of steps in one dimension, for a normal density
+_SCALES = 0.5  # standard deviation of the logarithm of a step by the optimal one
+_SHARES = (0.2, 0.5, 1.0)  # of the coordinates that move, each as often as the others
 _LEAPS = 0.1  # share of the moves by a whole difference
 _NOISE = 1e-3  # by the spread of the other half
 
@@ -79,19 +82,33 @@ def walk(
 
 
 def _moved(mine: Tensor, other: Tensor, generator: torch.Generator) -> Tensor:
-    """Return where walkers would go: by a difference of two of the others, which are never the same."""
-    *batch, count, dim = mine.shape
-    first = _integers(count, (*batch, count), generator)
-    second = (first + 1 + _integers(max(count - 1, 1), (*batch, count), generator)) % count
-    ends = (
-        other.gather(-2, at.to(mine.device).unsqueeze(-1).expand(mine.shape))
-        for at in (first, second)
-    )
+    """Return where walkers would go: some coordinates, by a difference of two of the others."""
     leaps = _uniform(mine[..., :1], generator) < _LEAPS
-    scale = torch.where(leaps, 1.0, _OPTIMAL / math.sqrt(2 * dim))
-    noise = torch.randn(mine.shape, dtype=mine.dtype, generator=generator, device=generator.device)
-    spread = _NOISE * other.std(-2, correction=0, keepdim=True)
-    return mine + scale * (next(ends) - next(ends)) + spread * noise.to(mine.device)
+    moves = leaps | _some_coordinates(mine, generator)
+    optimal = _OPTIMAL / (2 * moves.sum(-1, keepdim=True)).sqrt()
+    scale = torch.where(leaps, 1.0, optimal * (_SCALES * _normal(optimal, generator)).exp())
+    noise = _NOISE * other.std(-2, correction=0, keepdim=True) * _normal(mine, generator)
+    return mine + moves * (scale * _difference(other, generator) + noise)
+
+
+def _some_coordinates(like: Tensor, generator: torch.Generator) -> Tensor:
+    """Return which coordinates of each walker move, at least one."""
+    each = (*like.shape[:-1], 1)
+    share = torch.tensor(_SHARES).to(like)[_integers(len(_SHARES), each, generator).to(like.device)]
+    one = _integers(like.shape[-1], each, generator).to(like.device)
+    return (_uniform(like, generator) < share).scatter(-1, one, value=True)
+
+
+def _difference(walkers: Tensor, generator: torch.Generator) -> Tensor:
+    """Return the difference of two walkers for each, which are never the same."""
+    count = walkers.shape[-2]
+    first = _integers(count, walkers.shape[:-1], generator)
+    second = (first + 1 + _integers(max(count - 1, 1), first.shape, generator)) % count
+    return _taken(walkers, first) - _taken(walkers, second)
+
+
+def _taken(walkers: Tensor, at: Tensor) -> Tensor:
+    return walkers.gather(-2, at.to(walkers.device).unsqueeze(-1).expand(walkers.shape))
 
 
 def _integers(below: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -100,6 +117,11 @@ def _integers(below: int, shape: tuple[int, ...], generator: torch.Generator) ->
 
 def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
     drawn = torch.rand(like.shape, dtype=like.dtype, generator=generator, device=generator.device)
+    return drawn.to(like.device)
+
+
+def _normal(like: Tensor, generator: torch.Generator) -> Tensor:
+    drawn = torch.randn(like.shape, dtype=like.dtype, generator=generator, device=generator.device)
     return drawn.to(like.device)
 
 

@@ -13,7 +13,7 @@ from botorch_costly.acquisition import representers
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import HyperparameterEnsemble, SubsetGP, sample_hyperparameters
 from botorch_costly.models.covariance import JointObservations
-from botorch_costly.models.ensemble import log_posterior
+from botorch_costly.models.ensemble import Walkers, log_posterior
 
 NUMBERS = {"dtype": torch.float64}
 
@@ -93,7 +93,7 @@ def test_draws_are_those_of_the_density_on_a_grid():
     start, pooled = None, []
     for _ in range(25):
         draws = sample_hyperparameters(scaled_rbf, generator, start=start, steps=20)
-        start = draws.raw
+        start = draws.walkers
         pooled.append(draws.models.covar_module.outputscale.log().flatten())
     drawn = torch.cat(pooled[5:])
     names = [name for name, _ in scaled_rbf(torch.Size([1])).named_parameters()]
@@ -115,16 +115,29 @@ def test_draws_are_those_of_the_density_on_a_grid():
     assert drawn.std().item() == pytest.approx(sd.item(), rel=0.4)
 
 
+def test_walkers_that_new_data_contradict_are_left_behind():
+    """Half of the walkers believe in hardly any signal and noise, as if that had been as likely."""
+    raw = torch.zeros(20, 2, **NUMBERS)
+    raw[10:] = -30.0
+    raw += 0.1 * torch.randn(raw.shape, generator=torch.Generator().manual_seed(1), **NUMBERS)
+    walkers = Walkers(raw, torch.zeros(20, **NUMBERS))
+    generator = torch.Generator().manual_seed(0)
+    draws = sample_hyperparameters(scaled_rbf, generator, start=walkers, steps=8)
+    assert draws.walkers.log_density.min() > -100  # -30: less than -10,000
+    same = sample_hyperparameters(scaled_rbf, generator, start=draws.walkers, steps=8)
+    assert len(same.walkers.raw.unique(dim=0)) >= 15  # equal weights: none is copied
+
+
 def test_it_goes_on_from_where_it_was_and_says_how_well_it_went():
     generator = torch.Generator().manual_seed(0)
     first = sample_hyperparameters(build, generator, steps=40)
-    again = sample_hyperparameters(build, generator, start=first.raw, steps=8)
-    assert again.raw.shape == first.raw.shape
-    assert (again.raw - first.raw).abs().mean() < first.raw.std()
-    assert again.diagnosis.r_hat.shape == first.raw.shape[1:]
+    again = sample_hyperparameters(build, generator, start=first.walkers, steps=8)
+    assert again.walkers.raw.shape == first.walkers.raw.shape
+    assert (again.walkers.raw - first.walkers.raw).abs().mean() < first.walkers.raw.std()
+    assert again.diagnosis.r_hat.shape == first.walkers.raw.shape[1:]
     assert 0 < first.accepted < 1
-    more = sample_hyperparameters(build, generator, walkers=30, start=first.raw, steps=8)
-    assert len(more.raw) == 30
+    more = sample_hyperparameters(build, generator, walkers=30, start=first.walkers, steps=8)
+    assert len(more.walkers.raw) == 30
     with pytest.raises(InvalidArgumentError, match="steps"):
         sample_hyperparameters(build, generator, steps=7)
 

@@ -13,6 +13,7 @@ from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.models.cost import LogLinearCost
 from botorch_costly.models.ensemble import (
     HyperparameterEnsemble,
+    Walkers,
     assigned,
     sample_hyperparameters,
 )
@@ -42,7 +43,7 @@ class Sampling:
 
     draws: int = 10
     first_steps: int = 150
-    steps: int = 15
+    steps: int = 25
     points: int = 30
     candidates: int = 500
     first: int | None = None
@@ -87,21 +88,22 @@ class SubsetBelief:
         self._dim, self._fidelities = space.dim, fidelities
         self._moving = _numbers(space)
         self._sampling, self._generator = sampling, generator
-        self._raw: Tensor | None = None
+        self._walkers: Walkers | None = None
 
     def learn(self, known: Evaluations, pending: Tensor) -> Beliefs:
         """Return what is believed after some evaluations; pending ones count at their mean."""
         targets = _standardized(known.rewards)
         first, later = self._sampling.first_steps, self._sampling.steps
-        steps = first if self._raw is None else later
+        steps = first if self._walkers is None else later
 
         def build(batch: torch.Size) -> SubsetGP:
             return self._gp(known.points, targets, batch)
 
-        draws = sample_hyperparameters(build, self._generator, start=self._raw, steps=steps)
-        self._raw = draws.raw
-        order = torch.randperm(len(draws.raw), generator=self._generator)[: self._sampling.draws]
-        raw = draws.raw[order]
+        drawn = sample_hyperparameters(build, self._generator, start=self._walkers, steps=steps)
+        self._walkers = drawn.walkers
+        every = drawn.walkers.raw
+        order = torch.randperm(len(every), generator=self._generator)[: self._sampling.draws]
+        raw = every[order]
         model = HyperparameterEnsemble(assigned(build(torch.Size([len(raw)])), raw))
         best = self.at_target(model, known.points[:, : self._dim]).max()
         if len(pending):
@@ -136,11 +138,15 @@ class SubsetBelief:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the next belief depends on."""
-        return {"raw": self._raw}
+        walkers = self._walkers
+        return {"walkers": None if walkers is None else walkers._asdict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        self._raw = None if state["raw"] is None else state["raw"].clone()
+        parts = state["walkers"]
+        self._walkers = (
+            None if parts is None else Walkers(**{k: v.clone() for k, v in parts.items()})
+        )
 
 
 def _numbers(space: SearchSpace) -> tuple[int, ...]:
