@@ -18,20 +18,18 @@ _COUNTED = 0.5  # share of the walkers that the weights leave
 
 
 def survivors(
-    log_weight: Tensor,  # shape: (k,), -inf for a weight of 0
+    log_weight: Tensor,  # finite, or the walker does not survive, shape: (k,)
     coin: Tensor,  # uniform in [0, 1), shape: ()
 ) -> Tensor:  # shape: (k,)
-    """Return which walker each place goes to, in ascending order; all keep theirs if none has a weight."""
-    count, device = len(log_weight), log_weight.device
-    possible = log_weight > -torch.inf  # NaN is not
-    if not possible.any():
-        return torch.arange(count, device=device)
-    weight = _tempered(
-        log_weight.masked_fill(~possible, -torch.inf), _COUNTED * float(possible.sum())
-    )
-    ends = weight.cumsum(0)
-    places = (torch.arange(count, device=device) + coin) / count * ends[-1]
-    return torch.searchsorted(ends, places, right=True).clamp_max(count - 1)
+    """Return which walker each place goes to, in ascending order; all keep theirs if all are to go."""
+    places = torch.arange(len(log_weight), device=log_weight.device)
+    able = log_weight.isfinite()
+    if not able.any():
+        return places
+    known = torch.where(able, log_weight, -torch.inf)
+    ends = _tempered(known, _COUNTED * float(able.sum())).cumsum(0)
+    teeth = (places + coin) / len(places) * ends[-1]
+    return torch.searchsorted(ends, teeth, right=True).clamp_max(places[able][-1])
 
 
 def _tempered(log_weight: Tensor, counted: float) -> Tensor:

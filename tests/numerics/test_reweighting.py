@@ -41,10 +41,10 @@ def test_half_of_the_walkers_count_however_unlike_the_weights_are(huge):
     assert copies[-1] > copies[0]
 
 
-@pytest.mark.parametrize("never", [-torch.inf, torch.nan])
+@pytest.mark.parametrize("never", [-torch.inf, torch.nan, torch.inf])
 def test_who_is_impossible_does_not_survive(never):
     log_weight = torch.tensor([never, 0.0, never, 0.1, never], dtype=torch.float64)
-    for at in (0.0, 0.5, 0.999):
+    for at in (0.0, 0.5, 1 - 2**-53):
         assert set(survivors(log_weight, coin(at)).tolist()) == {1, 3}
     alone = torch.tensor([never, -5.0, never])
     assert survivors(alone, coin(0.5)).tolist() == [1, 1, 1]
