@@ -11,7 +11,7 @@ from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, check
-from botorch_costly.positive import PositiveNumber
+from botorch_costly.learnt import PositiveNumber
 
 LEAST_NOISE = 1e-6
 

@@ -36,10 +36,9 @@ def told(X: Tensor, y: Tensor, noise: float, batch: torch.Size) -> SingleTaskGP:
 
 
 def to_learn(X: Tensor, y: Tensor, batch: torch.Size) -> SingleTaskGP:
-    """Return BoTorch's default, with parameters that walkers may move anywhere.
+    """Return BoTorch's default, its raw parameters by the inverse softplus.
 
-    Kernel and priors are those of ``SingleTaskGP``; its constraints have no transform, so that a walker
-    would leave them.
+    ``SingleTaskGP`` stores them as they are. Walkers would step over orders of magnitude of the noise.
     """
     dim = X.shape[-1]
     kernel = RBFKernel(

@@ -7,7 +7,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_costly.kernels.columns import refuse_last_dim_batch
-from botorch_costly.positive import PositiveNumber
+from botorch_costly.learnt import PositiveNumber
 
 
 class ArmKernel(Kernel):

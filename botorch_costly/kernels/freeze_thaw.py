@@ -8,7 +8,7 @@ from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_costly.kernels.columns import refuse_last_dim_batch
-from botorch_costly.positive import PositiveNumber
+from botorch_costly.learnt import PositiveNumber
 
 
 class FreezeThawKernel(Kernel):

@@ -7,11 +7,11 @@ import torch
 from gpytorch.kernels import Kernel
 from gpytorch.priors import NormalPrior
 from linear_operator import to_dense
-from torch import Tensor, nn
+from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check, check_positive
 from botorch_costly.kernels.columns import refuse_last_dim_batch
-from botorch_costly.priors import register_prior
+from botorch_costly.learnt import FreeNumber
 
 
 class ShiftKernel(Kernel):
@@ -47,6 +47,9 @@ class ShiftKernel(Kernel):
     """
 
     has_lengthscale = False
+    shift = FreeNumber(
+        "How far the optimum moves from low to high, ``batch_shape x fidelities x moving``."
+    )
 
     def __init__(
         self,
@@ -67,19 +70,9 @@ class ShiftKernel(Kernel):
         self._configs, self._fidelities = tuple(configs), tuple(fidelities)
         places = [self._configs.index(column) for column in movers]
         self.register_buffer("_selector", torch.eye(len(configs))[places])  # moving x configs
-        zeros = torch.zeros(*self.batch_shape, len(fidelities), len(movers))
-        self.register_parameter("raw_shift", nn.Parameter(zeros))
-        register_prior(self, "shift", NormalPrior(0.0, check_positive("spread", spread)))
-
-    @property
-    def shift(self) -> Tensor:
-        """How far the optimum moves from low to high, ``batch_shape x fidelities x moving``."""
-        return self.raw_shift
-
-    @shift.setter
-    def shift(self, value: float | Tensor) -> None:
-        wanted = torch.as_tensor(value).to(self.raw_shift)
-        self.initialize(raw_shift=wanted.expand_as(self.raw_shift))
+        shape = torch.Size([*self.batch_shape, len(fidelities), len(movers)])
+        prior = NormalPrior(0.0, check_positive("spread", spread))
+        type(self).shift.add(self, 0.0, shape, prior=prior)
 
     def forward(
         self,

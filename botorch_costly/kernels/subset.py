@@ -6,12 +6,11 @@ from typing import Any
 import torch
 from gpytorch.kernels import Kernel
 from gpytorch.priors import LogNormalPrior, NormalPrior
-from torch import Tensor, nn
+from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.kernels.columns import refuse_last_dim_batch
-from botorch_costly.positive import PositiveNumber
-from botorch_costly.priors import register_prior
+from botorch_costly.learnt import FreeNumber, PositiveNumber
 
 BASES: dict[str, Callable[[Tensor], Tensor]] = {
     "loss": lambda s: (1 - s).square(),
@@ -51,6 +50,9 @@ class SubsetKernel(Kernel):
     has_lengthscale = False
     end = PositiveNumber("Standard deviation of the constant, ``batch_shape x 1``.")
     change = PositiveNumber("Standard deviation of the slope by itself, ``batch_shape x 1``.")
+    link = FreeNumber(
+        "Mean of the slope where the constant is one standard deviation high, ``batch_shape x 1``."
+    )
 
     def __init__(self, basis: str = "loss", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -59,18 +61,7 @@ class SubsetKernel(Kernel):
         shape = torch.Size([*self.batch_shape, 1])
         type(self).end.add(self, 1.0, shape, prior=LogNormalPrior(0.0, 1.0))
         type(self).change.add(self, 1.0, shape, prior=LogNormalPrior(0.0, 1.0))
-        self.register_parameter("raw_link", nn.Parameter(torch.zeros(shape)))
-        register_prior(self, "link", NormalPrior(0.0, 1.0))
-
-    @property
-    def link(self) -> Tensor:
-        """Mean of the slope where the constant is one standard deviation high, ``batch_shape x 1``."""
-        return self.raw_link
-
-    @link.setter
-    def link(self, value: float | Tensor) -> None:
-        wanted = torch.as_tensor(value).to(self.raw_link)
-        self.initialize(raw_link=wanted.expand_as(self.raw_link))
+        type(self).link.add(self, 0.0, shape, prior=NormalPrior(0.0, 1.0))
 
     @property
     def sigma(self) -> Tensor:

@@ -5,8 +5,8 @@ Half of the walkers move at a time, each by the difference of two walkers of the
     ``y = x + mask * (g (x' - x'') + e)``,    accepted with ``min(1, p(y) / p(x))``.
 
 The mask picks some of the coordinates, for a step of all of them is often refused where there are many.
-With ``m`` coordinates ``g`` is about ``2.38 / sqrt(2 m)``, and now and then 1, which leads from one mode to
-another. The noise ``e`` is small beside the spread of the others. Differences know the scales of the
+With ``m`` coordinates ``g`` is about ``2.38 / sqrt(2 m)``, and now and then 1: that leads from one mode
+to another. The noise ``e`` is small beside the spread of the others. Differences know the scales of the
 density, so that no step size is to be tuned.
 
 References:

@@ -1,0 +1,119 @@
+"""Learnt numbers of modules, any or positive: stored without bounds, read and set as they are."""
+
+from typing import Any
+
+import torch
+from gpytorch import Module
+from gpytorch.constraints import GreaterThan, Positive
+from gpytorch.priors import Prior
+from torch import Tensor, nn
+
+from botorch_costly.errors import check
+from botorch_costly.priors import register_prior
+
+
+class FreeNumber:
+    """A property of modules that may be any number, stored as a raw parameter of the same value.
+
+    Declare the property in the class, and call ``add`` in the constructor.
+
+    Args:
+        doc: The property's own docstring, with its shape.
+    """
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name, self._raw_name = name, f"raw_{name}"
+
+    def add(
+        self,
+        module: Module,
+        start: float | Tensor,
+        shape: torch.Size,
+        *,
+        prior: Prior | None = None,
+    ) -> None:
+        """Give a module the raw parameter, with a prior.
+
+        Args:
+            module: An instance of the class.
+            start: The first value.
+            shape: Of the parameter.
+            prior: Of the value; none if omitted.
+
+        Raises:
+            InvalidArgumentError: If the first value is not finite.
+        """
+        self._register(module, shape, prior)
+        self.__set__(module, start)
+
+    def _register(self, module: Module, shape: torch.Size, prior: Prior | None) -> None:
+        module.register_parameter(self._raw_name, nn.Parameter(torch.zeros(shape)))
+        register_prior(module, self._name, prior)
+
+    def __get__(self, module: Any, owner: type) -> Any:
+        return self if module is None else self._value(module)
+
+    def __set__(self, module: Any, value: float | Tensor) -> None:
+        raw = getattr(module, self._raw_name)
+        wanted = torch.as_tensor(value, dtype=torch.float64, device=raw.device)
+        raw_value = self._raw_value(module, wanted).to(raw.dtype)
+        module.initialize(**{self._raw_name: raw_value.expand_as(raw)})
+
+    def _value(self, module: Any) -> Tensor:
+        raw: Tensor = getattr(module, self._raw_name)
+        return raw
+
+    def _raw_value(self, module: Any, wanted: Tensor) -> Tensor:
+        check(bool(wanted.isfinite().all()), self._name, "a finite number", wanted)
+        return wanted
+
+
+class PositiveNumber(FreeNumber):
+    """A positive property of modules, stored as a raw parameter that may be any number.
+
+    The raw parameter is the logarithm. With a lower bound it is the inverse softplus of what exceeds the
+    bound.
+    """
+
+    def add(
+        self,
+        module: Module,
+        start: float | Tensor,
+        shape: torch.Size,
+        *,
+        prior: Prior | None = None,
+        least: float = 0.0,
+    ) -> None:
+        """Give a module the raw parameter, with a prior and a lower bound.
+
+        Args:
+            module: An instance of the class.
+            start: The first value.
+            shape: Of the parameter.
+            prior: Of the value; none if omitted.
+            least: The lower bound.
+
+        Raises:
+            InvalidArgumentError: If the first value is not positive.
+        """
+        self._register(module, shape, prior)
+        constraint = GreaterThan(least) if least else Positive(torch.exp, torch.log)
+        module.register_constraint(self._raw_name, constraint)
+        self.__set__(module, start)
+
+    def _value(self, module: Any) -> Tensor:
+        value: Tensor = self._constraint(module).transform(super()._value(module))
+        return value
+
+    def _raw_value(self, module: Any, wanted: Tensor) -> Tensor:
+        check(bool((wanted > 0).all()), self._name, "a number > 0", wanted)
+        constraint = self._constraint(module)
+        inside = wanted.clamp_min(float(constraint.lower_bound) * (1 + 1e-6))
+        raw: Tensor = constraint.inverse_transform(inside)
+        return raw
+
+    def _constraint(self, module: Any) -> Any:
+        return getattr(module, f"{self._raw_name}_constraint")
