@@ -5,16 +5,15 @@ import warnings
 from typing import Any
 
 import torch
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import MaternKernel, RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ZeroMean
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
+from benchmarks.harness import gaussian
 from benchmarks.information.problems import LENGTHSCALE
 from botorch_costly.models import HyperparameterEnsemble, sample_hyperparameters
 from botorch_costly.models.ensemble import Walkers, assigned
@@ -70,9 +69,7 @@ def _gp(X: Tensor, y: Tensor, batch: torch.Size, kernel: Any, likelihood: Any, *
 
 def fitted(X: Tensor, y: Tensor) -> SingleTaskGP:
     """Return BoTorch's default at the highest density of its hyperparameters."""
-    model = SingleTaskGP(X, y.unsqueeze(-1), outcome_transform=None)
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    return model.eval()
+    return gaussian.fitted(SingleTaskGP(X, y.unsqueeze(-1), outcome_transform=None))
 
 
 class Sampler:

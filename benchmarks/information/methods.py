@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from benchmarks.harness.gaussian import standardized
 from benchmarks.information import beliefs, choices
 from benchmarks.information.choices import Choice, Information, Joint, Situation
 from benchmarks.information.problems import Problem
@@ -74,19 +75,15 @@ class Player:
             model = beliefs.told(X, y, self._problem.noise, batch)
             return HyperparameterEnsemble(model) if ours else model
         if ours:
-            return self._sampler.ensemble(X, _standardized(y))
+            return self._sampler.ensemble(X, standardized(y))
         if self._method.belief == "highest density":
-            return beliefs.fitted(X, _standardized(y))
-        return self._sampler.botorch_ensemble(X, _standardized(y))
+            return beliefs.fitted(X, standardized(y))
+        return self._sampler.botorch_ensemble(X, standardized(y))
 
     def choose(self, model: Any, X: Tensor) -> Tensor:
         """Return the point that is evaluated next."""
         best = mean_of(model, X).max()
         return self._method.choose(Situation(model, X, best, self._generator))
-
-
-def _standardized(y: Tensor) -> Tensor:
-    return (y - y.mean()) / y.std().clamp_min(1e-12)
 
 
 @torch.no_grad()

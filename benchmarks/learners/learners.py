@@ -23,7 +23,8 @@ from benchmarks.learners.rivals import (
     MostlyBest,
     Screening,
 )
-from benchmarks.subsets.methods import AtTarget, Ours
+from benchmarks.subsets.base import AtTarget
+from benchmarks.subsets.methods import Ours
 from benchmarks.subsets.play import Method, play
 
 NAME = "learners"

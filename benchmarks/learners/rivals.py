@@ -2,23 +2,21 @@
 
 import math
 import statistics
+from abc import ABC
 from collections.abc import Generator
 from functools import cache
 
 import torch
 
 from benchmarks.learners.problems import TOLD_EXACTLY, LearnerProblem, data_sets, problem_of
-from benchmarks.subsets.methods import AtTarget
+from benchmarks.subsets.base import AtTarget, Plan, Planned, Unevaluated
 
 _ETA, _LEAST = 2, 1 / 64  # of halving: what it goes on with, and the fraction that it begins with
 _ETA_OF_HYPERBAND = 3
 _SCREENED = 3  # learners that are tried on all of the data after a screening
 
-Plan = Generator[int, float, None]
-"""Numbers of candidates to evaluate, each answered by its value."""
 
-
-class Planned(AtTarget):
+class PlannedLearners(Planned, ABC):
     """Evaluates what a plan says, then the rest on all of the data, at random.
 
     Chooses the best of those on the highest fraction that was evaluated.
@@ -29,23 +27,11 @@ class Planned(AtTarget):
     def __init__(self, problem: LearnerProblem, seed: int) -> None:
         super().__init__(problem, seed)
         self._learners = [str(problem.candidates[t][0]["learner"]) for t in self.order]
-        self._steps = self._plan()
-        self._last: float | None = None
-
-    def _plan(self) -> Plan:
-        raise NotImplementedError
 
     def ask(self) -> int | None:
         """Return the next one of the plan, or one at random."""
-        try:
-            return next(self._steps) if self._last is None else self._steps.send(self._last)
-        except StopIteration:
-            return super().ask()
-
-    def tell(self, candidate: int, value: float, cost: float) -> None:
-        """Remember the value."""
-        super().tell(candidate, value, cost)
-        self._last = value
+        planned = super().ask()
+        return AtTarget.ask(self) if planned is None else planned
 
     def choice(self) -> int:
         """Return the best learner of those on the highest fraction."""
@@ -62,7 +48,7 @@ class Planned(AtTarget):
         for learner in learners:
             places = self.problem.places[learner]
             number = places[min(places, key=lambda f: abs(math.log(f / fraction)))]
-            values[learner] = self.known[number] if number in self.known else (yield number)
+            values[learner] = yield from self._value(number)
         return values
 
 
@@ -70,7 +56,7 @@ def _best(values: dict[str, float], count: int) -> list[str]:
     return sorted(values, key=values.__getitem__, reverse=True)[: max(1, count)]
 
 
-class Halving(Planned):
+class Halving(PlannedLearners):
     """Successive halving: all at a 64th, the better half at twice as much; then from twice as much on.
 
     Each rung pays for its training from the beginning.
@@ -86,7 +72,7 @@ class Halving(Planned):
             least *= _ETA
 
 
-class Hyperband(Planned):
+class Hyperband(PlannedLearners):
     """Brackets of halving by three, from many learners on few rows to few learners on all.
 
     References:
@@ -109,7 +95,7 @@ class Hyperband(Planned):
         return [self._learners[place] for place in order[:count]]
 
 
-class Screening(Planned):
+class Screening(PlannedLearners):
     """All at one fraction, then the best three on all of the data.
 
     Args:
@@ -127,7 +113,7 @@ class Screening(Planned):
         yield from self._at(_best(values, _SCREENED), 1.0)
 
 
-class Doubling(Planned):
+class Doubling(PlannedLearners):
     """All on the fewest rows, then the best so far on twice as many, until that is all of the data.
 
     What is compared are the values of each learner on its most rows.
@@ -145,14 +131,10 @@ class Doubling(Planned):
             values |= yield from self._at(best, at[best[0]])
 
 
-class MostlyBest(AtTarget):
-    """The learner with the least median regret on the data sets that choose: no evaluation at all."""
+class MostlyBest(Unevaluated):
+    """The learner with the least median regret on the data sets that choose."""
 
     problem: LearnerProblem
-
-    def ask(self) -> int | None:
-        """Return nothing."""
-        return None
 
     def choice(self) -> int:
         """Return the first of the ranking that was measured on all of the data."""

@@ -1,5 +1,7 @@
 """BoTorch's acquisition functions for several fidelities, as rivals on recorded evaluations."""
 
+from abc import ABC, abstractmethod
+
 import torch
 from botorch.acquisition import PosteriorMean
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -7,12 +9,12 @@ from botorch.acquisition.cost_aware import InverseCostWeightedUtility
 from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction
 from botorch.acquisition.knowledge_gradient import qMultiFidelityKnowledgeGradient
 from botorch.acquisition.max_value_entropy_search import qMultiFidelityMaxValueEntropy
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskMultiFidelityGP
 from botorch.optim import optimize_acqf
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
+from benchmarks.harness.gaussian import fitted, standardized
+from benchmarks.subsets.base import Remembering
 from botorch_costly.models.cost import LogLinearCost
 from botorch_costly.problems import SubsetProblem
 
@@ -20,7 +22,7 @@ _CHEAP = 1 / 20  # of the cost of the target: what is looked at first
 _POOL = 500
 
 
-class MultiFidelity:
+class MultiFidelity(Remembering, ABC):
     """Chooses by BoTorch's GP of several fidelities, fitted anew each time, and an acquisition function.
 
     Args:
@@ -29,7 +31,7 @@ class MultiFidelity:
     """
 
     def __init__(self, problem: SubsetProblem, seed: int) -> None:
-        self.problem, self.generator = problem, torch.Generator().manual_seed(seed)
+        super().__init__(problem, seed)
         self.points = torch.stack(
             [
                 torch.cat([problem.space.encode(config), problem.fidelities.encode(at)])
@@ -37,7 +39,6 @@ class MultiFidelity:
             ]
         )
         self.order = torch.randperm(len(problem), generator=self.generator).tolist()
-        self.known: dict[int, float] = {}
         self.columns = list(range(problem.space.dim, self.points.shape[1]))
         self._first = 2 * self.points.shape[1] + 2
 
@@ -52,12 +53,9 @@ class MultiFidelity:
             torch.manual_seed(int(torch.randint(2**31, (1,), generator=self.generator)))
             return self._best(self._model(), pool)
 
+    @abstractmethod
     def _best(self, model: SingleTaskMultiFidelityGP, pool: Tensor) -> int:
-        raise NotImplementedError
-
-    def tell(self, candidate: int, value: float, cost: float) -> None:
-        """Remember the value."""
-        self.known[candidate] = value
+        """Return the number of the pool that is evaluated next."""
 
     def choice(self) -> int:
         """Return the one of the largest mean at the target."""
@@ -70,14 +68,15 @@ class MultiFidelity:
         return targets[int(mean.argmax())]
 
     def _model(self) -> SingleTaskMultiFidelityGP:
-        y = torch.tensor(list(self.known.values()), dtype=torch.float64).unsqueeze(-1)
-        scaled = (y - y.mean()) / y.std().clamp_min(1e-12)
-        X = self.points[list(self.known)]
-        model = SingleTaskMultiFidelityGP(
-            X, scaled, data_fidelities=self.columns, outcome_transform=None
+        y = standardized(torch.tensor(list(self.known.values()), dtype=torch.float64))
+        return fitted(
+            SingleTaskMultiFidelityGP(
+                self.points[list(self.known)],
+                y.unsqueeze(-1),
+                data_fidelities=self.columns,
+                outcome_transform=None,
+            )
         )
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        return model
 
     def _utility(self) -> InverseCostWeightedUtility:
         numbers = list(self.known)

@@ -1,0 +1,102 @@
+"""What methods on recorded evaluations share: a memory, the best at the target, and plans."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+
+import torch
+
+from botorch_costly.problems import SubsetProblem
+
+
+class Remembering(ABC):
+    """Remembers what it is told.
+
+    Args:
+        problem: What is played on.
+        seed: Of its draws.
+    """
+
+    def __init__(self, problem: SubsetProblem, seed: int) -> None:
+        self.problem = problem
+        self.generator = torch.Generator().manual_seed(seed)
+        self.known: dict[int, float] = {}
+
+    @abstractmethod
+    def ask(self) -> int | None:
+        """Return the number of the next candidate, or None if no more is wanted."""
+
+    def tell(self, candidate: int, value: float, cost: float) -> None:
+        """Remember the value."""
+        self.known[candidate] = value
+
+    @abstractmethod
+    def choice(self) -> int:
+        """Return the candidate at the target that it would choose now."""
+
+
+class AtTarget(Remembering):
+    """Random search at the target; chooses the best of what was evaluated there, before that any.
+
+    Args:
+        problem: What is played on.
+        seed: Of its draws.
+    """
+
+    def __init__(self, problem: SubsetProblem, seed: int) -> None:
+        super().__init__(problem, seed)
+        order = torch.randperm(len(problem.targets), generator=self.generator)
+        self.order = [problem.targets[i] for i in order.tolist()]
+
+    def ask(self) -> int | None:
+        """Return the next one at random."""
+        return next((c for c in self.order if c not in self.known), None)
+
+    def choice(self) -> int:
+        """Return the best one."""
+        seen = {c: v for c, v in self.known.items() if c in self.order}
+        return max(seen, key=seen.__getitem__) if seen else self.order[0]
+
+
+class Unevaluated(AtTarget, ABC):
+    """Chooses without any evaluation."""
+
+    def ask(self) -> int | None:
+        """Return nothing."""
+        return None
+
+    @abstractmethod
+    def choice(self) -> int:
+        """Return the candidate at the target that it would choose."""
+
+
+Plan = Generator[int, float, None]
+"""Numbers of candidates to evaluate, each answered by its value."""
+
+
+class Planned(AtTarget, ABC):
+    """Evaluates what a plan says."""
+
+    def __init__(self, problem: SubsetProblem, seed: int) -> None:
+        super().__init__(problem, seed)
+        self._steps = self._plan()
+        self._last: float | None = None
+
+    @abstractmethod
+    def _plan(self) -> Plan:
+        """Return the plan; it begins when it is first asked, when all of the method is there."""
+
+    def ask(self) -> int | None:
+        """Return the next one of the plan."""
+        try:
+            return next(self._steps) if self._last is None else self._steps.send(self._last)
+        except StopIteration:
+            return None
+
+    def tell(self, candidate: int, value: float, cost: float) -> None:
+        """Remember the value."""
+        super().tell(candidate, value, cost)
+        self._last = value
+
+    def _value(self, number: int) -> Generator[int, float, float]:
+        """Return the value of a candidate, evaluated if it is not known."""
+        return self.known[number] if number in self.known else (yield number)
