@@ -21,6 +21,7 @@ from botorch_costly.models.ensemble import Walkers, assigned
 DRAWS = 10  # of hyperparameters
 _FIRST_STEPS, _STEPS = 150, 25  # of the walkers, as in ``SubsetOptimizer``
 _LEAST_NOISE = 1e-6  # variance
+_LEAST_LEARNT = 1e-4  # variance, where it is not known
 
 
 def told(X: Tensor, y: Tensor, noise: float, batch: torch.Size) -> SingleTaskGP:
@@ -34,7 +35,7 @@ def told(X: Tensor, y: Tensor, noise: float, batch: torch.Size) -> SingleTaskGP:
     return _gp(X, y, batch, kernel, likelihood, mean_module=ZeroMean()).eval()
 
 
-def to_learn(X: Tensor, y: Tensor, batch: torch.Size) -> SingleTaskGP:
+def to_learn(X: Tensor, y: Tensor, batch: torch.Size, *, exact: bool = False) -> SingleTaskGP:
     """Return BoTorch's default, its raw parameters by the inverse softplus.
 
     ``SingleTaskGP`` stores them as they are. Walkers would step over orders of magnitude of the noise.
@@ -49,8 +50,13 @@ def to_learn(X: Tensor, y: Tensor, batch: torch.Size) -> SingleTaskGP:
     likelihood = GaussianLikelihood(
         batch_shape=batch,
         noise_prior=LogNormalPrior(-4.0, 1.0),
-        noise_constraint=GreaterThan(1e-4),
+        noise_constraint=GreaterThan(_LEAST_LEARNT),
     )
+    if exact:
+        likelihood.noise = _LEAST_LEARNT * (
+            1 + 1e-3
+        )  # a bound is infinitely far by the inverse softplus
+        likelihood.noise_covar.raw_noise.requires_grad_(False)
     return _gp(X, y, batch, kernel, likelihood)
 
 
@@ -67,9 +73,14 @@ def _gp(X: Tensor, y: Tensor, batch: torch.Size, kernel: Any, likelihood: Any, *
     )
 
 
-def fitted(X: Tensor, y: Tensor) -> SingleTaskGP:
-    """Return BoTorch's default at the highest density of its hyperparameters."""
-    return gaussian.fitted(SingleTaskGP(X, y.unsqueeze(-1), outcome_transform=None))
+def fitted(X: Tensor, y: Tensor, *, exact: bool = False) -> SingleTaskGP:
+    """Return BoTorch's default at the highest density of its hyperparameters.
+
+    Exact observations have as little noise as BoTorch learns at least.
+    """
+    Y = y.unsqueeze(-1)
+    noise = torch.full_like(Y, _LEAST_LEARNT) if exact else None
+    return gaussian.fitted(SingleTaskGP(X, Y, noise, outcome_transform=None))
 
 
 class Sampler:
@@ -77,31 +88,38 @@ class Sampler:
 
     Args:
         generator: The source of the draws.
+        exact: Whether observations are known to have no noise.
     """
 
-    def __init__(self, generator: torch.Generator) -> None:
-        self._generator = generator
+    def __init__(self, generator: torch.Generator, *, exact: bool = False) -> None:
+        self._generator, self._exact = generator, exact
         self._walkers: Walkers | None = None
 
     def raw(self, X: Tensor, y: Tensor) -> Tensor:
         """Return raw hyperparameters, ``DRAWS x p``."""
         steps = _FIRST_STEPS if self._walkers is None else _STEPS
         drawn = sample_hyperparameters(
-            lambda batch: to_learn(X, y, batch), self._generator, start=self._walkers, steps=steps
+            lambda batch: self._to_learn(X, y, batch),
+            self._generator,
+            start=self._walkers,
+            steps=steps,
         )
         self._walkers = drawn.walkers
         raw = drawn.walkers.raw
         return raw[torch.randperm(len(raw), generator=self._generator)[:DRAWS]]
 
+    def _to_learn(self, X: Tensor, y: Tensor, batch: torch.Size) -> SingleTaskGP:
+        return to_learn(X, y, batch, exact=self._exact)
+
     def ensemble(self, X: Tensor, y: Tensor) -> HyperparameterEnsemble:
         """Return what answers as one model."""
         raw = self.raw(X, y)
-        return HyperparameterEnsemble(assigned(to_learn(X, y, torch.Size([len(raw)])), raw))
+        return HyperparameterEnsemble(assigned(self._to_learn(X, y, torch.Size([len(raw)])), raw))
 
     def botorch_ensemble(self, X: Tensor, y: Tensor) -> SingleTaskGP:
         """Return the same with the shapes of BoTorch's fully Bayesian models."""
         raw = self.raw(X, y)
-        batched = assigned(to_learn(X, y, torch.Size([len(raw)])), raw)
+        batched = assigned(self._to_learn(X, y, torch.Size([len(raw)])), raw)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = _Ensemble(

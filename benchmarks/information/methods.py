@@ -14,6 +14,7 @@ from botorch_costly.models import HyperparameterEnsemble
 
 OURS = "ES"
 BY_DRAWS = "ES, optima of draws"
+EXACT = "ES, told exact"
 _QUICK = Joint(raw=256, restarts=4)
 
 
@@ -22,6 +23,7 @@ class Method(NamedTuple):
 
     choose: Choice
     belief: str = "highest density"  # or "drawn", "drawn, BoTorch"
+    exact: bool = False  # whether it is told that observations have no noise
 
 
 METHODS: Mapping[str, Method] = {
@@ -43,6 +45,9 @@ WAYS: Mapping[str, Method] = {
     "ES, pool": Method(Information(library=False), "drawn"),
     "ES, highest density": Method(Information()),
     "LogEI, drawn": Method(choices.improvement, "drawn"),
+    EXACT: Method(Information(), "drawn", exact=True),
+    "LogEI, told exact": Method(choices.improvement, exact=True),
+    "JES, told exact": Method(_QUICK, exact=True),
 }
 """Other ways to the same, played on request."""
 
@@ -65,7 +70,7 @@ class Player:
     def __init__(self, method: Method, problem: Problem, seed: int) -> None:
         self._method, self._problem = method, problem
         self._generator = torch.Generator().manual_seed(seed)
-        self._sampler = beliefs.Sampler(self._generator)
+        self._sampler = beliefs.Sampler(self._generator, exact=method.exact)
 
     def believe(self, X: Tensor, y: Tensor) -> Any:
         """Return the model of what was observed."""
@@ -77,7 +82,7 @@ class Player:
         if ours:
             return self._sampler.ensemble(X, standardized(y))
         if self._method.belief == "highest density":
-            return beliefs.fitted(X, standardized(y))
+            return beliefs.fitted(X, standardized(y), exact=self._method.exact)
         return self._sampler.botorch_ensemble(X, standardized(y))
 
     def choose(self, model: Any, X: Tensor) -> Tensor:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from benchmarks.harness.record import Row
 from benchmarks.harness.statistics import Estimate, paired
-from benchmarks.information.methods import BY_DRAWS, METHODS, OURS, WAYS
+from benchmarks.information.methods import BY_DRAWS, EXACT, METHODS, OURS, WAYS
 from benchmarks.information.play import INITIAL
 
 COUNTS = (5, 10, 15, 20, 25, 30)  # evaluations
 THRESHOLDS = {"branin": 0.01, "hartmann3": 0.01}  # in standard deviations of the function
 _THRESHOLD = 0.05
-_HELD = (OURS, BY_DRAWS)  # against all others
+_HELD = (OURS, BY_DRAWS, EXACT)  # against all others
 _NOTES = (
     "Regrets in standard deviations of the function: where the posterior mean is largest, mean and",
     "median after so many evaluations; of the best point evaluated, at the end. Needed: evaluations",
