@@ -86,8 +86,12 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "support vector machines on MNIST, a grid by six fractions of the data",
     ),
     "svm-live": (
-        "benchmarks.subsets.live",
+        "benchmarks.subsets.live.svm_live",
         "support vector machines on parts of MNIST, trained live",
+    ),
+    "fabolas-networks": (
+        "benchmarks.subsets.live.fabolas_networks",
+        "networks on parts of CIFAR-10, trained live",
     ),
     "fabolas": (
         "benchmarks.subsets.fabolas",

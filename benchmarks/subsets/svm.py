@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.subsets.live.program import Outcome
 from benchmarks.suite.data import arrays_of
 from botorch_costly import Real, SearchSpace
 from botorch_costly.rewards.scale import as_number
@@ -28,13 +29,6 @@ class Size(NamedTuple):
     pictures: int = 8_192  # to train on, at most 50,000
     checked: int = 2_000  # to validate on, of the last 10,000 of the training pictures
     side: int = 14  # to which pictures of 28 x 28 are averaged; 7, 14 or 28
-
-
-class Outcome(NamedTuple):
-    """What a training came to."""
-
-    error: float  # share of the validation pictures
-    seconds: float  # of the processor, training and validation together
 
 
 def evaluate(c: float, gamma: float, pictures: int, seed: int, size: Size) -> Outcome:

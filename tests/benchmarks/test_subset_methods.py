@@ -1,18 +1,21 @@
 """Methods on recorded evaluations: what they pay for, and what they are told."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 import botorch_costly as bc
 from benchmarks.harness.record import rows_of
-from benchmarks.subsets import accuracy, fabolas, live, svm, svm_grid
+from benchmarks.subsets import accuracy, fabolas, svm, svm_grid
+from benchmarks.subsets.live import benchmark, networks
+from benchmarks.subsets.live.program import Outcome
 from benchmarks.subsets.methods import METHODS
 from benchmarks.subsets.play import play
-from benchmarks.subsets.svm import Outcome
 from benchmarks.subsets.tables import Table, language_models, support_vectors
-from benchmarks.suite.data import MissingDataError
+from benchmarks.suite.data import MissingDataError, Part
 from botorch_costly.problems import SubsetProblem
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "batch": bc.Real(8, 128, log=True)})
@@ -143,18 +146,69 @@ def test_support_vectors_are_those_of_the_grid():
     assert float(first.told[number]) == pytest.approx(-math.log(-float(first.values[number])))
 
 
-def test_live_trainings_are_judged_on_all_pictures(monkeypatch):
+def test_live_trainings_are_judged_on_all_of_the_data(monkeypatch):
     errors = {1.0: 0.1, 0.5: 0.2}
 
-    def trained(config, fraction, seed, size):
-        return svm.Outcome(errors.get(fraction, 0.3), 1 + 9 * fraction)
+    def trained(config, fraction, seed):
+        return Outcome(errors.get(fraction, 0.3), 1 + 9 * fraction)
 
-    monkeypatch.setattr(live, "trained", trained)
+    program = benchmark.PROGRAMS["svm"]._replace(trained=trained, budgets=(5, 25))
+    monkeypatch.setitem(benchmark.PROGRAMS, "svm", program)
     for method in ("random on all", "SubsetOptimizer"):
-        row = live.measure(live.Task(method, 0), budgets=(5, 25))
+        row = benchmark.measure(benchmark.Task("svm", method, 0))
         assert row["at 5"] == row["at 25"] == 0.1
         assert row["evaluations"] >= 3
-        assert method in live.text([{**row, **{f"at {b}": 0.1 for b in live.BUDGETS}}])
+        assert method in benchmark.text([row])
+
+
+@pytest.fixture
+def pictures(monkeypatch):
+    """Two classes of pictures, dark and bright, in place of CIFAR-10."""
+    generator = torch.Generator().manual_seed(0)
+    targets = torch.arange(700) % 2
+    inputs = 0.3 + 0.4 * targets[:, None, None, None] + torch.zeros(700, 3, 32, 32)
+    inputs = inputs + 0.1 * torch.randn(inputs.shape, generator=generator)
+    monkeypatch.setattr(networks, "cifar10", lambda: Part(inputs, targets))
+    networks._parts.cache_clear()
+    yield
+    networks._parts.cache_clear()
+
+
+LEARNING = {
+    "cnn, small": {"lr": 0.01, "batch_size": 32, "units_1": 64, "units_2": 64, "units_3": 64},
+    "residual, small": {"lr": 0.1, "weight_decay": 1e-5, "lr_factor": 0.1, "momentum": 0.9},
+}
+
+
+def training(name):
+    """Return what trains with a few of the pictures."""
+    whole = benchmark.PROGRAMS[name].trained
+    size = networks.Size(500, 200, epochs=6, shrink=8)
+    return partial(whole.func, **{**whole.keywords, "size": size})
+
+
+@pytest.mark.usefixtures("pictures")
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_network_learns_from_a_part_and_repeats_itself(name):
+    program, train = benchmark.PROGRAMS[name], training(name)
+    outcome = train(LEARNING[name], 0.5, 1)
+    assert outcome.error < 0.2
+    assert outcome.seconds > 0
+    assert train(LEARNING[name], 0.5, 1).error == outcome.error
+    assert train({**LEARNING[name], "lr": 1e-6}, 0.2, 1).error > 0.3
+    assert set(program.space.names) == set(LEARNING[name])
+
+
+@pytest.mark.usefixtures("pictures")
+def test_a_network_that_diverges_has_learnt_nothing(monkeypatch):
+    monkeypatch.setattr(networks, "cross_entropy", lambda logits, _: logits.sum() * math.inf)
+    assert training("cnn, small")(LEARNING["cnn, small"], 0.1, 0).error == 1.0
+
+
+def test_schedules_are_those_that_are_stated():
+    assert [round(networks._cosine({}, s), 3) for s in (0.0, 0.5, 1.0)] == [1.0, 0.5, 0.0]
+    falls = [networks._drops({"lr_factor": 0.1}, s) for s in (0.0, 0.49, 0.5, 0.75)]
+    assert falls == pytest.approx([1.0, 1.0, 0.1, 0.01])
 
 
 @pytest.fixture
