@@ -85,6 +85,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.subsets.svm_grid",
         "support vector machines on MNIST, a grid by six fractions of the data",
     ),
+    "fabolas-time": (
+        "benchmarks.subsets.timing",
+        "seconds of an iteration of SubsetOptimizer",
+    ),
     "svm-live": (
         "benchmarks.subsets.live.svm_live",
         "support vector machines on parts of MNIST, trained live",

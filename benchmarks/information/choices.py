@@ -24,7 +24,6 @@ _RESTARTS, _RAW = 5, 256  # of optimize_acqf
 _BETA = 2.0
 _FANTASIES = 8
 _CANDIDATES, _MAXIMA = 1000, 10  # of the maximum that max-value entropy search draws
-_POOL = 1000  # points among which draws are largest
 _NEAR = 0.1  # how far around the representers is looked
 _CLIMBED, _STEPS = 4, 15
 
@@ -121,28 +120,13 @@ def _optimized(
     return point.squeeze(0).detach()
 
 
-def _optima_of_draws(now: Situation, count: int) -> Tensor:
-    """Return where draws of the posterior are largest, of many random points; each once."""
-    drawn = torch.rand(_POOL, now.X.shape[-1], generator=now.generator, dtype=now.X.dtype)
-    with torch.no_grad():
-        posterior = now.model.posterior(drawn).distribution
-        mean, cov = posterior.mean, posterior.covariance_matrix
-        jitter = 1e-8 * torch.eye(_POOL, dtype=cov.dtype)
-        root = torch.linalg.cholesky(cov + jitter)
-        z = torch.randn(*mean.shape, count, generator=now.generator, dtype=mean.dtype)
-        values = mean.unsqueeze(-1) + root @ z
-    best = values.argmax(-2).flatten()
-    some = best[torch.randperm(len(best), generator=now.generator)[:count]]
-    return drawn[some.unique()]
-
-
 @dataclass(frozen=True)
 class Information:
     """Entropy search: the point that tells most of which representer is the optimum.
 
     Args:
         points: Representers.
-        measure: What they are drawn by: as for ``representers``, or ``"draws"`` of the posterior.
+        measure: What they are drawn by, as for ``representers``.
         outcomes: Of each observation, in closed form if None.
         candidates: Points of the pool.
         library: Whether ``optimize_acqf`` looks for the point, as for all others, or a random pool and a
@@ -164,8 +148,6 @@ class Information:
         return self._climbed(acquisition, now)
 
     def _points(self, now: Situation) -> Tensor:
-        if self.measure == "draws":
-            return _optima_of_draws(now, self.points)
         return representers(
             now.model, now.cube, self.points, now.best, now.generator, measure=self.measure
         )

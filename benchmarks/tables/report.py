@@ -27,6 +27,7 @@ from benchmarks.priced import (
 )
 from benchmarks.speed import horizon, speed, streaming, trainings
 from benchmarks.subsets import accuracy, fabolas, svm_grid
+from benchmarks.subsets import timing as subset_timing
 from benchmarks.suite import benchmark as suite
 from benchmarks.suite import verdicts as suite_verdicts
 from benchmarks.suite.compute_bound import benchmark as short
@@ -91,6 +92,7 @@ REPORTS: dict[str, Report] = {
     "fabolas": Report(
         "Regret at the target against what was paid", fabolas.text, picture="fabolas-subsets.png"
     ),
+    "fabolas-time": Report("Seconds of an iteration of SubsetOptimizer", subset_timing.text),
     "learners": Report(
         "The best learner on all of the data, by trainings on parts of it", learners.text
     ),

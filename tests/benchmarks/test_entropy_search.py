@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks.harness.record import rows_of
-from benchmarks.information import benchmark, choices, play, timing
+from benchmarks.information import benchmark, play, timing
 from benchmarks.information.choices import Information
 from benchmarks.information.methods import METHODS, TIMED, WAYS, Method, Player, mean_of
 from benchmarks.information.play import maximizer
@@ -109,15 +109,6 @@ def test_no_point_is_better_than_the_maximum_and_one_is_nearly_as_good(name):
     assert float(values.max()) <= problem.best + 1e-9
     assert float(values.max()) > problem.best - 0.1
     assert 0.4 < float(values.std()) < 1.6
-
-
-def test_optima_of_draws_are_where_the_mean_is_high_and_certain():
-    X = grid(11)
-    y = 30 * hill(known=True).value(X)
-    player = Player(WAYS["ES, optima of draws"], hill(known=True), 0)
-    now = choices.Situation(player.believe(X, y), X, y.max(), torch.Generator().manual_seed(0))
-    points = choices._optima_of_draws(now, 20)
-    assert float((points - PEAK).norm(dim=-1).max()) < 0.2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 
 import botorch_costly as bc
 from benchmarks.harness.record import rows_of
-from benchmarks.subsets import accuracy, fabolas, svm, svm_grid
+from benchmarks.subsets import accuracy, fabolas, svm, svm_grid, timing
 from benchmarks.subsets.live import benchmark, networks
 from benchmarks.subsets.live.program import Outcome
 from benchmarks.subsets.methods import METHODS
@@ -233,3 +233,12 @@ def test_a_machine_is_trained_on_a_drawn_part(monkeypatch):
     row = svm_grid.measure(svm_grid.Cell(0.0, 0.0), size)
     assert [len(errors) for errors in row["errors"]] == [2, 1]
     assert "1000 pictures" in svm_grid.text([row])
+
+
+def test_an_iteration_is_timed():
+    row = timing.measure(timing.Task(5, 0))
+    assert row["later"] > 0
+    assert row["first"] > 0
+    rows = [{**row, "later": later, "first": 3.0} for later in (1.0, 2.0, 4.0)]
+    told = timing.text(rows).split()
+    assert told[-16:-10] == ["5", "3", "3.00", "(3.00)", "2.00", "(4.00)"]

@@ -9,7 +9,6 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ZeroMean
 from gpytorch.priors import GammaPrior
 
-from botorch_costly.acquisition import representers
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import HyperparameterEnsemble, SubsetGP, sample_hyperparameters
 from botorch_costly.models.covariance import JointObservations
@@ -173,37 +172,7 @@ def test_botorch_averages_it(ensemble):
     torch.testing.assert_close(found, average, rtol=1e-3, atol=1e-3)
 
 
-def test_representers_are_drawn_in_proportion_to_the_improvement(ensemble):
-    generator = torch.Generator().manual_seed(0)
-    bounds = torch.tensor([[0.0] * 3, [1.0] * 3], **NUMBERS)
-    drawn = torch.cat(
-        [representers(ensemble, bounds, 51, 0.8, generator, fixed={2: 1.0}) for _ in range(6)]
-    )
-    assert drawn.shape == (306, 3)
-    assert (drawn[:, 2] == 1).all()
-    assert ((drawn >= 0) & (drawn <= 1)).all()
-    assert len(drawn.unique(dim=0)) > 250
-    grid = torch.cartesian_prod(*[torch.linspace(0.02, 0.98, 25, **NUMBERS)] * 2)
-    at = torch.cat([grid, torch.ones(len(grid), 1, **NUMBERS)], -1).unsqueeze(-2)
-    weight = LogExpectedImprovement(ensemble, best_f=0.8)(at).detach().softmax(0)
-    for column in (0, 1):
-        expected = (weight * grid[:, column]).sum()
-        spread = (weight * (grid[:, column] - expected).square()).sum().sqrt()
-        found = drawn[:, column].mean()
-        assert found.item() == pytest.approx(expected.item(), abs=0.35 * spread.item())
-    uniform = representers(ensemble, bounds, 400, 0.8, generator, measure="uniform", fixed={2: 1.0})
-    assert uniform[:, :2].mean(0).sub(0.5).abs().max() < 0.06
-
-
-def test_what_makes_no_sense_is_refused(ensemble):
-    bounds = torch.tensor([[0.0] * 3, [1.0] * 3], **NUMBERS)
-    generator = torch.Generator()
-    with pytest.raises(InvalidShapeError, match="2 x d"):
-        representers(ensemble, bounds[0], 5, 0.0, generator)
-    with pytest.raises(InvalidArgumentError, match="measure"):
-        representers(ensemble, bounds, 5, 0.0, generator, measure="entropy")
-    with pytest.raises(InvalidArgumentError, match="num"):
-        representers(ensemble, bounds, 0, 0.0, generator)
+def test_a_model_without_a_batch_is_refused():
     with pytest.raises(InvalidShapeError, match="batch shape"):
         HyperparameterEnsemble(build(torch.Size()))
 
