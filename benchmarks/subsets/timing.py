@@ -18,6 +18,7 @@ from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
 from botorch_costly import Real, Sampling, SearchSpace, SubsetDecision, SubsetOptimizer
+from botorch_costly.rewards.scale import as_number
 
 NAME = "fabolas-time"
 COUNTS = (10, 20, 40, 80)
@@ -53,7 +54,8 @@ def _timed(optimizer: SubsetOptimizer) -> tuple[float, SubsetDecision]:
 def _value(asked: SubsetDecision) -> float:
     fraction = asked.fidelities["fraction"]
     away = 0.5 * (1 - fraction)  # stays within the bounds of the function
-    at = torch.tensor([[float(asked.config["x"]) - away, float(asked.config["y"]) + away]])
+    x, y = (as_number(name, asked.config[name]) for name in SPACE.names)
+    at = torch.tensor([[x - away, y + away]])
     return float(Branin().evaluate_true(at)) / 50 + 0.1 * (fraction**-0.3 - 1)
 
 
