@@ -18,11 +18,12 @@ from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
 from botorch_costly.numerics.ep import log_prob_min
 from botorch_costly.numerics.radial import PROFILES
+from botorch_costly.numerics.separation import log_prob_min_by_draws
 
 NAME = "prob-min"
 KINDS = ("wishart", "prior", "smooth", "posterior")
 SIZES = (5, 10, 25, 50)
-WAYS = ("corrected", "EP", "MVNXPB")
+WAYS = ("draws", "corrected", "EP", "MVNXPB")
 _DRAWS, _AT_ONCE = 4_000_000, 200_000
 _NUMBERS: dict[str, Any] = {"dtype": torch.float64}
 
@@ -71,15 +72,23 @@ def measure(task: Task) -> Row:
         found = probability()
         row[f"{way}: ms"] = 1e3 * (time.perf_counter() - began)
         row[way] = float(0.5 * (found - truth).abs().sum())
-    leaf, covariance = mean.requires_grad_(), cov.requires_grad_()
-    began = time.perf_counter()
-    log_prob_min(leaf, covariance)[0].backward()
-    row["with derivatives: ms"] = 1e3 * (time.perf_counter() - began)
+    for way, log_probability in _DIFFERENTIABLE.items():
+        leaf, covariance = mean.clone().requires_grad_(), cov.clone().requires_grad_()
+        began = time.perf_counter()
+        log_probability(leaf, covariance)[0].backward()
+        row[f"{way}, with derivatives: ms"] = 1e3 * (time.perf_counter() - began)
     return {**task._asdict(), **row}
+
+
+_DIFFERENTIABLE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "draws": log_prob_min_by_draws,
+    "corrected": log_prob_min,
+}
 
 
 def _ways(mean: Tensor, cov: Tensor) -> dict[str, Callable[[], Tensor]]:
     return {
+        "draws": lambda: log_prob_min_by_draws(mean, cov).exp(),
         "corrected": lambda: log_prob_min(mean, cov).exp(),
         "EP": lambda: log_prob_min(mean, cov, corrected=False).exp(),
         "MVNXPB": lambda: _by_conditioning(mean, cov),
@@ -123,10 +132,15 @@ def text(rows: Sequence[Row]) -> str:
         "Problems; total variation from 4,000,000 draws, mean and largest; ms, one by one."
     )
     for points in SIZES:
-        times = [row["with derivatives: ms"] for row in rows if row["points"] == points]
-        if times:
-            lines.append(f"{points:>6} points with derivatives: {statistics.median(times):.0f} ms")
+        mine = [row for row in rows if row["points"] == points]
+        if mine:
+            cells = (f"{way} {_with_derivatives(mine, way):.0f}" for way in _DIFFERENTIABLE)
+            lines.append(f"{points:>6} points with derivatives, ms: {', '.join(cells)}")
     return "\n".join(lines)
+
+
+def _with_derivatives(rows: Sequence[Row], way: str) -> float:
+    return statistics.median(row[f"{way}, with derivatives: ms"] for row in rows)
 
 
 def _cells(rows: Sequence[Row]) -> str:

@@ -92,7 +92,7 @@ def log_prob_min(
         >>> log_prob_min(torch.tensor([0.0, 1.0]), torch.eye(2)).exp()
         tensor([0.7602, 0.2398])
     """
-    _check(mean, cov)
+    check_problem(mean, cov)
     batch = torch.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     points = mean.shape[-1]
     means = mean.expand(*batch, points).reshape(-1, points)
@@ -111,7 +111,7 @@ def minimum(mean: Tensor, cov: Tensor, *, corrected: bool = True) -> Minimum:
         InvalidShapeError: If the shapes do not fit.
         NumericalError: If a number is not finite.
     """
-    _check(mean, cov)
+    check_problem(mean, cov)
     batch, points = mean.shape[:-1], mean.shape[-1]
     means, covs = mean.reshape(-1, points).double(), cov.reshape(-1, points, points).double()
     parts = [_solved(m, c, corrected=corrected) for m, c in _chunks(means, covs)]
@@ -123,7 +123,13 @@ def minimum(mean: Tensor, cov: Tensor, *, corrected: bool = True) -> Minimum:
     )
 
 
-def _check(mean: Tensor, cov: Tensor) -> None:
+def check_problem(mean: Tensor, cov: Tensor) -> None:
+    """Refuse shapes that do not fit and numbers that are not finite.
+
+    Raises:
+        InvalidShapeError: If the shapes do not fit.
+        NumericalError: If a number is not finite.
+    """
     points = mean.shape[-1] if mean.ndim else 0
     fits = points > 0 and cov.shape[-2:] == (points, points)
     shapes = (tuple(mean.shape), tuple(cov.shape))
@@ -148,7 +154,7 @@ def _posed(means: Tensor, covs: Tensor) -> _Problem:
     difference = means.unsqueeze(-2) - means.unsqueeze(-1)
     alone = covs.diagonal(dim1=-2, dim2=-1)
     variance = alone.unsqueeze(-2) + alone.unsqueeze(-1) - covs - covs.mT
-    sd = variance.clamp_min(_floor(variance, difference)).sqrt()
+    sd = variance.clamp_min(least_variance(variance, difference)).sqrt()
     scaled = factor / sd.unsqueeze(-1)
     width = (1 - scaled.square().sum(-1)).clamp_min(_LEAST_WIDTH)
     mean = (difference / sd).masked_fill(own, _CERTAIN)
@@ -166,7 +172,7 @@ def _root(covs: Tensor) -> Tensor:  # shape: (k, Z, rank)
     return vectors[..., -rank:] * eigenvalues[:, None, -rank:].clamp_min(0).sqrt()
 
 
-def _floor(variance: Tensor, difference: Tensor) -> Tensor:
+def least_variance(variance: Tensor, difference: Tensor) -> Tensor:
     """Return the least variance of a difference; without any variance, by the means alone."""
     largest = variance.amax((-2, -1), keepdim=True)
     spread = difference.square().amax((-2, -1), keepdim=True)
