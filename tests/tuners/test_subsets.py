@@ -97,7 +97,7 @@ def test_failures_count_as_the_worst_value(caplog):
     assert optimizer.failed_queries == sum(row["failed"] for row in optimizer.history)
     alone = bc.SubsetOptimizer(SPACE, sampling=QUICK)
     alone.tell(alone.ask(), math.inf)
-    assert alone.best_seen() is not None
+    assert alone.best_seen() is None
 
 
 def test_constant_values_and_costs_are_no_failure():
@@ -129,6 +129,13 @@ def test_what_makes_no_sense_is_refused():
         made(SPACE, bc.SearchSpace({"epochs": bc.Integer(1, 9)}))
     with pytest.raises(errors.InvalidArgumentError, match="at least one"):
         made(SPACE, candidates=[])
+    half = ({"x": 0.5}, {"fraction": 0.5})
+    with pytest.raises(errors.InvalidArgumentError, match=r"each evaluation once.*1 in 2"):
+        made(SPACE, candidates=[half, half])
+    with pytest.raises(errors.InvalidArgumentError, match="number 1"):
+        made(SPACE, candidates=[half, {"x": 0.5}])
+    with pytest.raises(errors.InvalidSpaceError, match="above 0"):
+        made(SPACE, bc.SearchSpace({"fraction": bc.Real(0.0, 1.0)}))
     with pytest.raises(errors.InvalidConfigError):
         made(SPACE, candidates=[({"x": 0.5}, {"fraction": 1.5})])
     with pytest.raises(errors.InvalidArgumentError, match="overhead"):
@@ -163,3 +170,16 @@ def test_the_global_generator_is_left_alone():
     before = torch.get_rng_state()
     played(8)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_where_all_failed_nothing_is_believed_best():
+    optimizer = bc.SubsetOptimizer(SPACE, sampling=QUICK)
+    for _ in range(7):
+        optimizer.tell(optimizer.ask(), math.nan)
+    assert optimizer.best_seen() is None
+    assert "believed" not in optimizer.summary()
+    with pytest.raises(errors.InvalidArgumentError, match="finite value"):
+        optimizer.believed([{"x": 0.5}])
+    asked = optimizer.ask()
+    optimizer.tell(asked, 1.0)
+    assert optimizer.best_seen() is not None

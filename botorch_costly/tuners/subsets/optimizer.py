@@ -28,6 +28,7 @@ from botorch_costly.tuners.subsets.belief import Evaluations, Sampling
 from botorch_costly.tuners.subsets.choice import SubsetChooser
 
 _LEAST_FRACTION = 1 / 512
+_DECIMALS = 9  # of an encoding that tell evaluations apart
 _SAMPLING = Sampling()
 _logger = logging.getLogger(__name__)
 
@@ -45,8 +46,8 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
 
     Args:
         space: Of the configurations.
-        fidelities: Of the fidelities, each a ``Real``; the fraction of the data from 1/512 to 1, on a
-            logarithmic scale, if omitted.
+        fidelities: Of the fidelities, each a ``Real`` above 0; the fraction of the data from 1/512 to 1,
+            on a logarithmic scale, if omitted.
         candidates: Pairs of a configuration and its fidelities, to choose evaluations from; all of both
             spaces if omitted.
         horizon: The most evaluations that are asked for; ``None`` if unknown.
@@ -57,9 +58,9 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
         seed: The one source of randomness; the global generators are never touched.
 
     Raises:
-        InvalidArgumentError: If an argument is outside its range.
+        InvalidArgumentError: If an argument is outside its range, or a candidate is listed twice.
         InvalidConfigError: If a candidate does not belong to the spaces.
-        InvalidSpaceError: If a space holds nothing to choose, or a fidelity is no ``Real``.
+        InvalidSpaceError: If a space holds nothing to choose, or a fidelity is no ``Real`` above 0.
 
     Example:
         >>> from botorch_costly import SearchSpace
@@ -118,7 +119,14 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
         if pairs is None:
             return None
         check(len(pairs) > 0, "candidates", "at least one evaluation", pairs)
-        return torch.stack([self._point(config, fidelities) for config, fidelities in pairs])
+        for number, pair in enumerate(pairs):
+            two = isinstance(pair, Sequence) and len(pair) == 2
+            expected = "pairs of a configuration and its fidelities"
+            check(two, "candidates", expected, f"{pair} as number {number}")
+        rows = torch.stack([self._point(config, fidelities) for config, fidelities in pairs])
+        each = len(rows.round(decimals=_DECIMALS).unique(dim=0))
+        check(each == len(rows), "candidates", "each evaluation once", f"{each} in {len(rows)}")
+        return rows
 
     def _point(self, config: Mapping[str, Plain], fidelities: Mapping[str, Any]) -> Tensor:
         return torch.cat([self.space.encode(config), self.fidelities.encode(fidelities)])
@@ -203,13 +211,13 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
 
     @property
     def incumbent(self) -> FrozenConfig | None:
-        """The configuration believed best at the target; None before the first value.
+        """The configuration believed best at the target; None before the first finite value.
 
         Of all candidates, or of those evaluated if there is no list.
         """
-        known = self._known()
-        if not len(known.points):
+        if not self._finite():
             return None
+        known = self._known()
         point = self._chooser.incumbent(known)
         if self._candidates is None:
             return FrozenConfig(self.space.decode(point))
@@ -220,16 +228,16 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
 
         Raises:
             InvalidConfigError: If a configuration does not belong to the space.
-            InvalidArgumentError: If nothing has been told yet, or no configuration is given.
+            InvalidArgumentError: If no finite value has been told yet, or no configuration is given.
         """
         check(len(configs) > 0, "configs", "at least one configuration", configs)
         known = self._known()
-        check(len(known.points) > 0, "believed", "an evaluation that was told", 0)
+        check(self._finite(), "believed", "a finite value that was told", "none")
         points = torch.stack([self.space.encode(config) for config in configs])
         return (self._sign * self._chooser.believed(known, points)).tolist()
 
     def best_seen(self) -> dict[str, Plain] | None:
-        """Return the configuration believed best at the target; None before the first value."""
+        """Return the configuration believed best at the target; None before the first finite value."""
         best = self.incumbent
         return None if best is None else dict(best)
 
@@ -251,6 +259,9 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
         return "\n".join(lines)
 
     # -- what is told -----------------------------------------------------------------------------
+
+    def _finite(self) -> bool:
+        return any(not one.failed for one in self.observations)
 
     def _known(self) -> Evaluations:
         """Return what was told; failures have the lowest value seen."""
@@ -301,9 +312,12 @@ def _checked(fidelities: SearchSpace) -> SearchSpace:
     good = isinstance(fidelities, SearchSpace) and fidelities.dim > 0
     good = good and all(isinstance(parameter, Real) for _, parameter in fidelities.parameters)
     check(good, "fidelities", "a SearchSpace of Real parameters", fidelities, InvalidSpaceError)
+    for name, parameter in fidelities.parameters:
+        above = isinstance(parameter, Real) and parameter.low > 0
+        check(above, f"fidelity {name}", "bounds above 0", parameter, InvalidSpaceError)
     return fidelities
 
 
 def _digest(listed: Tensor) -> str:
-    rows = listed.round(decimals=9).contiguous().numpy().tobytes()
+    rows = listed.round(decimals=_DECIMALS).contiguous().numpy().tobytes()
     return f"{len(listed)} evaluations, {hashlib.sha256(rows).hexdigest()[:16]}"
