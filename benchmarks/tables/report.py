@@ -28,6 +28,7 @@ from benchmarks.priced import (
 from benchmarks.speed import horizon, speed, streaming, trainings
 from benchmarks.subsets import accuracy, fabolas, svm_grid
 from benchmarks.subsets import timing as subset_timing
+from benchmarks.subsets.live import benchmark as subsets_live
 from benchmarks.suite import benchmark as suite
 from benchmarks.suite import verdicts as suite_verdicts
 from benchmarks.suite.compute_bound import benchmark as short
@@ -92,6 +93,7 @@ REPORTS: dict[str, Report] = {
     "fabolas": Report(
         "Regret at the target against what was paid", fabolas.text, picture="fabolas-subsets.png"
     ),
+    "svm-live": Report("Support vector machines on MNIST, trained live", subsets_live.text),
     "fabolas-time": Report("Seconds of an iteration of SubsetOptimizer", subset_timing.text),
     "learners": Report(
         "The best learner on all of the data, by trainings on parts of it", learners.text
