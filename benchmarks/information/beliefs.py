@@ -53,9 +53,7 @@ def to_learn(X: Tensor, y: Tensor, batch: torch.Size, *, exact: bool = False) ->
         noise_constraint=GreaterThan(_LEAST_LEARNT),
     )
     if exact:
-        likelihood.noise = _LEAST_LEARNT * (
-            1 + 1e-3
-        )  # a bound is infinitely far by the inverse softplus
+        likelihood.noise = _LEAST_LEARNT * (1 + 1e-3)  # the bound itself has no finite raw value
         likelihood.noise_covar.raw_noise.requires_grad_(False)
     return _gp(X, y, batch, kernel, likelihood)
 

@@ -16,9 +16,8 @@ from botorch_costly.problems import SubsetProblem
 _NEAR = 1.01  # sizes within a hundredth are one
 _SIZES = {"1.07b-20b": (1.073741824e9, 2e10), "429m-100b": (4.2926e8, 1e11)}  # parameters, tokens
 _LEAST = 5.9e7, 2e9
-_DECIDING = (
-    0.05  # seconds: a tenth of what it takes, for trainings worth tuning last ten times as long
-)
+# Seconds of a decision: a tenth of what it takes, for trainings worth tuning last ten times as long.
+_DECIDING = 0.05
 
 
 @cache

@@ -39,8 +39,8 @@ def representers(
     they walk as an ensemble, so that no point is bound to where it was first drawn.
 
     By draws, each point is where a draw of the posterior is best, of many uniform points and those by
-    improvement; the latter fill up what several draws have in common. This takes one Cholesky factor of
-    about a thousand rows for each member of an ensemble.
+    improvement. Where several draws are best at the same point, points by improvement take the places
+    that are left. Each member of an ensemble needs a Cholesky factor of about a thousand rows.
 
     References:
         - P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,

@@ -137,7 +137,7 @@ def _log_orthant(
         at = given[:, place] / sd
         log_weight = log_weight + _log_ndtr(at)
         given = given + column.unsqueeze(-1) * _truncated(at, coins).unsqueeze(-2)
-    rest = given[:, len(u) :] / _spread(columns, level)[:, len(u) :].unsqueeze(-1)
+    rest = given[:, len(u) :] / _spread(columns)[:, len(u) :].unsqueeze(-1)
     log_weight = log_weight + _log_ndtr(rest).sum(-2)
     return log_weight.logsumexp(-1)
 
@@ -149,9 +149,9 @@ def _given(covariance: Tensor, columns: list[Tensor], place: int) -> Tensor:
     return covariance
 
 
-def _spread(columns: list[Tensor], level: Tensor) -> Tensor:
+def _spread(columns: list[Tensor]) -> Tensor:
     """Return the standard deviations given the columns, ``b x m``."""
-    variance = 1 + _JITTER - sum((column.square() for column in columns), torch.zeros_like(level))
+    variance = 1 + _JITTER - torch.stack(columns).square().sum(0)
     return variance.clamp_min(_LEAST_VARIANCE).sqrt()
 
 

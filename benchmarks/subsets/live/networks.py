@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy, pad
 from torch.optim import Optimizer
 
 from benchmarks.subsets.live.program import Config, Outcome, Program
-from benchmarks.suite.data import Part, cifar10, whole_cifar10
+from benchmarks.suite.data import POOL, Part, cifar10, whole_cifar10
 from botorch_costly import Integer, Real, SearchSpace
 from botorch_costly.rewards.scale import as_number
 
@@ -128,8 +128,7 @@ def _now(device: str) -> float:
 def _parts(size: Size, device: str) -> tuple[Part, Part]:
     """Return the pictures of training and validation, with values around 0."""
     last = size.training + size.validation
-    small = cifar10()
-    data = small if last <= len(small.targets) else whole_cifar10()
+    data = cifar10() if last <= POOL["cifar10"] else whole_cifar10()
 
     def part(start: int, end: int) -> Part:
         pictures = data.inputs[start:end].to(device)
