@@ -5,9 +5,12 @@ from botorch_costly.models.curve import CurveGP
 from botorch_costly.models.curve_fitting import fit_curves
 from botorch_costly.models.drifting_grid import DriftingGrid
 from botorch_costly.models.ensemble import HyperparameterEnsemble, sample_hyperparameters
+from botorch_costly.models.similarity import learn_similarity
 from botorch_costly.models.streaming import StreamingGP
 from botorch_costly.models.subset import SubsetGP
+from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.time_varying import TimeVaryingGP
+from botorch_costly.models.transfer import Similarity, TransferGP
 
 __all__ = [
     "CurveGP",
@@ -16,9 +19,13 @@ __all__ = [
     "LinearCost",
     "LogCostGP",
     "LogLinearCost",
+    "Similarity",
     "StreamingGP",
     "SubsetGP",
+    "TaskEnsemble",
     "TimeVaryingGP",
+    "TransferGP",
     "fit_curves",
+    "learn_similarity",
     "sample_hyperparameters",
 ]

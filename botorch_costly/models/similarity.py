@@ -1,0 +1,119 @@
+"""How much tasks resemble each other, learnt from the tasks alone: each in turn is the target."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.models.transfer import Features, Similarity, not_known, prior_covariance
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.smooth import by_autograd
+
+_MOST_TARGETS, _MOST_ROWS = 48, 64  # tasks that are targets, and observations of each
+_STEPS, _SLOPE = 80, 1e-2
+_KNOWN = {  # mean and standard deviation of the logarithm: what two tables of 25 tasks agree on
+    "level": (math.log(0.87), 0.5),
+    "spread": (math.log(0.4), 1.0),
+    "own": (math.log(0.4), 1.0),
+    "noise": (math.log(0.05), 1.0),
+}
+_BOX = math.log(1e-4), math.log(1e2)
+
+
+class _Held(NamedTuple):
+    """Tasks as targets of all others."""
+
+    x: Tensor  # shape: (h, n, d)
+    y: Tensor  # shape: (h, n)
+    seen: Tensor  # bool, shape: (h, n)
+    means: Tensor  # of all other tasks, shape: (h, n, tasks - 1)
+    variance: Tensor  # the sum of theirs, shape: (h, n)
+
+
+def typical_similarity(tasks: TaskEnsemble) -> Similarity:
+    """Return what is believed of any tasks, as of a single one, which has no other."""
+    numbers = {name: tasks.theta.new_tensor(mean).exp() for name, (mean, _) in _KNOWN.items()}
+    return Similarity(**numbers, lengthscale=tasks.lengthscale.log().mean(0).exp())
+
+
+def learn_similarity(tasks: TaskEnsemble) -> Similarity:
+    """Return the similarity under which each task is most probable after all others.
+
+    Of more than 48 tasks, and more than 64 observations of a task, as many evenly spread ones are asked.
+
+    Args:
+        tasks: Fitted.
+    """
+    start = typical_similarity(tasks)
+    if tasks.count < 2:
+        return start
+    held = _held_out(tasks)
+    mean, std = _prior_of_logs(start)
+
+    def loss(theta: Tensor) -> Tensor:
+        logs = theta.reshape(-1, theta.shape[-1])
+        values = [_log_evidence(tasks, held, _similarity(one)) for one in logs]
+        known = -0.5 * ((logs - mean) / std).square().sum(-1)
+        return -(torch.stack(values) + known).reshape(theta.shape[:-1])
+
+    first = mean.clone().reshape(1, -1)
+    box = torch.tensor(_BOX, dtype=mean.dtype, device=mean.device)
+    end = minimize_batch(
+        by_autograd(loss),
+        first,
+        box.unsqueeze(-1).expand(2, len(mean)),
+        max_iter=_STEPS,
+        gradient_tolerance=_SLOPE,
+    )
+    return Similarity(*(part.to(tasks.theta) for part in _similarity(end.point[0])))
+
+
+def _prior_of_logs(start: Similarity) -> tuple[Tensor, Tensor]:
+    dim = len(start.lengthscale)
+    mean = torch.cat([torch.stack(list(start[:-1])), start.lengthscale]).double().log()
+    spread = [std for _, std in _KNOWN.values()] + [1.0] * dim
+    return mean, mean.new_tensor(spread)
+
+
+def _similarity(logs: Tensor) -> Similarity:
+    values = logs.exp()
+    level, spread, own, noise = values[:4]
+    return Similarity(level, spread, own, noise, values[4:])
+
+
+def _held_out(tasks: TaskEnsemble) -> _Held:
+    """Return tasks as targets, in double precision, and what the others say of their inputs."""
+    chosen = _spread_out(tasks.count, _MOST_TARGETS)
+    rows = _spread_out(tasks.inputs.shape[1], _MOST_ROWS)
+    x = tasks.inputs[chosen][:, rows]
+    with torch.no_grad():
+        mean, std = tasks.moments(x.reshape(-1, x.shape[-1]))
+    others = torch.ones(len(chosen), tasks.count, dtype=torch.bool)
+    others[torch.arange(len(chosen)), chosen] = False
+    shape = *x.shape[:2], tasks.count
+    means, variances = (part.mT.reshape(shape).double() for part in (mean, std.square()))
+    picked = others.to(x.device).unsqueeze(1).expand(shape)
+    without = means[picked].reshape(*x.shape[:2], tasks.count - 1)
+    variance = torch.where(picked, variances, 0.0).sum(-1)
+    seen = tasks.seen[chosen][:, rows]
+    return _Held(x.double(), tasks.targets[chosen][:, rows].double(), seen, without, variance)
+
+
+def _spread_out(count: int, most: int) -> Tensor:
+    return torch.linspace(0, count - 1, min(count, most)).round().long()
+
+
+def _log_evidence(tasks: TaskEnsemble, held: _Held, similarity: Similarity) -> Tensor:
+    """Return the sum of the log evidences of all targets, up to a constant."""
+    known = Features(held.means, not_known(similarity, held.variance, tasks.count - 1))
+    cov = prior_covariance(similarity, held.x, known, held.x, known, kernel=tasks.kernel)
+    both = held.seen.unsqueeze(-1) & held.seen.unsqueeze(-2)
+    noise = torch.where(held.seen, similarity.noise, 1.0)
+    root, info = torch.linalg.cholesky_ex(torch.where(both, cov, 0.0) + torch.diag_embed(noise))
+    residual = torch.where(held.seen, held.y - similarity.level * held.means.mean(-1), 0.0)
+    white = torch.linalg.solve_triangular(root, residual.unsqueeze(-1), upper=False)
+    log_det = root.diagonal(dim1=-2, dim2=-1).log().sum()
+    value = -0.5 * white.square().sum() - log_det
+    return torch.where((info > 0).any(), -torch.inf, value)

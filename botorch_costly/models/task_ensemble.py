@@ -1,0 +1,279 @@
+r"""Gaussian processes of earlier tasks, one each: fitted and factored once, all in one batch.
+
+The values of each task are standardized by their own mean and standard deviation, and explained by a
+stationary kernel over the unit cube with lengthscales, variance and noise of its own. What is maximized
+is log evidence plus log priors: log-normal on the lengthscales (BoTorch's, by dimension), and on variance
+and noise. Tasks may have any numbers of observations; see ``numerics.padded``.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.numerics import padded
+from botorch_costly.numerics.padded import Factored, Padded
+from botorch_costly.numerics.radial import check_family
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.smooth import ValueAndGradient
+
+_VARIANCE = 0.0, 1.0  # mean and standard deviation of the logarithm
+_NOISE = -4.0, 1.5
+_BOX_OF_LENGTHSCALES = 1e-2, 1e3
+_BOX_OF_VARIANCE = 1e-3, 1e3
+_BOX_OF_NOISE = 1e-6, 1e1
+_A_ROUND = 15  # steps after which searches that have ended are taken out
+_SLOPE = 1e-2  # nats per log unit at which a search ends
+_AT_ONCE = 2**24  # entries of covariance matrices that are held at once
+_MOST_FITTED = 300  # observations of a task that hyperparameters are learnt from
+
+
+class Moments(NamedTuple):
+    """What each task's posterior says of some points."""
+
+    mean: Tensor  # in standardized units, shape: (tasks, m)
+    std: Tensor  # shape: (tasks, m)
+
+
+class TaskEnsemble(nn.Module):
+    """Independent Gaussian processes of several tasks.
+
+    References:
+        Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
+        UAI 2022, section 3.
+
+    Args:
+        inputs: Of each task, ``n_i x d`` in the unit cube, floating-point, all of one dtype and device.
+        values: Of each task, ``n_i``, finite.
+        kernel: ``"matern52"``, ``"matern32"``, ``"matern12"`` or ``"rbf"``.
+
+    Attributes:
+        offset: Mean of each task's values, shape ``(tasks,)``.
+        scale: Their standard deviation, 1 where they are constant, shape ``(tasks,)``.
+
+    Raises:
+        InvalidShapeError: If there is no task, a task has no observation, or shapes do not fit.
+        InvalidArgumentError: If a number is not finite.
+
+    Example:
+        >>> X = torch.linspace(0, 1, 9, dtype=torch.float64).unsqueeze(-1)
+        >>> tasks = TaskEnsemble([X, X[:4]], [X.squeeze(-1).sin(), X[:4].squeeze(-1)]).fit()
+        >>> tasks.moments(X).mean.shape
+        torch.Size([2, 9])
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    seen: Tensor
+    offset: Tensor
+    scale: Tensor
+    theta: Tensor
+    inverse_root: Tensor
+    weights: Tensor
+
+    def __init__(
+        self, inputs: Sequence[Tensor], values: Sequence[Tensor], *, kernel: str = "matern52"
+    ) -> None:
+        super().__init__()
+        self.kernel = check_family(kernel)
+        _check(inputs, values)
+        pairs = [_standardized(y) for y in values]
+        rows = padded.pad([(x, z) for x, (z, _) in zip(inputs, pairs, strict=True)])
+        for name, tensor in rows._asdict().items():
+            self.register_buffer({"x": "inputs", "y": "targets"}.get(name, name), tensor)
+        units = torch.stack([unit for _, unit in pairs])
+        self.register_buffer("offset", units[:, 0])
+        self.register_buffer("scale", units[:, 1])
+        dim = rows.x.shape[-1]
+        self.register_buffer("theta", _typical(dim).to(rows.x).repeat(len(pairs), 1))
+        self._factor()
+
+    @property
+    def count(self) -> int:
+        """Number of tasks."""
+        return len(self.targets)
+
+    @property
+    def rows(self) -> Padded:
+        """The observations, standardized."""
+        return Padded(self.inputs, self.targets, self.seen)
+
+    @property
+    def lengthscale(self) -> Tensor:
+        """Lengthscales of each task, shape ``(tasks, d)``."""
+        return self.theta[:, :-2].exp()
+
+    @property
+    def variance(self) -> Tensor:
+        """Prior variance of each task, in standardized units, shape ``(tasks,)``."""
+        return self.theta[:, -2].exp()
+
+    @property
+    def noise(self) -> Tensor:
+        """Noise variance of each task, in standardized units, shape ``(tasks,)``."""
+        return self.theta[:, -1].exp()
+
+    def fit(self, *, max_iter: int = 60) -> Self:
+        """Learn the hyperparameters from their present values on, and factor.
+
+        Of a task with more than 300 observations, 300 evenly spread ones are learnt from.
+
+        Args:
+            max_iter: Most evaluations of a search after the first.
+        """
+        most = self.inputs.shape[1]
+        every = self.inputs.new_tensor(range(most)).long()
+        if most > _MOST_FITTED:
+            every = every[:: -(-most // _MOST_FITTED)]
+        rows = Padded(self.inputs[:, every], self.targets[:, every], self.seen[:, every])
+        for some in self._chunks(len(every)):
+            self.theta[some] = _fitted(self.kernel, rows.some(some), self.theta[some], max_iter)
+        self._factor()
+        return self
+
+    def moments(self, X: Tensor) -> Moments:
+        """Return posterior means and standard deviations, differentiable in the points.
+
+        Args:
+            X: Points, ``m x d``; or ``tasks x m x d``, other points for each task.
+
+        Returns:
+            Each of shape ``tasks x m``, in the standardized units of each task.
+        """
+        known = Factored(self.inverse_root, self.weights)
+        parts = [
+            padded.moments(
+                self.kernel, self.rows.some(s), self.theta[s], _some(known, s), _points(X, s)
+            )
+            for s in self._chunks(X.shape[-2])
+        ]
+        mean, variance = (torch.cat(part) for part in zip(*parts, strict=True))
+        return Moments(mean, variance.sqrt())
+
+    def means(self, X: Tensor) -> Tensor:
+        """Return posterior means alone, which cost far less, ``tasks x m``."""
+        known = Factored(self.inverse_root, self.weights)
+        parts = [
+            padded.means(
+                self.kernel, self.rows.some(s), self.theta[s], _some(known, s), _points(X, s)
+            )
+            for s in self._chunks(X.shape[-2])
+        ]
+        return torch.cat(parts)
+
+    def subset(self, tasks: Sequence[int] | Tensor) -> "TaskEnsemble":
+        """Return an ensemble of some of the tasks, fitted as they are."""
+        chosen = torch.as_tensor(tasks, device=self.theta.device)
+        part = object.__new__(type(self))
+        nn.Module.__init__(part)
+        part.kernel = self.kernel
+        for name, tensor in self.named_buffers():
+            part.register_buffer(name, tensor[chosen])
+        return part
+
+    def _factor(self) -> None:
+        parts = [
+            padded.factor(self.kernel, self.rows.some(s), self.theta[s])
+            for s in self._chunks(self.inputs.shape[1])
+        ]
+        root, weights = (torch.cat(part) for part in zip(*parts, strict=True))
+        self.register_buffer("inverse_root", root)
+        self.register_buffer("weights", weights)
+
+    def _chunks(self, columns: int) -> list[slice]:
+        """Return runs of tasks whose matrices with so many columns fit into memory at once."""
+        each = max(1, _AT_ONCE // (self.inputs.shape[1] * max(1, columns)))
+        return [slice(first, first + each) for first in range(0, self.count, each)]
+
+
+def _check(inputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    many = len(inputs)
+    check(many > 0, "inputs", "at least one task", many, InvalidShapeError)
+    check(len(values) == many, "values", f"{many} tasks", len(values), InvalidShapeError)
+    like, columns = inputs[0], inputs[0].shape[-1]
+    for number, (x, y) in enumerate(zip(inputs, values, strict=True)):
+        name, shape = f"task {number}", (tuple(x.shape), tuple(y.shape))
+        fits = x.dim() == 2 and x.shape[-1] == columns and y.shape == x.shape[:1] and len(y) > 0
+        expected = f"inputs n x {columns} and n values, n >= 1"
+        check(fits, name, expected, shape, InvalidShapeError)
+        alike = x.dtype == y.dtype == like.dtype and x.device == y.device == like.device
+        kind = f"{like.dtype} on {like.device}, as the first task"
+        check(alike and x.is_floating_point(), name, kind, (x.dtype, y.dtype), InvalidShapeError)
+        finite = bool(x.isfinite().all()) and bool(y.isfinite().all())
+        check(finite, name, "finite numbers", "NaN or infinite ones")
+
+
+def _standardized(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return standardized values, and their mean and standard deviation."""
+    mean = values.mean()
+    std = values.std(correction=0)
+    # Of constant values only rounding is left.
+    least = 1e-7 if values.dtype == torch.float32 else 1e-14
+    std = torch.where(std > least * values.abs().max(), std, 1.0)
+    return (values - mean) / std, torch.stack([mean, std])
+
+
+def _typical(dim: int) -> Tensor:
+    lengthscale = math.sqrt(2) + 0.5 * math.log(dim)
+    return torch.tensor([lengthscale - 1.0] * dim + [_VARIANCE[0], _NOISE[0]], dtype=torch.float64)
+
+
+def _fitted(kernel: str, rows: Padded, theta: Tensor, max_iter: int) -> Tensor:
+    """Return the hyperparameters of highest density; none is less probable than it was."""
+    exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
+    best = theta.double()
+    box = _box(rows.x.shape[-1]).to(best)
+    left = torch.arange(len(best), device=best.device)
+    # A few rounds: the searches that have ended leave the batch.
+    for steps in _rounds(max_iter):
+        end = minimize_batch(
+            _loss(kernel, exact.some(left)),
+            best[left].unsqueeze(-2),
+            box,
+            max_iter=steps,
+            gradient_tolerance=_SLOPE,
+        )
+        best[left] = end.point.squeeze(-2)
+        left = left[~end.converged.squeeze(-1)]
+        if not len(left):
+            break
+    return best.to(theta)
+
+
+def _rounds(max_iter: int) -> list[int]:
+    return [min(_A_ROUND, max_iter - first) for first in range(0, max_iter, _A_ROUND)]
+
+
+def _loss(kernel: str, rows: Padded) -> ValueAndGradient:
+    def loss(theta: Tensor) -> tuple[Tensor, Tensor]:
+        flat = theta.squeeze(-2)
+        value, gradient = padded.log_evidence(kernel, rows, flat)
+        known, slope = _log_prior(flat)
+        return -(value + known).unsqueeze(-1), -(gradient + slope).unsqueeze(-2)
+
+    return loss
+
+
+def _box(dim: int) -> Tensor:
+    pairs = [_BOX_OF_LENGTHSCALES] * dim + [_BOX_OF_VARIANCE, _BOX_OF_NOISE]
+    return torch.tensor(pairs, dtype=torch.float64).log().mT
+
+
+def _log_prior(theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log density of the logarithms, up to a constant, and its gradient."""
+    dim = theta.shape[-1] - 2
+    lengthscale = math.sqrt(2) + 0.5 * math.log(dim), math.sqrt(3)
+    known = theta.new_tensor([lengthscale] * dim + [_VARIANCE, _NOISE])
+    away = (theta - known[:, 0]) / known[:, 1]
+    return -0.5 * away.square().sum(-1), -away / known[:, 1]
+
+
+def _some(known: Factored, tasks: slice) -> Factored:
+    return Factored(known.inverse_root[tasks], known.weights[tasks])
+
+
+def _points(X: Tensor, tasks: slice) -> Tensor:
+    return X[tasks] if X.dim() == 3 else X

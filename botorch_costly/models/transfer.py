@@ -1,0 +1,221 @@
+r"""A target that resembles a weighted sum of earlier tasks: closed form, however much they mislead.
+
+With ``f_i`` the standardized posterior mean of task ``i`` of ``T`` and ``f`` their average,
+
+    y(x) = a + s z(x),    z(x) = h f(x) + sum_i w_i f_i(x) + delta(x) + noise,
+    h ~ N(level, common),    w_i ~ N(0, spread / T),    delta ~ GP(0, (own + u(x) u(x')) phi(x, x')),
+    u(x)^2 = (spread / T + (level / T)^2) sum_i std_i(x)^2.
+
+So ``z`` is a Gaussian process: a linear kernel over what the tasks say, plus what is the target's own,
+plus what the tasks themselves do not know. Nothing is searched after an observation. That ``h`` may be
+negative, though rarely, is what makes tasks informative that all say the opposite. Offset ``a`` and scale
+``s`` are as uncertain as they differ among the tasks; see ``numerics.units``.
+
+*Level, spread, own variance, its lengthscales and noise* are learnt before the first evaluation: each
+task in turn is the target of all others, and the sum of their log evidences is maximized. So tasks that
+do not resemble each other are not believed to resemble the target.
+
+The form is that of ScaML-GP with Gaussian weights, which can be integrated out, for weights that are
+searched.
+
+References:
+    P. Tighineanu et al. Scalable meta-learning with Gaussian processes. AISTATS 2024.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from botorch.models.model import Model
+from botorch.posteriors.gpytorch import GPyTorchPosterior
+from gpytorch.distributions import MultivariateNormal
+from torch import Tensor
+
+from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.numerics.stationary import Stationary, covariance
+from botorch_costly.numerics.units import Scaled, Units, most_probable
+
+_COMMON = 0.5  # variance of the level: the tasks may all mislead alike
+_WIDER, _LEAST_SPREAD = 1.2, 0.3  # of log scales
+_LEAST_OFFSET = 0.1  # spread of offsets, in scales
+
+
+class Similarity(NamedTuple):
+    """How a task resembles others."""
+
+    level: Tensor  # mean of the factor of their average, shape: ()
+    spread: Tensor  # variance of the weights of single tasks, all together, shape: ()
+    own: Tensor  # variance of what is its own, shape: ()
+    noise: Tensor  # shape: ()
+    lengthscale: Tensor  # of what is its own, shape: (d,)
+
+
+class Features(NamedTuple):
+    """What the earlier tasks say of some points."""
+
+    means: Tensor  # shape: (*batch, m, tasks)
+    unknown: Tensor  # u, shape: (*batch, m)
+
+
+class Joint(NamedTuple):
+    """Gaussian process of a target in standard units at some points."""
+
+    mean: Tensor  # shape: (*batch, m)
+    cov: Tensor  # shape: (*batch, m, m)
+
+
+def features(tasks: TaskEnsemble, similarity: Similarity, X: Tensor) -> Features:
+    """Return what the tasks say of points ``batch_shape x m x d``."""
+    flat = X.reshape(-1, X.shape[-1])
+    mean, std = tasks.moments(flat)
+    return Features(
+        mean.mT.reshape(*X.shape[:-1], tasks.count),
+        not_known(similarity, std.square().sum(0), tasks.count).reshape(X.shape[:-1]),
+    )
+
+
+def not_known(similarity: Similarity, variance: Tensor, count: int) -> Tensor:
+    """Return ``u`` of points at which the variances of all tasks have a sum."""
+    factor = similarity.spread / count + (similarity.level / count).square()
+    return (factor * variance).sqrt()
+
+
+def prior_covariance(
+    similarity: Similarity, x1: Tensor, one: Features, x2: Tensor, two: Features, *, kernel: str
+) -> Tensor:
+    """Return the covariance of ``z`` without noise between two sets of points, ``(*batch, m1, m2)``."""
+    count = one.means.shape[-1]
+    average = one.means.mean(-1).unsqueeze(-1) * two.means.mean(-1).unsqueeze(-2)
+    weights = (similarity.spread / count) * (one.means @ two.means.mT)
+    alike = covariance(Stationary(kernel, similarity.lengthscale, x1.new_ones(())), x1, x2)
+    unknown = one.unknown.unsqueeze(-1) * two.unknown.unsqueeze(-2)
+    return _COMMON * average + weights + (similarity.own + unknown) * alike
+
+
+def units_of(tasks: TaskEnsemble) -> Units:
+    """Return what earlier tasks say of a target's offset and scale."""
+    offset, log_scale = tasks.offset.double(), tasks.scale.double().log()
+    typical = float(log_scale.mean().exp())
+    if tasks.count == 1:
+        return Units(float(offset), typical, float(log_scale), 1.0)
+    return Units(
+        float(offset.mean()),
+        max(float(offset.std()), _LEAST_OFFSET * typical),
+        float(log_scale.mean()),
+        max(_WIDER * float(log_scale.std()), _LEAST_SPREAD),
+    )
+
+
+class TransferGP(Model):
+    """Gaussian process of a target after earlier tasks and its own observations.
+
+    References:
+        See the head of the module.
+
+    Args:
+        tasks: The earlier tasks, fitted.
+        similarity: How a task resembles others; see ``learn_similarity``.
+        train_X: Inputs of the target, ``n x d``; ``n`` may be 0.
+        train_Y: Its values, ``n x 1``, in the units of the tasks' values.
+
+    Attributes:
+        log_evidence: Of the target's values; 0 without any.
+
+    Raises:
+        InvalidShapeError: If shapes do not fit.
+        InvalidArgumentError: If a number is not finite.
+    """
+
+    def __init__(
+        self, tasks: TaskEnsemble, similarity: Similarity, train_X: Tensor, train_Y: Tensor
+    ) -> None:
+        super().__init__()
+        dim, rows = tasks.inputs.shape[-1], train_X.shape[0]
+        fits = train_X.shape == (rows, dim) and train_Y.shape == (rows, 1)
+        shapes = tuple(train_X.shape), tuple(train_Y.shape)
+        check(fits, "train_X, train_Y", f"n x {dim} and n x 1", shapes, InvalidShapeError)
+        finite = bool(train_X.isfinite().all() & train_Y.isfinite().all())
+        check(finite, "train_X, train_Y", "finite numbers", "NaN or infinite ones")
+        self.tasks, self.similarity = tasks, similarity
+        self.train_inputs, self.train_targets = (train_X,), train_Y.squeeze(-1)
+        self.units = units_of(tasks)
+        self._known = features(tasks, similarity, train_X)
+        self._solved = self._solve() if rows else None
+
+    @property
+    def num_outputs(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """None."""
+        return torch.Size()
+
+    @property
+    def log_evidence(self) -> float:
+        """Log evidence of the target's values, over all offsets and scales."""
+        return 0.0 if self._solved is None else float(self._solved.log_evidence)
+
+    def _solve(self) -> Scaled:
+        prior = self._prior(self.train_inputs[0], self._known)
+        noise = torch.eye(len(prior.mean)).to(prior.cov) * self.similarity.noise
+        return most_probable(self.train_targets, prior.mean, prior.cov + noise, self.units)
+
+    def _prior(self, X: Tensor, known: Features) -> Joint:
+        mean = self.similarity.level * known.means.mean(-1)
+        cov = prior_covariance(self.similarity, X, known, X, known, kernel=self.tasks.kernel)
+        return Joint(mean, cov)
+
+    def _posterior(self, X: Tensor) -> tuple[Joint, Tensor, Tensor]:
+        """Return the posterior in units, and the offset and scale of these."""
+        known = features(self.tasks, self.similarity, X)
+        prior = self._prior(X, known)
+        if self._solved is None:
+            scale = X.new_tensor(self.units.log_scale).exp()
+            variance = (self.units.offset_std / scale).square()
+            return Joint(prior.mean, prior.cov + variance), X.new_tensor(self.units.offset), scale
+        solved = self._solved
+        inputs = self.train_inputs[0]
+        cross = solved.offset_variance + prior_covariance(
+            self.similarity, X, known, inputs, self._known, kernel=self.tasks.kernel
+        )
+        white = torch.linalg.solve_triangular(solved.root, cross.mT, upper=False)
+        told = torch.linalg.solve_triangular(
+            solved.root, solved.residual.unsqueeze(-1), upper=False
+        )
+        mean = prior.mean + (white.mT @ told).squeeze(-1)
+        cov = prior.cov + solved.offset_variance - white.mT @ white
+        return Joint(mean, cov), X.new_tensor(self.units.offset), solved.scale
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: Any = None,
+    ) -> Any:
+        """Return the posterior at ``batch_shape x q x d`` points, in the units of the values.
+
+        Raises:
+            InvalidShapeError: If the points have another number of columns.
+        """
+        dim = self.tasks.inputs.shape[-1]
+        fits = X.dim() >= 2 and X.shape[-1] == dim
+        check(fits, "X", f"shape (.., q, {dim})", tuple(X.shape), InvalidShapeError)
+        joint, offset, scale = self._posterior(X)
+        cov = joint.cov
+        if observation_noise is not False:
+            cov = cov + torch.eye(cov.shape[-1]).to(cov) * self.similarity.noise
+        # Rounding: what is known exactly has no variance left.
+        jitter = 1e-10 * (1 + cov.diagonal(dim1=-2, dim2=-1).abs().amax(-1))
+        cov = cov + torch.diag_embed(jitter.unsqueeze(-1).expand_as(joint.mean))
+        normal = MultivariateNormal(offset + scale * joint.mean, scale.square() * cov)
+        posterior = GPyTorchPosterior(normal)
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "TransferGP":
+        """Return the model after further observations, ``n x d`` and ``n x 1``."""
+        inputs = torch.cat([self.train_inputs[0], X])
+        values = torch.cat([self.train_targets.unsqueeze(-1), Y])
+        return TransferGP(self.tasks, self.similarity, inputs, values)

@@ -1,0 +1,118 @@
+r"""Many small Gaussian processes at once, of different sizes: rows that are missing are padded.
+
+Each problem has its own hyperparameters. A padded row has covariance 1 with itself, 0 with all others,
+and target 0, so that it changes neither evidence nor moments: with ``m`` the rows that are there,
+
+    K = [K_mm + noise I, 0; 0, I],    y = [y_m; 0].
+
+Convention: the mean is 0; ``theta = [log l_1 .. log l_d, log s, log noise]`` as in ``numerics.evidence``.
+Where ``K`` is
+singular the evidence is ``-inf`` and its gradient 0.
+
+References:
+    C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. 2006, algorithm 2.1.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics import evidence
+from botorch_costly.numerics.evidence import Rows
+from botorch_costly.numerics.stationary import Stationary, covariance
+
+_LOG_TWO_PI = math.log(2 * math.pi)
+
+
+class Padded(NamedTuple):
+    """Observations of several problems; what is missing is 0."""
+
+    x: Tensor  # shape: (b, n, d)
+    y: Tensor  # shape: (b, n)
+    seen: Tensor  # bool, which rows are there, shape: (b, n)
+
+    def some(self, problems: slice | Tensor) -> "Padded":
+        """Return some of the problems."""
+        return Padded(self.x[problems], self.y[problems], self.seen[problems])
+
+
+class Factored(NamedTuple):
+    """What moments are computed from."""
+
+    inverse_root: Tensor  # L^{-1} of K = L L', shape: (b, n, n)
+    weights: Tensor  # K^{-1} y, shape: (b, n)
+
+
+def pad(problems: Sequence[tuple[Tensor, Tensor]]) -> Padded:
+    """Return problems ``(n_i x d, n_i)`` in one batch."""
+    most = max(len(y) for _, y in problems)
+    first = problems[0][0]
+    x = first.new_zeros(len(problems), most, first.shape[-1])
+    y, seen = x.new_zeros(x.shape[:-1]), torch.zeros(x.shape[:-1], dtype=torch.bool)
+    seen = seen.to(x.device)
+    for number, (inputs, targets) in enumerate(problems):
+        x[number, : len(targets)], y[number, : len(targets)] = inputs, targets
+        seen[number, : len(targets)] = True
+    return Padded(x, y, seen)
+
+
+def kernels(family: str, theta: Tensor) -> Stationary:
+    """Return the covariance of each problem, from ``theta`` of shape ``(b, d + 2)``."""
+    return Stationary(family, theta[:, None, :-2].exp(), theta[:, None, None, -2].exp())
+
+
+def log_evidence(family: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log evidences and their gradients, ``(b,)`` and ``(b, d + 2)``, all in float64."""
+    both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
+    listed = Rows(rows.x, rows.y, torch.zeros_like(rows.y)[..., None], both.to(rows.y))
+    value, gradient = evidence.log_evidence(family, listed, theta)
+    # There a padded row has the variance of the noise, which is taken out again.
+    missing = 0.5 * (~rows.seen).sum(-1)
+    correction = torch.zeros_like(gradient)
+    correction[:, -1] = missing
+    failed = value == -torch.inf
+    value = value + missing * (theta[:, -1] + _LOG_TWO_PI)
+    return value, torch.where(failed.unsqueeze(-1), 0.0, gradient + correction)
+
+
+def factor(family: str, rows: Padded, theta: Tensor) -> Factored:
+    """Return the factors of all problems."""
+    root = _root(family, rows, theta)
+    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
+    inverse = torch.linalg.solve_triangular(root, eye.expand_as(root), upper=False)
+    weights = inverse.mT @ (inverse @ rows.y.unsqueeze(-1))
+    return Factored(inverse, weights.squeeze(-1))
+
+
+def means(family: str, rows: Padded, theta: Tensor, known: Factored, X: Tensor) -> Tensor:
+    """Return the posterior means at ``X`` (``m x d``, or ``b x m x d``), shape ``(b, m)``."""
+    return (_cross(family, rows, theta, X) @ known.weights.unsqueeze(-1)).squeeze(-1)
+
+
+def moments(
+    family: str, rows: Padded, theta: Tensor, known: Factored, X: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return posterior means and variances at ``X``, each of shape ``(b, m)``."""
+    cross = _cross(family, rows, theta, X)
+    mean = (cross @ known.weights.unsqueeze(-1)).squeeze(-1)
+    explained = (cross @ known.inverse_root.mT).square().sum(-1)
+    prior = theta[:, -2:-1].exp()
+    # Rounding may leave a little less than nothing.
+    return mean, (prior - explained).clamp_min(1e-12 * prior)
+
+
+def _root(family: str, rows: Padded, theta: Tensor) -> Tensor:
+    prior = covariance(kernels(family, theta), rows.x, rows.x)
+    both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
+    noise = torch.where(rows.seen, theta[:, -1:].exp(), 1.0)
+    return torch.linalg.cholesky(torch.where(both, prior, 0.0) + torch.diag_embed(noise))
+
+
+def _cross(family: str, rows: Padded, theta: Tensor, X: Tensor) -> Tensor:
+    """Return the covariances of points with the rows of each problem, ``(b, m, n)``."""
+    points = X if X.dim() == 3 else X.expand(len(rows.y), *X.shape)
+    prior = covariance(kernels(family, theta), points, rows.x)
+    return torch.where(rows.seen.unsqueeze(-2), prior, 0.0)
