@@ -57,6 +57,16 @@ class Features(NamedTuple):
     unknown: Tensor  # u, shape: (*batch, m)
 
 
+class _Given(NamedTuple):
+    """What the target's ``n`` values change at ``m`` points."""
+
+    white: Tensor  # L^{-1} k, shape: (*batch, n, m)
+    shift: Tensor  # of the mean, in units, shape: (*batch, m)
+    offset: Tensor  # shape: ()
+    offset_variance: Tensor  # in units, shape: ()
+    scale: Tensor  # shape: ()
+
+
 class Joint(NamedTuple):
     """Gaussian process of a target in standard units at some points."""
 
@@ -167,26 +177,39 @@ class TransferGP(Model):
         cov = prior_covariance(self.similarity, X, known, X, known, kernel=self.tasks.kernel)
         return Joint(mean, cov)
 
-    def _posterior(self, X: Tensor) -> tuple[Joint, Tensor, Tensor]:
-        """Return the posterior in units, and the offset and scale of these."""
-        known = features(self.tasks, self.similarity, X)
-        prior = self._prior(X, known)
+    def moments(self, X: Tensor, known: Features | None = None) -> tuple[Tensor, Tensor]:
+        """Return posterior means and standard deviations of ``m x d`` points, each of shape ``(m,)``.
+
+        Args:
+            X: The points.
+            known: What ``features`` said of them, if it is at hand.
+        """
+        known = features(self.tasks, self.similarity, X) if known is None else known
+        average = known.means.mean(-1)
+        prior = _COMMON * average.square() + self.similarity.own + known.unknown.square()
+        prior = prior + self.similarity.spread / self.tasks.count * known.means.square().sum(-1)
+        given = self._given(X, known)
+        variance = prior + given.offset_variance - given.white.square().sum(-2)
+        mean = self.similarity.level * average + given.shift
+        return given.offset + given.scale * mean, given.scale * variance.clamp_min(1e-12).sqrt()
+
+    def _given(self, X: Tensor, known: Features) -> "_Given":
+        """Return what the target's values change at some points."""
+        offset = X.new_tensor(self.units.offset)
         if self._solved is None:
             scale = X.new_tensor(self.units.log_scale).exp()
             variance = (self.units.offset_std / scale).square()
-            return Joint(prior.mean, prior.cov + variance), X.new_tensor(self.units.offset), scale
-        solved = self._solved
-        inputs = self.train_inputs[0]
+            nothing = X.new_zeros(*X.shape[:-2], 0, X.shape[-2])
+            return _Given(nothing, X.new_zeros(X.shape[:-1]), offset, variance, scale)
+        solved, inputs = self._solved, self.train_inputs[0]
         cross = solved.offset_variance + prior_covariance(
             self.similarity, X, known, inputs, self._known, kernel=self.tasks.kernel
         )
-        white = torch.linalg.solve_triangular(solved.root, cross.mT, upper=False)
-        told = torch.linalg.solve_triangular(
-            solved.root, solved.residual.unsqueeze(-1), upper=False
-        )
-        mean = prior.mean + (white.mT @ told).squeeze(-1)
-        cov = prior.cov + solved.offset_variance - white.mT @ white
-        return Joint(mean, cov), X.new_tensor(self.units.offset), solved.scale
+        root = solved.root
+        white = torch.linalg.solve_triangular(root, cross.mT, upper=False)
+        told = torch.linalg.solve_triangular(root, solved.residual.unsqueeze(-1), upper=False)
+        shift = (white.mT @ told).squeeze(-1)
+        return _Given(white, shift, offset, solved.offset_variance, solved.scale)
 
     def posterior(
         self,
@@ -203,14 +226,16 @@ class TransferGP(Model):
         dim = self.tasks.inputs.shape[-1]
         fits = X.dim() >= 2 and X.shape[-1] == dim
         check(fits, "X", f"shape (.., q, {dim})", tuple(X.shape), InvalidShapeError)
-        joint, offset, scale = self._posterior(X)
-        cov = joint.cov
+        known = features(self.tasks, self.similarity, X)
+        prior, given = self._prior(X, known), self._given(X, known)
+        cov = prior.cov + given.offset_variance - given.white.mT @ given.white
         if observation_noise is not False:
             cov = cov + torch.eye(cov.shape[-1]).to(cov) * self.similarity.noise
         # Rounding: what is known exactly has no variance left.
         jitter = 1e-10 * (1 + cov.diagonal(dim1=-2, dim2=-1).abs().amax(-1))
-        cov = cov + torch.diag_embed(jitter.unsqueeze(-1).expand_as(joint.mean))
-        normal = MultivariateNormal(offset + scale * joint.mean, scale.square() * cov)
+        cov = cov + torch.diag_embed(jitter.unsqueeze(-1).expand_as(prior.mean))
+        mean = given.offset + given.scale * (prior.mean + given.shift)
+        normal = MultivariateNormal(mean, given.scale.square() * cov)
         posterior = GPyTorchPosterior(normal)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 

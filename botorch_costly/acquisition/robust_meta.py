@@ -1,0 +1,129 @@
+r"""Upper bounds that earlier tasks have a share in, however much they mislead: RM-GP-UCB.
+
+    a_t(x) = nu_t sum_i w_i [mean_i(x) + tau std_i(x)]
+             + (1 - nu_t) [mean_{t-1}(x) + beta_t std_{t-1}(x)]                                 (2)
+
+With weights on the simplex and a share ``nu_t`` that tends to 0, the regret is sublinear whatever the
+tasks are (Theorem 1). That holds for any bounded function in place of the sum, and ``Blend`` takes any.
+"""
+
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.analytic import UpperConfidenceBound
+from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from botorch_costly.errors import InvalidShapeError, check, check_nonnegative, check_probability
+from botorch_costly.models.task_ensemble import TaskEnsemble
+
+_ROUNDING = 1e-4  # of the sum of weights
+
+
+class TaskUCB(AcquisitionFunction):
+    """Weighted sum of the upper bounds of tasks, the first sum of (2).
+
+    Args:
+        tasks: The earlier tasks, fitted.
+        weights: Of the tasks, on the simplex, shape ``(tasks,)``.
+        tau: Factor of their standard deviations.
+        offset: Added to each task's standardized bound; its own mean if omitted.
+        scale: Factor of each task's standardized bound; its own standard deviation if omitted.
+
+    Raises:
+        InvalidShapeError: If there is not one weight for each task.
+        InvalidArgumentError: If the weights are not on the simplex, or ``tau`` is negative.
+    """
+
+    def __init__(
+        self,
+        tasks: TaskEnsemble,
+        weights: Tensor,
+        tau: float = 1.0,
+        offset: Tensor | None = None,
+        scale: Tensor | None = None,
+    ) -> None:
+        super().__init__(model=None)
+        shape = tuple(weights.shape)
+        check(
+            shape == (tasks.count,), "weights", f"shape ({tasks.count},)", shape, InvalidShapeError
+        )
+        simplex = bool((weights >= 0).all()) and abs(float(weights.sum()) - 1) < _ROUNDING
+        check(simplex, "weights", "numbers >= 0 that sum to 1", weights)
+        self.tasks, self.tau = tasks, check_nonnegative("tau", tau)
+        offset = tasks.offset if offset is None else offset
+        scale = tasks.scale if scale is None else scale
+        self.register_buffer("weights", weights * scale)
+        self.register_buffer("level", (weights * offset).sum())
+
+    @t_batch_mode_transform(expected_q=1)
+    def forward(self, X: Tensor) -> Tensor:
+        """Return the values at points ``batch_shape x 1 x d``, shape ``batch_shape``."""
+        flat = X.reshape(-1, X.shape[-1])
+        mean, std = self.tasks.moments(flat)
+        value: Tensor = self.weights @ (mean + self.tau * std)
+        return (self.level + value).reshape(X.shape[:-2])
+
+
+class Blend(AcquisitionFunction):
+    """``share * first + (1 - share) * second``, of which one is not asked if the share is 0 or 1.
+
+    Args:
+        first: What has the share.
+        second: What has the rest.
+        share: In [0, 1].
+
+    Raises:
+        InvalidArgumentError: If the share is outside [0, 1].
+    """
+
+    def __init__(
+        self, first: AcquisitionFunction, second: AcquisitionFunction, share: float
+    ) -> None:
+        super().__init__(model=second.model)
+        self.first, self.second = first, second
+        self.share = check_probability("share", share)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Return the values at points ``batch_shape x 1 x d``, shape ``batch_shape``."""
+        if self.share == 0.0:
+            rest: Tensor = self.second(X)
+            return rest
+        if self.share == 1.0:
+            all_of_it: Tensor = self.first(X)
+            return all_of_it
+        mixed: Tensor = self.share * self.first(X) + (1 - self.share) * self.second(X)
+        return mixed
+
+
+class RMGPUCB(Blend):
+    """Upper confidence bound of a target, of which earlier tasks have a share.
+
+    References:
+        Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
+        UAI 2022, equation (2).
+
+    Args:
+        model: The target's single-outcome model.
+        tasks: The earlier tasks, fitted, whose values are in the target's units.
+        weights: Of the tasks, on the simplex, shape ``(tasks,)``; see ``numerics.online_weights``.
+        share: ``nu_t``, in [0, 1]; with 0 this is ``UpperConfidenceBound``.
+        beta: Factor of the target's variance, as BoTorch has it: the square of the paper's.
+        tau: Factor of the tasks' standard deviations.
+
+    Raises:
+        InvalidShapeError: If there is not one weight for each task.
+        InvalidArgumentError: If a number is outside its range.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        tasks: TaskEnsemble,
+        weights: Tensor,
+        share: float,
+        *,
+        beta: float = 4.0,
+        tau: float = 1.0,
+    ) -> None:
+        bound = UpperConfidenceBound(model, check_nonnegative("beta", beta))
+        super().__init__(TaskUCB(tasks, weights, tau), bound, share)

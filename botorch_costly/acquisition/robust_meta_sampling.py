@@ -1,0 +1,69 @@
+"""Thompson sampling that earlier tasks have a share in: RM-GP-TS."""
+
+from collections.abc import Callable
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Generator, Tensor
+
+from botorch_costly.errors import InvalidShapeError, check, check_probability
+from botorch_costly.models.task_paths import TaskPaths
+
+
+class RMGPTS(AcquisitionFunction):
+    """A sample function: of the target, or with probability ``share`` of one of the tasks.
+
+    Whose function it is, is drawn at construction: of the target's posterior with probability
+    ``1 - share``, of that of task ``i`` with probability ``share * weights[i]``.
+
+    References:
+        Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
+        UAI 2022, equation (3).
+
+    Args:
+        target: A function drawn from the target's posterior, of points ``batch_shape x d``.
+        tasks: Functions drawn from the tasks' posteriors.
+        weights: Of the tasks, on the simplex, shape ``(tasks,)``.
+        share: ``nu_t``, in [0, 1].
+        generator: The source of the draws.
+
+    Attributes:
+        origin: Number of the task whose function it is; None for the target's own.
+
+    Raises:
+        InvalidShapeError: If there is not one weight for each task.
+        InvalidArgumentError: If a number is outside its range.
+    """
+
+    def __init__(
+        self,
+        target: Callable[[Tensor], Tensor],
+        tasks: TaskPaths,
+        weights: Tensor,
+        share: float,
+        generator: Generator,
+    ) -> None:
+        super().__init__(model=None)
+        many, shape = len(tasks.weights), tuple(weights.shape)
+        check(shape == (many,), "weights", f"shape ({many},)", shape, InvalidShapeError)
+        check(bool((weights >= 0).all()), "weights", "numbers >= 0", weights)
+        self._target, self._tasks = target, tasks
+        coin, path = _coin(generator), _coin(generator)
+        self.origin: int | None = None
+        if coin < check_probability("share", share):
+            self.origin = int(torch.multinomial(weights.double(), 1, generator=generator))
+        self._path = int(path * tasks.count)
+
+    @t_batch_mode_transform(expected_q=1)
+    def forward(self, X: Tensor) -> Tensor:
+        """Return the values at points ``batch_shape x 1 x d``, shape ``batch_shape``."""
+        points = X.squeeze(-2)
+        if self.origin is None:
+            return self._target(points)
+        value: Tensor = self._tasks(points, task=self.origin, path=self._path)
+        return value
+
+
+def _coin(generator: Generator) -> float:
+    return float(torch.rand((), generator=generator, device=generator.device))

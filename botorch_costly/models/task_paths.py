@@ -1,0 +1,75 @@
+"""Functions drawn beforehand from the posteriors of all tasks, for the price of their features."""
+
+import torch
+from torch import Generator, Tensor, nn
+
+from botorch_costly.errors import check_count
+from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.numerics.fourier import fourier_features, frequencies, posterior_weights
+
+
+class TaskPaths(nn.Module):
+    """Sample functions of each task's posterior, in the units of its values.
+
+    References:
+        Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
+        UAI 2022, appendix D.5.
+
+    Args:
+        tasks: Fitted, with a kernel that has a spectral density.
+        count: Functions of each task.
+        generator: The source of the draws.
+        num_frequencies: As many cosines, and as many sines, stand for the kernel; covariances are off
+            by about ``1 / sqrt(2 num_frequencies)`` of the variance.
+
+    Raises:
+        InvalidArgumentError: If a number is not positive.
+
+    Example:
+        >>> X = torch.linspace(0, 1, 9, dtype=torch.float64).unsqueeze(-1)
+        >>> tasks = TaskEnsemble([X], [X.squeeze(-1)])
+        >>> TaskPaths(tasks, 5, torch.Generator().manual_seed(0))(X, task=0, path=3).shape
+        torch.Size([9])
+    """
+
+    draws: Tensor
+    weights: Tensor
+    lengthscale: Tensor
+    variance: Tensor
+    offset: Tensor
+    scale: Tensor
+
+    def __init__(
+        self, tasks: TaskEnsemble, count: int, generator: Generator, *, num_frequencies: int = 256
+    ) -> None:
+        super().__init__()
+        self.count = check_count("count", count, minimum=1)
+        many = check_count("num_frequencies", num_frequencies, minimum=1)
+        draws = frequencies(tasks.kernel, many, tasks.inputs.shape[-1], generator)
+        self.register_buffer("draws", draws.to(tasks.inputs))
+        self.register_buffer("lengthscale", tasks.lengthscale)
+        self.register_buffer("variance", tasks.variance)
+        self.register_buffer("offset", tasks.offset)
+        self.register_buffer("scale", tasks.scale)
+        parts = [self._drawn(tasks, task, generator) for task in range(tasks.count)]
+        self.register_buffer("weights", torch.stack(parts))
+
+    def _drawn(self, tasks: TaskEnsemble, task: int, generator: Generator) -> Tensor:
+        """Return the weights of a task's functions; one task at a time, for their features are large."""
+        seen = tasks.seen[task]
+        features = self._features(tasks.inputs[task, seen], task)
+        return posterior_weights(
+            features,
+            tasks.targets[task, seen],
+            tasks.noise[task : task + 1],
+            self.count,
+            generator,
+        )
+
+    def _features(self, X: Tensor, task: int) -> Tensor:
+        return fourier_features(X, self.draws, self.lengthscale[task], self.variance[task])
+
+    def forward(self, X: Tensor, *, task: int, path: int) -> Tensor:
+        """Return the values of one function at points ``batch_shape x d``, shape ``batch_shape``."""
+        value = self._features(X, task) @ self.weights[task, path]
+        return self.offset[task] + self.scale[task] * value
