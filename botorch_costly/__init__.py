@@ -20,6 +20,7 @@ from botorch_costly.schedule import Schedule
 from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision, SubsetObservation
+from botorch_costly.task_records import Task
 from botorch_costly.tuners import (
     Compression,
     CurveOptimizer,
@@ -81,6 +82,7 @@ __all__ = [
     "SubsetDecision",
     "SubsetObservation",
     "SubsetOptimizer",
+    "Task",
     "TwinTuner",
     "load",
     "save",
