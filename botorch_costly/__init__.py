@@ -22,6 +22,8 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision, SubsetObservation
 from botorch_costly.task_records import Task
 from botorch_costly.tuners import (
+    ByEvidence,
+    ByGaps,
     Compression,
     CurveOptimizer,
     Design,
@@ -35,6 +37,7 @@ from botorch_costly.tuners import (
     Sampling,
     Session,
     SubsetOptimizer,
+    TransferOptimizer,
     TwinTuner,
 )
 
@@ -46,6 +49,8 @@ __all__ = [
     "AlwaysQuery",
     "BeforeAfterReward",
     "BernoulliQuery",
+    "ByEvidence",
+    "ByGaps",
     "Choice",
     "Compression",
     "ConfidenceBoundQuery",
@@ -83,6 +88,7 @@ __all__ = [
     "SubsetObservation",
     "SubsetOptimizer",
     "Task",
+    "TransferOptimizer",
     "TwinTuner",
     "load",
     "save",

@@ -127,6 +127,7 @@ class TransferGP(Model):
         similarity: How a task resembles others; see ``learn_similarity``.
         train_X: Inputs of the target, ``n x d``; ``n`` may be 0.
         train_Y: Its values, ``n x 1``, in the units of the tasks' values.
+        known: What ``features`` said of its inputs, if it is at hand.
 
     Attributes:
         log_evidence: Of the target's values; 0 without any.
@@ -137,7 +138,12 @@ class TransferGP(Model):
     """
 
     def __init__(
-        self, tasks: TaskEnsemble, similarity: Similarity, train_X: Tensor, train_Y: Tensor
+        self,
+        tasks: TaskEnsemble,
+        similarity: Similarity,
+        train_X: Tensor,
+        train_Y: Tensor,
+        known: Features | None = None,
     ) -> None:
         super().__init__()
         dim, rows = tasks.inputs.shape[-1], train_X.shape[0]
@@ -149,7 +155,7 @@ class TransferGP(Model):
         self.tasks, self.similarity = tasks, similarity
         self.train_inputs, self.train_targets = (train_X,), train_Y.squeeze(-1)
         self.units = units_of(tasks)
-        self._known = features(tasks, similarity, train_X)
+        self._known = features(tasks, similarity, train_X) if known is None else known
         self._solved = self._solve() if rows else None
 
     @property
@@ -166,6 +172,27 @@ class TransferGP(Model):
     def log_evidence(self) -> float:
         """Log evidence of the target's values, over all offsets and scales."""
         return 0.0 if self._solved is None else float(self._solved.log_evidence)
+
+    @property
+    def scale(self) -> Tensor:
+        """The most probable scale of the target, shape ``()``."""
+        if self._solved is None:
+            return self.tasks.scale.new_tensor(self.units.log_scale).exp()
+        return self._solved.scale
+
+    @property
+    def weights(self) -> Tensor:
+        """Expected weight of each task in the target, of any sign, shape ``(tasks,)``."""
+        count = self.tasks.count
+        even = self.tasks.theta.new_full((count,), float(self.similarity.level) / count)
+        if self._solved is None:
+            return even
+        told = torch.cholesky_solve(self._solved.residual.unsqueeze(-1), self._solved.root)
+        means = self._known.means
+        common = _COMMON * (means.mean(-1) @ told) / count
+        each = self.similarity.spread / count * (means.mT @ told).squeeze(-1)
+        weights: Tensor = even + common + each
+        return weights
 
     def _solve(self) -> Scaled:
         prior = self._prior(self.train_inputs[0], self._known)

@@ -4,9 +4,12 @@ from botorch_costly.tuners.baselines import FixedTuner, RandomTuner
 from botorch_costly.tuners.curves import Compression, CurveOptimizer
 from botorch_costly.tuners.online import Design, Hold, Limits, OnlineTuner, Prior, Refit
 from botorch_costly.tuners.subsets import Sampling, SubsetOptimizer
+from botorch_costly.tuners.transfer import ByEvidence, ByGaps, TransferOptimizer
 from botorch_costly.tuners.twins import Session, TwinTuner
 
 __all__ = [
+    "ByEvidence",
+    "ByGaps",
     "Compression",
     "CurveOptimizer",
     "Design",
@@ -20,5 +23,6 @@ __all__ = [
     "Sampling",
     "Session",
     "SubsetOptimizer",
+    "TransferOptimizer",
     "TwinTuner",
 ]

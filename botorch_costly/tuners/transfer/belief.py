@@ -1,0 +1,65 @@
+"""What is believed of the target alone, and of its share in what earlier tasks say."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.numerics.stationary import Stationary, covariance
+from botorch_costly.numerics.units import Units, most_probable
+
+
+class Told(NamedTuple):
+    """What was told, larger is better; failures have the lowest value."""
+
+    points: Tensor  # encoded, shape: (n, dim)
+    values: Tensor  # shape: (n,)
+
+    def with_believed(self, points: Tensor, values: Tensor) -> "Told":
+        """Return what was told, and what is believed of points under way."""
+        return Told(torch.cat([self.points, points]), torch.cat([self.values, values]))
+
+
+class Alone(NamedTuple):
+    """The Gaussian process of the target alone."""
+
+    model: TaskEnsemble  # of one task
+    offset: Tensor  # shape: ()
+    scale: Tensor  # shape: ()
+
+    def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means and standard deviations of points ``m x dim``, in the units of the values."""
+        mean, std = self.model.moments(X)
+        return self.offset + self.scale * mean[0], self.scale * std[0]
+
+    def log_evidence(self, told: Told, units: Units) -> float:
+        """Return the log evidence of the values, whose units are as uncertain as of the tasks."""
+        model = self.model
+        one = Stationary(model.kernel, model.lengthscale, model.variance.new_ones(()))
+        noise = float(model.noise / model.variance)
+        cov = covariance(one, told.points, told.points)
+        cov = cov + noise * torch.eye(len(cov)).to(cov)
+        return float(most_probable(told.values, torch.zeros_like(told.values), cov, units)[0])
+
+
+def alone(told: Told, kernel: str, scale: float) -> Alone:
+    """Return the fitted belief.
+
+    Args:
+        told: At least one value.
+        kernel: Of the tasks.
+        scale: Standard deviation to expect of constant values, such as a single one.
+    """
+    model = TaskEnsemble([told.points], [told.values], kernel=kernel)
+    if len(told.values) > 1:
+        model.fit()
+    constant = bool((told.values == told.values[0]).all())
+    spread = model.scale.new_tensor(scale) if constant else model.scale[0]
+    return Alone(model, model.offset[0], spread)
+
+
+def believable(log_odds: float) -> float:
+    """Return the probability that has some log odds."""
+    return 1 / (1 + math.exp(-log_odds)) if log_odds > -700 else 0.0

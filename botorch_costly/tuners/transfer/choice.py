@@ -1,0 +1,154 @@
+"""Which evaluation is next: the best of a pool, and what is reached from its best."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from botorch_costly.ask_tell.design import sobol
+from botorch_costly.ask_tell.search import is_listed
+from botorch_costly.errors import HorizonExceededError, check
+from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.smooth import by_autograd
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.evidence import EvidenceSharing
+from botorch_costly.tuners.transfer.gaps import GapSharing
+from botorch_costly.tuners.transfer.options import ByEvidence, Robustness
+from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
+
+_EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
+_AWAY = 0.1  # how far around the best configurations is looked
+_CLIMBED, _STEPS = 6, 20
+_SAME = 1e-9  # distance of what is one configuration
+
+
+class Choice(NamedTuple):
+    """What is evaluated next."""
+
+    point: Tensor  # encoded, shape: (dim,)
+    reason: str
+
+
+class TransferChooser:
+    """Chooses by a bound in which earlier tasks have a share.
+
+    Args:
+        space: Of the configurations.
+        tasks: The earlier tasks, fitted.
+        listed: Encoded configurations to choose from, ``n x dim``; None for all of the space.
+        robust: How the share is decided.
+        generator: The one source of randomness.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        tasks: TaskEnsemble,
+        listed: Tensor | None,
+        robust: Robustness,
+        generator: Generator,
+    ) -> None:
+        self._space, self._generator = space, generator
+        if listed is None and is_listed(space):
+            listed = torch.stack([space.encode(c) for c in space.configurations()])
+        self._listed = listed
+        self._pool = _fixed_pool(space, tasks) if listed is None else listed
+        self.sharing = _sharing(tasks, robust)
+
+    def learn(self, told: Told) -> None:
+        """Take in what has been told since."""
+        self.sharing.learn(told)
+
+    def choose(self, told: Told, pending: Tensor) -> Choice:
+        """Return the choice.
+
+        Raises:
+            HorizonExceededError: If all configurations of a list have been asked for.
+        """
+        acquisition = self.sharing.acquisition(told, self._generator)
+        if len(pending):
+            with torch.no_grad():
+                told = told.with_believed(pending, acquisition.expected(pending))
+            acquisition = self.sharing.acquisition(told, self._generator)
+        with torch.no_grad():
+            values = acquisition.at_pool(self._pool)
+            if self._listed is not None:
+                values = values.masked_fill(self._gone(told.points), -torch.inf)
+                return Choice(self._pool[_largest(values, self._generator)], acquisition.reason)
+            near = self._near(told)
+            pool = torch.cat([self._pool, near])
+            values = torch.cat([values, acquisition.at(near)]) if len(near) else values
+        return Choice(self._climbed(acquisition, pool, values, told), acquisition.reason)
+
+    def _gone(self, asked: Tensor) -> Tensor:
+        """Return which of a list have been asked for, bool of shape ``(m,)``."""
+        away = torch.cdist(self._pool, asked, p=torch.inf)
+        gone = (away <= _SAME).any(-1)
+        many = len(self._pool)
+        expected = f"at most {many} evaluations, all that are listed"
+        check(not bool(gone.all()), "ask", expected, many + 1, HorizonExceededError)
+        return gone
+
+    def _near(self, told: Told) -> Tensor:
+        """Return random configurations around the best ones."""
+        if not len(told.values):
+            return told.points
+        best = told.points[told.values.topk(min(4, len(told.values))).indices]
+        near = best[torch.randint(len(best), (_NEAR,), generator=self._generator)]
+        away = torch.randn(near.shape, generator=self._generator, dtype=near.dtype)
+        return self._space.round((near + _AWAY * away).clamp(0, 1))
+
+    def _climbed(
+        self, acquisition: Acquisition, pool: Tensor, values: Tensor, told: Told
+    ) -> Tensor:
+        """Return the best configuration reached from the best of the pool, if possible a new one."""
+        starts = pool[values.topk(min(_CLIMBED, len(pool))).indices]
+        cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
+
+        def loss(X: Tensor) -> Tensor:
+            return -acquisition.at(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-1])
+
+        end = minimize_batch(by_autograd(loss), starts, cube, max_iter=_STEPS).point
+        both = torch.cat([starts, self._space.round(end)])
+        with torch.no_grad():
+            reached = acquisition.at(both).nan_to_num(-torch.inf)
+        if len(told.points):
+            old = (torch.cdist(both, told.points, p=torch.inf) <= _SAME).any(-1)
+            reached = reached.masked_fill(old & ~old.all(), -torch.inf)
+        return both[reached.argmax()]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next choice depends on."""
+        return {"generator": self._generator.get_state(), "sharing": self.sharing.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self._generator.set_state(state["generator"].cpu())
+        self.sharing.load_state_dict(state["sharing"])
+
+
+def _sharing(tasks: TaskEnsemble, robust: Robustness) -> Sharing:
+    if isinstance(robust, ByEvidence):
+        return EvidenceSharing(tasks, robust)
+    return GapSharing(tasks, robust)
+
+
+def _fixed_pool(space: SearchSpace, tasks: TaskEnsemble) -> Tensor:
+    """Return configurations everywhere, and the best ones of the tasks."""
+    each = max(1, min(_OF_TASKS // tasks.count, tasks.targets.shape[1]))
+    values = tasks.targets.masked_fill(~tasks.seen, -torch.inf)
+    best = values.topk(each, dim=-1)
+    rows = best.indices.unsqueeze(-1).expand(-1, -1, space.dim)
+    inputs = tasks.inputs.gather(1, rows)[best.values > -torch.inf]
+    order = best.values[best.values > -torch.inf].argsort(descending=True, stable=True)
+    pool = torch.cat([sobol(space, _EVERYWHERE, seed=0), inputs[order[:_OF_TASKS]]])
+    return space.round(pool).unique(dim=0)
+
+
+def _largest(values: Tensor, generator: Generator) -> Tensor:
+    """Return the number of the largest value, one of them at random if there are several."""
+    best = (values == values.max()).nonzero().squeeze(-1)
+    return best[torch.randint(len(best), (1,), generator=generator)].squeeze(0)

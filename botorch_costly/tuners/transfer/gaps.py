@@ -1,0 +1,132 @@
+"""The share of the tasks by their gaps: RM-GP-UCB and RM-GP-TS."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from botorch_costly.models.task_ensemble import Moments, TaskEnsemble
+from botorch_costly.models.task_paths import TaskPaths
+from botorch_costly.numerics.online_weights import decayed, entropic_weights
+from botorch_costly.tuners.transfer.belief import Alone, Told, alone
+from botorch_costly.tuners.transfer.options import ByGaps
+from botorch_costly.tuners.transfer.sharing import Acquisition, bound, gaps_of
+
+_FEW = 1e-3  # of the largest weight: below it a task is not asked
+
+
+class GapSharing:
+    """Weights follow the regularized leader against cumulated gaps."""
+
+    def __init__(self, tasks: TaskEnsemble, robust: ByGaps) -> None:
+        self._tasks, self._robust = tasks, robust
+        self._losses = tasks.theta.new_zeros(tasks.count)
+        self._count = 0
+        self.share = 1.0
+        self.gaps: Tensor | None = None
+        self._paths: TaskPaths | None = None
+        self._said: tuple[Tensor, Moments] | None = None
+
+    @property
+    def weights(self) -> Tensor:
+        """Of the tasks, shape ``(tasks,)``."""
+        return entropic_weights(self._losses, self._robust.rate)
+
+    def learn(self, told: Told) -> None:
+        """Add the gaps after further values."""
+        if len(told.values) == self._count:
+            return
+        robust = self._robust
+        self.gaps = gaps_of(
+            self._tasks,
+            self._alone(told),
+            beta=robust.beta,
+            largest=robust.largest,
+            own=robust.own_units,
+        )
+        self._losses = self._losses + self.gaps
+        self._count = len(told.values)
+        self.share = decayed(
+            self.share, self.weights, self.gaps, decay=robust.decay, power=robust.power
+        )
+
+    def _alone(self, told: Told) -> Alone:
+        return alone(told, self._tasks.kernel, float(self._tasks.scale.log().mean().exp()))
+
+    def acquisition(self, told: Told, generator: Generator) -> Acquisition:
+        """Return the weighted bounds (2), or a function that is drawn (3)."""
+        if self._robust.thompson:
+            return self._drawn(told, generator)
+        weights, robust = self.weights, self._robust
+        few = (weights >= _FEW * weights.max()).nonzero().squeeze(-1)
+        some, weights = self._tasks.subset(few), weights[few] / weights[few].sum()
+        target = self._alone(told) if len(told.values) else None
+        own = target is not None and robust.own_units
+        offset = target.offset if own and target else some.offset
+        scale = target.scale if own and target else some.scale
+        share = self.share
+
+        def blend(X: Tensor, said: Moments | None, tau: float, beta: float) -> Tensor:
+            mean, std = some.moments(X) if said is None else Moments(said.mean[few], said.std[few])
+            theirs: Tensor = (weights * offset).sum() + (weights * scale) @ (mean + tau * std)
+            if target is None:
+                return theirs
+            return share * theirs + (1 - share) * bound(target.moments(X), beta)
+
+        return Acquisition(
+            lambda X: blend(X, None, robust.tau, robust.beta),
+            lambda X: blend(X, self._of_pool(X), robust.tau, robust.beta),
+            lambda X: blend(X, None, 0.0, 0.0),
+            "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
+        )
+
+    def _of_pool(self, pool: Tensor) -> Moments:
+        """Return what all tasks say of points that are asked about again and again."""
+        if self._said is None or self._said[0] is not pool:
+            with torch.no_grad():
+                self._said = pool, self._tasks.moments(pool)
+        return self._said[1]
+
+    def _drawn(self, told: Told, generator: Generator) -> Acquisition:
+        """Return a function of the target, or with probability ``share`` of a task."""
+        coin, path = torch.rand(2, generator=generator).tolist()
+        if coin < self.share or not len(told.values):
+            if self._paths is None:
+                draws = torch.Generator().manual_seed(0)
+                self._paths = TaskPaths(self._tasks, self._robust.paths, draws)
+            paths, number = self._paths, int(path * self._robust.paths)
+            task = int(torch.multinomial(self.weights.double(), 1, generator=generator))
+
+            def at(X: Tensor) -> Tensor:
+                value: Tensor = paths(X, task=task, path=number)
+                return value
+
+            return Acquisition(at, at, at, f"a function drawn of task {task}")
+        target = self._alone(told)
+        own = TaskPaths(target.model, 1, generator)
+
+        def ours(X: Tensor) -> Tensor:
+            value: Tensor = own(X, task=0, path=0)
+            return value
+
+        return Acquisition(
+            ours, ours, lambda X: target.moments(X)[0], "a function drawn of the target's own"
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what weights and share depend on."""
+        gaps = None if self.gaps is None else self.gaps.clone()
+        return {
+            "losses": self._losses.clone(),
+            "count": self._count,
+            "share": self.share,
+            "gaps": gaps,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        losses, count, share = state["losses"], state["count"], state["share"]
+        gaps = state["gaps"]
+        self._losses, self._count, self.share = losses.clone(), int(count), float(share)
+        self.gaps = None if gaps is None else gaps.clone()

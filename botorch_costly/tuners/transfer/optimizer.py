@@ -1,0 +1,270 @@
+"""A search that begins where earlier studies ended: ask for a configuration, tell its value."""
+
+import hashlib
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.recorded import Recorded
+from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
+from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError, check, check_count
+from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.parameters import Plain
+from botorch_costly.records import Decision, FrozenConfig, Observation
+from botorch_costly.rewards.scale import as_number
+from botorch_costly.space import SearchSpace
+from botorch_costly.task_records import Task
+from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.choice import TransferChooser
+from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
+
+_DECIMALS = 9  # of an encoding that tell configurations apart
+_BY_EVIDENCE = ByEvidence()
+_logger = logging.getLogger(__name__)
+
+
+class TransferOptimizer(Recorded[Decision, Observation]):
+    """Tune with what earlier studies found, and without harm for long if they mislead.
+
+    The next configuration maximizes an upper bound in which the earlier tasks have a share. The share
+    falls as the target's values disagree with them, and tends to 0 in any case.
+
+    References:
+        Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
+        UAI 2022.
+
+    Args:
+        space: Of the configurations.
+        tasks: Earlier studies, whose values are of the kind that is told, in the same direction.
+        candidates: Configurations to choose from, each once; all of the space if omitted.
+        horizon: The most evaluations that are asked for; ``None`` if unknown.
+        maximize: Whether larger values are better, here and in the tasks.
+        robust: How the share of the tasks is decided: ``ByEvidence``, or ``ByGaps`` as published.
+        fill: Values of parameters that the tasks lack, by name; see ``Task.in_space``.
+        kernel: Of all Gaussian processes: ``"matern52"``, ``"matern32"``, ``"matern12"`` or ``"rbf"``.
+        seed: The one source of randomness; the global generators are never touched.
+
+    Attributes:
+        tasks: The earlier tasks' Gaussian processes.
+
+    Raises:
+        InvalidArgumentError: If there is no task, an argument is outside its range, or a candidate is
+            listed twice.
+        InvalidConfigError: If a candidate, or all of a task, does not belong to the space.
+        InvalidSpaceError: If the space holds nothing to choose.
+
+    Example:
+        >>> from botorch_costly import Real
+        >>> space = SearchSpace({"lr": Real(1e-4, 1e-1, log=True)})
+        >>> rates = [10 ** (-4 + k / 4) for k in range(13)]
+        >>> earlier = Task([{"lr": r} for r in rates], [-abs(math.log10(r / 8e-3)) for r in rates])
+        >>> optimizer = TransferOptimizer(space, [earlier])
+        >>> for _ in range(4):
+        ...     ask = optimizer.ask()
+        ...     _ = optimizer.tell(ask, -abs(math.log10(ask.config["lr"] / 1e-2)))
+        >>> 5e-3 < optimizer.best_seen()["lr"] < 2e-2
+        True
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        tasks: Sequence[Task],
+        *,
+        candidates: Sequence[Mapping[str, Plain]] | None = None,
+        horizon: int | None = None,
+        maximize: bool = True,
+        robust: Robustness = _BY_EVIDENCE,
+        fill: Mapping[str, Any] | None = None,
+        kernel: str = "matern52",
+        seed: int = 0,
+    ) -> None:
+        tunable = isinstance(space, SearchSpace) and space.dim > 0
+        check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
+        check(isinstance(maximize, bool), "maximize", "a bool", maximize)
+        kinds = isinstance(robust, ByEvidence | ByGaps)
+        check(kinds, "robust", "ByEvidence or ByGaps", robust)
+        self.space = space
+        self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
+        self._sign = 1.0 if maximize else -1.0
+        encoded = [one.in_space(space, fill=fill) for one in _checked(tasks)]
+        inputs = [one.points for one in encoded]
+        self.tasks = TaskEnsemble(
+            inputs, [self._sign * one.values for one in encoded], kernel=kernel
+        )
+        self.tasks.fit()
+        self._candidates = None if candidates is None else [dict(one) for one in candidates]
+        listed = None if candidates is None else self._encoded(self._candidates or [])
+        options = {
+            "tasks": _digest([part for one in encoded for part in (one.points, one.values)]),
+            "candidates": None if listed is None else _digest([listed]),
+            "horizon": self.horizon,
+            "maximize": maximize,
+            "robust": robust,
+            "kernel": kernel,
+            "seed": check_count("seed", seed),
+        }
+        self._listed = listed
+        self._header = header(type(self).__name__, space, options)
+        self._ledger = Ledger(Decision, Observation)
+        generator = torch.Generator().manual_seed(seed)
+        self._chooser = TransferChooser(space, self.tasks, listed, robust, generator)
+
+    def _encoded(self, configs: Sequence[Mapping[str, Plain]]) -> Tensor:
+        check(len(configs) > 0, "candidates", "at least one configuration", configs)
+        rows = torch.stack([self.space.encode(config) for config in configs])
+        each = len(rows.round(decimals=_DECIMALS).unique(dim=0))
+        check(each == len(rows), "candidates", "each once", f"{each} in {len(rows)}")
+        return rows
+
+    # -- the face ---------------------------------------------------------------------------------
+
+    def ask(self) -> Decision:
+        """Decide on the next evaluation. An error or an interrupt changes nothing.
+
+        Raises:
+            HorizonExceededError: If all evaluations of the horizon, or of the candidates, have been
+                asked for.
+        """
+        number = self._ledger.next_within(self.horizon)
+        with unchanged_on_error(self._chooser):
+            told = self._told()
+            self._chooser.learn(told)
+            point, reason = self._chooser.choose(told, self._pending())
+            decision = Decision(number, self._decoded(point), query=True, reason=reason)
+        self._ledger.suggest(decision)
+        return decision
+
+    def _decoded(self, point: Tensor) -> Mapping[str, Plain]:
+        if self._candidates is None or self._listed is None:
+            return self.space.decode(point)
+        return self._candidates[int((self._listed - point).abs().sum(-1).argmin())]
+
+    def tell(self, decision: Decision, value: float) -> Observation:
+        """Hand in what an evaluation came to.
+
+        Args:
+            decision: What ``ask`` returned, once; in any order, late, or never.
+            value: The metric; not finite if the evaluation failed, which counts as the worst value seen.
+
+        Returns:
+            The record of the evaluation.
+
+        Raises:
+            UnknownDecisionError: If this optimizer never asked for it.
+            AlreadyToldError: If it was told before.
+            InvalidArgumentError: If the value is no number. In all cases the optimizer is unchanged.
+        """
+        self._ledger.check_open(decision)
+        number = as_number("value", value)
+        finite = math.isfinite(number)
+        reward = number if finite else None
+        told = Observation(decision.round, decision.config, reward, failed=not finite)
+        self._ledger.tell(told)
+        if not finite:
+            _logger.warning("Evaluation %d failed.", decision.round)
+        return told
+
+    @property
+    def incumbent(self) -> FrozenConfig | None:
+        """The configuration with the best value told; None before the first finite one."""
+        finite = [one for one in self.observations if one.reward is not None]
+        if not finite:
+            return None
+        best = max(finite, key=lambda one: self._sign * float(one.reward or 0.0))
+        return FrozenConfig(best.config)
+
+    def best_seen(self) -> dict[str, Plain] | None:
+        """Return the configuration with the best value told; None before the first finite one."""
+        best = self.incumbent
+        return None if best is None else dict(best)
+
+    @property
+    def share(self) -> float:
+        """What the earlier tasks had in the latest decision, in [0, 1]."""
+        return self._chooser.sharing.share
+
+    @property
+    def weights(self) -> list[float]:
+        """Of each task, in the latest decision; by evidence they may have any sign."""
+        return [float(weight) for weight in self._chooser.sharing.weights]
+
+    @property
+    def gaps(self) -> list[float] | None:
+        """How far each task is from the target, in its standard deviations; None before a value."""
+        gaps = self._chooser.sharing.gaps
+        return None if gaps is None else [float(gap) for gap in gaps]
+
+    def summary(self) -> str:
+        """Return a few lines on what was evaluated, found, and owed to the tasks."""
+        lines = [
+            f"{len(self.observations)} evaluations, {self.failed_queries} failed, "
+            f"{len(self.pending)} under way",
+            f"{self.tasks.count} earlier tasks with a share of {self.share:.2f}",
+        ]
+        best = self.best_seen()
+        return "\n".join(lines if best is None else [*lines, f"best seen: {best}"])
+
+    # -- what is told -----------------------------------------------------------------------------
+
+    def _told(self) -> Told:
+        """Return what was told; failures have the lowest value seen."""
+        rows = [self.space.encode(one.config) for one in self.observations]
+        values = [
+            math.nan if one.reward is None else self._sign * one.reward for one in self.observations
+        ]
+        rewards = torch.tensor(values, dtype=torch.float64)
+        finite = rewards[~rewards.isnan()]
+        if not len(finite):
+            # Failures alone say nothing of units.
+            return Told(self._stacked([]), rewards[:0])
+        return Told(self._stacked(rows), rewards.nan_to_num(float(finite.min())))
+
+    def _pending(self) -> Tensor:
+        return self._stacked([self.space.encode(one.config) for one in self.pending])
+
+    def _stacked(self, rows: Sequence[Tensor]) -> Tensor:
+        nothing = torch.zeros(0, self.space.dim, dtype=torch.float64)
+        return torch.stack(list(rows)) if rows else nothing
+
+    # -- the state --------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues identically."""
+        return {
+            "header": dict(self._header),
+            "ledger": self._ledger.state_dict(),
+            "chooser": self._chooser.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If the state belongs to other options or tasks, or is damaged; the
+                optimizer is unchanged.
+        """
+        check_header(state, self._header)
+        with taking_over(type(self).__name__, self._ledger, self._chooser):
+            self._ledger.load_state_dict(state["ledger"])
+            self._chooser.load_state_dict(state["chooser"])
+
+
+def _checked(tasks: Sequence[Task]) -> Sequence[Task]:
+    listed = isinstance(tasks, Sequence) and len(tasks) > 0
+    listed = listed and all(isinstance(one, Task) for one in tasks)
+    check(listed, "tasks", "at least one Task in a list", tasks, InvalidArgumentError)
+    return tasks
+
+
+def _digest(parts: Sequence[Tensor]) -> str:
+    """Return a short hash of tensors that does not depend on the last bits."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part.float().contiguous().numpy().tobytes())
+    return f"{len(parts)} tables, {total.hexdigest()[:16]}"

@@ -1,0 +1,88 @@
+"""How the share of earlier tasks is decided: by evidence, or by the gaps of the paper."""
+
+from dataclasses import dataclass
+
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    check,
+    check_count,
+    check_nonnegative,
+    check_probability,
+)
+
+
+@dataclass(frozen=True)
+class ByEvidence:
+    """The share is how probable it is that the target resembles a weighted sum of the tasks.
+
+    What the tasks say is a ``TransferGP``, which learns from the target's values as well. Its log
+    evidence and that of a Gaussian process of the target alone are compared. The share never grows, and
+    is multiplied by ``decay`` after each evaluation: the regret is sublinear whatever the tasks are.
+
+    Args:
+        log_odds: That the tasks resemble the target, before the first evaluation.
+        decay: Of the share, after each evaluation.
+        tau: Factor of the standard deviation of what the tasks say.
+        beta: Factor of the standard deviation of the target alone.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range.
+    """
+
+    log_odds: float = 2.0
+    decay: float = 0.9
+    tau: float = 1.0
+    beta: float = 2.0
+
+    def __post_init__(self) -> None:
+        finite = isinstance(self.log_odds, int | float) and abs(self.log_odds) < float("inf")
+        check(finite, "log_odds", "a finite number", self.log_odds, InvalidArgumentError)
+        check_probability("decay", self.decay)
+        check_nonnegative("tau", self.tau)
+        check_nonnegative("beta", self.beta)
+
+
+@dataclass(frozen=True)
+class ByGaps:
+    """Weights and share follow the gaps between the tasks' values and the target's bounds: RM-GP-UCB.
+
+    References:
+        Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
+        UAI 2022, sections 3 and 5.
+
+    Args:
+        rate: ``eta`` of the weights.
+        decay: The most that the share is multiplied by after an evaluation.
+        power: How much faster it falls where gaps are large.
+        tau: Factor of the tasks' standard deviations.
+        beta: Factor of the target's standard deviation.
+        largest: Whether a gap is the largest over a task's observations, as in Lemma 1, or their mean.
+        own_units: Whether tasks are compared up to shift and scale: each in its own mean and standard
+            deviation, which say nothing then.
+        thompson: Whether functions are drawn instead of bounds: RM-GP-TS.
+        paths: Functions drawn of each task, for ``thompson``.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range.
+    """
+
+    rate: float = 1.0
+    decay: float = 0.7
+    power: float = 0.7
+    tau: float = 1.0
+    beta: float = 2.0
+    largest: bool = False
+    own_units: bool = False
+    thompson: bool = False
+    paths: int = 64
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "power", "tau", "beta"):
+            check_nonnegative(name, getattr(self, name))
+        check_probability("decay", self.decay)
+        for name in ("largest", "own_units", "thompson"):
+            check(isinstance(getattr(self, name), bool), name, "a bool", getattr(self, name))
+        check_count("paths", self.paths, minimum=1)
+
+
+Robustness = ByEvidence | ByGaps

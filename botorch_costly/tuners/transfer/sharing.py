@@ -1,0 +1,65 @@
+"""What is maximized next, and the share that earlier tasks have in it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from torch import Generator, Tensor
+
+from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.numerics.online_weights import function_gaps
+from botorch_costly.tuners.transfer.belief import Alone, Told
+
+
+class Acquisition(NamedTuple):
+    """What is maximized."""
+
+    at: Callable[[Tensor], Tensor]  # points m x dim -> (m,)
+    at_pool: Callable[[Tensor], Tensor]  # as above, of points that are asked about again and again
+    expected: Callable[[Tensor], Tensor]  # what a value there is expected to be
+    reason: str
+
+
+class Sharing(Protocol):
+    """Follows what the tasks are worth."""
+
+    @property
+    def share(self) -> float:
+        """Of all tasks together, in [0, 1]."""
+
+    @property
+    def weights(self) -> Tensor:
+        """Of single tasks, shape ``(tasks,)``."""
+
+    @property
+    def gaps(self) -> Tensor | None:
+        """How far each task is from the target, shape ``(tasks,)``; None before a value."""
+
+    def learn(self, told: Told) -> None:
+        """Take in what has been told since."""
+
+    def acquisition(self, told: Told, generator: Generator) -> Acquisition:
+        """Return what to maximize after what was told, some of which may only be believed."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next call depends on."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+
+
+def gaps_of(tasks: TaskEnsemble, target: Alone, *, beta: float, largest: bool, own: bool) -> Tensor:
+    """Return how far each task is from the target, in the target's standard deviations."""
+    flat = tasks.inputs.reshape(-1, tasks.inputs.shape[-1])
+    mean, std = (part.reshape(tasks.targets.shape) for part in target.moments(flat))
+    mean, std = (mean - target.offset) / target.scale, std / target.scale
+    values = tasks.targets
+    if not own:
+        raw = tasks.offset.unsqueeze(-1) + tasks.scale.unsqueeze(-1) * values
+        values = (raw - target.offset) / target.scale
+    return function_gaps(values, tasks.seen, mean, std, beta=beta, largest=largest)
+
+
+def bound(moments: tuple[Tensor, Tensor], factor: float) -> Tensor:
+    """Return an upper bound from means and standard deviations."""
+    mean, std = moments
+    return mean + factor * std
