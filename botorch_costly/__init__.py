@@ -20,6 +20,13 @@ from botorch_costly.schedule import Schedule
 from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision, SubsetObservation
+from botorch_costly.task_readers import (
+    task_from_ax,
+    task_from_history,
+    task_from_optuna,
+    tasks_from_csv,
+    tasks_from_history,
+)
 from botorch_costly.task_records import Task
 from botorch_costly.tuners import (
     ByEvidence,
@@ -93,4 +100,9 @@ __all__ = [
     "load",
     "save",
     "simulate",
+    "task_from_ax",
+    "task_from_history",
+    "task_from_optuna",
+    "tasks_from_csv",
+    "tasks_from_history",
 ]

@@ -298,7 +298,8 @@ def test_filled_are_only_those_kept():
 
 OUTSIDE = {
     "lr": [0.2, 9e-5, 0.0, -1.0, "0.01", None, True, (0.01,), 10**400],
-    "layers": [0, 5, 2.5, "2", False],
+    "drop": [False, -1e-9, 0.61],
+    "layers": [0, 5, 2.5, "2", True],
     "policy": ["d", 1, None, ("a",)],
     "betas": [(0.9, 0.9), (0.9,), 0.9],
     "nesterov": [False, None, 0],

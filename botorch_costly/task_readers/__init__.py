@@ -1,0 +1,13 @@
+"""Readers of earlier studies: of Optuna and Ax, of tables, and of the histories of our own optimizers."""
+
+from botorch_costly.task_readers.histories import task_from_history, tasks_from_history
+from botorch_costly.task_readers.studies import task_from_ax, task_from_optuna
+from botorch_costly.task_readers.tables import tasks_from_csv
+
+__all__ = [
+    "task_from_ax",
+    "task_from_history",
+    "task_from_optuna",
+    "tasks_from_csv",
+    "tasks_from_history",
+]

@@ -1,0 +1,142 @@
+"""The histories of our own optimizers as earlier studies, as a whole or in windows of rounds.
+
+A reward function that changes is the same thing with the past as studies: what was seen long ago is of
+another function, more or less like the present one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from botorch_costly.errors import check, check_count
+from botorch_costly.plain import tupled
+from botorch_costly.records import FrozenConfig
+from botorch_costly.task_records import Task
+
+Row = Mapping[str, Any]
+
+
+class _Seen(NamedTuple):
+    round: int
+    config: FrozenConfig
+    value: float | None
+
+
+def task_from_history(
+    history: Iterable[Row],
+    *,
+    where: Callable[[Row], bool] | None = None,
+    name: str | None = None,
+) -> Task:
+    """Read the history of an optimizer of this package: what it was told, in the order of asking.
+
+    Values are as they were told, so the coming optimizer has the same ``maximize``. Rounds without an
+    outcome are left out, and what failed is a failed observation.
+
+    - ``OnlineTuner``, ``FixedTuner``, ``RandomTuner``: the reward of each query.
+    - ``TwinTuner``: the metric of each query, and the configuration before schedules (``peak``).
+    - ``CurveOptimizer``: a training is one observation, whose value is the last reward told of it, after
+      however many iterations; it failed if it diverged.
+    - ``SubsetOptimizer``: the value of each evaluation, if all of them have equal fidelities; otherwise
+      ``where`` must choose.
+
+    Args:
+        history: ``optimizer.history``, or the same read from JSON.
+        where: Which rows to read, such as ``lambda row: row["fidelities"]["fraction"] == 1.0``, or
+            ``lambda row: row["until"] == 27`` for trainings that are whole; all rows if omitted.
+        name: Of the task.
+
+    Raises:
+        InvalidArgumentError: If the rows are no history, no outcome is among them, or fidelities differ
+            and ``where`` is omitted.
+
+    Example:
+        >>> row = {"round": 0, "config": {"lr": 0.1}, "reward": 0.8, "failed": False}
+        >>> history = [row, {**row, "round": 1, "reward": None}]  # round 1 was not queried
+        >>> task_from_history(history).values
+        (0.8,)
+    """
+    return _task(_seen(history, where), name)
+
+
+def tasks_from_history(
+    history: Iterable[Row],
+    *,
+    window: int,
+    where: Callable[[Row], bool] | None = None,
+) -> list[Task]:
+    """Read a history as one task for each window of rounds: 0 to ``window - 1``, and so on.
+
+    Windows without a finite value are left out; the last one may be shorter. A training of a
+    ``CurveOptimizer`` belongs to the round in which it was begun.
+
+    Args:
+        history: As in ``task_from_history``.
+        window: How many rounds a task covers.
+        where: As in ``task_from_history``.
+
+    Returns:
+        The tasks, oldest first; their names say which rounds they cover.
+
+    Raises:
+        InvalidArgumentError: As in ``task_from_history``, or if ``window`` is no integer of at least 1.
+
+    Example:
+        >>> row = {"config": {"lr": 0.1}, "failed": False}
+        >>> history = [{**row, "round": r, "reward": float(r)} for r in range(5)]
+        >>> [(task.name, task.values) for task in tasks_from_history(history, window=3)]
+        [('rounds 0 to 2', (0.0, 1.0, 2.0)), ('rounds 3 to 5', (3.0, 4.0))]
+    """
+    size = check_count("window", window, minimum=1)
+    windows: dict[int, list[_Seen]] = {}
+    for one in sorted(_seen(history, where), key=lambda one: one.round):
+        windows.setdefault(one.round // size, []).append(one)
+    return [
+        _task(seen, f"rounds {number * size} to {(number + 1) * size - 1}")
+        for number, seen in windows.items()
+        if any(one.value is not None for one in seen)
+    ]
+
+
+def _task(seen: Sequence[_Seen], name: str | None) -> Task:
+    return Task([one.config for one in seen], [one.value for one in seen], name=name)
+
+
+def _seen(history: Iterable[Row], where: Callable[[Row], bool] | None) -> list[_Seen]:
+    rows = list(history)
+    for row in rows:
+        known = isinstance(row, Mapping) and {"round", "config", "reward", "failed"} <= set(row)
+        check(known, "history", "the rows of an optimizer's history", row)
+    chosen = [row for row in rows if where is None or where(row)]
+    told = [row for row in chosen if row["reward"] is not None or row["failed"]]
+    expected = (
+        "a row with an outcome" if where is None else "a row with an outcome that where chooses"
+    )
+    check(len(told) > 0, "history", expected, f"none in {len(rows)} rows")
+    if where is None:
+        _check_one_fidelity(told)
+    return _of_trainings(told) if "training" in told[0] else [_of_round(row) for row in told]
+
+
+def _check_one_fidelity(rows: Sequence[Row]) -> None:
+    fidelities = {tuple(row.get("fidelities", {}).items()) for row in rows}
+    expected = "equal fidelities in all rows, or where to choose some"
+    check(len(fidelities) == 1, "history", expected, f"{len(fidelities)} different ones")
+
+
+def _of_round(row: Row) -> _Seen:
+    config = row.get("peak", row["config"])
+    return _Seen(
+        row["round"], FrozenConfig({n: tupled(v) for n, v in config.items()}), row["reward"]
+    )
+
+
+def _of_trainings(rows: Sequence[Row]) -> list[_Seen]:
+    """Return one observation of each training: its last reward; none if it diverged."""
+    trainings: dict[int, _Seen] = {}
+    for row in rows:
+        number = row["training"]
+        earlier = trainings.get(number, _Seen(number, _of_round(row).config, None)).value
+        latest = earlier if row["reward"] is None else row["reward"]
+        value = None if row["broken"] else latest
+        trainings[number] = _Seen(number, _of_round(row).config, value)
+    return list(trainings.values())
