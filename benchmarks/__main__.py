@@ -125,6 +125,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.information.timing",
         "milliseconds of an iteration of those, on the same evaluations",
     ),
+    "meta": ("benchmarks.meta.benchmark", "regret after earlier tasks, and which they harm"),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",

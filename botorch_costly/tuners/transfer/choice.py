@@ -56,7 +56,7 @@ class TransferChooser:
             listed = torch.stack([space.encode(c) for c in space.configurations()])
         self._listed = listed
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
-        self.sharing = _sharing(tasks, robust)
+        self.sharing = sharing_of(tasks, robust)
 
     def learn(self, told: Told) -> None:
         """Take in what has been told since."""
@@ -130,7 +130,8 @@ class TransferChooser:
         self.sharing.load_state_dict(state["sharing"])
 
 
-def _sharing(tasks: TaskEnsemble, robust: Robustness) -> Sharing:
+def sharing_of(tasks: TaskEnsemble, robust: Robustness) -> Sharing:
+    """Return what decides on the share of the tasks."""
     if isinstance(robust, ByEvidence):
         return EvidenceSharing(tasks, robust)
     return GapSharing(tasks, robust)
