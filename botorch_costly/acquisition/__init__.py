@@ -19,14 +19,19 @@ from botorch_costly.acquisition.improvement import (
 )
 from botorch_costly.acquisition.knowledge_gradient import TimeVaryingKG
 from botorch_costly.acquisition.representers import representers
+from botorch_costly.acquisition.robust_meta import RMGPUCB, Blend, TaskUCB
+from botorch_costly.acquisition.robust_meta_sampling import RMGPTS
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
 
 __all__ = [
     "PBGI",
     "PI",
+    "RMGPTS",
+    "RMGPUCB",
     "UCB",
     "AcquisitionFactory",
     "BetaSchedule",
+    "Blend",
     "CompactDomainBeta",
     "ConstantBeta",
     "EntropySearch",
@@ -35,6 +40,7 @@ __all__ = [
     "LogBeta",
     "LogEI",
     "LogEIPerCost",
+    "TaskUCB",
     "TimeVaryingEI",
     "TimeVaryingKG",
     "TimeVaryingLogEI",

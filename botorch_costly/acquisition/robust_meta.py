@@ -13,8 +13,8 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_costly.errors import InvalidShapeError, check, check_nonnegative, check_probability
-from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.errors import InvalidShapeError, check, check_nonnegative, check_rate
+from botorch_costly.models.task_ensemble import Moments, TaskEnsemble
 
 _ROUNDING = 1e-4  # of the sum of weights
 
@@ -58,10 +58,12 @@ class TaskUCB(AcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)
     def forward(self, X: Tensor) -> Tensor:
         """Return the values at points ``batch_shape x 1 x d``, shape ``batch_shape``."""
-        flat = X.reshape(-1, X.shape[-1])
-        mean, std = self.tasks.moments(flat)
-        value: Tensor = self.weights @ (mean + self.tau * std)
-        return (self.level + value).reshape(X.shape[:-2])
+        return self.of(self.tasks.moments(X.reshape(-1, X.shape[-1]))).reshape(X.shape[:-2])
+
+    def of(self, moments: Moments) -> Tensor:
+        """Return the values at ``m`` points of which the tasks' moments are known, ``(m,)``."""
+        value: Tensor = self.level + self.weights @ (moments.mean + self.tau * moments.std)
+        return value
 
 
 class Blend(AcquisitionFunction):
@@ -81,7 +83,7 @@ class Blend(AcquisitionFunction):
     ) -> None:
         super().__init__(model=second.model)
         self.first, self.second = first, second
-        self.share = check_probability("share", share)
+        self.share = check_rate("share", share)
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the values at points ``batch_shape x 1 x d``, shape ``batch_shape``."""

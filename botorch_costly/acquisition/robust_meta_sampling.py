@@ -7,7 +7,7 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Generator, Tensor
 
-from botorch_costly.errors import InvalidShapeError, check, check_probability
+from botorch_costly.errors import InvalidShapeError, check, check_rate
 from botorch_costly.models.task_paths import TaskPaths
 
 
@@ -51,7 +51,7 @@ class RMGPTS(AcquisitionFunction):
         self._target, self._tasks = target, tasks
         coin, path = _coin(generator), _coin(generator)
         self.origin: int | None = None
-        if coin < check_probability("share", share):
+        if coin < check_rate("share", share):
             self.origin = int(torch.multinomial(weights.double(), 1, generator=generator))
         self._path = int(path * tasks.count)
 

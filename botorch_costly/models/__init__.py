@@ -9,6 +9,7 @@ from botorch_costly.models.similarity import learn_similarity
 from botorch_costly.models.streaming import StreamingGP
 from botorch_costly.models.subset import SubsetGP
 from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.models.transfer import Similarity, TransferGP
 
@@ -23,6 +24,7 @@ __all__ = [
     "StreamingGP",
     "SubsetGP",
     "TaskEnsemble",
+    "TaskPaths",
     "TimeVaryingGP",
     "TransferGP",
     "fit_curves",

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from botorch_costly.acquisition.robust_meta import TaskUCB
 from botorch_costly.models.task_ensemble import Moments, TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.numerics.online_weights import decayed, entropic_weights
@@ -63,21 +64,24 @@ class GapSharing:
         some, weights = self._tasks.subset(few), weights[few] / weights[few].sum()
         target = self._alone(told) if len(told.values) else None
         own = target is not None and robust.own_units
-        offset = target.offset if own and target else some.offset
-        scale = target.scale if own and target else some.scale
+        units = (target.offset, target.scale) if own and target else (None, None)
         share = self.share
+        upper = TaskUCB(some, weights, robust.tau, *units)
+        middle = TaskUCB(some, weights, 0.0, *units)
 
-        def blend(X: Tensor, said: Moments | None, tau: float, beta: float) -> Tensor:
-            mean, std = some.moments(X) if said is None else Moments(said.mean[few], said.std[few])
-            theirs: Tensor = (weights * offset).sum() + (weights * scale) @ (mean + tau * std)
+        def blend(bounds: TaskUCB, said: Moments, X: Tensor, beta: float) -> Tensor:
+            theirs = bounds.of(said)
             if target is None:
                 return theirs
             return share * theirs + (1 - share) * bound(target.moments(X), beta)
 
+        def of_pool(X: Tensor) -> Moments:
+            return Moments(*(part[few] for part in self._of_pool(X)))
+
         return Acquisition(
-            lambda X: blend(X, None, robust.tau, robust.beta),
-            lambda X: blend(X, self._of_pool(X), robust.tau, robust.beta),
-            lambda X: blend(X, None, 0.0, 0.0),
+            lambda X: blend(upper, some.moments(X), X, robust.beta),
+            lambda X: blend(upper, of_pool(X), X, robust.beta),
+            lambda X: blend(middle, some.moments(X), X, 0.0),
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
         )
 

@@ -7,7 +7,7 @@ from botorch_costly.errors import (
     check,
     check_count,
     check_nonnegative,
-    check_probability,
+    check_rate,
 )
 
 
@@ -37,7 +37,7 @@ class ByEvidence:
     def __post_init__(self) -> None:
         finite = isinstance(self.log_odds, int | float) and abs(self.log_odds) < float("inf")
         check(finite, "log_odds", "a finite number", self.log_odds, InvalidArgumentError)
-        check_probability("decay", self.decay)
+        check_rate("decay", self.decay)
         check_nonnegative("tau", self.tau)
         check_nonnegative("beta", self.beta)
 
@@ -79,7 +79,7 @@ class ByGaps:
     def __post_init__(self) -> None:
         for name in ("rate", "power", "tau", "beta"):
             check_nonnegative(name, getattr(self, name))
-        check_probability("decay", self.decay)
+        check_rate("decay", self.decay)
         for name in ("largest", "own_units", "thompson"):
             check(isinstance(getattr(self, name), bool), name, "a bool", getattr(self, name))
         check_count("paths", self.paths, minimum=1)

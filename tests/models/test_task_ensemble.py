@@ -1,0 +1,140 @@
+"""Earlier tasks in one batch: as if each were alone, whatever they hold."""
+
+import math
+
+import pytest
+import torch
+
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from botorch_costly.models import TaskEnsemble, task_ensemble
+from tests.oracles import tasks as oracle
+
+SIZES = (12, 1, 7)
+
+
+def inputs_and_values(tkwargs, sizes=SIZES, seed=0):
+    draws = torch.Generator().manual_seed(seed)
+    inputs = [torch.rand(n, 2, generator=draws, dtype=torch.float64) for n in sizes]
+    values = [10 * k + (5 * x[:, 0]).sin() + x[:, 1] for k, x in enumerate(inputs)]
+    return [x.to(**tkwargs) for x in inputs], [y.to(**tkwargs) for y in values]
+
+
+@pytest.fixture
+def asked(tkwargs):
+    return torch.rand(5, 2, generator=torch.Generator().manual_seed(9), dtype=torch.float64).to(
+        **tkwargs
+    )
+
+
+def test_moments_are_those_of_each_task_alone(asked, tkwargs):
+    inputs, values = inputs_and_values(tkwargs)
+    tasks = TaskEnsemble(inputs, values).fit()
+    mean, std = tasks.moments(asked)
+    torch.testing.assert_close(tasks.means(asked), mean)
+    tolerance = 1e-7 if tkwargs["dtype"] == torch.float64 else 2e-3
+    for k, (x, y) in enumerate(zip(inputs, values, strict=True)):
+        z = (y - tasks.offset[k]) / tasks.scale[k]
+        hyper = tasks.lengthscale[k], float(tasks.variance[k]), float(tasks.noise[k])
+        theirs = oracle.gp_moments(
+            x.double().cpu(),
+            z.double().cpu(),
+            hyper[0].double().cpu(),
+            *hyper[1:],
+            asked.double().cpu(),
+        )
+        torch.testing.assert_close(mean[k].double().cpu(), theirs[0], atol=tolerance, rtol=0)
+        torch.testing.assert_close(std[k].double().cpu(), theirs[1], atol=tolerance, rtol=0)
+    assert mean.dtype == tkwargs["dtype"]
+
+
+def test_a_fit_makes_no_task_less_probable(tkwargs):
+    inputs, values = inputs_and_values(tkwargs)
+    tasks = TaskEnsemble(inputs, values)
+
+    def densities():
+        rows = task_ensemble.Padded(tasks.inputs.double(), tasks.targets.double(), tasks.seen)
+        value, _ = task_ensemble._loss(tasks.kernel, rows)(tasks.theta.double().unsqueeze(-2))
+        return -value.squeeze(-1)
+
+    before = densities()
+    tasks.fit()
+    assert (densities() >= before - 1e-5).all()
+    assert densities()[0] > before[0] + 0.1
+
+
+def test_a_fit_of_many_tasks_is_that_of_each(tkwargs):
+    if tkwargs["dtype"] == torch.float32:
+        pytest.skip("where a search ends depends on rounding")
+    inputs, values = inputs_and_values(tkwargs)
+    together = TaskEnsemble(inputs, values).fit()
+    for k in range(len(SIZES)):
+        alone = TaskEnsemble(inputs[k : k + 1], values[k : k + 1]).fit()
+        torch.testing.assert_close(together.theta[k], alone.theta[0], atol=2e-2, rtol=0)
+
+
+def test_memory_is_bounded_and_changes_nothing(asked, tkwargs, monkeypatch):
+    inputs, values = inputs_and_values(tkwargs)
+    whole = TaskEnsemble(inputs, values).moments(asked)
+    monkeypatch.setattr(task_ensemble, "_AT_ONCE", 1)
+    parts = TaskEnsemble(inputs, values).moments(asked)
+    torch.testing.assert_close(parts.mean, whole.mean)
+    torch.testing.assert_close(parts.std, whole.std)
+
+
+def test_a_subset_is_what_those_tasks_were(asked, tkwargs):
+    tasks = TaskEnsemble(*inputs_and_values(tkwargs)).fit()
+    some = tasks.subset([2, 0])
+    assert some.count == 2
+    torch.testing.assert_close(some.moments(asked).mean, tasks.moments(asked).mean[[2, 0]])
+    assert torch.equal(some.offset, tasks.offset[[2, 0]])
+
+
+def test_moments_have_the_gradient_of_finite_differences(tkwargs):
+    if tkwargs["dtype"] == torch.float32:
+        pytest.skip("differences of single precision say little")
+    tasks = TaskEnsemble(*inputs_and_values(tkwargs)).fit()
+    X = torch.full((1, 2), 0.37, **tkwargs).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: tuple(tasks.moments(x)), X, atol=1e-5)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1e8, -3.0])
+def test_constant_values_say_that_all_is_average(constant, asked, tkwargs):
+    x = torch.rand(6, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    tasks = TaskEnsemble([x.to(**tkwargs)], [torch.full((6,), constant, **tkwargs)]).fit()
+    mean, std = tasks.moments(asked)
+    torch.testing.assert_close(mean, torch.zeros_like(mean))
+    assert std.isfinite().all()
+    assert float(tasks.scale) == 1.0
+    assert float(tasks.offset) == pytest.approx(constant)
+
+
+def test_values_that_come_twice_are_no_failure(asked, tkwargs):
+    inputs, values = inputs_and_values(tkwargs, (6,))
+    twice = TaskEnsemble([inputs[0].repeat(4, 1)], [values[0].repeat(4)]).fit()
+    assert twice.moments(asked).mean.isfinite().all()
+
+
+BAD = {
+    "none": lambda x, y: ([], []),
+    "lengths": lambda x, y: ([x], [y[:-1]]),
+    "empty": lambda x, y: ([x[:0]], [y[:0]]),
+    "tasks": lambda x, y: ([x, x], [y]),
+    "columns": lambda x, y: ([x, x[:, :1]], [y, y]),
+    "dtypes": lambda x, y: ([x, x.half()], [y, y.half()]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_does_not_fit_is_refused(case, tkwargs):
+    inputs, values = inputs_and_values(tkwargs, (5,))
+    with pytest.raises(InvalidShapeError, match="Expected"):
+        TaskEnsemble(*BAD[case](inputs[0], values[0]))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("where", ["inputs", "values"])
+def test_numbers_that_are_not_finite_are_refused(bad, where, tkwargs):
+    (x,), (y,) = inputs_and_values(tkwargs, (5,))
+    (x if where == "inputs" else y)[2] = bad
+    with pytest.raises(InvalidArgumentError, match="task 0"):
+        TaskEnsemble([x], [y])

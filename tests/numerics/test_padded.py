@@ -1,0 +1,76 @@
+"""Several Gaussian processes in one batch: each as if it were alone, whatever is padded."""
+
+import math
+
+import pytest
+import torch
+
+from botorch_costly.numerics import padded
+from tests.oracles import tasks as oracle
+
+SIZES = (5, 1, 8)
+DIM = 2
+
+
+@pytest.fixture
+def problems():
+    draws = torch.Generator().manual_seed(3)
+
+    def drawn(*shape):
+        return torch.rand(*shape, generator=draws, dtype=torch.float64)
+
+    return [(drawn(n, DIM), drawn(n) - 0.5) for n in SIZES]
+
+
+@pytest.fixture
+def theta():
+    first = torch.tensor([math.log(0.4), math.log(0.7), 0.2, math.log(0.05)], dtype=torch.float64)
+    return torch.stack([first, first + 0.3, first - 0.2])
+
+
+def hyper(theta):
+    return theta[:-2].exp(), float(theta[-2].exp()), float(theta[-1].exp())
+
+
+def test_evidence_is_that_of_each_problem_alone(problems, theta):
+    value, _ = padded.log_evidence("matern52", padded.pad(problems), theta)
+    for (x, y), one, ours in zip(problems, theta, value, strict=True):
+        assert ours == pytest.approx(float(oracle.gp_evidence(x, y, *hyper(one))), abs=1e-9)
+
+
+def test_gradient_is_the_finite_difference(problems, theta):
+    rows, step = padded.pad(problems), 1e-5
+    _, gradient = padded.log_evidence("matern52", rows, theta)
+    for column in range(theta.shape[-1]):
+        away = torch.zeros_like(theta)
+        away[:, column] = step
+        up, _ = padded.log_evidence("matern52", rows, theta + away)
+        down, _ = padded.log_evidence("matern52", rows, theta - away)
+        torch.testing.assert_close(gradient[:, column], (up - down) / (2 * step), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("own_points", [False, True])
+def test_moments_are_those_of_each_problem_alone(problems, theta, own_points):
+    X = torch.rand(4, DIM, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    asked = torch.stack([X, X.flip(0), X / 2]) if own_points else X
+    rows = padded.pad(problems)
+    known = padded.factor("matern52", rows, theta)
+    mean, variance = padded.moments("matern52", rows, theta, known, asked)
+    torch.testing.assert_close(padded.means("matern52", rows, theta, known, asked), mean)
+    for number, (x, y) in enumerate(problems):
+        points = asked[number] if own_points else asked
+        theirs = oracle.gp_moments(x, y, *hyper(theta[number]), points)
+        torch.testing.assert_close(mean[number], theirs[0], atol=1e-9, rtol=0)
+        torch.testing.assert_close(variance[number].sqrt(), theirs[1], atol=1e-7, rtol=0)
+
+
+def test_a_singular_problem_has_no_evidence_and_does_not_disturb_the_others(problems, theta):
+    x = torch.zeros(5, DIM, dtype=torch.float64)
+    rows = padded.pad([(x, torch.arange(5.0, dtype=torch.float64)), problems[2]])
+    theta = theta[:2].clone()
+    theta[0, -1] = -200.0
+    value, gradient = padded.log_evidence("matern52", rows, theta)
+    assert value[0] == -torch.inf
+    assert torch.equal(gradient[0], torch.zeros(4, dtype=torch.float64))
+    alone, _ = padded.log_evidence("matern52", padded.pad([problems[2]]), theta[1:])
+    assert value[1] == pytest.approx(float(alone[0]), abs=1e-9)
