@@ -281,6 +281,11 @@ def _tell_curve(optimizer, decision, number):
     return optimizer.tell(decision, [*gaps, math.nan if number is None else number], cost=2.0)
 
 
+def _tell_plain(optimizer, decision, number):
+    """Tell a number, and a failure in place of none."""
+    return optimizer.tell(decision, math.nan if number is None else number)
+
+
 def _tell_value(optimizer, decision, number):
     """Tell a value, and a failure in place of none."""
     return optimizer.tell(decision, math.nan if number is None else number, cost=2.0)
@@ -291,7 +296,27 @@ _CHOICES = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
 _ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=12)
 _FAST = {"search": bc.Search(num_restarts=4)}
 
+_STUDY = bc.Task(
+    [{"lr": 10.0**-k, "depth": d} for k in (1, 2, 3, 4) for d in (1, 2, 4)],
+    [math.sin(3 * k) + 0.1 * d for k in (1, 2, 3, 4) for d in (1, 2, 4)],
+)
+_OTHER = bc.Task([{"lr": 10.0**-k, "depth": 2} for k in (1, 2, 3)], [0.1, 0.4, 0.2])
+
+
+def _transfer(robust, seed):
+    return bc.TransferOptimizer(_SPACE, [_STUDY, _OTHER], horizon=20, robust=robust, seed=seed)
+
+
 OPTIMIZERS = {
+    "TransferOptimizer": OptimizerCase(
+        lambda seed: _transfer(bc.ByEvidence(), seed), _tell_plain, 20
+    ),
+    "TransferOptimizer by gaps": OptimizerCase(
+        lambda seed: _transfer(bc.ByGaps(own_units=True), seed), _tell_plain, 20
+    ),
+    "TransferOptimizer by draws": OptimizerCase(
+        lambda seed: _transfer(bc.ByGaps(thompson=True, paths=4), seed), _tell_plain, 20
+    ),
     "OnlineTuner": OptimizerCase(
         lambda seed: bc.OnlineTuner(_SPACE, 20, seed=seed, start={"lr": 0.01, "depth": 2}, **_FAST),
         _tell,

@@ -52,7 +52,7 @@ def gp_ucb(setting: Setting) -> Policy:
     def policy(told: Told) -> Tensor:
         if len(told.values) < _FIRST:
             return _first(setting, told)
-        mean, std = alone(told, "matern52", 1.0).moments(setting.points)
+        mean, std = alone(told, "matern52").moments(setting.points)
         return mean + _BETA * std
 
     return policy
@@ -70,7 +70,7 @@ def log_ei(setting: Setting) -> Policy:
 
 
 def _improvement(setting: Setting, told: Told) -> Tensor:
-    mean, std = alone(told, "matern52", 1.0).moments(setting.points)
+    mean, std = alone(told, "matern52").moments(setting.points)
     return _log_ei_helper((mean - told.values.max()) / std) + std.log()
 
 

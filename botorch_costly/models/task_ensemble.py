@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
 from botorch_costly.numerics import padded
 from botorch_costly.numerics.padded import Factored, Padded
 from botorch_costly.numerics.radial import check_family
@@ -49,10 +49,12 @@ class TaskEnsemble(nn.Module):
         inputs: Of each task, ``n_i x d`` in the unit cube, floating-point, all of one dtype and device.
         values: Of each task, ``n_i``, finite.
         kernel: ``"matern52"``, ``"matern32"``, ``"matern12"`` or ``"rbf"``.
+        least_scale: What values are divided by, at least.
 
     Attributes:
         offset: Mean of each task's values, shape ``(tasks,)``.
-        scale: Their standard deviation, 1 where they are constant, shape ``(tasks,)``.
+        scale: Their standard deviation, but at least ``least_scale``; 1 where both are 0. Shape
+            ``(tasks,)``.
 
     Raises:
         InvalidShapeError: If there is no task, a task has no observation, or shapes do not fit.
@@ -75,12 +77,18 @@ class TaskEnsemble(nn.Module):
     weights: Tensor
 
     def __init__(
-        self, inputs: Sequence[Tensor], values: Sequence[Tensor], *, kernel: str = "matern52"
+        self,
+        inputs: Sequence[Tensor],
+        values: Sequence[Tensor],
+        *,
+        kernel: str = "matern52",
+        least_scale: float = 0.0,
     ) -> None:
         super().__init__()
         self.kernel = check_family(kernel)
         _check(inputs, values)
-        pairs = [_standardized(y) for y in values]
+        least = check_nonnegative("least_scale", least_scale)
+        pairs = [_standardized(y, least) for y in values]
         rows = padded.pad([(x, z) for x, (z, _) in zip(inputs, pairs, strict=True)])
         for name, tensor in rows._asdict().items():
             self.register_buffer({"x": "inputs", "y": "targets"}.get(name, name), tensor)
@@ -206,13 +214,14 @@ def _check(inputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         check(finite, name, "finite numbers", "NaN or infinite ones")
 
 
-def _standardized(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Return standardized values, and their mean and standard deviation."""
+def _standardized(values: Tensor, least: float) -> tuple[Tensor, Tensor]:
+    """Return standardized values, and what was taken off and divided by."""
     mean = values.mean()
     std = values.std(correction=0)
     # Of constant values only rounding is left.
-    least = 1e-7 if values.dtype == torch.float32 else 1e-14
-    std = torch.where(std > least * values.abs().max(), std, 1.0)
+    rounding = 1e-7 if values.dtype == torch.float32 else 1e-14
+    std = torch.where(std > rounding * values.abs().max(), std, 0.0).clamp_min(least)
+    std = torch.where(std > 0, std, 1.0)
     return (values - mean) / std, torch.stack([mean, std])
 
 

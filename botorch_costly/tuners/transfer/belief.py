@@ -26,8 +26,16 @@ class Alone(NamedTuple):
     """The Gaussian process of the target alone."""
 
     model: TaskEnsemble  # of one task
-    offset: Tensor  # shape: ()
-    scale: Tensor  # shape: ()
+
+    @property
+    def offset(self) -> Tensor:
+        """What the values are taken from, shape ``()``."""
+        return self.model.offset[0]
+
+    @property
+    def scale(self) -> Tensor:
+        """What they are divided by, shape ``()``."""
+        return self.model.scale[0]
 
     def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations of points ``m x dim``, in the units of the values."""
@@ -44,20 +52,17 @@ class Alone(NamedTuple):
         return float(most_probable(told.values, torch.zeros_like(told.values), cov, units)[0])
 
 
-def alone(told: Told, kernel: str, scale: float) -> Alone:
+def alone(told: Told, kernel: str, least_scale: float = 0.0) -> Alone:
     """Return the fitted belief.
 
     Args:
         told: At least one value.
         kernel: Of the tasks.
-        scale: Standard deviation to expect of constant values, such as a single one.
+        least_scale: Standard deviation of all the target's values, at least. Those told first may lie
+            side by side, and nothing would be worth a try elsewhere if they were all that is possible.
     """
-    model = TaskEnsemble([told.points], [told.values], kernel=kernel)
-    if len(told.values) > 1:
-        model.fit()
-    constant = bool((told.values == told.values[0]).all())
-    spread = model.scale.new_tensor(scale) if constant else model.scale[0]
-    return Alone(model, model.offset[0], spread)
+    model = TaskEnsemble([told.points], [told.values], kernel=kernel, least_scale=least_scale)
+    return Alone(model.fit() if len(told.values) > 1 else model)
 
 
 def believable(log_odds: float) -> float:

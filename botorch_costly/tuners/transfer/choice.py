@@ -85,8 +85,7 @@ class TransferChooser:
 
     def _gone(self, asked: Tensor) -> Tensor:
         """Return which of a list have been asked for, bool of shape ``(m,)``."""
-        away = torch.cdist(self._pool, asked, p=torch.inf)
-        gone = (away <= _SAME).any(-1)
+        gone = _among(self._pool, asked)
         many = len(self._pool)
         expected = f"at most {many} evaluations, all that are listed"
         check(not bool(gone.all()), "ask", expected, many + 1, HorizonExceededError)
@@ -105,6 +104,7 @@ class TransferChooser:
         self, acquisition: Acquisition, pool: Tensor, values: Tensor, told: Told
     ) -> Tensor:
         """Return the best configuration reached from the best of the pool, if possible a new one."""
+        values = values.masked_fill(_useless(acquisition, pool, told), -torch.inf)
         starts = pool[values.topk(min(_CLIMBED, len(pool))).indices]
         cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
 
@@ -115,10 +115,8 @@ class TransferChooser:
         both = torch.cat([starts, self._space.round(end)])
         with torch.no_grad():
             reached = acquisition.at(both).nan_to_num(-torch.inf)
-        if len(told.points):
-            old = (torch.cdist(both, told.points, p=torch.inf) <= _SAME).any(-1)
-            reached = reached.masked_fill(old & ~old.all(), -torch.inf)
-        return both[reached.argmax()]
+            useless = _useless(acquisition, both, told)
+        return both[reached.masked_fill(useless, -torch.inf).argmax()]
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the next choice depends on."""
@@ -128,6 +126,21 @@ class TransferChooser:
         """Continue from ``state_dict``."""
         self._generator.set_state(state["generator"].cpu())
         self.sharing.load_state_dict(state["sharing"])
+
+
+def _useless(acquisition: Acquisition, points: Tensor, told: Told) -> Tensor:
+    """Return which points are not asked for: those asked for, and what is no better, if any is left."""
+    old = _among(points, told.points)
+    if acquisition.no_better is None:
+        return old
+    with torch.no_grad():
+        ruled_out = old | acquisition.no_better(points)
+    return old if bool(ruled_out.all()) else ruled_out
+
+
+def _among(points: Tensor, asked: Tensor) -> Tensor:
+    """Return which points have been asked for, bool of shape ``(m,)``."""
+    return (torch.cdist(points, asked, p=torch.inf) <= _SAME).any(-1)
 
 
 def sharing_of(tasks: TaskEnsemble, robust: Robustness) -> Sharing:

@@ -13,6 +13,8 @@ from botorch_costly.tuners.transfer.memory import FeatureMemory
 from botorch_costly.tuners.transfer.options import ByEvidence
 from botorch_costly.tuners.transfer.sharing import Acquisition, bound, gaps_of
 
+_BETTER = 0.02  # standard deviations by which an evaluation may turn out better to be worth it
+
 
 class EvidenceSharing:
     """The share is the least probability so far that the target resembles the tasks, and decays."""
@@ -74,6 +76,7 @@ class EvidenceSharing:
             lambda X: blend(X, self._memory.of_pool(X), tau, robust.beta),
             lambda X: blend(X, None, 0.0, 0.0),
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
+            None if target is None else lambda X: _no_better(target, told, X, robust.beta),
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -93,3 +96,12 @@ class EvidenceSharing:
         self._least, self._count, self.weights = float(least), int(count), weights.clone()
         self.gaps = None if gaps is None else gaps.clone()
         self._latest = None
+
+
+def _no_better(target: Alone, told: Told, X: Tensor, beta: float) -> Tensor:
+    """Return where the target's own bound is no better than what was told.
+
+    A bound that is best beside an evaluation would be asked for there again and again, as long as nothing
+    that contradicts the tasks is looked at.
+    """
+    return bound(target.moments(X), beta) < told.values.max() + _BETTER * target.scale

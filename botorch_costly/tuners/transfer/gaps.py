@@ -53,7 +53,10 @@ class GapSharing:
         )
 
     def _alone(self, told: Told) -> Alone:
-        return alone(told, self._tasks.kernel, float(self._tasks.scale.log().mean().exp()))
+        # In units of their own, the tasks' say nothing of the target's.
+        own = self._robust.own_units
+        least = 0.0 if own else float(self._tasks.scale.log().mean().exp())
+        return alone(told, self._tasks.kernel, least)
 
     def acquisition(self, told: Told, generator: Generator) -> Acquisition:
         """Return the weighted bounds (2), or a function that is drawn (3)."""

@@ -17,6 +17,9 @@ class Acquisition(NamedTuple):
     at_pool: Callable[[Tensor], Tensor]  # as above, of points that are asked about again and again
     expected: Callable[[Tensor], Tensor]  # what a value there is expected to be
     reason: str
+    no_better: Callable[[Tensor], Tensor] | None = (
+        None  # what the target alone rules out, bool (m,)
+    )
 
 
 class Sharing(Protocol):

@@ -1,0 +1,244 @@
+"""A search that begins where earlier studies ended, and is not harmed by them for long."""
+
+import logging
+import math
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly import errors
+
+SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
+ROBUST = {
+    "evidence": bc.ByEvidence(),
+    "gaps": bc.ByGaps(),
+    "own units": bc.ByGaps(own_units=True),
+    "largest": bc.ByGaps(largest=True),
+    "draws": bc.ByGaps(thompson=True, paths=8),
+}
+
+
+@pytest.fixture(params=ROBUST)
+def robust(request):
+    return ROBUST[request.param]
+
+
+def value(config, at=0.3):
+    return 1 - (config["x"] - at) ** 2 - (config["y"] - 0.6) ** 2
+
+
+def study(at=0.3, n=20, seed=0, sign=1.0):
+    points = SPACE.sample(n, torch.Generator().manual_seed(seed))
+    configs = [SPACE.decode(point) for point in points]
+    return bc.Task(configs, [sign * value(config, at) for config in configs])
+
+
+def played(evaluations, tasks, **options):
+    optimizer = bc.TransferOptimizer(SPACE, tasks, **options)
+    for _ in range(evaluations):
+        asked = optimizer.ask()
+        optimizer.tell(asked, value(asked.config))
+    return optimizer
+
+
+def best(optimizer):
+    return max(one.reward for one in optimizer.observations)
+
+
+def test_similar_tasks_lead_to_the_optimum_at_once(robust):
+    tasks = [study(0.3 + away, seed=k) for k, away in enumerate((-0.05, 0.0, 0.05))]
+    assert best(played(4, tasks, robust=robust)) > 0.97
+
+
+def test_misleading_tasks_lose_their_share_and_the_optimum_is_found(robust):
+    tasks = [study(seed=k, sign=-1.0) for k in range(3)]
+    optimizer = played(25, tasks, robust=robust)
+    assert optimizer.share < 0.2
+    assert best(optimizer) > 0.8  # the worst of all is .15, which is where they lead
+
+
+def test_nothing_is_asked_for_again_and_again_where_it_is_no_better():
+    optimizer = played(20, [study(seed=k, sign=-1.0) for k in range(3)])
+    assert best(optimizer) > 0.97
+    assert sum(one.reward < 0.2 for one in optimizer.observations) <= 8
+
+
+def test_the_share_never_grows(robust):
+    optimizer = bc.TransferOptimizer(SPACE, [study(), study(0.8, seed=1)], robust=robust)
+    shares = []
+    for _ in range(8):
+        asked = optimizer.ask()
+        shares.append(optimizer.share)
+        optimizer.tell(asked, value(asked.config))
+    assert shares[0] == 1.0
+    assert shares == sorted(shares, reverse=True)
+
+
+@pytest.mark.parametrize("name", ["gaps", "evidence"])
+def test_the_similar_task_has_the_larger_weight_and_the_smaller_gap(name):
+    # Of two tasks one is the other turned round.
+    tasks = [study(seed=1), study(seed=2, sign=-1.0)]
+    optimizer = played(10, tasks, robust=ROBUST[name])
+    assert optimizer.weights[0] > optimizer.weights[1]
+    assert optimizer.gaps[0] < optimizer.gaps[1]
+
+
+def test_losses_are_minimized():
+    configs = [{"x": k / 9, "y": 0.6} for k in range(10)]
+    task = bc.Task(configs, [-value(config) for config in configs])
+    optimizer = bc.TransferOptimizer(SPACE, [task], maximize=False)
+    for _ in range(6):
+        asked = optimizer.ask()
+        optimizer.tell(asked, -value(asked.config))
+    assert -min(one.reward for one in optimizer.observations) > 0.97
+    assert value(optimizer.best_seen()) == pytest.approx(best_of(optimizer))
+
+
+def best_of(optimizer):
+    return max(value(one.config) for one in optimizer.observations)
+
+
+def test_candidates_are_asked_once_each_and_then_no_more(robust):
+    configs = [{"x": x / 2, "y": y / 2} for x in range(3) for y in range(2)]
+    optimizer = bc.TransferOptimizer(SPACE, [study()], candidates=configs, robust=robust)
+    asked = []
+    for number in range(6):
+        decision = optimizer.ask()
+        asked.append(dict(decision.config))
+        if number % 2:  # some are still under way
+            optimizer.tell(decision, value(decision.config))
+    assert sorted(asked, key=str) == sorted(configs, key=str)
+    with pytest.raises(errors.HorizonExceededError, match="6"):
+        optimizer.ask()
+
+
+def test_evaluations_under_way_are_not_asked_for_again(robust):
+    optimizer = played(2, [study()], robust=robust)
+    batch = [optimizer.ask() for _ in range(4)]
+    assert len({tuple(decision.config.values()) for decision in batch}) == 4
+    for decision in reversed(batch):
+        optimizer.tell(decision, value(decision.config))
+    assert len(optimizer.observations) == 6
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_failure_counts_as_the_worst_and_is_told(bad, robust, caplog):
+    optimizer = bc.TransferOptimizer(SPACE, [study()], robust=robust)
+    with caplog.at_level(logging.WARNING):
+        optimizer.tell(optimizer.ask(), bad)
+    assert "failed" in caplog.text
+    assert optimizer.best_seen() is None
+    for number in range(6):
+        asked = optimizer.ask()
+        optimizer.tell(asked, bad if number == 2 else value(asked.config))
+    assert best_of(optimizer) > 0.9
+    assert optimizer.failed_queries == 2
+
+
+@pytest.mark.parametrize("huge", [1e12, -1e12])
+def test_a_huge_value_is_no_failure(huge, robust):
+    optimizer = played(3, [study()], robust=robust)
+    optimizer.tell(optimizer.ask(), huge)
+    for _ in range(3):
+        asked = optimizer.ask()
+        assert all(math.isfinite(number) for number in asked.config.values())
+        optimizer.tell(asked, value(asked.config))
+    assert math.isfinite(optimizer.share)
+
+
+def test_constant_values_are_no_failure(robust):
+    flat = bc.Task([{"x": k / 5, "y": 0.5} for k in range(6)], [1.0] * 6)
+    optimizer = bc.TransferOptimizer(SPACE, [flat, study()], robust=robust)
+    for _ in range(6):
+        optimizer.tell(optimizer.ask(), 1.0)
+    assert len({tuple(d.config.values()) for d in optimizer.decisions}) == 6
+
+
+def test_one_task_with_one_observation_is_enough(robust):
+    task = bc.Task([{"x": 0.3, "y": 0.6}], [1.0])
+    optimizer = played(5, [task], robust=robust)
+    assert len({tuple(one.config.values()) for one in optimizer.decisions}) == 5
+    assert math.isfinite(optimizer.share)
+
+
+def test_a_task_that_comes_twice_counts_as_it_is(robust):
+    assert best(played(4, [study(), study(), study()], robust=robust)) > 0.97
+
+
+def test_parameters_that_a_study_lacks_are_filled_in():
+    task = bc.Task(
+        [{"x": k / 9, "seed": 3} for k in range(10)], [-abs(k / 9 - 0.3) for k in range(10)]
+    )
+    optimizer = bc.TransferOptimizer(SPACE, [task], fill={"y": 0.6})
+    first = optimizer.ask().config
+    assert first["x"] == pytest.approx(0.3, abs=0.15)
+
+
+def test_another_study_is_another_state():
+    optimizer = played(3, [study()])
+    other = bc.TransferOptimizer(SPACE, [study(seed=7)])
+    with pytest.raises(errors.StateMismatchError, match="tasks"):
+        other.load_state_dict(optimizer.state_dict())
+
+
+def test_the_share_goes_on_after_a_state(robust):
+    optimizer = played(5, [study(), study(0.8, seed=1)], robust=robust)
+    again = bc.TransferOptimizer(SPACE, [study(), study(0.8, seed=1)], robust=robust)
+    again.load_state_dict(optimizer.state_dict())
+    assert again.share == optimizer.share
+    assert again.weights == optimizer.weights
+    assert again.gaps == optimizer.gaps
+
+
+def test_a_summary_says_what_the_tasks_have():
+    text = played(3, [study()]).summary()
+    assert "1 earlier tasks with a share of" in text
+    assert "best seen" in text
+
+
+BAD = {
+    "no task": {"tasks": []},
+    "no tasks": {"tasks": [1, 2]},
+    "robust": {"robust": "evidence"},
+    "kernel": {"kernel": "cubic"},
+    "no candidates": {"candidates": []},
+    "twice": {"candidates": [{"x": 0.1, "y": 0.1}, {"x": 0.1, "y": 0.1}]},
+    "horizon": {"horizon": 0},
+    "maximize": {"maximize": 1},
+    "seed": {"seed": -1},
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_meant_is_refused(case):
+    options = {"tasks": [study()], **BAD[case]}
+    with pytest.raises(errors.InvalidArgumentError, match="Expected"):
+        bc.TransferOptimizer(SPACE, options.pop("tasks"), **options)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"decay": 1.2},
+        {"tau": -1.0},
+        {"beta": math.nan},
+        {"log_odds": math.inf},
+    ],
+)
+def test_options_by_evidence_check_themselves(bad):
+    with pytest.raises(errors.InvalidArgumentError, match=next(iter(bad))):
+        bc.ByEvidence(**bad)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"rate": -1.0}, {"power": math.inf}, {"paths": 0}, {"largest": 1}, {"decay": -0.1}]
+)
+def test_options_by_gaps_check_themselves(bad):
+    with pytest.raises(errors.InvalidArgumentError, match=next(iter(bad))):
+        bc.ByGaps(**bad)
+
+
+def test_a_task_of_another_space_is_refused():
+    with pytest.raises(errors.InvalidConfigError):
+        bc.TransferOptimizer(SPACE, [bc.Task([{"depth": 3}], [1.0])])
