@@ -1,0 +1,1 @@
+"""Related tasks, on which what was learnt of some may help with another."""
