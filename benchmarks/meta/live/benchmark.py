@@ -10,9 +10,9 @@ from scipy.stats import spearmanr
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
-from benchmarks.meta.live.pool import FAMILIES, NAME, SMALL, Block, blocks, record
+from benchmarks.meta.live.pool import FAMILIES, NAME, SMALL, Block, blocks, record, values_of
 
-_QUICK = 8  # configurations
+_QUICK = 1  # configuration, so that there is one block
 
 
 def main(arguments: list[str]) -> None:
@@ -57,15 +57,15 @@ def text(rows: Sequence[Row]) -> str:
 
 
 def _told(name: str, rows: Sequence[Row]) -> list[str]:
-    by_task: dict[str, list[float]] = {}
-    for row in sorted(rows, key=lambda row: row["first"]):
-        by_task.setdefault(row["task"], []).extend(row["values"])
+    every = {
+        task: values_of(row for row in rows if row["task"] == task) for task in FAMILIES[name].tasks
+    }
+    by_task = {task: values for task, values in every.items() if values}
     targets = [task for task in FAMILIES[name].targets if task in by_task]
     heads = "".join(f"{'ranks, ' + target:>18}" for target in targets)
     head = f"{'best':>8}{'median':>8}{'least':>8}{'spread':>8}{'values':>8}{'seconds':>9}"
     lines = [f"{name:<18}{head}{heads}"]
-    for task in (task for task in FAMILIES[name].tasks if task in by_task):
-        values = by_task[task]
+    for task, values in by_task.items():
         numbers = max(values), statistics.median(values), min(values), statistics.pstdev(values)
         seconds = statistics.median(row["seconds"] for row in rows if row["task"] == task)
         cells = "".join(f"{number:>8.3f}" for number in numbers)

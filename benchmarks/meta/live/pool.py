@@ -1,6 +1,7 @@
 """Values of one list of configurations in each task of a family, recorded once."""
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,13 +76,19 @@ def table(name: str, directory: Path) -> Table:
     """
     family = FAMILIES[name]
     rows = [row for row in rows_of(NAME, directory) if row["family"] == name]
-    values = {}
-    for task in family.tasks:
-        mine = sorted((row for row in rows if row["task"] == task), key=lambda row: row["first"])
-        values[task] = [value for row in mine for value in row["values"]]
+    values = {task: values_of(row for row in rows if row["task"] == task) for task in family.tasks}
     # Where recording was interrupted, some tasks have a block more than others.
     count = min(map(len, values.values()))
     if not count:
         raise MissingFamilyError("family", f"one recorded in {NAME}", name)
     tensors = {task: torch.tensor(v[:count], dtype=torch.float64) for task, v in values.items()}
     return Table(points(family.space, 0, count), tensors)
+
+
+def values_of(rows: Iterable[Row]) -> list[float]:
+    """Return the values of a task from the first configuration on, up to a block that is missing."""
+    values: list[float] = []
+    for row in sorted(rows, key=lambda row: row["first"]):
+        if row["first"] == len(values):
+            values += row["values"]
+    return values
