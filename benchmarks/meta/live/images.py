@@ -3,8 +3,9 @@
 Two convolutions with pooling and two dense layers, as in the paper, trained by RMSprop; the value is
 the accuracy on pictures that were held out. The targets are the two whole sets. The small setting,
 which is what is recorded, has 1,000 pictures of 16 x 16, 8 filters and 6 epochs; pictures of the
-``few`` tasks are a fifth. The full setting has 50,000 pictures of 32 x 32 and 32 filters, for 20
-epochs, on a GPU where there is one. SVHN and CIFAR-100, which the paper has too, are not at hand.
+``few`` tasks are a fifth. The full setting has all pictures but the sixth, at most 10,000, that is held
+out, 32 x 32, 32 filters, for 20 epochs, on a GPU where there is one; no GPU was at hand to record it.
+SVHN and CIFAR-100, which the paper has too, are not at hand.
 """
 
 from collections.abc import Callable
@@ -67,7 +68,7 @@ def parts(task: str, size: Size, device: str = "cpu") -> tuple[Part, Part]:
     data = size.mnist() if pictures.source == "mnist" else size.cifar10()
     mine = torch.isin(data.targets, torch.tensor(pictures.classes))
     places = torch.searchsorted(torch.tensor(pictures.classes), data.targets[mine])
-    # Of some classes there are fewer pictures: the last fifth or so is for validation all the same.
+    # Of some classes there are fewer pictures; a sixth of them is for validation all the same.
     held = min(size.validation, len(places) // 6)
     shown, last = round(pictures.share * min(size.training, len(places) - held)), len(places)
 
