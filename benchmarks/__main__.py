@@ -126,6 +126,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "milliseconds of an iteration of those, on the same evaluations",
     ),
     "meta": ("benchmarks.meta.benchmark", "regret after earlier tasks, and which they harm"),
+    "meta-record": (
+        "benchmarks.meta.live.benchmark",
+        "families of related tasks, evaluated once for policies to be played on",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",
