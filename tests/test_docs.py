@@ -171,6 +171,7 @@ class Loop:
             "train": self.train,
             "evaluate": self.evaluate,
             "budget": 300.0,
+            "accuracy": self.accuracy,
         }
 
     def train(self, lr, *, resume, since, until, **_):
@@ -178,6 +179,9 @@ class Loop:
 
     def evaluate(self, C, gamma, *, fraction):
         return abs(math.log10(C * gamma)) / fraction**0.1, 40 * fraction + 20
+
+    def accuracy(self, lr, dropout):
+        return 1 - abs(math.log10(lr) + 2) / 10 - (dropout - 0.2) ** 2
 
     def train_one_round(self, lr, **_):
         self.optimizer.param_groups[0]["lr"] = lr
@@ -199,6 +203,8 @@ class Loop:
 )
 def test_code_of_pages_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    rows = [f"{data},{lr},{1 - lr}" for data in ("iris", "wine") for lr in (1e-3, 1e-2, 5e-2)]
+    Path("studies.csv").write_text("\n".join(["dataset,lr,accuracy", *rows]))
     state = torch.get_rng_state()
     try:
         names = Loop().names()

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks.harness.record import RESULTS
+from benchmarks.meta.live import pool
 from benchmarks.suite.data import arrays_of
 
 _OBSERVED = 50  # random observations of a task of the SVM table
@@ -51,13 +53,15 @@ def svm() -> Family:
     points, values = _unit(table["hp_raw"]), torch.as_tensor(table["accuracy"]).double()
     whole = tuple(Study(points, row) for row in values)
 
-    def earlier(seed: int) -> list[Study]:
-        draws = torch.Generator().manual_seed(1_000 * _RANDOM_FIRST + seed)
-        rows = [torch.randperm(len(points), generator=draws)[:_OBSERVED] for _ in whole]
-        return [Study(one.points[r], one.values[r]) for one, r in zip(whole, rows, strict=True)]
-
     names = tuple(str(name) for name in table["names"])
-    return Family(names, whole, tuple(range(len(whole))), earlier)
+    return Family(names, whole, tuple(range(len(whole))), partial(_some, whole))
+
+
+def _some(whole: tuple[Study, ...], seed: int) -> list[Study]:
+    """Return random observations of each task."""
+    draws = torch.Generator().manual_seed(1_000 * _RANDOM_FIRST + seed)
+    rows = [torch.randperm(len(one.values), generator=draws)[:_OBSERVED] for one in whole]
+    return [Study(one.points[r], one.values[r]) for one, r in zip(whole, rows, strict=True)]
 
 
 @cache
@@ -105,7 +109,17 @@ def language_models() -> Family:
     return Family(tuple(group[1] for group in groups), whole, last, lambda seed: list(whole))
 
 
+def live(name: str) -> Family:
+    """Return a family that was really run; 50 random configurations are known of each earlier task."""
+    known, family = pool.table(name, RESULTS), pool.FAMILIES[name]
+    whole = tuple(Study(known.points, known.values[task]) for task in family.tasks)
+
+    targets = tuple(family.tasks.index(task) for task in family.targets)
+    return Family(family.tasks, whole, targets, partial(_some, whole))
+
+
 FAMILIES: Mapping[str, Callable[[], Family]] = {
+    **{family.name: partial(live, family.name) for family in pool.SMALL},
     "svm": svm,
     "lcbench": lcbench,
     "language-models": language_models,
