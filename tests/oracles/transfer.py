@@ -1,0 +1,61 @@
+"""Rivals of transfer as their papers write them: one task, one pair, one draw after the other."""
+
+import math
+
+import numpy as np
+
+
+def task_posterior(cov, x, y, noise, X):
+    """Mean and covariance at X of a process with covariance function cov, by dense solves."""
+    K = np.array([[cov(a, b) for b in x] for a in x]) + noise * np.eye(len(x))
+    cross = np.array([[cov(a, b) for b in x] for a in X])
+    prior = np.array([[cov(a, b) for b in X] for a in X])
+    return cross @ np.linalg.solve(K, y), prior - cross @ np.linalg.solve(K, cross.T)
+
+
+def ranking_loss(f, y):
+    """Feurer et al. (2018), equation 2."""
+    n = len(y)
+    return sum((f[j] < f[k]) != (y[j] < y[k]) for j in range(n) for k in range(n))
+
+
+def left_out_loss(f, y):
+    """Of functions f[j] that know all but observation j."""
+    n = len(y)
+    return sum((f[j][j] < f[j][k]) != (y[j] < y[k]) for j in range(n) for k in range(n))
+
+
+def left_out_posterior(mean, cov, noise, y, j):
+    """Posterior at all points of a prior N(mean, cov) after all values but y[j]."""
+    rest = [k for k in range(len(y)) if k != j]
+    K = cov[np.ix_(rest, rest)] + noise * np.eye(len(rest))
+    gain = np.linalg.solve(K, cov[rest]).T
+    return mean + gain @ (y[rest] - mean[rest]), cov - gain @ cov[rest]
+
+
+def ensemble_weights(losses, own):
+    """Section 4 of Feurer et al.: who ranks best how often, after tasks that only dilute are dropped."""
+    limit = float(np.percentile(own, 95))
+    kept = [i for i, row in enumerate(losses) if float(np.median(row)) <= limit]
+    weights = [0.0] * (len(losses) + 1)
+    for s in range(len(own)):
+        entering = {i: losses[i][s] for i in kept} | {len(losses): own[s]}
+        winners = [i for i, loss in entering.items() if loss == min(entering.values())]
+        for i in winners:
+            weights[i] += 1 / len(winners) / len(own)
+    return weights
+
+
+def ensemble_posterior(weights, means, covs):
+    mean = sum(w * m for w, m in zip(weights, means, strict=True))
+    return mean, sum(w * w * c for w, c in zip(weights, covs, strict=True))
+
+
+def matern52(lengthscale, variance):
+    def cov(a, b):
+        r = math.sqrt(5) * math.sqrt(
+            sum(((s - t) / u) ** 2 for s, t, u in zip(a, b, lengthscale, strict=True))
+        )
+        return variance * (1 + r + r * r / 3) * math.exp(-r)
+
+    return cov
