@@ -19,11 +19,13 @@ from botorch_costly.acquisition.improvement import (
 )
 from botorch_costly.acquisition.knowledge_gradient import TimeVaryingKG
 from botorch_costly.acquisition.representers import representers
+from botorch_costly.acquisition.transfer_improvement import TAF
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
 
 __all__ = [
     "PBGI",
     "PI",
+    "TAF",
     "UCB",
     "AcquisitionFactory",
     "BetaSchedule",

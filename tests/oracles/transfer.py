@@ -59,3 +59,21 @@ def matern52(lengthscale, variance):
         return variance * (1 + r + r * r / 3) * math.exp(-r)
 
     return cov
+
+
+def pair_distance(f, y):
+    """The share of ordered pairs that are ranked the wrong way round."""
+    n = len(y)
+    pairs = [(j, k) for j in range(n) for k in range(n) if j != k]
+    return sum((f[j] > f[k]) != (y[j] > y[k]) for j, k in pairs) / max(1, len(pairs))
+
+
+def taf(own_ei, task_means, task_means_seen, y, bandwidth):
+    """Wistuba et al. (2018), of one point; task_means_seen are those at the observations."""
+    above, below = 0.75 * own_ei, 0.75
+    for mean, seen in zip(task_means, task_means_seen, strict=True):
+        t = pair_distance(seen, y) / bandwidth
+        weight = 0.75 * (1 - t * t) if t <= 1 else 0.0
+        above += weight * max(mean - max(seen), 0.0)
+        below += weight
+    return above / below
