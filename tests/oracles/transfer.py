@@ -77,3 +77,22 @@ def taf(own_ei, task_means, task_means_seen, y, bandwidth):
         above += weight * max(mean - max(seen), 0.0)
         below += weight
     return above / below
+
+
+def greedy_portfolio(values, count):
+    """One candidate after the other, by trying each."""
+
+    def regret(row, k):
+        width = max(row) - min(row)
+        return (max(row) - row[k]) / width if width else 0.0
+
+    def mean_regret(chosen):
+        return sum(min(regret(row, k) for k in chosen) for row in values) / len(values)
+
+    chosen = []
+    for _ in range(count):
+        left = [k for k in range(len(values[0])) if k not in chosen]
+        chosen.append(
+            min(left, key=lambda k: (round(mean_regret([*chosen, k]), 6), mean_regret([k])))
+        )
+    return chosen
