@@ -90,6 +90,11 @@ def test_a_task_that_is_the_best_now_and_then_dilutes_all_the_same():
     assert ranking.ensemble_weights(steady, own).tolist() == [0.5, 0.5]
 
 
+def test_rare_bad_draws_of_the_target_admit_nothing():
+    own = torch.where(torch.arange(100) < 4, 100, 5)
+    assert ranking.ensemble_weights(torch.full((1, 100), 6), own).tolist() == [0, 1]
+
+
 def test_discordance_is_between_0_and_1():
     y = normal(7)
     assert ranking.discordance(torch.stack([3 * y, -y]), y).tolist() == [0, 1]
