@@ -19,6 +19,7 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 import botorch_costly as bc
 from botorch_costly.acquisition import (
     PBGI,
+    TAF,
     EntropySearch,
     EntropySearchPerCost,
     LogEIPerCost,
@@ -35,7 +36,14 @@ from botorch_costly.kernels import (
     ShiftKernel,
     SubsetKernel,
 )
-from botorch_costly.models import DriftingGrid, LinearCost, StreamingGP, SubsetGP, TimeVaryingGP
+from botorch_costly.models import (
+    DriftingGrid,
+    LinearCost,
+    StreamingGP,
+    SubsetGP,
+    TaskEnsemble,
+    TimeVaryingGP,
+)
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import (
@@ -235,8 +243,17 @@ def _in_a_round(make):
     return made
 
 
+def _taf(model):
+    """Of two tasks over configuration and round, and five observations."""
+    generator = torch.Generator().manual_seed(14)
+    X = torch.rand(3, 8, 3, generator=generator, dtype=torch.float64).to(_inputs_of(model))
+    tasks = TaskEnsemble(list(X[:2]), [X[0].sum(-1).sin(), X[1, :, 0]])
+    return TAF(model, tasks, X[2, :5], X[2, :5].sum(-1, keepdim=True).cos(), bandwidth=2.0)
+
+
 ACQUISITIONS = {
     "LogEIPerCost": _in_a_round(lambda model, cost: LogEIPerCost(model, cost, 0.3)),
+    "TAF": _in_a_round(lambda model, _: _taf(model)),
     "PBGI": _in_a_round(lambda model, cost: PBGI(model, cost, price=0.1)),
     "EntropySearch": _in_a_round(lambda model, _: EntropySearch(model, _candidates(model))),
     "EntropySearchPerCost": _in_a_round(

@@ -4,15 +4,21 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import torch
-from botorch.acquisition.analytic import _log_ei_helper
+from botorch.acquisition.analytic import LogExpectedImprovement, _log_ei_helper
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Standardize
 from torch import Generator, Tensor
 
+from benchmarks.harness.gaussian import fitted
 from botorch_costly import ByEvidence, ByGaps
-from botorch_costly.models import TaskEnsemble
+from botorch_costly.acquisition import TAF
+from botorch_costly.models import RankWeightedGP, TaskEnsemble
+from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.tuners.transfer.belief import Told, alone
 from botorch_costly.tuners.transfer.choice import sharing_of
 
 _FIRST = 3  # random evaluations before there is a belief, of methods that know no tasks
+_LONGEST = 20  # configurations of a portfolio
 _BETA = 2.0  # factor of the standard deviation
 
 
@@ -74,24 +80,9 @@ def _improvement(setting: Setting, told: Told) -> Tensor:
     return _log_ei_helper((mean - told.values.max()) / std) + std.log()
 
 
-def _portfolio(setting: Setting) -> Tensor:
-    """Return configurations that are good for some task each, ``(k,)``.
-
-    The next one lowers most the mean over tasks of the best regret so far.
-    """
-    mean = setting.tasks.means(setting.points)
-    high, low = mean.amax(-1, keepdim=True), mean.amin(-1, keepdim=True)
-    regrets = (high - mean) / (high - low).clamp_min(1e-12)
-    best, chosen = torch.ones_like(regrets[:, :1]), []
-    for _ in range(20):
-        chosen.append(torch.minimum(best, regrets).mean(0).argmin())
-        best = torch.minimum(best, regrets[:, chosen[-1]].unsqueeze(-1))
-    return torch.stack(chosen)
-
-
 def portfolio(setting: Setting) -> Policy:
     """Choose by the greedy portfolio, and at random after it."""
-    chosen = _portfolio(setting)
+    chosen = greedy_portfolio(setting.tasks.means(setting.points), _LONGEST)
 
     def policy(told: Told) -> Tensor:
         values = _first(setting, told)
@@ -109,6 +100,39 @@ def portfolio_then_log_ei(setting: Setting) -> Policy:
         return begin(told) if len(told.values) < _FIRST else _improvement(setting, told)
 
     return policy
+
+
+def rgpe(setting: Setting) -> Policy:
+    """Choose by expected improvement under the rank-weighted ensemble."""
+
+    def policy(told: Told) -> Tensor:
+        if not len(told.values):
+            return setting.tasks.means(setting.points).mean(0)
+        model = RankWeightedGP(setting.tasks, _fitted(told))
+        return LogExpectedImprovement(model, told.values.max())(setting.points.unsqueeze(-2))
+
+    return policy
+
+
+def taf(setting: Setting) -> Policy:
+    """Choose by the improvements that the target and the tasks predict."""
+
+    def policy(told: Told) -> Tensor:
+        if not len(told.values):
+            return setting.tasks.means(setting.points).mean(0)
+        seen = told.points, told.values.unsqueeze(-1)
+        return TAF(_fitted(told), setting.tasks, *seen)(setting.points.unsqueeze(-2))
+
+    return policy
+
+
+def _fitted(told: Told) -> SingleTaskGP:
+    values = told.values.unsqueeze(-1)
+    spread = float(values.std(correction=0))
+    transform = Standardize(1) if spread > 0 else None
+    model = SingleTaskGP(told.points, values, outcome_transform=transform)
+    with torch.enable_grad():
+        return fitted(model) if spread > 0 else model.eval()
 
 
 def robust(options: ByEvidence | ByGaps) -> Method:
@@ -132,6 +156,8 @@ METHODS: Mapping[str, Method] = {
     "LogEI": log_ei,
     "portfolio": portfolio,
     "portfolio, LogEI": portfolio_then_log_ei,
+    "RGPE": rgpe,
+    "TAF": taf,
     "TransferOptimizer": robust(ByEvidence()),
     "RM-GP-UCB": robust(ByGaps()),
     "RM-GP-UCB, own units": robust(ByGaps(own_units=True)),

@@ -21,6 +21,7 @@ from botorch_costly.acquisition.knowledge_gradient import TimeVaryingKG
 from botorch_costly.acquisition.representers import representers
 from botorch_costly.acquisition.robust_meta import RMGPUCB, Blend, TaskUCB
 from botorch_costly.acquisition.robust_meta_sampling import RMGPTS
+from botorch_costly.acquisition.transfer_improvement import TAF
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "PI",
     "RMGPTS",
     "RMGPUCB",
+    "TAF",
     "UCB",
     "AcquisitionFactory",
     "BetaSchedule",

@@ -25,12 +25,10 @@ References:
 from typing import Any, NamedTuple
 
 import torch
-from botorch.models.model import Model
-from botorch.posteriors.gpytorch import GPyTorchPosterior
-from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Scaled, Units, most_probable
@@ -67,8 +65,8 @@ class _Given(NamedTuple):
     scale: Tensor  # shape: ()
 
 
-class Joint(NamedTuple):
-    """Gaussian process of a target in standard units at some points."""
+class _Prior(NamedTuple):
+    """What the target is expected to be at some points, in units."""
 
     mean: Tensor  # shape: (*batch, m)
     cov: Tensor  # shape: (*batch, m, m)
@@ -116,7 +114,7 @@ def units_of(tasks: TaskEnsemble) -> Units:
     )
 
 
-class TransferGP(Model):
+class TransferGP(JointGaussian):
     """Gaussian process of a target after earlier tasks and its own observations.
 
     References:
@@ -152,21 +150,11 @@ class TransferGP(Model):
         check(fits, "train_X, train_Y", f"n x {dim} and n x 1", shapes, InvalidShapeError)
         finite = bool(train_X.isfinite().all() & train_Y.isfinite().all())
         check(finite, "train_X, train_Y", "finite numbers", "NaN or infinite ones")
-        self.tasks, self.similarity = tasks, similarity
+        self.tasks, self.similarity, self.dim = tasks, similarity, dim
         self.train_inputs, self.train_targets = (train_X,), train_Y.squeeze(-1)
         self.units = units_of(tasks)
         self._known = features(tasks, similarity, train_X) if known is None else known
         self._solved = self._solve() if rows else None
-
-    @property
-    def num_outputs(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """None."""
-        return torch.Size()
 
     @property
     def log_evidence(self) -> float:
@@ -199,10 +187,10 @@ class TransferGP(Model):
         noise = torch.eye(len(prior.mean)).to(prior.cov) * self.similarity.noise
         return most_probable(self.train_targets, prior.mean, prior.cov + noise, self.units)
 
-    def _prior(self, X: Tensor, known: Features) -> Joint:
+    def _prior(self, X: Tensor, known: Features) -> _Prior:
         mean = self.similarity.level * known.means.mean(-1)
         cov = prior_covariance(self.similarity, X, known, X, known, kernel=self.tasks.kernel)
-        return Joint(mean, cov)
+        return _Prior(mean, cov)
 
     def moments(self, X: Tensor, known: Features | None = None) -> tuple[Tensor, Tensor]:
         """Return posterior means and standard deviations of ``m x d`` points, each of shape ``(m,)``.
@@ -238,33 +226,14 @@ class TransferGP(Model):
         shift = (white.mT @ told).squeeze(-1)
         return _Given(white, shift, offset, solved.offset_variance, solved.scale)
 
-    def posterior(
-        self,
-        X: Tensor,
-        output_indices: list[int] | None = None,
-        observation_noise: bool | Tensor = False,
-        posterior_transform: Any = None,
-    ) -> Any:
-        """Return the posterior at ``batch_shape x q x d`` points, in the units of the values.
-
-        Raises:
-            InvalidShapeError: If the points have another number of columns.
-        """
-        dim = self.tasks.inputs.shape[-1]
-        fits = X.dim() >= 2 and X.shape[-1] == dim
-        check(fits, "X", f"shape (.., q, {dim})", tuple(X.shape), InvalidShapeError)
+    def joint(self, X: Tensor) -> JointMoments:
+        """Return the moments at ``batch_shape x q x d`` points, in the units of the values."""
         known = features(self.tasks, self.similarity, X)
         prior, given = self._prior(X, known), self._given(X, known)
         cov = prior.cov + given.offset_variance - given.white.mT @ given.white
-        if observation_noise is not False:
-            cov = cov + torch.eye(cov.shape[-1]).to(cov) * self.similarity.noise
-        # Rounding: what is known exactly has no variance left.
-        jitter = 1e-10 * (1 + cov.diagonal(dim1=-2, dim2=-1).abs().amax(-1))
-        cov = cov + torch.diag_embed(jitter.unsqueeze(-1).expand_as(prior.mean))
         mean = given.offset + given.scale * (prior.mean + given.shift)
-        normal = MultivariateNormal(mean, given.scale.square() * cov)
-        posterior = GPyTorchPosterior(normal)
-        return posterior if posterior_transform is None else posterior_transform(posterior)
+        factor = given.scale.square()
+        return JointMoments(mean, factor * cov, float(factor * self.similarity.noise))
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "TransferGP":
         """Return the model after further observations, ``n x d`` and ``n x 1``."""

@@ -104,6 +104,33 @@ def moments(
     return mean, (prior - explained).clamp_min(1e-12 * prior)
 
 
+def joint(
+    family: str, rows: Padded, theta: Tensor, known: Factored, X: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return joint posteriors at ``X``, for all problems at once.
+
+    Args:
+        family: A key of ``radial.PROFILES``.
+        rows: The observations.
+        theta: Hyperparameters, ``(b, d + 2)``.
+        known: The factors.
+        X: Shape ``(*batch, q, d)``.
+
+    Returns:
+        Means ``(b, *batch, q)`` and covariances ``(b, *batch, q, q)``.
+    """
+    flat = X.reshape(-1, X.shape[-1])
+    shape = len(theta), *X.shape[:-1]
+    cross = _cross(family, rows, theta, flat)
+    mean = (cross @ known.weights.unsqueeze(-1)).reshape(shape)
+    white = (cross @ known.inverse_root.mT).reshape(*shape, cross.shape[-1])
+    ones = [1] * (X.dim() - 2)
+    lengthscale = theta[:, :-2].exp().reshape(len(theta), *ones, 1, -1)
+    variance = theta[:, -2].exp().reshape(len(theta), *ones, 1, 1)
+    prior = covariance(Stationary(family, lengthscale, variance), X, X)
+    return mean, prior - white @ white.mT
+
+
 def _root(family: str, rows: Padded, theta: Tensor) -> Tensor:
     prior = covariance(kernels(family, theta), rows.x, rows.x)
     both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)

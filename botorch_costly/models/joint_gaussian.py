@@ -1,0 +1,56 @@
+"""What models of one outcome share that know the joint moments of any points."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import torch
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.models.posterior import gaussian_posterior
+
+
+class JointMoments(NamedTuple):
+    """A normal belief about the values at some points, in the units of these values."""
+
+    mean: Tensor  # shape: (*batch, q)
+    cov: Tensor  # shape: (*batch, q, q)
+    noise: float  # variance of an observation
+
+
+class JointGaussian(Model, ABC):
+    """A BoTorch model of one outcome, without a batch, whose moments ``joint`` gives."""
+
+    dim: int  # columns of a point
+
+    @abstractmethod
+    def joint(self, X: Tensor) -> JointMoments:
+        """Return the moments at ``batch_shape x q x d`` points."""
+
+    @property
+    def num_outputs(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """None."""
+        return torch.Size()
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: Any = None,
+    ) -> Any:
+        """Return the posterior at ``batch_shape x q x d`` points.
+
+        Raises:
+            InvalidShapeError: If the points have another number of columns.
+        """
+        fits = X.dim() >= 2 and X.shape[-1] == self.dim
+        check(fits, "X", f"shape (.., q, {self.dim})", tuple(X.shape), InvalidShapeError)
+        mean, cov, noise = self.joint(X)
+        return gaussian_posterior(mean, cov, observation_noise, noise, posterior_transform)

@@ -1,0 +1,136 @@
+"""An ensemble of earlier tasks and the target, weighted by how well each ranks the observations."""
+
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.outcome import Standardize
+from torch import Tensor
+
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_count
+from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments
+from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.models.task_posteriors import task_posteriors
+from botorch_costly.numerics import ranking
+
+_FEWEST = 3  # observations of a target by which processes are ranked
+
+
+class RankWeightedGP(JointGaussian):
+    r"""Ranking-weighted Gaussian process ensemble (RGPE).
+
+    With weights ``w`` of the tasks and of the target's own process, all standardized,
+
+        mean = sum_i w_i mu_i,    covariance = sum_i w_i^2 Sigma_i.
+
+    A weight is the share of joint posterior draws at the target's inputs in which that process has the
+    smallest ranking loss; see ``numerics.ranking``. Up to two observations rank nothing, and
+    all processes weigh the same; without any there is no process of the target.
+
+    References:
+        M. Feurer, B. Letham, E. Bakshy. Scalable meta-learning for Bayesian optimization using
+        ranking-weighted Gaussian process ensembles. AutoML workshop at ICML 2018.
+
+    Args:
+        tasks: The earlier tasks, fitted.
+        target: The process of the target, fitted, with standardized values (``Standardize`` or by hand),
+            over the inputs of the tasks; ``None`` before the first observation.
+        draws: Posterior draws of each process.
+        seed: Of the draws.
+
+    Attributes:
+        weights: Of the tasks and, last, of the target, shape ``(tasks + 1,)``.
+
+    Raises:
+        InvalidShapeError: If the target is batched, has several outcomes, or other columns or dtype.
+        InvalidArgumentError: If the target transforms its inputs, or its values other than by
+            ``Standardize``, or ``draws < 1``.
+
+    Example:
+        >>> X = torch.linspace(0, 1, 9, dtype=torch.float64).unsqueeze(-1)
+        >>> Y = (6 * X).sin()
+        >>> tasks = TaskEnsemble([X, X], [Y.squeeze(-1), -Y.squeeze(-1)]).fit()
+        >>> model = RankWeightedGP(tasks, SingleTaskGP(X[:5], Y[:5]))
+        >>> float(model.weights[1])  # the second task ranks the wrong way round
+        0.0
+    """
+
+    weights: Tensor
+
+    def __init__(
+        self, tasks: TaskEnsemble, target: SingleTaskGP | None, *, draws: int = 256, seed: int = 0
+    ) -> None:
+        super().__init__()
+        draws = check_count("draws", draws, 1)
+        if target is not None:
+            _check_target(tasks, target)
+            target.eval()
+        self.target, self.dim = target, tasks.inputs.shape[-1]
+        self.register_buffer("weights", _weights(tasks, target, draws, seed))
+        used = self.weights[:-1].nonzero().squeeze(-1)
+        self.tasks = tasks.subset(used) if len(used) else None
+        self.register_buffer("_used", used)
+
+    def joint(self, X: Tensor) -> JointMoments:
+        """Return the moments in the units of the target's values; without a target standardized."""
+        offset, scale = _units(self.target, X)
+        mean, cov = X.new_zeros(X.shape[:-1]), X.new_zeros(*X.shape[:-1], X.shape[-2])
+        noise = 0.0
+        if self.tasks is not None:
+            weights = self.weights[self._used]
+            means, covs = task_posteriors(self.tasks, X)
+            mean = mean + torch.tensordot(weights, offset + scale * means, 1)
+            cov = cov + scale.square() * torch.tensordot(weights.square(), covs, 1)
+            noise = float(self.tasks.noise.mean())
+        if self.target is not None:
+            own = self.target.posterior(X)
+            mean = mean + self.weights[-1] * own.mean.squeeze(-1)
+            cov = cov + self.weights[-1].square() * own.distribution.covariance_matrix
+            noise = float(self.target.likelihood.noise.detach().mean() * scale.square())
+        return JointMoments(mean, cov, noise)
+
+
+def _check_target(tasks: TaskEnsemble, target: SingleTaskGP) -> None:
+    single = target.num_outputs == 1 and not target.batch_shape
+    shape = tuple(target.batch_shape), target.num_outputs
+    check(single, "target", "one outcome without a batch", shape, InvalidShapeError)
+    plain = not hasattr(target, "input_transform")
+    expected = "inputs as the tasks have them"
+    check(plain, "target", expected, "an input transform", InvalidArgumentError)
+    transform = getattr(target, "outcome_transform", None)
+    known = transform is None or isinstance(transform, Standardize)
+    check(known, "target", "values standardized by Standardize or by hand", transform)
+    X = target.train_inputs[0]
+    alike = X.shape[-1] == tasks.inputs.shape[-1] and X.dtype == tasks.inputs.dtype
+    wanted = f"{tasks.inputs.shape[-1]} columns of {tasks.inputs.dtype}"
+    check(alike, "target", wanted, (X.shape[-1], X.dtype), InvalidShapeError)
+
+
+def _units(target: SingleTaskGP | None, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Return offset and scale of the target's values."""
+    transform = getattr(target, "outcome_transform", None)
+    if transform is None:
+        return like.new_zeros(()), like.new_ones(())
+    return transform.means.reshape(()).to(like), transform.stdvs.reshape(()).to(like)
+
+
+def _weights(tasks: TaskEnsemble, target: SingleTaskGP | None, draws: int, seed: int) -> Tensor:
+    equal = tasks.theta.new_ones(tasks.count + 1)
+    if target is None:
+        equal[-1] = 0.0
+    if target is None or len(target.train_targets) < _FEWEST:
+        return equal / equal.sum()
+    with torch.no_grad():
+        return _ranked(tasks, target, draws, seed).to(equal)
+
+
+def _ranked(tasks: TaskEnsemble, target: SingleTaskGP, draws: int, seed: int) -> Tensor:
+    X, values = target.train_inputs[0], target.train_targets
+    n = len(values)
+    prior = target.forward(X)
+    noisy = target.likelihood(prior, [X]).covariance_matrix
+    left = ranking.leave_one_out(ranking.Prior(prior.mean, prior.covariance_matrix, noisy), values)
+    generator = torch.Generator(X.device).manual_seed(seed)
+    kept = {"generator": generator, "dtype": X.dtype, "device": X.device}
+    own = ranking.draw_left_out(left, torch.randn(draws, n, n + 1, **kept))
+    samples = ranking.draw(*task_posteriors(tasks, X), torch.randn(tasks.count, draws, n, **kept))
+    losses = ranking.ranking_loss(samples, values)
+    return ranking.ensemble_weights(losses, ranking.left_out_loss(own, values))

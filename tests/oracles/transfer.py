@@ -1,0 +1,98 @@
+"""Rivals of transfer as their papers write them: one task, one pair, one draw after the other."""
+
+import math
+
+import numpy as np
+
+
+def task_posterior(cov, x, y, noise, X):
+    """Mean and covariance at X of a process with covariance function cov, by dense solves."""
+    K = np.array([[cov(a, b) for b in x] for a in x]) + noise * np.eye(len(x))
+    cross = np.array([[cov(a, b) for b in x] for a in X])
+    prior = np.array([[cov(a, b) for b in X] for a in X])
+    return cross @ np.linalg.solve(K, y), prior - cross @ np.linalg.solve(K, cross.T)
+
+
+def ranking_loss(f, y):
+    """Feurer et al. (2018), equation 2."""
+    n = len(y)
+    return sum((f[j] < f[k]) != (y[j] < y[k]) for j in range(n) for k in range(n))
+
+
+def left_out_loss(f, y):
+    """Of functions f[j] that know all but observation j."""
+    n = len(y)
+    return sum((f[j][j] < f[j][k]) != (y[j] < y[k]) for j in range(n) for k in range(n))
+
+
+def left_out_posterior(mean, cov, noise, y, j):
+    """Posterior at all points of a prior N(mean, cov) after all values but y[j]."""
+    rest = [k for k in range(len(y)) if k != j]
+    K = cov[np.ix_(rest, rest)] + noise * np.eye(len(rest))
+    gain = np.linalg.solve(K, cov[rest]).T
+    return mean + gain @ (y[rest] - mean[rest]), cov - gain @ cov[rest]
+
+
+def ensemble_weights(losses, own):
+    """Section 4 of Feurer et al.: who ranks best how often, after tasks that only dilute are dropped."""
+    limit = float(np.percentile(own, 95))
+    kept = [i for i, row in enumerate(losses) if float(np.median(row)) <= limit]
+    weights = [0.0] * (len(losses) + 1)
+    for s in range(len(own)):
+        entering = {i: losses[i][s] for i in kept} | {len(losses): own[s]}
+        winners = [i for i, loss in entering.items() if loss == min(entering.values())]
+        for i in winners:
+            weights[i] += 1 / len(winners) / len(own)
+    return weights
+
+
+def ensemble_posterior(weights, means, covs):
+    mean = sum(w * m for w, m in zip(weights, means, strict=True))
+    return mean, sum(w * w * c for w, c in zip(weights, covs, strict=True))
+
+
+def matern52(lengthscale, variance):
+    def cov(a, b):
+        r = math.sqrt(5) * math.sqrt(
+            sum(((s - t) / u) ** 2 for s, t, u in zip(a, b, lengthscale, strict=True))
+        )
+        return variance * (1 + r + r * r / 3) * math.exp(-r)
+
+    return cov
+
+
+def pair_distance(f, y):
+    """The share of ordered pairs that are ranked the wrong way round."""
+    n = len(y)
+    pairs = [(j, k) for j in range(n) for k in range(n) if j != k]
+    return sum((f[j] > f[k]) != (y[j] > y[k]) for j, k in pairs) / max(1, len(pairs))
+
+
+def taf(own_ei, task_means, task_means_seen, y, bandwidth):
+    """Wistuba et al. (2018), of one point; task_means_seen are those at the observations."""
+    above, below = 0.75 * own_ei, 0.75
+    for mean, seen in zip(task_means, task_means_seen, strict=True):
+        t = pair_distance(seen, y) / bandwidth
+        weight = 0.75 * (1 - t * t) if t <= 1 else 0.0
+        above += weight * max(mean - max(seen), 0.0)
+        below += weight
+    return above / below
+
+
+def greedy_portfolio(values, count):
+    """One candidate after the other, by trying each."""
+
+    def regret(row, k):
+        width = max(row) - min(row)
+        return (max(row) - row[k]) / width if width else 0.0
+
+    def mean_regret(chosen):
+        return sum(min(regret(row, k) for k in chosen) for row in values) / len(values)
+
+    chosen = []
+    for _ in range(count):
+        left = [k for k in range(len(values[0])) if k not in chosen]
+        chosen.append(
+            min(left, key=lambda k: (round(mean_regret([*chosen, k]), 6), mean_regret([k])))
+        )
+    return chosen
