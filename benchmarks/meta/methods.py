@@ -128,11 +128,9 @@ def taf(setting: Setting) -> Policy:
 
 def _fitted(told: Told) -> SingleTaskGP:
     values = told.values.unsqueeze(-1)
-    spread = float(values.std(correction=0))
-    transform = Standardize(1) if spread > 0 else None
-    model = SingleTaskGP(told.points, values, outcome_transform=transform)
-    with torch.enable_grad():
-        return fitted(model) if spread > 0 else model.eval()
+    model = SingleTaskGP(told.points, values, outcome_transform=Standardize(1))
+    with torch.enable_grad():  # values that are all alike say nothing of hyperparameters
+        return fitted(model) if float(values.max()) > float(values.min()) else model.eval()
 
 
 def robust(options: ByEvidence | ByGaps) -> Method:

@@ -16,6 +16,7 @@ from benchmarks.information import timing as information_timing
 from benchmarks.information import told as information
 from benchmarks.learners import learners
 from benchmarks.learners import noise as subset_noise
+from benchmarks.meta import benchmark as meta
 from benchmarks.meta.live import benchmark as meta_live
 from benchmarks.priced import (
     arms,
@@ -104,6 +105,7 @@ REPORTS: dict[str, Report] = {
     ),
     "entropy-search": Report("How soon the optimum is known", information.text),
     "entropy-search-time": Report("Time of an iteration", information_timing.text),
+    "meta": Report("Regret after earlier tasks, and which they harm", meta.text),
     "meta-record": Report("Families of related tasks, evaluated once", meta_live.text),
     "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
