@@ -10,6 +10,7 @@ from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import TaskEnsemble, TaskPaths
 
 MANY = 400
+pytestmark = pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
 
 
 def drawn(*shape, seed=0, **tkwargs):
