@@ -9,6 +9,7 @@ from botorch.optim import optimize_acqf
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import Similarity, TaskEnsemble, TransferGP, learn_similarity
+from botorch_costly.models.similarity import _held_out
 from tests.oracles import tasks as oracle
 from tests.oracles.dense_gp import matern
 
@@ -128,6 +129,18 @@ def test_tasks_that_resemble_each_other_are_believed(tasks):
     learnt = learn_similarity(tasks)
     assert 0.7 < float(learnt.level) < 1.6
     assert float(learnt.own + learnt.noise) < 0.6
+
+
+def test_each_task_in_turn_is_told_by_all_the_others(tasks):
+    held = _held_out(tasks)
+    for k in range(3):
+        others = [j for j in range(3) if j != k]
+        seen = tasks.seen[k]
+        mean, std = tasks.moments(tasks.inputs[k, seen])
+        close = {"atol": 1e-6, "rtol": 1e-4}
+        torch.testing.assert_close(held.means[k, seen], mean[others].mT.double(), **close)
+        expected = std[others].square().sum(0).double()
+        torch.testing.assert_close(held.variance[k, seen], expected, **close)
 
 
 def test_tasks_that_do_not_are_not(tkwargs):

@@ -64,6 +64,12 @@ def test_nothing_is_asked_for_again_and_again_where_it_is_no_better():
     assert sum(one.reward < 0.2 for one in optimizer.observations) <= 8
 
 
+def test_tasks_that_foretell_the_values_keep_their_share_by_evidence():
+    tasks = [study(0.3 + away, seed=k) for k, away in enumerate((-0.02, 0.0, 0.02))]
+    optimizer = played(6, tasks)
+    assert optimizer.share > 0.5 * 0.9**5
+
+
 def test_the_share_never_grows(robust):
     optimizer = bc.TransferOptimizer(SPACE, [study(), study(0.8, seed=1)], robust=robust)
     shares = []
