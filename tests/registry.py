@@ -13,16 +13,21 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from botorch.acquisition import UpperConfidenceBound
 from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 
 import botorch_costly as bc
 from botorch_costly.acquisition import (
     PBGI,
+    RMGPTS,
+    RMGPUCB,
     TAF,
+    Blend,
     EntropySearch,
     EntropySearchPerCost,
     LogEIPerCost,
+    TaskUCB,
     TimeVaryingEI,
     TimeVaryingKG,
     TimeVaryingLogEI,
@@ -42,6 +47,7 @@ from botorch_costly.models import (
     StreamingGP,
     SubsetGP,
     TaskEnsemble,
+    TaskPaths,
     TimeVaryingGP,
 )
 from botorch_costly.numerics.radial import FAMILIES
@@ -251,7 +257,34 @@ def _taf(model):
     return TAF(model, tasks, X[2, :5], X[2, :5].sum(-1, keepdim=True).cos(), bandwidth=2.0)
 
 
+def _earlier(model):
+    """Two earlier tasks in the dtype and on the device of the model, and their weights."""
+    draws = torch.Generator().manual_seed(15)
+    X = torch.rand(2, 8, 3, generator=draws, dtype=torch.float64).to(_inputs_of(model))
+    tasks = TaskEnsemble(list(X), [X[0].sum(-1).sin(), X[1, :, 0]])
+    return tasks, X.new_tensor([0.7, 0.3])
+
+
+def _own(X):
+    return -X.square().sum(-1)
+
+
+def _thompson(model):
+    tasks, weights = _earlier(model)
+    draws = torch.Generator().manual_seed(16)
+    return RMGPTS(_own, TaskPaths(tasks, 2, draws), weights, 0.9, draws)
+
+
+def _blend(model):
+    first, second = TaskUCB(*_earlier(model)), UpperConfidenceBound(model, 2.0)
+    return Blend(first, second, 0.4)
+
+
 ACQUISITIONS = {
+    "TaskUCB": _in_a_round(lambda model, _: TaskUCB(*_earlier(model))),
+    "Blend": _in_a_round(lambda model, _: _blend(model)),
+    "RMGPUCB": _in_a_round(lambda model, _: RMGPUCB(model, *_earlier(model), 0.4)),
+    "RMGPTS": _in_a_round(lambda model, _: _thompson(model)),
     "LogEIPerCost": _in_a_round(lambda model, cost: LogEIPerCost(model, cost, 0.3)),
     "TAF": _in_a_round(lambda model, _: _taf(model)),
     "PBGI": _in_a_round(lambda model, cost: PBGI(model, cost, price=0.1)),

@@ -64,10 +64,16 @@ def posterior_weights(
 ) -> Tensor:  # shape: (*batch, count, 2 M)
     """Draw weights of functions given observations, as many of each of the batch."""
     batch, (n, wide) = features.shape[:-2], features.shape[-2:]
-    prior = features.new_empty(*batch, count, wide).normal_(generator=generator)
-    error = features.new_empty(*batch, count, n).normal_(generator=generator)
+    prior = _normal(features, (*batch, count, wide), generator)
+    error = _normal(features, (*batch, count, n), generator)
     error = error * noise.sqrt().unsqueeze(-1)
     apart = values.unsqueeze(-2) - prior @ features.mT - error
     gram = features @ features.mT + torch.diag_embed(noise.expand(*batch, n))
     solved = torch.cholesky_solve(apart.mT, torch.linalg.cholesky(gram))
     return prior + solved.mT @ features
+
+
+def _normal(like: Tensor, shape: tuple[int, ...], generator: Generator) -> Tensor:
+    """Draw standard normals that are alike in both precisions."""
+    drawn = torch.empty(shape, dtype=torch.float64, device=generator.device)
+    return drawn.normal_(generator=generator).to(like)
