@@ -163,7 +163,9 @@ def _ranks(played: dict[str, list[Row]], at: int = 10) -> dict[str, float]:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
-    parser = parser_for(NAME, "regret on a target after earlier tasks, and who is harmed")
+    parser = parser_for(
+        NAME, "regret on a target after earlier tasks, and which targets are harmed"
+    )
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--twists", nargs="+", choices=_TWISTS, default=list(_TWISTS))

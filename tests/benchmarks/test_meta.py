@@ -1,4 +1,4 @@
-"""Policies that choose with earlier tasks, and what is said of whom they harm."""
+"""Policies that choose with earlier tasks, and which targets they are said to harm."""
 
 import pytest
 import torch
@@ -66,7 +66,7 @@ def rows(method, values, total):
     return [{**key, "seed": s, **at, "sum": total, "seconds": 0.01} for s in range(2)]
 
 
-def test_the_table_counts_who_is_harmed_and_by_how_much():
+def test_the_table_counts_harmed_targets_and_says_how_much():
     stored = [*rows("GP-UCB", [0.1, 0.2], [2.0, 4.0]), *rows("TAF", [0.05, 0.5], [1.0, 6.0])]
     text = benchmark.text(stored)
     line = next(line for line in text.splitlines() if line.startswith("  TAF"))
