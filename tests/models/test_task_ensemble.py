@@ -47,6 +47,14 @@ def test_moments_are_those_of_each_task_alone(asked, tkwargs):
     assert mean.dtype == tkwargs["dtype"]
 
 
+@pytest.mark.parametrize("waves", (10, 16, 20))
+def test_detail_is_not_taken_for_noise(waves, tkwargs):
+    X = torch.linspace(0, 1, 20, dtype=torch.float64).unsqueeze(-1).to(**tkwargs)
+    tasks = TaskEnsemble([X], [(waves * X.squeeze(-1)).sin()]).fit()
+    assert float(tasks.noise) < 0.05
+    assert float(tasks.lengthscale) < 1
+
+
 def test_a_fit_makes_no_task_less_probable(tkwargs):
     inputs, values = inputs_and_values(tkwargs)
     tasks = TaskEnsemble(inputs, values)
