@@ -129,7 +129,9 @@ class TaskEnsemble(nn.Module):
         """Learn the hyperparameters from their present values on, and factor.
 
         The same values may be noise or detail, each a maximum of its own. So a second search begins with
-        detail, and the better end is kept. Of a task with more than 300 observations, 300 evenly spread ones are learnt from.
+        detail, and the better end is kept.
+
+        Of a task with more than 300 observations, 300 evenly spread ones are learnt from.
 
         Args:
             max_iter: Most evaluations of a search after the first.

@@ -47,7 +47,7 @@ def test_moments_are_those_of_each_task_alone(asked, tkwargs):
     assert mean.dtype == tkwargs["dtype"]
 
 
-@pytest.mark.parametrize("waves", (10, 16, 20))
+@pytest.mark.parametrize("waves", [10, 16, 20])
 def test_detail_is_not_taken_for_noise(waves, tkwargs):
     X = torch.linspace(0, 1, 20, dtype=torch.float64).unsqueeze(-1).to(**tkwargs)
     tasks = TaskEnsemble([X], [(waves * X.squeeze(-1)).sin()]).fit()
