@@ -8,7 +8,6 @@ from torch import Tensor
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_count
 from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments
 from botorch_costly.models.task_ensemble import TaskEnsemble
-from botorch_costly.models.task_posteriors import task_posteriors
 from botorch_costly.numerics import ranking
 
 _FEWEST = 3  # observations of a target by which processes are ranked
@@ -76,7 +75,7 @@ class RankWeightedGP(JointGaussian):
         noise = 0.0
         if self.tasks is not None:
             weights = self.weights[self._used]
-            means, covs = task_posteriors(self.tasks, X)
+            means, covs = self.tasks.joint(X)
             mean = mean + torch.tensordot(weights, offset + scale * means, 1)
             cov = cov + scale.square() * torch.tensordot(weights.square(), covs, 1)
             noise = float(self.tasks.noise.mean())
@@ -131,6 +130,6 @@ def _ranked(tasks: TaskEnsemble, target: SingleTaskGP, draws: int, seed: int) ->
     generator = torch.Generator(X.device).manual_seed(seed)
     kept = {"generator": generator, "dtype": X.dtype, "device": X.device}
     own = ranking.draw_left_out(left, torch.randn(draws, n, n + 1, **kept))
-    samples = ranking.draw(*task_posteriors(tasks, X), torch.randn(tasks.count, draws, n, **kept))
+    samples = ranking.draw(*tasks.joint(X), torch.randn(tasks.count, draws, n, **kept))
     losses = ranking.ranking_loss(samples, values)
     return ranking.ensemble_weights(losses, ranking.left_out_loss(own, values))

@@ -6,30 +6,22 @@ is log evidence plus log priors: log-normal on the lengthscales (BoTorch's, by d
 and noise. Tasks may have any numbers of observations; see ``numerics.padded``.
 """
 
-import math
-from collections.abc import Sequence
-from typing import NamedTuple, Self
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
+from botorch_costly.models import task_fitting
 from botorch_costly.numerics import padded
 from botorch_costly.numerics.padded import Factored, Padded
 from botorch_costly.numerics.radial import check_family
-from botorch_costly.optim.lbfgs import minimize_batch
-from botorch_costly.optim.smooth import ValueAndGradient
 
-_VARIANCE = 0.0, 1.0  # mean and standard deviation of the logarithm
-_NOISE = -4.0, 1.5
-_BOX_OF_LENGTHSCALES = 1e-2, 1e3
-_BOX_OF_VARIANCE = 1e-3, 1e3
-_BOX_OF_NOISE = 1e-6, 1e1
-_A_ROUND = 15  # steps after which searches that have ended are taken out
-_SLOPE = 1e-2  # nats per log unit at which a search ends
 _AT_ONCE = 2**24  # entries of covariance matrices that are held at once
 _MOST_FITTED = 300  # observations of a task that hyperparameters are learnt from
-_ROUGHER, _CLEARER = -2.5, -3.0  # a second start: shorter lengthscales and less noise, logarithms
+_Answer = TypeVar("_Answer")
 
 
 class Moments(NamedTuple):
@@ -97,7 +89,7 @@ class TaskEnsemble(nn.Module):
         self.register_buffer("offset", units[:, 0])
         self.register_buffer("scale", units[:, 1])
         dim = rows.x.shape[-1]
-        self.register_buffer("theta", _typical(dim).to(rows.x).repeat(len(pairs), 1))
+        self.register_buffer("theta", task_fitting.typical(dim).to(rows.x).repeat(len(pairs), 1))
         self._factor()
 
     @property
@@ -127,10 +119,6 @@ class TaskEnsemble(nn.Module):
 
     def fit(self, *, max_iter: int = 60) -> Self:
         """Learn the hyperparameters from their present values on, and factor.
-
-        The same values may be noise or detail, each a maximum of its own. So a second search begins with
-        detail, and the better end is kept.
-
         Of a task with more than 300 observations, 300 evenly spread ones are learnt from.
 
         Args:
@@ -142,7 +130,8 @@ class TaskEnsemble(nn.Module):
             every = every[:: -(-most // _MOST_FITTED)]
         rows = Padded(self.inputs[:, every], self.targets[:, every], self.seen[:, every])
         for some in self._chunks(len(every)):
-            self.theta[some] = _fitted(self.kernel, rows.some(some), self.theta[some], max_iter)
+            chosen = rows.some(some)
+            self.theta[some] = task_fitting.fitted(self.kernel, chosen, self.theta[some], max_iter)
         self._factor()
         return self
 
@@ -155,26 +144,27 @@ class TaskEnsemble(nn.Module):
         Returns:
             Each of shape ``tasks x m``, in the standardized units of each task.
         """
-        known = Factored(self.inverse_root, self.weights)
-        parts = [
-            padded.moments(
-                self.kernel, self.rows.some(s), self.theta[s], _some(known, s), _points(X, s)
-            )
-            for s in self._chunks(X.shape[-2])
-        ]
+        parts = self._asked(padded.moments, partial(_points, X), X.shape[-2])
         mean, variance = (torch.cat(part) for part in zip(*parts, strict=True))
         return Moments(mean, variance.sqrt())
 
     def means(self, X: Tensor) -> Tensor:
         """Return posterior means alone, which cost far less, ``tasks x m``."""
-        known = Factored(self.inverse_root, self.weights)
-        parts = [
-            padded.means(
-                self.kernel, self.rows.some(s), self.theta[s], _some(known, s), _points(X, s)
-            )
-            for s in self._chunks(X.shape[-2])
-        ]
-        return torch.cat(parts)
+        return torch.cat(self._asked(padded.means, partial(_points, X), X.shape[-2]))
+
+    def joint(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Return joint posteriors of the same points, differentiable in the points.
+
+        Args:
+            X: Points, ``batch_shape x q x d``.
+
+        Returns:
+            Means ``tasks x batch_shape x q`` and covariances ``tasks x batch_shape x q x q``, in the
+            standardized units of each task.
+        """
+        parts = self._asked(padded.joint, lambda tasks: X, X[..., 0].numel())
+        mean, cov = (torch.cat(part) for part in zip(*parts, strict=True))
+        return mean, cov
 
     def subset(self, tasks: Sequence[int] | Tensor) -> "TaskEnsemble":
         """Return an ensemble of some of the tasks, fitted as they are."""
@@ -194,6 +184,21 @@ class TaskEnsemble(nn.Module):
         root, weights = (torch.cat(part) for part in zip(*parts, strict=True))
         self.register_buffer("inverse_root", root)
         self.register_buffer("weights", weights)
+
+    def _asked(
+        self, question: Callable[..., _Answer], points: Callable[[slice], Tensor], columns: int
+    ) -> list[_Answer]:
+        """Return what a function of ``numerics.padded`` says of points, run of tasks by run of tasks."""
+        return [
+            question(
+                self.kernel,
+                self.rows.some(s),
+                self.theta[s],
+                Factored(self.inverse_root[s], self.weights[s]),
+                points(s),
+            )
+            for s in self._chunks(columns)
+        ]
 
     def _chunks(self, columns: int) -> list[slice]:
         """Return runs of tasks whose matrices with so many columns fit into memory at once."""
@@ -227,75 +232,6 @@ def _standardized(values: Tensor, least: float) -> tuple[Tensor, Tensor]:
     std = torch.where(std > rounding * values.abs().max(), std, 0.0).clamp_min(least)
     std = torch.where(std > 0, std, 1.0)
     return (values - mean) / std, torch.stack([mean, std])
-
-
-def _typical(dim: int) -> Tensor:
-    lengthscale = math.sqrt(2) + 0.5 * math.log(dim)
-    return torch.tensor([lengthscale - 1.0] * dim + [_VARIANCE[0], _NOISE[0]], dtype=torch.float64)
-
-
-def _fitted(kernel: str, rows: Padded, theta: Tensor, max_iter: int) -> Tensor:
-    """Return the hyperparameters of highest density; none is less probable than it was."""
-    count = len(theta)
-    exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
-    twice = Padded(*(torch.cat([part, part]) for part in exact))
-    end = torch.cat([theta, _rougher(theta)]).double()
-    loss = end.new_zeros(len(end))
-    left = torch.arange(len(end), device=end.device)
-    # A few rounds: the searches that have ended leave the batch.
-    for steps in _rounds(max_iter):
-        found = minimize_batch(
-            _loss(kernel, twice.some(left)),
-            end[left].unsqueeze(-2),
-            _box(rows.x.shape[-1]).to(end),
-            max_iter=steps,
-            gradient_tolerance=_SLOPE,
-        )
-        end[left], loss[left] = found.point.squeeze(-2), found.value.squeeze(-1)
-        left = left[~found.converged.squeeze(-1)]
-        if not len(left):
-            break
-    rougher = loss[count:] < loss[:count]
-    return torch.where(rougher.unsqueeze(-1), end[count:], end[:count]).to(theta)
-
-
-def _rougher(theta: Tensor) -> Tensor:
-    step = theta.new_full((theta.shape[-1],), _ROUGHER)
-    step[-2:] = theta.new_tensor([0.0, _CLEARER])
-    low, high = _box(theta.shape[-1] - 2).to(theta)
-    return (theta + step).clamp(low, high)
-
-
-def _rounds(max_iter: int) -> list[int]:
-    return [min(_A_ROUND, max_iter - first) for first in range(0, max_iter, _A_ROUND)]
-
-
-def _loss(kernel: str, rows: Padded) -> ValueAndGradient:
-    def loss(theta: Tensor) -> tuple[Tensor, Tensor]:
-        flat = theta.squeeze(-2)
-        value, gradient = padded.log_evidence(kernel, rows, flat)
-        known, slope = _log_prior(flat)
-        return -(value + known).unsqueeze(-1), -(gradient + slope).unsqueeze(-2)
-
-    return loss
-
-
-def _box(dim: int) -> Tensor:
-    pairs = [_BOX_OF_LENGTHSCALES] * dim + [_BOX_OF_VARIANCE, _BOX_OF_NOISE]
-    return torch.tensor(pairs, dtype=torch.float64).log().mT
-
-
-def _log_prior(theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the log density of the logarithms, up to a constant, and its gradient."""
-    dim = theta.shape[-1] - 2
-    lengthscale = math.sqrt(2) + 0.5 * math.log(dim), math.sqrt(3)
-    known = theta.new_tensor([lengthscale] * dim + [_VARIANCE, _NOISE])
-    away = (theta - known[:, 0]) / known[:, 1]
-    return -0.5 * away.square().sum(-1), -away / known[:, 1]
-
-
-def _some(known: Factored, tasks: slice) -> Factored:
-    return Factored(known.inverse_root[tasks], known.weights[tasks])
 
 
 def _points(X: Tensor, tasks: slice) -> Tensor:

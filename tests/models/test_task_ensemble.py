@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
-from botorch_costly.models import TaskEnsemble, task_ensemble
+from botorch_costly.models import TaskEnsemble, task_ensemble, task_fitting
 from tests.oracles import tasks as oracle
 
 SIZES = (12, 1, 7)
@@ -61,7 +61,7 @@ def test_a_fit_makes_no_task_less_probable(tkwargs):
 
     def densities():
         rows = task_ensemble.Padded(tasks.inputs.double(), tasks.targets.double(), tasks.seen)
-        value, _ = task_ensemble._loss(tasks.kernel, rows)(tasks.theta.double().unsqueeze(-2))
+        value, _ = task_fitting.loss_of(tasks.kernel, rows)(tasks.theta.double().unsqueeze(-2))
         return -value.squeeze(-1)
 
     before = densities()
@@ -82,11 +82,36 @@ def test_a_fit_of_many_tasks_is_that_of_each(tkwargs):
 
 def test_memory_is_bounded_and_changes_nothing(asked, tkwargs, monkeypatch):
     inputs, values = inputs_and_values(tkwargs)
-    whole = TaskEnsemble(inputs, values).moments(asked)
+    whole = TaskEnsemble(inputs, values)
+    moments, joint = whole.moments(asked), whole.joint(asked)
     monkeypatch.setattr(task_ensemble, "_AT_ONCE", 1)
-    parts = TaskEnsemble(inputs, values).moments(asked)
-    torch.testing.assert_close(parts.mean, whole.mean)
-    torch.testing.assert_close(parts.std, whole.std)
+    parts = TaskEnsemble(inputs, values)
+    torch.testing.assert_close(tuple(parts.moments(asked)), tuple(moments))
+    torch.testing.assert_close(parts.joint(asked), joint)
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_joint_posteriors_have_the_moments_and_the_covariances_of_each_task(batch, tkwargs):
+    tasks = TaskEnsemble(*inputs_and_values(tkwargs)).fit()
+    draws = torch.Generator().manual_seed(3)
+    X = torch.rand(*batch, 4, 2, generator=draws, dtype=torch.float64).to(**tkwargs)
+    means, covs = tasks.joint(X)
+    shape = (3, *batch, 4)
+    assert (means.shape, covs.shape) == (shape, (*shape, 4))
+    mean, std = tasks.moments(X.reshape(-1, 2))
+    tolerance = 1e-9 if tkwargs["dtype"] == torch.float64 else 1e-4
+    variances = covs.diagonal(dim1=-2, dim2=-1)
+    torch.testing.assert_close(means, mean.reshape(shape), atol=tolerance, rtol=0)
+    torch.testing.assert_close(variances, std.square().reshape(shape), atol=tolerance, rtol=0)
+    for k in range(3):
+        x = tasks.inputs[k, tasks.seen[k]].double().cpu()
+        hyper = tasks.lengthscale[k].double().cpu(), float(tasks.variance[k]), float(tasks.noise[k])
+        parts = zip(X.reshape(-1, 4, 2).double().cpu(), covs[k].reshape(-1, 4, 4), strict=True)
+        for points, cov in parts:
+            theirs = oracle.gp_covariance(x, *hyper, points)
+            torch.testing.assert_close(
+                cov.double().cpu(), theirs, atol=max(tolerance, 1e-7), rtol=0
+            )
 
 
 def test_a_subset_is_what_those_tasks_were(asked, tkwargs):

@@ -13,10 +13,14 @@ def gp_moments(x, y, lengthscale, variance, noise, X, nu=2.5):
     """Rasmussen and Williams (2.23) to (2.26), by a dense inverse."""
     K = matern(x, x, lengthscale, variance, nu) + noise * torch.eye(len(x)).to(x)
     k = matern(X, x, lengthscale, variance, nu)
-    inverse = torch.linalg.inv(K)
-    mean = k @ inverse @ y
-    cov = matern(X, X, lengthscale, variance, nu) - k @ inverse @ k.mT
-    return mean, cov.diagonal().sqrt()
+    mean = k @ torch.linalg.inv(K) @ y
+    return mean, gp_covariance(x, lengthscale, variance, noise, X, nu).diagonal().sqrt()
+
+
+def gp_covariance(x, lengthscale, variance, noise, X, nu=2.5):
+    K = matern(x, x, lengthscale, variance, nu) + noise * torch.eye(len(x)).to(x)
+    k = matern(X, x, lengthscale, variance, nu)
+    return matern(X, X, lengthscale, variance, nu) - k @ torch.linalg.inv(K) @ k.mT
 
 
 def gp_evidence(x, y, lengthscale, variance, noise, nu=2.5):

@@ -1,0 +1,98 @@
+"""Hyperparameters of earlier tasks: their priors, their box, and the search of all tasks at once.
+
+Notation: ``theta = [log l_1 .. log l_d, log s, log noise]``, as in ``numerics.padded``.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics import padded
+from botorch_costly.numerics.padded import Padded
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.smooth import ValueAndGradient
+
+_VARIANCE = 0.0, 1.0  # mean and standard deviation of the logarithm
+_NOISE = -4.0, 1.5
+_BOX_OF_LENGTHSCALES = 1e-2, 1e3
+_BOX_OF_VARIANCE = 1e-3, 1e3
+_BOX_OF_NOISE = 1e-6, 1e1
+_A_ROUND = 15  # steps after which searches that have ended are taken out
+_SLOPE = 1e-2  # nats per log unit at which a search ends
+_ROUGHER, _CLEARER = -2.5, -3.0  # a second start: shorter lengthscales and less noise, logarithms
+
+
+def typical(dim: int) -> Tensor:
+    """Return where a search begins, ``(dim + 2,)``."""
+    lengthscale = math.sqrt(2) + 0.5 * math.log(dim)
+    return torch.tensor([lengthscale - 1.0] * dim + [_VARIANCE[0], _NOISE[0]], dtype=torch.float64)
+
+
+def fitted(kernel: str, rows: Padded, theta: Tensor, max_iter: int) -> Tensor:
+    """Return the hyperparameters of highest density; none is less probable than it was.
+
+    The same values may be noise or detail, each a maximum of its own. So a second search begins with
+    detail, and the better end is kept.
+    """
+    count = len(theta)
+    exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
+    twice = Padded(*(torch.cat([part, part]) for part in exact))
+    end = torch.cat([theta, _rougher(theta)]).double()
+    loss = end.new_zeros(len(end))
+    box = box_of(rows.x.shape[-1]).to(end)
+    left = torch.arange(len(end), device=end.device)
+    # A few rounds: the searches that have ended leave the batch.
+    for steps in _rounds(max_iter):
+        found = minimize_batch(
+            loss_of(kernel, twice.some(left)),
+            end[left].unsqueeze(-2),
+            box,
+            max_iter=steps,
+            gradient_tolerance=_SLOPE,
+        )
+        end[left], loss[left] = found.point.squeeze(-2), found.value.squeeze(-1)
+        left = left[~found.converged.squeeze(-1)]
+        if not len(left):
+            break
+    rougher = loss[count:] < loss[:count]
+    return torch.where(rougher.unsqueeze(-1), end[count:], end[:count]).to(theta)
+
+
+def _rougher(theta: Tensor) -> Tensor:
+    """Return the second start."""
+    step = theta.new_full((theta.shape[-1],), _ROUGHER)
+    step[-2:] = theta.new_tensor([0.0, _CLEARER])
+    low, high = box_of(theta.shape[-1] - 2).to(theta)
+    return (theta + step).clamp(low, high)
+
+
+def _rounds(max_iter: int) -> list[int]:
+    return [min(_A_ROUND, max_iter - first) for first in range(0, max_iter, _A_ROUND)]
+
+
+def loss_of(kernel: str, rows: Padded) -> ValueAndGradient:
+    """Return the negative log densities of ``tasks x 1 x (d + 2)`` hyperparameters."""
+
+    def loss(theta: Tensor) -> tuple[Tensor, Tensor]:
+        flat = theta.squeeze(-2)
+        value, gradient = padded.log_evidence(kernel, rows, flat)
+        known, slope = log_prior(flat)
+        return -(value + known).unsqueeze(-1), -(gradient + slope).unsqueeze(-2)
+
+    return loss
+
+
+def box_of(dim: int) -> Tensor:
+    """Return the bounds between which is searched, ``2 x (dim + 2)``."""
+    pairs = [_BOX_OF_LENGTHSCALES] * dim + [_BOX_OF_VARIANCE, _BOX_OF_NOISE]
+    return torch.tensor(pairs, dtype=torch.float64).log().mT
+
+
+def log_prior(theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log density of the logarithms, up to a constant, and its gradient."""
+    dim = theta.shape[-1] - 2
+    lengthscale = math.sqrt(2) + 0.5 * math.log(dim), math.sqrt(3)
+    known = theta.new_tensor([lengthscale] * dim + [_VARIANCE, _NOISE])
+    away = (theta - known[:, 0]) / known[:, 1]
+    return -0.5 * away.square().sum(-1), -away / known[:, 1]
