@@ -28,6 +28,7 @@ from botorch_costly.task_readers import (
     tasks_from_history,
 )
 from botorch_costly.task_records import Task
+from botorch_costly.transfer_records import TransferDecision
 from botorch_costly.tuners import (
     ByEvidence,
     ByGaps,
@@ -95,6 +96,7 @@ __all__ = [
     "SubsetObservation",
     "SubsetOptimizer",
     "Task",
+    "TransferDecision",
     "TransferOptimizer",
     "TwinTuner",
     "load",

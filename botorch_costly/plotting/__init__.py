@@ -1,4 +1,4 @@
-"""Pictures of schedules, queries, beliefs and trade-offs.
+"""Pictures of schedules, queries, beliefs, trade-offs and searches.
 
 Functions take records or plain arrays and an optional ``Axes``, and return ``Axes``. Without one they
 make a figure that pyplot does not know: no window shows it, and it need not be closed. Save it with
@@ -14,6 +14,7 @@ from botorch_costly.plotting.runs import (
 )
 from botorch_costly.plotting.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from botorch_costly.plotting.trainings import plot_curve_weights, plot_trainings
+from botorch_costly.plotting.transfer import plot_transfer
 
 __all__ = [
     "BLACK",
@@ -33,4 +34,5 @@ __all__ = [
     "plot_schedule",
     "plot_schedule_map",
     "plot_trainings",
+    "plot_transfer",
 ]

@@ -23,22 +23,26 @@ class FeatureMemory:
     def of_pool(self, pool: Tensor) -> Features:
         """Return the features of points that are asked about again and again, ``m x d``."""
         if self._pool is None or self._pool[0] is not pool:
-            with torch.no_grad():
-                self._pool = pool, features(self._tasks, self._similarity, pool)
+            self._pool = pool, self._asked(pool)
         return self._pool[1]
 
     def of_rows(self, X: Tensor) -> Features:
         """Return the features of points most of which were asked about before, ``n x d``."""
-        keys = [tuple(row) for row in X.tolist()]
-        new = [number for number, key in enumerate(keys) if key not in self._rows]
-        if new or not keys:
-            with torch.no_grad():
-                known = features(self._tasks, self._similarity, X[new])
-            if not keys:
-                return known
-            for at, number in enumerate(new):
-                self._rows[keys[number]] = Features(known.means[at], known.unknown[at])
-        rows = [self._rows[key] for key in keys]
+        if not len(X):
+            return self._asked(X)
+        rows = [self._of_row(row) for row in X]
         return Features(
             torch.stack([row.means for row in rows]), torch.stack([row.unknown for row in rows])
         )
+
+    def _of_row(self, x: Tensor) -> Features:
+        # One by one: rows asked side by side differ in their last bits, and so would a run from a state.
+        key = tuple(x.tolist())
+        if key not in self._rows:
+            known = self._asked(x.unsqueeze(0))
+            self._rows[key] = Features(known.means[0], known.unknown[0])
+        return self._rows[key]
+
+    def _asked(self, X: Tensor) -> Features:
+        with torch.no_grad():
+            return features(self._tasks, self._similarity, X)

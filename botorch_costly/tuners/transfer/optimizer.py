@@ -15,20 +15,22 @@ from botorch_costly.ask_tell.state import check_header, header, taking_over, unc
 from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError, check, check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.parameters import Plain
-from botorch_costly.records import Decision, FrozenConfig, Observation
+from botorch_costly.records import FrozenConfig, Observation
 from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
+from botorch_costly.transfer_records import TransferDecision
 from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.choice import TransferChooser
 from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
 
 _DECIMALS = 9  # of an encoding that tell configurations apart
+_WRITTEN = 4  # decimals of shares and weights in the history
 _BY_EVIDENCE = ByEvidence()
 _logger = logging.getLogger(__name__)
 
 
-class TransferOptimizer(Recorded[Decision, Observation]):
+class TransferOptimizer(Recorded[TransferDecision, Observation]):
     """Tune with what earlier studies found, and without harm for long if they mislead.
 
     The next configuration maximizes an upper bound in which the earlier tasks have a share. The share
@@ -111,7 +113,7 @@ class TransferOptimizer(Recorded[Decision, Observation]):
         }
         self._listed = listed
         self._header = header(type(self).__name__, space, options)
-        self._ledger = Ledger(Decision, Observation)
+        self._ledger = Ledger(TransferDecision, Observation)
         generator = torch.Generator().manual_seed(seed)
         self._chooser = TransferChooser(space, self.tasks, listed, robust, generator)
 
@@ -124,7 +126,7 @@ class TransferOptimizer(Recorded[Decision, Observation]):
 
     # -- the face ---------------------------------------------------------------------------------
 
-    def ask(self) -> Decision:
+    def ask(self) -> TransferDecision:
         """Decide on the next evaluation. An error or an interrupt changes nothing.
 
         Raises:
@@ -136,7 +138,14 @@ class TransferOptimizer(Recorded[Decision, Observation]):
             told = self._told()
             self._chooser.learn(told)
             point, reason = self._chooser.choose(told, self._pending())
-            decision = Decision(number, self._decoded(point), query=True, reason=reason)
+            decision = TransferDecision(
+                number,
+                self._decoded(point),
+                query=True,
+                reason=reason,
+                share=round(self.share, _WRITTEN),
+                weights=tuple(round(weight, _WRITTEN) for weight in self.weights),
+            )
         self._ledger.suggest(decision)
         return decision
 
@@ -145,7 +154,7 @@ class TransferOptimizer(Recorded[Decision, Observation]):
             return self.space.decode(point)
         return self._candidates[int((self._listed - point).abs().sum(-1).argmin())]
 
-    def tell(self, decision: Decision, value: float) -> Observation:
+    def tell(self, decision: TransferDecision, value: float) -> Observation:
         """Hand in what an evaluation came to.
 
         Args:
