@@ -126,6 +126,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "milliseconds of an iteration of those, on the same evaluations",
     ),
     "meta": ("benchmarks.meta.benchmark", "regret after earlier tasks, and which they harm"),
+    "meta-synthetic": (
+        "benchmarks.meta.synthetic.benchmark",
+        "regret, weights and share where the gaps of the tasks are known",
+    ),
     "meta-record": (
         "benchmarks.meta.live.benchmark",
         "families of related tasks, evaluated once for policies to be played on",

@@ -1,6 +1,7 @@
 """Policies that choose from a finite list, with earlier tasks or without."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
@@ -13,6 +14,7 @@ from benchmarks.harness.gaussian import fitted
 from botorch_costly import ByEvidence, ByGaps
 from botorch_costly.acquisition import TAF
 from botorch_costly.models import RankWeightedGP, TaskEnsemble
+from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.tuners.transfer.belief import Told, alone
 from botorch_costly.tuners.transfer.choice import sharing_of
@@ -58,8 +60,20 @@ def gp_ucb(setting: Setting) -> Policy:
     def policy(told: Told) -> Tensor:
         if len(told.values) < _FIRST:
             return _first(setting, told)
-        mean, std = alone(told, "matern52").moments(setting.points)
+        mean, std = alone(told, setting.tasks.kernel).moments(setting.points)
         return mean + _BETA * std
+
+    return policy
+
+
+def gp_ts(setting: Setting) -> Policy:
+    """Choose by a function drawn of the target's own Gaussian process."""
+
+    def policy(told: Told) -> Tensor:
+        if len(told.values) < _FIRST:
+            return _first(setting, told)
+        model = alone(told, setting.tasks.kernel).model
+        return TaskPaths(model, 1, setting.generator)(setting.points, task=0, path=0)
 
     return policy
 
@@ -76,7 +90,7 @@ def log_ei(setting: Setting) -> Policy:
 
 
 def _improvement(setting: Setting, told: Told) -> Tensor:
-    mean, std = alone(told, "matern52").moments(setting.points)
+    mean, std = alone(told, setting.tasks.kernel).moments(setting.points)
     return _log_ei_helper((mean - told.values.max()) / std) + std.log()
 
 
@@ -133,19 +147,27 @@ def _fitted(told: Told) -> SingleTaskGP:
         return fitted(model) if float(values.max()) > float(values.min()) else model.eval()
 
 
+class Robust:
+    """The policy of ``TransferOptimizer``.
+
+    Attributes:
+        sharing: What decides on the share of the tasks.
+    """
+
+    def __init__(self, setting: Setting, options: ByEvidence | ByGaps) -> None:
+        self._setting = setting
+        self.sharing = sharing_of(setting.tasks, options)
+
+    def __call__(self, told: Told) -> Tensor:
+        """Return the acquisition function of the points, ``(m,)``."""
+        self.sharing.learn(told)
+        setting = self._setting
+        return self.sharing.acquisition(told, setting.generator).at_pool(setting.points)
+
+
 def robust(options: ByEvidence | ByGaps) -> Method:
     """Return the policy of ``TransferOptimizer`` with some options."""
-
-    def method(setting: Setting) -> Policy:
-        sharing = sharing_of(setting.tasks, options)
-
-        def policy(told: Told) -> Tensor:
-            sharing.learn(told)
-            return sharing.acquisition(told, setting.generator).at_pool(setting.points)
-
-        return policy
-
-    return method
+    return partial(Robust, options=options)
 
 
 METHODS: Mapping[str, Method] = {

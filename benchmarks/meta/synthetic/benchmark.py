@@ -1,0 +1,116 @@
+"""Regret, weights and share where gaps are known: ``python -m benchmarks meta-synthetic``.
+
+The setting of section 6.1 and appendix D.1. A row is a run, with all of it by evaluation.
+
+References:
+    Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
+    UAI 2022, Figures 1, 3, 4 and 5.
+"""
+
+import argparse
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+
+from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.figures import save
+from benchmarks.harness.missing import measure_missing
+from benchmarks.harness.record import Row, rows_of
+from benchmarks.meta import methods
+from benchmarks.meta.methods import Robust
+from benchmarks.meta.synthetic.cells import CELLS, METHODS
+from benchmarks.meta.synthetic.picture import figure_of
+from benchmarks.meta.synthetic.table import text
+from benchmarks.meta.synthetic.world import Setting, World, dissimilar, draw
+from botorch_costly.models import TaskEnsemble
+from botorch_costly.tuners.transfer.belief import Told
+
+NAME = "meta-synthetic"
+_FEW = 4  # tasks of which each has its own weight in a row
+_KEPT = 20  # evaluations of which weights and share are stored
+
+
+class Run(NamedTuple):
+    """A method in a cell, and the key of its row."""
+
+    cell: str
+    method: str
+    seed: int
+
+
+def measure(run: Run) -> Row:
+    """Return the least regret after each evaluation, and share and weights before each."""
+    setting = CELLS[run.cell].setting
+    world, tasks = _world(setting, run.seed)
+    draws = torch.Generator().manual_seed(1_000 + run.seed)
+    order = torch.randperm(len(world.points), generator=draws)
+    policy = METHODS[run.method](methods.Setting(tasks, world.points, order, draws))
+    chosen = order[: setting.first].tolist()
+    shares, weights = [], []
+    while len(chosen) < setting.length:
+        with torch.no_grad():
+            values = policy(Told(world.points[chosen], _observed(world, chosen)))
+        if isinstance(policy, Robust) and len(chosen) <= _KEPT:
+            shares.append(float(policy.sharing.share))
+            weights.append(_by_group(policy.sharing.weights, setting))
+        values[chosen] = -torch.inf
+        chosen.append(int(values.argmax()))
+    regrets = 1 - world.truth[chosen]
+    least = regrets.cummin(-1).values
+    return {
+        **run._asdict(),
+        "regret": _rounded(least.tolist()),
+        "sum": round(float(regrets.sum()), 4),
+        "share": _rounded(shares),
+        "weights": [_rounded(some) for some in weights],
+    }
+
+
+@lru_cache(maxsize=2)
+def _world(setting: Setting, seed: int) -> tuple[World, TaskEnsemble]:
+    """Return what all methods of a cell and seed meet."""
+    world = draw(setting, seed)
+    points, values = zip(*world.studies, strict=True)
+    return world, TaskEnsemble(points, values, kernel="rbf").fit()
+
+
+def _observed(world: World, chosen: list[int]) -> torch.Tensor:
+    return world.truth[chosen] + world.noise[: len(chosen)]
+
+
+def _by_group(weights: torch.Tensor, setting: Setting) -> list[float]:
+    """Return each weight; of many tasks, the sums of absolute weights of those alike and of the rest."""
+    if len(weights) <= _FEW:
+        return [float(weight) for weight in weights]
+    far = dissimilar(setting)
+    return [float(weights[~far].abs().sum()), float(weights[far].abs().sum())]
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [round(value, 4) for value in values]
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, store the rows, draw the figure and print the table."""
+    parser = parser_for(NAME, "regret, weights and share where the gaps of the tasks are known")
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS))
+    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
+    add_seeds(parser, seeds=50)
+    options = parser.parse_args(arguments)
+    measure_missing(NAME, _wanted(options), measure, Run, options)
+    rows = rows_of(NAME, options.results)
+    save(figure_of(rows), options.results / f"{NAME}.png")
+    print(text(rows))
+
+
+def _wanted(options: argparse.Namespace) -> list[Run]:
+    """Return the runs: a cell has at most as many seeds as it is meant to have."""
+    return [
+        Run(cell, method, seed)
+        for cell in options.cells
+        for seed in seeds_of(options)
+        if seed < options.first_seed + CELLS[cell].seeds
+        for method in CELLS[cell].methods
+    ]
