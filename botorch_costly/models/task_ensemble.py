@@ -119,6 +119,7 @@ class TaskEnsemble(nn.Module):
 
     def fit(self, *, max_iter: int = 60) -> Self:
         """Learn the hyperparameters from their present values on, and factor.
+
         Of a task with more than 300 observations, 300 evenly spread ones are learnt from.
 
         Args:
