@@ -6,6 +6,7 @@ from botorch_costly.models.curve_fitting import fit_curves
 from botorch_costly.models.drifting_grid import DriftingGrid
 from botorch_costly.models.ensemble import HyperparameterEnsemble, sample_hyperparameters
 from botorch_costly.models.rank_weighted import RankWeightedGP
+from botorch_costly.models.scaled_tasks import ScaMLGP
 from botorch_costly.models.similarity import learn_similarity
 from botorch_costly.models.streaming import StreamingGP
 from botorch_costly.models.subset import SubsetGP
@@ -22,6 +23,7 @@ __all__ = [
     "LogCostGP",
     "LogLinearCost",
     "RankWeightedGP",
+    "ScaMLGP",
     "Similarity",
     "StreamingGP",
     "SubsetGP",
