@@ -43,6 +43,7 @@ from botorch_costly.kernels import (
 )
 from botorch_costly.models import (
     DriftingGrid,
+    EmpiricalPriorGP,
     LinearCost,
     ScaMLGP,
     StreamingGP,
@@ -213,6 +214,13 @@ def _scaled(tkwargs, seen):
     return model.fit(max_iter=20) if seen else model
 
 
+def _empirical(tkwargs, seen):
+    """Over three arms, on which 20 earlier tasks have values."""
+    values = torch.randn(20, 3, generator=torch.Generator().manual_seed(18), dtype=torch.float64)
+    X, y = (part.to(**tkwargs) for part in _story(_arms))
+    return EmpiricalPriorGP(values.to(**tkwargs), X, float(seen) * y[:, None], noise=0.1)
+
+
 def _grid(tkwargs, seen):
     x = torch.arange(3.0, **tkwargs)[:, None]
     model = DriftingGrid((-(x - x.mT).abs()).exp(), forgetting=0.2, noise=0.1)
@@ -226,6 +234,7 @@ MODELS = {
     "TimeVaryingGP": ModelCase(_time_varying, _unit_and_round),
     "SubsetGP": ModelCase(_subset_gp, _unit_and_share),
     "ScaMLGP": ModelCase(_scaled, _unit_and_round),
+    "EmpiricalPriorGP": ModelCase(_empirical, _arms),
     "DriftingGrid": ModelCase(_grid, _arms),
     **{f"StreamingGP {family}": _streaming_case(family) for family in FAMILIES},
 }

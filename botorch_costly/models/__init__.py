@@ -4,6 +4,7 @@ from botorch_costly.models.cost import LinearCost, LogCostGP, LogLinearCost
 from botorch_costly.models.curve import CurveGP
 from botorch_costly.models.curve_fitting import fit_curves
 from botorch_costly.models.drifting_grid import DriftingGrid
+from botorch_costly.models.empirical_prior import EmpiricalPriorGP
 from botorch_costly.models.ensemble import HyperparameterEnsemble, sample_hyperparameters
 from botorch_costly.models.rank_weighted import RankWeightedGP
 from botorch_costly.models.scaled_tasks import ScaMLGP
@@ -18,6 +19,7 @@ from botorch_costly.models.transfer import Similarity, TransferGP
 __all__ = [
     "CurveGP",
     "DriftingGrid",
+    "EmpiricalPriorGP",
     "HyperparameterEnsemble",
     "LinearCost",
     "LogCostGP",

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import torch
 from botorch.models.model import Model
+from gpytorch import settings
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
@@ -64,3 +65,10 @@ def check_observations(train_X: Tensor, train_Y: Tensor, dim: int) -> None:
     check(fits, "train_X, train_Y", f"n x {dim} and n x 1", shapes, InvalidShapeError)
     finite = bool(train_X.isfinite().all() & train_Y.isfinite().all())
     check(finite, "train_X, train_Y", "finite numbers", "NaN or infinite ones")
+
+
+def raised(cov: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return covariances in some dtype, whose variances are none that GPyTorch warns of as too small."""
+    least = 1.001 * settings.min_variance.value(dtype)
+    lost = (least - cov.diagonal(dim1=-2, dim2=-1)).clamp_min(0)
+    return (cov + torch.diag_embed(lost)).to(dtype)

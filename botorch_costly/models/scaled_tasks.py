@@ -7,13 +7,17 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models import task_fitting
-from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments, check_observations
+from botorch_costly.models.joint_gaussian import (
+    JointGaussian,
+    JointMoments,
+    check_observations,
+    raised,
+)
 from botorch_costly.models.scaled_tasks_fitting import Evidence, learn_scaled
 from botorch_costly.models.task_ensemble import TaskEnsemble, standardized
 from botorch_costly.numerics.cholesky import factorize
 from botorch_costly.numerics.stationary import Stationary, covariance
 
-_LEAST = 1e-12  # variance, in standardized units
 _ROUNDING = 100.0  # units in the last place that covariances are off by
 
 
@@ -140,11 +144,8 @@ class ScaMLGP(JointGaussian):
         prior = self._prior(X)
         white = prior.cross @ self.inverse_root.mT
         mean = self.offset + self.scale * (prior.mean + white @ self.whitened)
-        cov = prior.cov - white @ white.mT
-        # Rounding may leave a little less than nothing.
-        lost = (_LEAST - cov.diagonal(dim1=-2, dim2=-1)).clamp_min(0)
-        cov = self.scale.square() * (cov + torch.diag_embed(lost))
-        return JointMoments(mean.to(X), cov.to(X), float(self.scale.square() * self.noise))
+        cov = raised(self.scale.square() * (prior.cov - white @ white.mT), X.dtype)
+        return JointMoments(mean.to(X), cov, float(self.scale.square() * self.noise))
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "ScaMLGP":
         """Return the model after further observations ``n x d`` and ``n x 1``, without learning anew.

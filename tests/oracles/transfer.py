@@ -130,3 +130,17 @@ def scaled_log_density(mean, K, y, weights, logs):
     known = math.sqrt(2) + math.log(len(lengthscales)) / 2
     value += sum(stats.norm.logpdf(u, known, math.sqrt(3)) for u in lengthscales)
     return value + stats.norm.logpdf(variance, 0, 1) + stats.norm.logpdf(noise, -4, 1.5)
+
+
+def empirical_posterior(values, rows, y):
+    """Wang et al. (2018): estimates of the posterior from tasks (lists of values), entry by entry."""
+    n, m, t = len(values), len(values[0]), len(rows)
+    mean = np.array([sum(row[j] for row in values) / n for j in range(m)])
+    k = np.array(
+        [
+            [sum((r[i] - mean[i]) * (r[j] - mean[j]) for r in values) / (n - 1) for j in range(m)]
+            for i in range(m)
+        ]
+    )
+    gain = np.linalg.solve(k[np.ix_(rows, rows)], k[rows]).T
+    return mean + gain @ (y - mean[rows]), (n - 1) / (n - t - 1) * (k - gain @ k[rows])
