@@ -43,7 +43,9 @@ from botorch_costly.kernels import (
 )
 from botorch_costly.models import (
     DriftingGrid,
+    EmpiricalPriorGP,
     LinearCost,
+    ScaMLGP,
     StreamingGP,
     SubsetGP,
     TaskEnsemble,
@@ -203,6 +205,22 @@ def _subset_gp(tkwargs, seen):
     return model.eval()
 
 
+def _scaled(tkwargs, seen):
+    """Two tasks over configuration and round, and a target that resembles them."""
+    X = torch.rand(3, 8, 3, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
+    X = X.to(**tkwargs)
+    tasks = TaskEnsemble(list(X[:2]), [X[0].sum(-1).sin(), X[1, :, 0]])
+    model = ScaMLGP(tasks, X[2], X[2].sum(-1, keepdim=True).cos())
+    return model.fit(max_iter=20) if seen else model
+
+
+def _empirical(tkwargs, seen):
+    """Over three arms, on which 20 earlier tasks have values."""
+    values = torch.randn(20, 3, generator=torch.Generator().manual_seed(18), dtype=torch.float64)
+    X, y = (part.to(**tkwargs) for part in _story(_arms))
+    return EmpiricalPriorGP(values.to(**tkwargs), X, float(seen) * y[:, None], noise=0.1)
+
+
 def _grid(tkwargs, seen):
     x = torch.arange(3.0, **tkwargs)[:, None]
     model = DriftingGrid((-(x - x.mT).abs()).exp(), forgetting=0.2, noise=0.1)
@@ -215,6 +233,8 @@ def _grid(tkwargs, seen):
 MODELS = {
     "TimeVaryingGP": ModelCase(_time_varying, _unit_and_round),
     "SubsetGP": ModelCase(_subset_gp, _unit_and_share),
+    "ScaMLGP": ModelCase(_scaled, _unit_and_round),
+    "EmpiricalPriorGP": ModelCase(_empirical, _arms),
     "DriftingGrid": ModelCase(_grid, _arms),
     **{f"StreamingGP {family}": _streaming_case(family) for family in FAMILIES},
 }

@@ -4,8 +4,10 @@ from botorch_costly.models.cost import LinearCost, LogCostGP, LogLinearCost
 from botorch_costly.models.curve import CurveGP
 from botorch_costly.models.curve_fitting import fit_curves
 from botorch_costly.models.drifting_grid import DriftingGrid
+from botorch_costly.models.empirical_prior import EmpiricalPriorGP
 from botorch_costly.models.ensemble import HyperparameterEnsemble, sample_hyperparameters
 from botorch_costly.models.rank_weighted import RankWeightedGP
+from botorch_costly.models.scaled_tasks import ScaMLGP
 from botorch_costly.models.similarity import learn_similarity
 from botorch_costly.models.streaming import StreamingGP
 from botorch_costly.models.subset import SubsetGP
@@ -17,11 +19,13 @@ from botorch_costly.models.transfer import Similarity, TransferGP
 __all__ = [
     "CurveGP",
     "DriftingGrid",
+    "EmpiricalPriorGP",
     "HyperparameterEnsemble",
     "LinearCost",
     "LogCostGP",
     "LogLinearCost",
     "RankWeightedGP",
+    "ScaMLGP",
     "Similarity",
     "StreamingGP",
     "SubsetGP",

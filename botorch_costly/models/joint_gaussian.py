@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import torch
 from botorch.models.model import Model
+from gpytorch import settings
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
@@ -54,3 +55,20 @@ class JointGaussian(Model, ABC):
         check(fits, "X", f"shape (.., q, {self.dim})", tuple(X.shape), InvalidShapeError)
         mean, cov, noise = self.joint(X)
         return gaussian_posterior(mean, cov, observation_noise, noise, posterior_transform)
+
+
+def check_observations(train_X: Tensor, train_Y: Tensor, dim: int) -> None:
+    """Raise unless there are ``n x dim`` inputs and ``n x 1`` values, ``n >= 0``, all finite."""
+    rows = train_X.shape[0]
+    fits = train_X.shape == (rows, dim) and train_Y.shape == (rows, 1)
+    shapes = tuple(train_X.shape), tuple(train_Y.shape)
+    check(fits, "train_X, train_Y", f"n x {dim} and n x 1", shapes, InvalidShapeError)
+    finite = bool(train_X.isfinite().all() & train_Y.isfinite().all())
+    check(finite, "train_X, train_Y", "finite numbers", "NaN or infinite ones")
+
+
+def raised(cov: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return covariances in some dtype, whose variances are none that GPyTorch warns of as too small."""
+    least = 1.001 * settings.min_variance.value(dtype)
+    lost = (least - cov.diagonal(dim1=-2, dim2=-1)).clamp_min(0)
+    return (cov + torch.diag_embed(lost)).to(dtype)

@@ -81,7 +81,7 @@ class TaskEnsemble(nn.Module):
         self.kernel = check_family(kernel)
         _check(inputs, values)
         least = check_nonnegative("least_scale", least_scale)
-        pairs = [_standardized(y, least) for y in values]
+        pairs = [standardized(y, least) for y in values]
         rows = padded.pad([(x, z) for x, (z, _) in zip(inputs, pairs, strict=True)])
         for name, tensor in rows._asdict().items():
             self.register_buffer({"x": "inputs", "y": "targets"}.get(name, name), tensor)
@@ -167,6 +167,11 @@ class TaskEnsemble(nn.Module):
         mean, cov = (torch.cat(part) for part in zip(*parts, strict=True))
         return mean, cov
 
+    def covariances(self, X: Tensor, others: Tensor) -> Tensor:
+        """Return posterior covariances of points ``m x d`` with others ``n x d``, ``tasks x m x n``."""
+        question = partial(padded.covariances, others=others)
+        return torch.cat(self._asked(question, lambda tasks: X, len(X) + len(others)))
+
     def subset(self, tasks: Sequence[int] | Tensor) -> "TaskEnsemble":
         """Return an ensemble of some of the tasks, fitted as they are."""
         chosen = torch.as_tensor(tasks, device=self.theta.device)
@@ -224,8 +229,13 @@ def _check(inputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         check(finite, name, "finite numbers", "NaN or infinite ones")
 
 
-def _standardized(values: Tensor, least: float) -> tuple[Tensor, Tensor]:
-    """Return standardized values, and what was taken off and divided by."""
+def standardized(values: Tensor, least: float) -> tuple[Tensor, Tensor]:
+    """Return standardized values, and what was taken off and divided by.
+
+    Args:
+        values: At least one, shape ``(n,)``.
+        least: What they are divided by, at least; by 1 where it is 0 and they are constant.
+    """
     mean = values.mean()
     std = values.std(correction=0)
     # Of constant values only rounding is left.

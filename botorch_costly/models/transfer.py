@@ -27,8 +27,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments
+from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments, check_observations
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Scaled, Units, most_probable
@@ -144,17 +143,12 @@ class TransferGP(JointGaussian):
         known: Features | None = None,
     ) -> None:
         super().__init__()
-        dim, rows = tasks.inputs.shape[-1], train_X.shape[0]
-        fits = train_X.shape == (rows, dim) and train_Y.shape == (rows, 1)
-        shapes = tuple(train_X.shape), tuple(train_Y.shape)
-        check(fits, "train_X, train_Y", f"n x {dim} and n x 1", shapes, InvalidShapeError)
-        finite = bool(train_X.isfinite().all() & train_Y.isfinite().all())
-        check(finite, "train_X, train_Y", "finite numbers", "NaN or infinite ones")
-        self.tasks, self.similarity, self.dim = tasks, similarity, dim
+        check_observations(train_X, train_Y, tasks.inputs.shape[-1])
+        self.tasks, self.similarity, self.dim = tasks, similarity, tasks.inputs.shape[-1]
         self.train_inputs, self.train_targets = (train_X,), train_Y.squeeze(-1)
         self.units = units_of(tasks)
         self._known = features(tasks, similarity, train_X) if known is None else known
-        self._solved = self._solve() if rows else None
+        self._solved = self._solve() if len(train_X) else None
 
     @property
     def log_evidence(self) -> float:

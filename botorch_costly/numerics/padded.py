@@ -131,6 +131,15 @@ def joint(
     return mean, prior - white @ white.mT
 
 
+def covariances(
+    family: str, rows: Padded, theta: Tensor, known: Factored, X: Tensor, others: Tensor
+) -> Tensor:
+    """Return posterior covariances of ``m x d`` points with ``n x d`` others, ``(b, m, n)``."""
+    prior = covariance(kernels(family, theta), X, others)
+    told = _cross(family, rows, theta, others) @ known.inverse_root.mT
+    return prior - _cross(family, rows, theta, X) @ (told @ known.inverse_root).mT
+
+
 def _root(family: str, rows: Padded, theta: Tensor) -> Tensor:
     prior = covariance(kernels(family, theta), rows.x, rows.x)
     both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)

@@ -4,6 +4,7 @@ import torch
 from botorch.models import SingleTaskGP
 
 from botorch_costly.models import TaskEnsemble
+from tests.oracles import transfer as oracle
 
 SIZES = (14, 11, 17)
 
@@ -43,3 +44,12 @@ def process(n=9, **tkwargs):
     model.covar_module.lengthscale = 0.5
     model.likelihood.noise = 1e-3
     return model.eval()
+
+
+def naive_posteriors(tasks, X):
+    """Posteriors of all tasks by dense solves."""
+    for i in range(tasks.count):
+        seen = tasks.seen[i]
+        cov = oracle.matern52(tasks.lengthscale[i].tolist(), float(tasks.variance[i]))
+        x, y = tasks.inputs[i, seen].tolist(), tasks.targets[i, seen].numpy()
+        yield oracle.task_posterior(cov, x, y, float(tasks.noise[i]), X.tolist())

@@ -10,7 +10,7 @@ from botorch.optim import optimize_acqf
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import RankWeightedGP
-from tests.models.related_tasks import ensemble, observed, points, process
+from tests.models.related_tasks import ensemble, naive_posteriors, observed, points, process
 from tests.oracles import transfer as oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
@@ -22,21 +22,12 @@ def tasks():
     return ensemble()
 
 
-def naive_tasks(tasks, X):
-    """Posteriors of all tasks by dense solves."""
-    for i in range(tasks.count):
-        seen = tasks.seen[i]
-        cov = oracle.matern52(tasks.lengthscale[i].tolist(), float(tasks.variance[i]))
-        x, y = tasks.inputs[i, seen].tolist(), tasks.targets[i, seen].numpy()
-        yield oracle.task_posterior(cov, x, y, float(tasks.noise[i]), X.tolist())
-
-
 def naive_weights(tasks, model, draws, seed):
     X, y = model.train_inputs[0], model.train_targets.numpy()
     rng = np.random.default_rng(seed)
     losses = [
         [oracle.ranking_loss(f, y) for f in rng.multivariate_normal(mean, cov, draws)]
-        for mean, cov in naive_tasks(tasks, X)
+        for mean, cov in naive_posteriors(tasks, X)
     ]
     with torch.no_grad():
         prior = model.forward(X)
@@ -62,7 +53,8 @@ def test_the_posterior_is_a_weighted_sum(tasks):
     own = target.posterior(X)
     mean, scale = observed(6)[1].mean(), observed(6)[1].std()
     parts = [
-        (mean.numpy() + scale.numpy() * m, scale.numpy() ** 2 * c) for m, c in naive_tasks(tasks, X)
+        (mean.numpy() + scale.numpy() * m, scale.numpy() ** 2 * c)
+        for m, c in naive_posteriors(tasks, X)
     ]
     parts.append((own.mean.squeeze(-1).detach().numpy(), own.covariance_matrix.detach().numpy()))
     expected = oracle.ensemble_posterior(model.weights.tolist(), *zip(*parts, strict=True))

@@ -84,10 +84,12 @@ def test_memory_is_bounded_and_changes_nothing(asked, tkwargs, monkeypatch):
     inputs, values = inputs_and_values(tkwargs)
     whole = TaskEnsemble(inputs, values)
     moments, joint = whole.moments(asked), whole.joint(asked)
+    torch.testing.assert_close(whole.covariances(asked, asked[1:3]), joint[1][..., 1:3])
     monkeypatch.setattr(task_ensemble, "_AT_ONCE", 1)
     parts = TaskEnsemble(inputs, values)
     torch.testing.assert_close(tuple(parts.moments(asked)), tuple(moments))
     torch.testing.assert_close(parts.joint(asked), joint)
+    torch.testing.assert_close(parts.covariances(asked, asked[:2]), joint[1][..., :2])
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (2, 3)])

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy import stats
 
 
 def task_posterior(cov, x, y, noise, X):
@@ -96,3 +97,50 @@ def greedy_portfolio(values, count):
             min(left, key=lambda k: (round(mean_regret([*chosen, k]), 6), mean_regret([k])))
         )
     return chosen
+
+
+def scaled_prior(posteriors, weights, cov, X):
+    """Tighineanu et al. (2024): the prior of the target at X, entry by entry.
+
+    posteriors: mean and covariance of each task at X; cov: covariance function of the residual.
+    """
+    n = len(X)
+    mean, K = np.zeros(n), np.zeros((n, n))
+    for i in range(n):
+        mean[i] = sum(w * mu[i] for w, (mu, _) in zip(weights, posteriors, strict=True))
+        for j in range(n):
+            K[i, j] = cov(X[i], X[j])
+            for w, (_, sigma) in zip(weights, posteriors, strict=True):
+                K[i, j] += w * w * sigma[i, j]
+    return mean, K
+
+
+def conditioned(mean, K, noise, y):
+    """Posterior of all points after the first of them had the values y."""
+    n = len(y)
+    gain = np.linalg.solve(K[:n, :n] + noise * np.eye(n), K[:n]).T
+    return mean + gain @ (y - mean[:n]), K - gain @ K[:n]
+
+
+def scaled_log_density(mean, K, y, weights, logs):
+    """Log density of values and parameters, those of the residual (logs) with TaskEnsemble's priors."""
+    *lengthscales, variance, noise = logs
+    value = stats.multivariate_normal.logpdf(y, mean, K + math.exp(noise) * np.eye(len(y)))
+    value += sum(stats.gamma.logpdf(w, 1.0) for w in weights)
+    known = math.sqrt(2) + math.log(len(lengthscales)) / 2
+    value += sum(stats.norm.logpdf(u, known, math.sqrt(3)) for u in lengthscales)
+    return value + stats.norm.logpdf(variance, 0, 1) + stats.norm.logpdf(noise, -4, 1.5)
+
+
+def empirical_posterior(values, rows, y):
+    """Wang et al. (2018): estimates of the posterior from tasks (lists of values), entry by entry."""
+    n, m, t = len(values), len(values[0]), len(rows)
+    mean = np.array([sum(row[j] for row in values) / n for j in range(m)])
+    k = np.array(
+        [
+            [sum((r[i] - mean[i]) * (r[j] - mean[j]) for r in values) / (n - 1) for j in range(m)]
+            for i in range(m)
+        ]
+    )
+    gain = np.linalg.solve(k[np.ix_(rows, rows)], k[rows]).T
+    return mean + gain @ (y - mean[rows]), (n - 1) / (n - t - 1) * (k - gain @ k[rows])

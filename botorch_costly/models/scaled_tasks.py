@@ -1,0 +1,207 @@
+r"""A Gaussian process of a target whose prior is a weighted sum of the posteriors of earlier tasks."""
+
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.models import task_fitting
+from botorch_costly.models.joint_gaussian import (
+    JointGaussian,
+    JointMoments,
+    check_observations,
+    raised,
+)
+from botorch_costly.models.scaled_tasks_fitting import Evidence, learn_scaled
+from botorch_costly.models.task_ensemble import TaskEnsemble, standardized
+from botorch_costly.numerics.cholesky import factorize
+from botorch_costly.numerics.stationary import Stationary, covariance
+
+_ROUNDING = 100.0  # units in the last place that covariances are off by
+
+
+class _Prior(NamedTuple):
+    """The prior of the target at some points, in standardized units and double precision."""
+
+    mean: Tensor  # shape: (*batch, q)
+    cov: Tensor  # shape: (*batch, q, q)
+    cross: Tensor  # with the inputs of the target, shape: (*batch, q, n)
+
+
+class ScaMLGP(JointGaussian):
+    r"""Scalable meta-learning with Gaussian processes (ScaML-GP).
+
+    With the posterior means ``mu_m`` and covariances ``Sigma_m`` of the earlier tasks, the prior of the
+    standardized target has
+
+        mean = sum_m w_m mu_m,    covariance = sum_m w_m^2 Sigma_m + k,    w_m >= 0,
+
+    where ``k`` is a residual of the tasks' kernel family. ``fit`` maximizes the marginal likelihood with
+    the prior Gamma(1, 1) on each weight, whose density falls as ``exp(-w)``, and the priors of
+    ``TaskEnsemble`` on the lengthscales, variance and noise of the residual.
+
+    Until there are two different values nothing is learnt: each weight stays at 1, which its prior
+    expects, and the residual at what is typical. Posteriors of a model without observations are in
+    standardized units; else in those of its values.
+
+    References:
+        P. Tighineanu et al. Scalable meta-learning with Gaussian processes. AISTATS 2024.
+
+    Args:
+        tasks: The earlier tasks, fitted.
+        train_X: Inputs of the target, ``n x d``, of the tasks' dtype; ``n`` may be 0.
+        train_Y: Its values, ``n x 1``, which are standardized by their own mean and standard deviation
+            (1 where they are constant).
+
+    Attributes:
+        weights: Of the tasks, shape ``(tasks,)``.
+        offset: What is taken from the values, shape ``()``.
+        scale: What they are divided by, shape ``()``.
+
+    Raises:
+        InvalidShapeError: If shapes or dtypes do not fit.
+        InvalidArgumentError: If a number is not finite.
+
+    Example:
+        >>> X = torch.linspace(0, 1, 9, dtype=torch.float64).unsqueeze(-1)
+        >>> Y = (6 * X).sin()
+        >>> tasks = TaskEnsemble([X, X], [Y.squeeze(-1), -Y.squeeze(-1)]).fit()
+        >>> model = ScaMLGP(tasks, X[::2], 5 + Y[::2]).fit()
+        >>> float(model.weights[1])  # the second task says the opposite
+        0.0
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    offset: Tensor
+    scale: Tensor
+    weights: Tensor
+    theta: Tensor
+    inverse_root: Tensor
+    whitened: Tensor
+
+    def __init__(self, tasks: TaskEnsemble, train_X: Tensor, train_Y: Tensor) -> None:
+        super().__init__()
+        self.dim = tasks.inputs.shape[-1]
+        check_observations(train_X, train_Y, self.dim)
+        alike = train_X.dtype == train_Y.dtype == tasks.inputs.dtype
+        received = train_X.dtype, train_Y.dtype
+        check(alike, "train_X, train_Y", f"{tasks.inputs.dtype}", received, InvalidShapeError)
+        self.tasks = tasks
+        targets, units = train_Y.squeeze(-1), train_Y.new_tensor([0.0, 1.0])
+        if len(targets):
+            targets, units = standardized(targets, 0.0)
+        self.register_buffer("inputs", train_X)
+        self.register_buffer("targets", targets)
+        self.register_buffer("offset", units[0])
+        self.register_buffer("scale", units[1])
+        self.register_buffer("weights", train_X.new_ones(tasks.count))
+        self.register_buffer("theta", task_fitting.typical(self.dim).to(train_X))
+        self._factor()
+
+    @property
+    def train_inputs(self) -> tuple[Tensor]:
+        """Inputs of the target, ``n x d``, in a tuple as in GPyTorch."""
+        return (self.inputs,)
+
+    @property
+    def train_targets(self) -> Tensor:
+        """Values of the target, in their own units, shape ``(n,)``."""
+        return self.offset + self.scale * self.targets
+
+    @property
+    def lengthscale(self) -> Tensor:
+        """Lengthscales of the residual, shape ``(d,)``."""
+        return self.theta[:-2].exp()
+
+    @property
+    def variance(self) -> Tensor:
+        """Prior variance of the residual, in standardized units, shape ``()``."""
+        return self.theta[-2].exp()
+
+    @property
+    def noise(self) -> Tensor:
+        """Noise variance, in standardized units, shape ``()``."""
+        return self.theta[-1].exp()
+
+    def fit(self, *, max_iter: int = 100) -> Self:
+        """Learn weights and residual from several starts, and factor.
+
+        Args:
+            max_iter: Most evaluations of a search after the first.
+        """
+        if len(self.targets) and float(self.targets.abs().max()) > 0:
+            present = self.weights.double(), self.theta.double()
+            weights, theta = learn_scaled(self._evidence(), *present, max_iter)
+            self.weights.copy_(weights)
+            self.theta.copy_(theta)
+            self._factor()
+        return self
+
+    def joint(self, X: Tensor) -> JointMoments:
+        """Return the moments at ``batch_shape x q x d`` points, in the units of the values."""
+        prior = self._prior(X)
+        white = prior.cross @ self.inverse_root.mT
+        mean = self.offset + self.scale * (prior.mean + white @ self.whitened)
+        cov = raised(self.scale.square() * (prior.cov - white @ white.mT), X.dtype)
+        return JointMoments(mean.to(X), cov, float(self.scale.square() * self.noise))
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "ScaMLGP":
+        """Return the model after further observations ``n x d`` and ``n x 1``, without learning anew.
+
+        Weights and residual stay as they are, and units as well, so that this is conditioning of a
+        normal belief. A model without observations has no units yet and takes those of ``Y``.
+        """
+        inputs = torch.cat([self.inputs, X])
+        model = ScaMLGP(self.tasks, inputs, torch.cat([self.train_targets.unsqueeze(-1), Y]))
+        if len(self.targets):
+            model.offset, model.scale = self.offset.clone(), self.scale.clone()
+            model.targets = torch.cat([self.targets, (Y.squeeze(-1) - self.offset) / self.scale])
+        model.weights, model.theta = self.weights.clone(), self.theta.clone()
+        model._factor()
+        return model
+
+    def _prior(self, X: Tensor) -> _Prior:
+        """Return the prior at points ``batch_shape x q x d``; tasks of weight 0 cost nothing."""
+        flat, shape, n = X.reshape(-1, self.dim), X.shape[:-1], len(self.inputs)
+        residual = Stationary(self.tasks.kernel, self.lengthscale.double(), self.variance.double())
+        mean = torch.zeros(shape).to(self.weights.double())
+        cov = covariance(residual, X.double(), X.double())
+        cross = covariance(residual, flat.double(), self.inputs.double()).reshape(*shape, n)
+        used = self.weights.nonzero().squeeze(-1)
+        if not len(used):
+            return _Prior(mean, cov, cross)
+        tasks, weights = self.tasks.subset(used), self.weights[used].double()
+        means, covs = _posteriors(tasks, X)
+        crosses = tasks.covariances(flat, self.inputs).double().reshape(len(used), *shape, n)
+        return _Prior(
+            torch.tensordot(weights, means, 1),
+            cov + torch.tensordot(weights.square(), covs, 1),
+            cross + torch.tensordot(weights.square(), crosses, 1),
+        )
+
+    def _evidence(self) -> Evidence:
+        with torch.no_grad():
+            means, covs = (part.double() for part in self.tasks.joint(self.inputs))
+        rounding = _ROUNDING * torch.finfo(self.inputs.dtype).eps
+        inputs, targets = self.inputs.double(), self.targets.double()
+        return Evidence(self.tasks.kernel, inputs, targets, means, covs, rounding)
+
+    def _factor(self) -> None:
+        weights, theta = self.weights.double(), self.theta.double()
+        mean, cov = self._evidence().moments(weights.unsqueeze(0), theta.unsqueeze(0))
+        known = factorize(cov[0], (self.targets - mean[0]).unsqueeze(-1))
+        self.register_buffer("inverse_root", known.inverse)
+        self.register_buffer("whitened", known.whitened.squeeze(-1))
+
+
+def _posteriors(tasks: TaskEnsemble, X: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the joint posteriors of points ``batch_shape x q x d``, in double precision."""
+    if X.shape[-2] > 1:
+        means, covs = tasks.joint(X)
+        return means.double(), covs.double()
+    # Acquisition functions ask for many points at once, each alone.
+    mean, std = (part.double() for part in tasks.moments(X.reshape(-1, X.shape[-1])))
+    shape = tasks.count, *X.shape[:-1]
+    return mean.reshape(shape), std.square().reshape(*shape, 1)
