@@ -1,7 +1,8 @@
 """Regret on a target after earlier tasks: ``python -m benchmarks meta``.
 
 Each task of a family in turn is the target. A row holds all targets of a method and a seed. With
-``--twists`` the earlier tasks mislead: all of them negated, shuffled, or random.
+``--twists`` the earlier tasks mislead: all of them negated, shuffled, or random; or they are told in
+units of their own.
 """
 
 import statistics
@@ -23,7 +24,8 @@ NAME = "meta"
 AT = (1, 3, 5, 10, 20)  # evaluations after which regrets are stored
 HARM = 0.005  # of the range: by which a task is worse than under plain GP-UCB
 _LONG = 50  # evaluations where the tasks mislead
-_TWISTS = ("", "negated", "shuffled", "random")
+_TWISTS = ("", "negated", "shuffled", "random", "rescaled")
+_MISLEADING = _TWISTS[1:4]
 
 
 class Run(NamedTuple):
@@ -40,7 +42,7 @@ def measure(run: Run) -> Row:
     family = FAMILIES[run.family]()
     studies = twisted(family.earlier(run.seed), run.twist, run.seed)
     tasks = TaskEnsemble([one.points for one in studies], [one.values for one in studies]).fit()
-    length = _LONG if run.twist else AT[-1]
+    length = _LONG if run.twist in _MISLEADING else AT[-1]
     began = time.perf_counter()
     played = [
         _play(METHODS[run.method], family, tasks, target, run.seed, length)

@@ -133,7 +133,14 @@ def _unit(raw: np.ndarray) -> Tensor:
 
 
 def twisted(studies: list[Study], how: str, seed: int) -> list[Study]:
-    """Return studies that are ``"negated"``, ``"shuffled"`` or ``"random"``; as they are for ``""``."""
+    """Return studies that mislead, or are told in other units; as they are for ``""``.
+
+    Args:
+        studies: As recorded.
+        how: ``"negated"``, ``"shuffled"``, ``"random"``; or ``"rescaled"``, each by a shift and a scale
+            of its own.
+        seed: Of what is drawn.
+    """
     draws = torch.Generator().manual_seed(seed)
 
     def values(one: Study) -> Tensor:
@@ -142,6 +149,9 @@ def twisted(studies: list[Study], how: str, seed: int) -> list[Study]:
             return 2 * y.mean() - y
         if how == "shuffled":
             return y[torch.randperm(len(y), generator=draws)]
+        if how == "rescaled":
+            shift, scale = torch.randn(2, generator=draws, dtype=y.dtype)
+            return y.mean() + y.std(correction=0) * 3 * shift + scale.exp() * (y - y.mean())
         noise = torch.randn(len(y), generator=draws, dtype=y.dtype)
         return y.mean() + y.std(correction=0) * noise
 

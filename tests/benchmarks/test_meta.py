@@ -56,6 +56,10 @@ def test_tasks_are_twisted_as_they_are_called():
     assert torch.equal(shuffled.values.sort().values, study.values.sort().values)
     (random,) = twisted([study], "random", 0)
     assert abs(float(torch.corrcoef(torch.stack([random.values, study.values]))[0, 1])) < 0.7
+    one, other = twisted([study, study], "rescaled", 0)
+    assert abs(float(one.values.mean() - other.values.mean())) > float(study.values.std())
+    ratio = (one.values - one.values.mean()) / (other.values - other.values.mean())
+    torch.testing.assert_close(ratio, ratio[0].expand_as(ratio))
     assert twisted([study], "", 0) == [study]
 
 

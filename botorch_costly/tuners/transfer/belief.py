@@ -22,6 +22,12 @@ class Told(NamedTuple):
         return Told(torch.cat([self.points, points]), torch.cat([self.values, values]))
 
 
+def lowest(tasks: TaskEnsemble) -> float:
+    """Return what a failure counts before anything else is told: the lowest value of a typical task."""
+    values = tasks.targets.masked_fill(~tasks.seen, torch.inf).amin(-1)
+    return float((tasks.offset + tasks.scale * values).median())
+
+
 class Alone(NamedTuple):
     """The Gaussian process of the target alone."""
 

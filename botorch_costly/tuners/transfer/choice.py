@@ -10,6 +10,7 @@ from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.search import is_listed
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
@@ -22,7 +23,8 @@ from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
 _EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # how far around the best configurations is looked
 _CLIMBED, _STEPS = 6, 20
-_SAME = 1e-9  # distance of what is one configuration
+_SAME = 1e-9  # distance of what is one configuration of a list
+_ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
 
 
 class Choice(NamedTuple):
@@ -41,6 +43,7 @@ class TransferChooser:
         listed: Encoded configurations to choose from, ``n x dim``; None for all of the space.
         robust: How the share is decided.
         generator: The one source of randomness.
+        warm_start: Evaluations that begin with a portfolio of the tasks' best.
     """
 
     def __init__(
@@ -50,12 +53,14 @@ class TransferChooser:
         listed: Tensor | None,
         robust: Robustness,
         generator: Generator,
+        warm_start: int = 0,
     ) -> None:
         self._space, self._generator = space, generator
         if listed is None and is_listed(space):
             listed = torch.stack([space.encode(c) for c in space.configurations()])
         self._listed = listed
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
+        self._first = self._pool[_portfolio(tasks, self._pool, warm_start)]
         self.sharing = sharing_of(tasks, robust)
 
     def learn(self, told: Told) -> None:
@@ -68,6 +73,9 @@ class TransferChooser:
         Raises:
             HorizonExceededError: If all configurations of a list have been asked for.
         """
+        number = len(told.points) + len(pending)
+        if number < len(self._first):
+            return Choice(self._first[number], "of the portfolio of the tasks' best")
         acquisition = self.sharing.acquisition(told, self._generator)
         if len(pending):
             with torch.no_grad():
@@ -85,7 +93,7 @@ class TransferChooser:
 
     def _gone(self, asked: Tensor) -> Tensor:
         """Return which of a list have been asked for, bool of shape ``(m,)``."""
-        gone = _among(self._pool, asked)
+        gone = _among(self._pool, asked, _SAME)
         many = len(self._pool)
         expected = f"at most {many} evaluations, all that are listed"
         check(not bool(gone.all()), "ask", expected, many + 1, HorizonExceededError)
@@ -129,8 +137,8 @@ class TransferChooser:
 
 
 def _useless(acquisition: Acquisition, points: Tensor, told: Told) -> Tensor:
-    """Return which points are not asked for: those asked for, and what is no better, if any is left."""
-    old = _among(points, told.points)
+    """Return which points are not asked for: beside those told, and what is no better, if any is left."""
+    old = _among(points, told.points, _ALIKE)
     if acquisition.no_better is None:
         return old
     with torch.no_grad():
@@ -138,9 +146,9 @@ def _useless(acquisition: Acquisition, points: Tensor, told: Told) -> Tensor:
     return old if bool(ruled_out.all()) else ruled_out
 
 
-def _among(points: Tensor, asked: Tensor) -> Tensor:
-    """Return which points have been asked for, bool of shape ``(m,)``."""
-    return (torch.cdist(points, asked, p=torch.inf) <= _SAME).any(-1)
+def _among(points: Tensor, asked: Tensor, distance: float) -> Tensor:
+    """Return which points are no further from one asked for, bool of shape ``(m,)``."""
+    return (torch.cdist(points, asked, p=torch.inf) <= distance).any(-1)
 
 
 def sharing_of(tasks: TaskEnsemble, robust: Robustness) -> Sharing:
@@ -160,6 +168,14 @@ def _fixed_pool(space: SearchSpace, tasks: TaskEnsemble) -> Tensor:
     order = best.values[best.values > -torch.inf].argsort(descending=True, stable=True)
     pool = torch.cat([sobol(space, _EVERYWHERE, seed=0), inputs[order[:_OF_TASKS]]])
     return space.round(pool).unique(dim=0)
+
+
+def _portfolio(tasks: TaskEnsemble, pool: Tensor, count: int) -> Tensor:
+    """Return the numbers of the points that the first evaluations are at."""
+    if not count:
+        return torch.zeros(0, dtype=torch.long)
+    with torch.no_grad():
+        return greedy_portfolio(tasks.means(pool), min(count, len(pool)))
 
 
 def _largest(values: Tensor, generator: Generator) -> Tensor:

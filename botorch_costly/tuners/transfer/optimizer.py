@@ -20,7 +20,7 @@ from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
 from botorch_costly.transfer_records import TransferDecision
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import Told, lowest
 from botorch_costly.tuners.transfer.choice import TransferChooser
 from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
 
@@ -47,6 +47,8 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         horizon: The most evaluations that are asked for; ``None`` if unknown.
         maximize: Whether larger values are better, here and in the tasks.
         robust: How the share of the tasks is decided: ``ByEvidence``, or ``ByGaps`` as published.
+        warm_start: Evaluations that begin with a portfolio: configurations of which each is good on tasks
+            that those before it are not good on. If the tasks mislead, at most so many are lost.
         fill: Values of parameters that the tasks lack, by name; see ``Task.in_space``.
         kernel: Of all Gaussian processes: ``"matern52"``, ``"matern32"``, ``"matern12"`` or ``"rbf"``.
         seed: The one source of randomness; the global generators are never touched.
@@ -82,6 +84,7 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         horizon: int | None = None,
         maximize: bool = True,
         robust: Robustness = _BY_EVIDENCE,
+        warm_start: int = 0,
         fill: Mapping[str, Any] | None = None,
         kernel: str = "matern52",
         seed: int = 0,
@@ -91,6 +94,7 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         check(isinstance(maximize, bool), "maximize", "a bool", maximize)
         kinds = isinstance(robust, ByEvidence | ByGaps)
         check(kinds, "robust", "ByEvidence or ByGaps", robust)
+        warm_start = check_count("warm_start", warm_start)
         self.space = space
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         self._sign = 1.0 if maximize else -1.0
@@ -108,6 +112,7 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
             "horizon": self.horizon,
             "maximize": maximize,
             "robust": robust,
+            "warm_start": warm_start,
             "kernel": kernel,
             "seed": check_count("seed", seed),
         }
@@ -115,7 +120,7 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(TransferDecision, Observation)
         generator = torch.Generator().manual_seed(seed)
-        self._chooser = TransferChooser(space, self.tasks, listed, robust, generator)
+        self._chooser = TransferChooser(space, self.tasks, listed, robust, generator, warm_start)
 
     def _encoded(self, configs: Sequence[Mapping[str, Plain]]) -> Tensor:
         check(len(configs) > 0, "candidates", "at least one configuration", configs)
@@ -222,17 +227,15 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
     # -- what is told -----------------------------------------------------------------------------
 
     def _told(self) -> Told:
-        """Return what was told; failures have the lowest value seen."""
+        """Return what was told; failures have the lowest value seen, of the tasks if of none here."""
         rows = [self.space.encode(one.config) for one in self.observations]
         values = [
             math.nan if one.reward is None else self._sign * one.reward for one in self.observations
         ]
         rewards = torch.tensor(values, dtype=torch.float64)
         finite = rewards[~rewards.isnan()]
-        if not len(finite):
-            # Failures alone say nothing of units.
-            return Told(self._stacked([]), rewards[:0])
-        return Told(self._stacked(rows), rewards.nan_to_num(float(finite.min())))
+        worst = float(finite.min()) if len(finite) else lowest(self.tasks)
+        return Told(self._stacked(rows), rewards.nan_to_num(worst))
 
     def _pending(self) -> Tensor:
         return self._stacked([self.space.encode(one.config) for one in self.pending])

@@ -1,5 +1,6 @@
 """A search that begins where earlier studies ended, and is not harmed by them for long."""
 
+import itertools
 import logging
 import math
 
@@ -140,6 +141,36 @@ def test_a_failure_counts_as_the_worst_and_is_told(bad, robust, caplog):
         optimizer.tell(asked, bad if number == 2 else value(asked.config))
     assert best_of(optimizer) > 0.9
     assert optimizer.failed_queries == 2
+
+
+@pytest.mark.parametrize("candidates", [None, [{"x": k / 4, "y": 0.5} for k in range(5)]])
+def test_a_configuration_that_fails_first_is_not_asked_for_again(robust, candidates):
+    optimizer = bc.TransferOptimizer(SPACE, [study()], candidates=candidates, robust=robust)
+    for _ in range(3):
+        optimizer.tell(optimizer.ask(), math.nan)
+    configs = [tuple(decision.config.values()) for decision in optimizer.decisions]
+    assert min(math.dist(*pair) for pair in itertools.combinations(configs, 2)) > 9e-4
+
+
+def test_a_warm_start_is_the_portfolio_and_then_the_search_goes_on(robust):
+    configs = [{"x": x / 10, "y": 0.5} for x in range(11)]
+    tasks = [
+        bc.Task(configs, [math.exp(-(((x / 10 - best) / 0.2) ** 2)) for x in range(11)])
+        for best in (0.2, 0.8)
+    ]
+    optimizer = bc.TransferOptimizer(SPACE, tasks, candidates=configs, robust=robust, warm_start=2)
+    first = [optimizer.ask() for _ in range(2)]
+    assert {decision.config["x"] for decision in first} == {0.2, 0.8}  # best of a task each
+    assert all("portfolio" in decision.reason for decision in first)
+    for decision in first:
+        optimizer.tell(decision, 1.0 - decision.config["x"])
+    assert "portfolio" not in optimizer.ask().reason
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, "three"])
+def test_a_warm_start_is_a_count(wrong):
+    with pytest.raises(errors.InvalidArgumentError, match="warm_start"):
+        bc.TransferOptimizer(SPACE, [study()], warm_start=wrong)
 
 
 @pytest.mark.parametrize("huge", [1e12, -1e12])
