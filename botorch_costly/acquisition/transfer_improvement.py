@@ -26,7 +26,7 @@ class TAF(AnalyticAcquisitionFunction):
 
     References:
         M. Wistuba, N. Schilling, L. Schmidt-Thieme. Scalable Gaussian process-based transfer
-        surrogates for hyperparameter optimization. Machine Learning 107, 2018, sections 4 and 5.
+        surrogates for hyperparameter optimization. Machine Learning 107, 2018.
 
     Args:
         model: The process of the target, one outcome.

@@ -35,7 +35,7 @@ class EmpiricalPriorGP(JointGaussian):
 
     References:
         Z. Wang, B. Kim, L. P. Kaelbling. Regret bounds for meta Bayesian optimization with an unknown
-        Gaussian process prior. NeurIPS 2018, section 4.1.
+        Gaussian process prior. NeurIPS 2018.
 
     Args:
         values: Of each task at each configuration, ``N x m``, ``N >= 2``, in units of the target. What

@@ -14,7 +14,7 @@ so that one root of ``C`` draws from all of them.
 
 References:
     M. Feurer, B. Letham, E. Bakshy. Scalable meta-learning for Bayesian optimization using
-    ranking-weighted Gaussian process ensembles. AutoML workshop at ICML 2018, section 4.
+    ranking-weighted Gaussian process ensembles. AutoML workshop at ICML 2018.
 """
 
 from typing import NamedTuple
