@@ -15,7 +15,8 @@ from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
 from benchmarks.meta.families import FAMILIES, Family, Study, twisted
-from benchmarks.meta.methods import METHODS, Method, Setting
+from benchmarks.meta.methods import METHODS
+from benchmarks.meta.policy import Method, Setting
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.tuners.transfer.belief import Told
 

@@ -6,6 +6,11 @@ import torch
 from benchmarks.meta import benchmark, families
 from benchmarks.meta.families import Family, Study, twisted
 from benchmarks.meta.methods import METHODS
+from benchmarks.meta.policy import Setting
+from benchmarks.meta.rivals import on_list, pem_bo, scaml_gp
+from botorch_costly.models import TaskEnsemble
+from botorch_costly.tuners.transfer.belief import Told
+from tests.oracles import transfer as oracle
 
 
 def small_family():
@@ -39,10 +44,65 @@ def test_each_method_chooses_each_configuration_at_most_once(method, family):
     }
 
 
-@pytest.mark.parametrize("method", ["portfolio", "RGPE", "TAF", "TransferOptimizer", "RM-GP-UCB"])
+@pytest.mark.parametrize(
+    "method", ["portfolio", "RGPE", "TAF", "ScaML-GP", "TransferOptimizer", "RM-GP-UCB"]
+)
 def test_alike_tasks_help_at_once(method, family):
     row = benchmark.measure(benchmark.Run(family, "", method, 0))
     assert sum(row["at 3"]) < 0.15  # of two targets; three random ones are at .22
+
+
+def setting_of(studies, points):
+    tasks = TaskEnsemble([one.points for one in studies], [one.values for one in studies]).fit()
+    order = torch.arange(len(points))
+    return Setting(tasks, points, order, torch.Generator().manual_seed(0))
+
+
+def shifted(count, every=1):
+    """Tasks of which every other one knows half of the list."""
+    (study, *_) = small_family().whole
+    numbers = [slice(None, None, 1 + k % every) for k in range(count)]
+    values = [(3 + k) * (study.points[:, k % 2] - 0.1 * k).square() for k in range(count)]
+    return [Study(study.points[n], v[n]) for n, v in zip(numbers, values, strict=True)]
+
+
+def test_tasks_that_observed_the_list_are_taken_at_their_word():
+    studies = shifted(4, every=2)
+    points = studies[0].points
+    setting = setting_of(studies, points)
+    values, believed = on_list(setting.tasks, points), setting.tasks.means(points)
+    for number, study in enumerate(studies):
+        if number % 2:
+            mean, std = study.values.mean(), study.values.std(correction=0)
+            torch.testing.assert_close(values[number], mean + std * believed[number])
+        else:
+            torch.testing.assert_close(values[number], study.values)
+
+
+@pytest.mark.parametrize("count", [0, 2, 5])
+def test_the_empirical_prior_plays_the_papers_estimates_after_the_latest_observations(count):
+    studies = shifted(6)
+    points, truth = studies[0].points, studies[0].values.cos()
+    rows = [3, 17, 8, 0, 21][:count]
+    played = pem_bo(setting_of(studies, points))(Told(points[rows], truth[rows]))
+    latest = rows[-4:]  # six tasks are enough for four
+    values = [study.values.tolist() for study in studies]
+    mean, cov = oracle.empirical_posterior(values, latest, truth[latest].tolist())
+    mean, cov = torch.as_tensor(mean), torch.as_tensor(cov)
+    unknown = [k for k in range(len(points)) if k not in rows]
+    expected = mean + 2 * cov.diagonal().clamp_min(0).sqrt()
+    torch.testing.assert_close(played[unknown], expected[unknown], atol=1e-4, rtol=1e-4)
+
+
+def test_tasks_that_say_the_opposite_have_no_part_in_the_scaled_prior():
+    studies = shifted(2)
+    opposite = [Study(one.points, -one.values) for one in studies]
+    points, truth = studies[0].points, studies[0].values
+    rows = list(range(0, 24, 3))
+    told = Told(points[rows], truth[rows])
+    with_both = scaml_gp(setting_of([studies[0], *opposite], points))(told)
+    with_one = scaml_gp(setting_of([studies[0]], points))(told)
+    assert with_both.argmax() == with_one.argmax() == truth.argmax()
 
 
 def test_tasks_are_twisted_as_they_are_called():
