@@ -6,6 +6,7 @@ from functools import partial
 from torch import Tensor
 
 from benchmarks.meta import rivals
+from benchmarks.meta.multi_task import MultiTask
 from benchmarks.meta.policy import Method, Setting
 from botorch_costly import ByEvidence, ByGaps
 from botorch_costly.tuners.transfer.belief import Told
@@ -48,6 +49,7 @@ METHODS: Mapping[str, Method] = {
     "RGPE": rivals.rgpe,
     "TAF": rivals.taf,
     "ScaML-GP": rivals.scaml_gp,
+    "MTBO": MultiTask,
     "PEM-BO": rivals.pem_bo,
     OURS: robust(ByEvidence()),
     "RM-GP-UCB": robust(ByGaps()),

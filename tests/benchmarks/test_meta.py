@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.meta import benchmark, families
+from benchmarks.meta import benchmark, families, multi_task
 from benchmarks.meta.families import Family, Study, twisted
 from benchmarks.meta.methods import METHODS
 from benchmarks.meta.policy import Setting
@@ -27,6 +27,7 @@ def small_family():
 def family(monkeypatch):
     monkeypatch.setitem(families.FAMILIES, "small", small_family)
     monkeypatch.setattr(benchmark, "AT", (1, 3, 5, 10))
+    monkeypatch.setattr(multi_task, "STEPS", (5, 2))  # enough to see that it plays
     return "small"
 
 
