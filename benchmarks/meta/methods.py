@@ -57,3 +57,11 @@ METHODS: Mapping[str, Method] = {
     "RM-GP-TS": robust(ByGaps(thompson=True)),
 }
 """Policies by name."""
+
+NOTES: Mapping[str, str] = {
+    "MTBO": "at most 480 rows of the earlier tasks, as many of each, evenly spread; hyperparameters are "
+    "learnt anew after 1, 2, 3, 5, 8, 12, 18, .. evaluations, in at most 150 steps first and 40 later.",
+    "PEM-BO": "a task that has not observed just the target's list has the means of its own process "
+    "there; of N tasks, the latest N - 2 observations count.",
+}
+"""What was done to play a method, by its name."""
