@@ -10,7 +10,7 @@ from benchmarks.meta.policy import Setting
 from benchmarks.meta.rivals import on_list, pem_bo, scaml_gp
 from benchmarks.meta.signed_rank import signed_rank, worse_by
 from benchmarks.suite.data import MissingDataError
-from botorch_costly.models import TaskEnsemble
+from botorch_costly.models import ScaMLGP, TaskEnsemble
 from botorch_costly.tuners.transfer.belief import Told
 from tests.oracles import transfer as oracle
 
@@ -97,15 +97,20 @@ def test_the_empirical_prior_plays_the_papers_estimates_after_the_latest_observa
     torch.testing.assert_close(played[unknown], expected[unknown], atol=1e-4, rtol=1e-4)
 
 
-def test_tasks_that_say_the_opposite_have_no_part_in_the_scaled_prior():
+def test_the_scaled_prior_plays_the_bound_of_weights_that_are_learnt():
     studies = shifted(2)
     opposite = [Study(one.points, -one.values) for one in studies]
     points, truth = studies[0].points, studies[0].values
     rows = list(range(0, 24, 3))
-    told = Told(points[rows], truth[rows])
-    with_both = scaml_gp(setting_of([studies[0], *opposite], points))(told)
-    with_one = scaml_gp(setting_of([studies[0]], points))(told)
-    assert with_both.argmax() == with_one.argmax() == truth.argmax()
+    setting = setting_of([studies[0], *opposite], points)
+    played = scaml_gp(setting)(Told(points[rows], truth[rows]))
+    model = ScaMLGP(setting.tasks, points[rows], truth[rows].unsqueeze(-1)).fit()
+    assert model.weights[0] > 0.5
+    assert model.weights[1] < 0.01  # the task that says the opposite
+    mean, cov, _ = model.joint(points)
+    expected = mean + 2 * cov.diagonal().sqrt()
+    torch.testing.assert_close(played, expected, atol=1e-4, rtol=1e-3)
+    assert played.argmax() == truth.argmax()
 
 
 def test_tasks_are_twisted_as_they_are_called():
