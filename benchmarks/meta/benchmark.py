@@ -5,7 +5,6 @@ Each task of a family in turn is the target. A row holds all targets of a method
 units of their own.
 """
 
-import statistics
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,17 +14,15 @@ import torch
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
-from benchmarks.meta.families import FAMILIES, Family, Study, twisted
-from benchmarks.meta.methods import METHODS, Method, Setting
+from benchmarks.meta.families import FAMILIES, MISLEADING, TWISTS, Family, Study, twisted
+from benchmarks.meta.methods import METHODS
+from benchmarks.meta.policy import Method, Setting
+from benchmarks.meta.table import AT, text
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.tuners.transfer.belief import Told
 
 NAME = "meta"
-AT = (1, 3, 5, 10, 20)  # evaluations after which regrets are stored
-HARM = 0.005  # of the range: by which a task is worse than under plain GP-UCB
 _LONG = 50  # evaluations where the tasks mislead
-_TWISTS = ("", "negated", "shuffled", "random", "rescaled")
-_MISLEADING = _TWISTS[1:4]
 
 
 class Run(NamedTuple):
@@ -42,7 +39,7 @@ def measure(run: Run) -> Row:
     family = FAMILIES[run.family]()
     studies = twisted(family.earlier(run.seed), run.twist, run.seed)
     tasks = TaskEnsemble([one.points for one in studies], [one.values for one in studies]).fit()
-    length = _LONG if run.twist in _MISLEADING else AT[-1]
+    length = _LONG if run.twist in MISLEADING else AT[-1]
     began = time.perf_counter()
     played = [
         _play(METHODS[run.method], family, tasks, target, run.seed, length)
@@ -82,87 +79,6 @@ def _listed(values: torch.Tensor) -> list[float]:
     return [round(float(value), 5) for value in values]
 
 
-def text(rows: Sequence[Row]) -> str:
-    """Return what each method reached, family by family."""
-    lines: list[str] = []
-    for family in dict.fromkeys(row["family"] for row in rows):
-        for twist in _TWISTS:
-            some = [row for row in rows if (row["family"], row["twist"]) == (family, twist)]
-            if some:
-                lines += [f"{family}, {twist or 'as recorded'}", *_table(some), ""]
-    lines.append(
-        "Regret: mean and median over targets and seeds, as a share of the range. Harmed: targets more "
-        f"than {HARM} worse than under GP-UCB after 10, and the worst of them. Sum: of all regrets, as a "
-        "share of GP-UCB's: median over targets and seeds, and the ninth tenth."
-    )
-    return "\n".join(lines)
-
-
-def _table(rows: Sequence[Row]) -> list[str]:
-    played = {name: [row for row in rows if row["method"] == name] for name in METHODS}
-    ranks = _ranks({name: some for name, some in played.items() if some})
-    heads = "".join(f"{f'at {k}':>14}" for k in AT)
-    lines = [
-        f"  {'':<22}{'seeds':>6}{heads}{'rank':>6}{'harmed':>8}{'worst':>7}{'sum':>12}{'ms':>6}"
-    ]
-    for name, some in played.items():
-        if some:
-            lines.append(f"  {name:<22}{_cells(some, played['GP-UCB'], ranks[name])}")
-    return lines
-
-
-def _cells(rows: Sequence[Row], plain: Sequence[Row], rank: float) -> str:
-    cells = f"{len(rows):>6}"
-    for k in AT:
-        values = [value for row in rows for value in row[f"at {k}"]]
-        cells += f"{statistics.fmean(values):>8.4f}{statistics.median(values):>6.3f}"
-    harms = _harms(rows, plain)
-    harmed, worst = sum(harm > HARM for harm in harms), max([*harms, 0.0])
-    seconds = statistics.fmean(row["seconds"] for row in rows)
-    return f"{cells}{rank:>6.2f}{harmed:>8}{worst:>7.3f}{_sums(rows, plain)}{1e3 * seconds:>6.0f}"
-
-
-def _harms(rows: Sequence[Row], plain: Sequence[Row], at: int = 10) -> list[float]:
-    """Return by how much each target is worse than under GP-UCB, on average over common seeds."""
-    theirs = {row["seed"]: row[f"at {at}"] for row in plain}
-    pairs = [(row[f"at {at}"], theirs[row["seed"]]) for row in rows if row["seed"] in theirs]
-    if not pairs:
-        return []
-    apart = [[a - b for a, b in zip(ours, them, strict=True)] for ours, them in pairs]
-    return [statistics.fmean(column) for column in zip(*apart, strict=True)]
-
-
-def _sums(rows: Sequence[Row], plain: Sequence[Row]) -> str:
-    theirs = {row["seed"]: row["sum"] for row in plain}
-    ratios = [
-        a / b
-        for row in rows
-        if row["seed"] in theirs
-        for a, b in zip(row["sum"], theirs[row["seed"]], strict=True)
-        if b > 0
-    ]
-    if not ratios:
-        return f"{'-':>12}"
-    ratios.sort()
-    return f"{statistics.median(ratios):>7.2f}{ratios[int(0.9 * (len(ratios) - 1))]:>5.2f}"
-
-
-def _ranks(played: dict[str, list[Row]], at: int = 10) -> dict[str, float]:
-    """Return the mean rank of each method over targets and common seeds, ties shared."""
-    seeds = set.intersection(*({row["seed"] for row in rows} for rows in played.values()))
-    ranks: dict[str, list[float]] = {name: [] for name in played}
-    for seed in sorted(seeds):
-        columns = [
-            next(row[f"at {at}"] for row in rows if row["seed"] == seed) for rows in played.values()
-        ]
-        for values in zip(*columns, strict=True):
-            for name, value in zip(played, values, strict=True):
-                below = sum(other < value for other in values)
-                equal = sum(other == value for other in values)
-                ranks[name].append(below + (equal + 1) / 2)
-    return {name: statistics.fmean(some) if some else float("nan") for name, some in ranks.items()}
-
-
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
     parser = parser_for(
@@ -170,7 +86,7 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--twists", nargs="+", choices=_TWISTS, default=list(_TWISTS))
+    parser.add_argument("--twists", nargs="+", choices=TWISTS, default=list(TWISTS))
     parser.add_argument("--again", action="store_true", help="measure what is stored, too")
     add_seeds(parser, seeds=10)
     options = parser.parse_args(arguments)

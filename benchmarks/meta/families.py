@@ -17,7 +17,9 @@ _OBSERVED = 50  # random observations of a task of the SVM table
 _RANDOM_FIRST = 7  # of the seeds that draw them
 _LOG = ("batch_size", "max_units", "learning_rate")  # parameters of LCBench
 _LEAST_CELLS, _TARGETS = 40, 12  # of a group of language models; groups that are targets
-UNRELATED = ("german-numer", "colon-cancer", "haberman")  # to any other task of the SVM table
+UNRELATED = {"german-numer": 8, "colon-cancer": 4, "haberman": 9}  # numbers in the SVM table
+TWISTS = ("", "negated", "shuffled", "random", "rescaled")  # of the earlier tasks
+MISLEADING = TWISTS[1:4]
 
 
 class Study(NamedTuple):

@@ -144,3 +144,30 @@ def empirical_posterior(values, rows, y):
     )
     gain = np.linalg.solve(k[np.ix_(rows, rows)], k[rows]).T
     return mean + gain @ (y - mean[rows]), (n - 1) / (n - t - 1) * (k - gain @ k[rows])
+
+
+def multi_task_posterior(cov, between, means, noises, x, tasks, y, X, target):
+    """Bonilla et al. (2007), section 2: mean and variances of one task at X.
+
+    between: covariances of tasks; means, noises: of each task; x, tasks, y: row by row.
+    """
+    n, m = len(x), len(X)
+    K, cross = np.zeros((n, n)), np.zeros((m, n))
+    for i in range(n):
+        for j in range(n):
+            K[i, j] = between[tasks[i]][tasks[j]] * cov(x[i], x[j])
+        K[i, i] += noises[tasks[i]]
+        for k in range(m):
+            cross[k, i] = between[target][tasks[i]] * cov(X[k], x[i])
+    residual = np.array([y[i] - means[tasks[i]] for i in range(n)])
+    prior = np.array([between[target][target] * cov(p, p) for p in X])
+    mean = means[target] + cross @ np.linalg.solve(K, residual)
+    return mean, prior - np.array([row @ np.linalg.solve(K, row) for row in cross])
+
+
+def squared_exponential(lengthscale):
+    def cov(a, b):
+        parts = [((s - t) / u) ** 2 for s, t, u in zip(a, b, lengthscale, strict=True)]
+        return math.exp(-sum(parts) / 2)
+
+    return cov

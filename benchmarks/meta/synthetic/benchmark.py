@@ -18,7 +18,7 @@ from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.figures import save
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
-from benchmarks.meta import methods
+from benchmarks.meta import policy as policies
 from benchmarks.meta.methods import Robust
 from benchmarks.meta.synthetic.cells import CELLS, METHODS
 from benchmarks.meta.synthetic.picture import figure_of
@@ -46,7 +46,7 @@ def measure(run: Run) -> Row:
     world, tasks = _world(setting, run.seed)
     draws = torch.Generator().manual_seed(1_000 + run.seed)
     order = torch.randperm(len(world.points), generator=draws)
-    policy = METHODS[run.method](methods.Setting(tasks, world.points, order, draws))
+    policy = METHODS[run.method](policies.Setting(tasks, world.points, order, draws))
     chosen = order[: setting.first].tolist()
     shares, weights = [], []
     while len(chosen) < setting.length:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from benchmarks.meta.methods import Method, gp_ts, gp_ucb, random, robust
+from benchmarks.meta.methods import robust
+from benchmarks.meta.policy import Method
+from benchmarks.meta.rivals import gp_ts, gp_ucb, random
 from benchmarks.meta.synthetic.world import Setting
 from botorch_costly import ByEvidence, ByGaps
 
