@@ -165,6 +165,7 @@ KERNELS = {
         lambda batch: _arm(batch, 0) * _forgetting(batch, 1), _arm_and_round
     ),
 }
+SPECTRAL = ("forgetting", "matern * forgetting")  # whose features pathwise sampling draws
 
 
 def _story(questions, n=12):

@@ -1,9 +1,14 @@
 """Covariance functions, as GPyTorch kernels."""
 
+import contextlib
+
 from botorch_costly.kernels.arms import ArmKernel
 from botorch_costly.kernels.forgetting import ForgettingKernel
 from botorch_costly.kernels.freeze_thaw import FreezeThawKernel
 from botorch_costly.kernels.shift import ShiftKernel
 from botorch_costly.kernels.subset import SubsetKernel
+
+with contextlib.suppress(ImportError):  # a BoTorch whose features of kernels have other names
+    import botorch_costly.kernels.fourier_features  # noqa: F401
 
 __all__ = ["ArmKernel", "ForgettingKernel", "FreezeThawKernel", "ShiftKernel", "SubsetKernel"]
