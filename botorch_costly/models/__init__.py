@@ -8,7 +8,7 @@ from botorch_costly.models.empirical_prior import EmpiricalPriorGP
 from botorch_costly.models.ensemble import HyperparameterEnsemble, sample_hyperparameters
 from botorch_costly.models.rank_weighted import RankWeightedGP
 from botorch_costly.models.scaled_tasks import ScaMLGP
-from botorch_costly.models.similarity import learn_similarity
+from botorch_costly.models.similarity import adapt_similarity, learn_similarity
 from botorch_costly.models.streaming import StreamingGP
 from botorch_costly.models.subset import SubsetGP
 from botorch_costly.models.task_ensemble import TaskEnsemble
@@ -33,6 +33,7 @@ __all__ = [
     "TaskPaths",
     "TimeVaryingGP",
     "TransferGP",
+    "adapt_similarity",
     "fit_curves",
     "learn_similarity",
     "sample_hyperparameters",

@@ -1,4 +1,8 @@
-"""How much tasks resemble each other, learnt from the tasks alone: each in turn is the target."""
+"""How much tasks resemble each other, learnt from each in turn as the target; and how much a target does.
+
+A target may resemble the tasks less than they resemble each other. Its own values say so, and move the
+logarithms of the similarity's numbers from what the tasks say: by about 1, as a normal prior has it.
+"""
 
 import math
 from typing import NamedTuple
@@ -7,7 +11,15 @@ import torch
 from torch import Tensor
 
 from botorch_costly.models.task_ensemble import TaskEnsemble
-from botorch_costly.models.transfer import Features, Similarity, not_known, prior_covariance
+from botorch_costly.models.transfer import (
+    Features,
+    Similarity,
+    features,
+    prior_covariance,
+    prior_mean,
+    units_of,
+)
+from botorch_costly.numerics.units import most_probable
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 
@@ -20,6 +32,10 @@ _KNOWN = {  # mean and standard deviation of the logarithm: what two tables of 2
     "noise": (math.log(0.05), 1.0),
 }
 _BOX = math.log(1e-4), math.log(1e2)
+_MOVED = 1.0  # standard deviation of the logarithms of a target's similarity from that of the tasks
+_FURTHEST = 3.0  # in such standard deviations
+_STEPS_OF_TARGET, _SLOPE_OF_TARGET = 15, 5e-2  # after each evaluation: more changes no choice
+_FEWEST = 2  # values of a target that say something of its similarity
 
 
 class _Held(NamedTuple):
@@ -70,11 +86,65 @@ def learn_similarity(tasks: TaskEnsemble) -> Similarity:
     return Similarity(*(part.to(tasks.theta) for part in _similarity(end.point[0])))
 
 
+def adapt_similarity(
+    similarity: Similarity,
+    tasks: TaskEnsemble,
+    X: Tensor,
+    Y: Tensor,
+    known: Features | None = None,
+) -> Similarity:
+    """Return the similarity that is most probable after a target's values as well.
+
+    Below two values it is the one given.
+
+    Args:
+        similarity: Of the tasks.
+        tasks: Fitted.
+        X: Inputs of the target, ``n x d``.
+        Y: Its values, ``n x 1``, in the units of the tasks' values.
+        known: What ``features`` said of its inputs, if it is at hand.
+    """
+    if len(X) < _FEWEST:
+        return similarity
+    known = features(tasks, X) if known is None else known
+    known = Features(*(part.double() for part in known))
+    X, values, units = X.double(), Y.squeeze(-1).double(), units_of(tasks)
+    mean = _logs(similarity)
+    eye = torch.eye(len(X)).to(X)
+
+    def log_posterior(moved: Tensor) -> Tensor:
+        one = _similarity(mean + _MOVED * moved)
+        cov = prior_covariance(one, X, known, X, known, kernel=tasks.kernel) + one.noise * eye
+        told = most_probable(values, prior_mean(one, known), cov, units).log_evidence
+        return told - 0.5 * moved.square().sum()
+
+    def loss(moved: Tensor) -> Tensor:
+        each = [log_posterior(one) for one in moved.reshape(-1, moved.shape[-1])]
+        return -torch.stack(each).reshape(moved.shape[:-1])
+
+    box = mean.new_tensor([-_FURTHEST, _FURTHEST]).unsqueeze(-1).expand(2, len(mean))
+    end = minimize_batch(
+        by_autograd(loss),
+        torch.zeros_like(mean).unsqueeze(0),
+        box,
+        max_iter=_STEPS_OF_TARGET,
+        gradient_tolerance=_SLOPE_OF_TARGET,
+    )
+    moved = end.point[0].nan_to_num(0.0)  # what cannot be told moves nothing
+    found = _similarity(mean + _MOVED * moved)
+    return Similarity(*(part.to(tasks.theta) for part in found))
+
+
 def _prior_of_logs(start: Similarity) -> tuple[Tensor, Tensor]:
     dim = len(start.lengthscale)
-    mean = torch.cat([torch.stack(list(start[:-1])), start.lengthscale]).double().log()
+    mean = _logs(start)
     spread = [std for _, std in _KNOWN.values()] + [1.0] * dim
     return mean, mean.new_tensor(spread)
+
+
+def _logs(similarity: Similarity) -> Tensor:
+    numbers = torch.stack(list(similarity[:-1]))
+    return torch.cat([numbers, similarity.lengthscale]).double().log()
 
 
 def _similarity(logs: Tensor) -> Similarity:
@@ -107,12 +177,12 @@ def _spread_out(count: int, most: int) -> Tensor:
 
 def _log_evidence(tasks: TaskEnsemble, held: _Held, similarity: Similarity) -> Tensor:
     """Return the sum of the log evidences of all targets, up to a constant."""
-    known = Features(held.means, not_known(similarity, held.variance, tasks.count - 1))
+    known = Features(held.means, held.variance)
     cov = prior_covariance(similarity, held.x, known, held.x, known, kernel=tasks.kernel)
     both = held.seen.unsqueeze(-1) & held.seen.unsqueeze(-2)
     noise = torch.where(held.seen, similarity.noise, 1.0)
     root, info = torch.linalg.cholesky_ex(torch.where(both, cov, 0.0) + torch.diag_embed(noise))
-    residual = torch.where(held.seen, held.y - similarity.level * held.means.mean(-1), 0.0)
+    residual = torch.where(held.seen, held.y - prior_mean(similarity, known), 0.0)
     white = torch.linalg.solve_triangular(root, residual.unsqueeze(-1), upper=False)
     log_det = root.diagonal(dim1=-2, dim2=-1).log().sum()
     value = -0.5 * white.square().sum() - log_det

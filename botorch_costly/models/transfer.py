@@ -51,7 +51,7 @@ class Features(NamedTuple):
     """What the earlier tasks say of some points."""
 
     means: Tensor  # shape: (*batch, m, tasks)
-    unknown: Tensor  # u, shape: (*batch, m)
+    variance: Tensor  # the sum of the variances of all tasks, shape: (*batch, m)
 
 
 class _Given(NamedTuple):
@@ -71,20 +71,23 @@ class _Prior(NamedTuple):
     cov: Tensor  # shape: (*batch, m, m)
 
 
-def features(tasks: TaskEnsemble, similarity: Similarity, X: Tensor) -> Features:
+def features(tasks: TaskEnsemble, X: Tensor) -> Features:
     """Return what the tasks say of points ``batch_shape x m x d``."""
-    flat = X.reshape(-1, X.shape[-1])
-    mean, std = tasks.moments(flat)
-    return Features(
-        mean.mT.reshape(*X.shape[:-1], tasks.count),
-        not_known(similarity, std.square().sum(0), tasks.count).reshape(X.shape[:-1]),
-    )
+    mean, std = tasks.moments(X.reshape(-1, X.shape[-1]))
+    variance = std.square().sum(0)
+    return Features(mean.mT.reshape(*X.shape[:-1], tasks.count), variance.reshape(X.shape[:-1]))
 
 
-def not_known(similarity: Similarity, variance: Tensor, count: int) -> Tensor:
-    """Return ``u`` of points at which the variances of all tasks have a sum."""
+def _unknown(similarity: Similarity, known: Features) -> Tensor:
+    """Return ``u``, shape ``(*batch, m)``."""
+    count = known.means.shape[-1]
     factor = similarity.spread / count + (similarity.level / count).square()
-    return (factor * variance).sqrt()
+    return (factor * known.variance).clamp_min(1e-24).sqrt()  # whose slope at 0 is not finite
+
+
+def prior_mean(similarity: Similarity, known: Features) -> Tensor:
+    """Return the mean of ``z``, shape ``(*batch, m)``."""
+    return similarity.level * known.means.mean(-1)
 
 
 def prior_covariance(
@@ -95,7 +98,7 @@ def prior_covariance(
     average = one.means.mean(-1).unsqueeze(-1) * two.means.mean(-1).unsqueeze(-2)
     weights = (similarity.spread / count) * (one.means @ two.means.mT)
     alike = covariance(Stationary(kernel, similarity.lengthscale, x1.new_ones(())), x1, x2)
-    unknown = one.unknown.unsqueeze(-1) * two.unknown.unsqueeze(-2)
+    unknown = _unknown(similarity, one).unsqueeze(-1) * _unknown(similarity, two).unsqueeze(-2)
     return _COMMON * average + weights + (similarity.own + unknown) * alike
 
 
@@ -147,7 +150,7 @@ class TransferGP(JointGaussian):
         self.tasks, self.similarity, self.dim = tasks, similarity, tasks.inputs.shape[-1]
         self.train_inputs, self.train_targets = (train_X,), train_Y.squeeze(-1)
         self.units = units_of(tasks)
-        self._known = features(tasks, similarity, train_X) if known is None else known
+        self._known = features(tasks, train_X) if known is None else known
         self._solved = self._solve() if len(train_X) else None
 
     @property
@@ -182,7 +185,7 @@ class TransferGP(JointGaussian):
         return most_probable(self.train_targets, prior.mean, prior.cov + noise, self.units)
 
     def _prior(self, X: Tensor, known: Features) -> _Prior:
-        mean = self.similarity.level * known.means.mean(-1)
+        mean = prior_mean(self.similarity, known)
         cov = prior_covariance(self.similarity, X, known, X, known, kernel=self.tasks.kernel)
         return _Prior(mean, cov)
 
@@ -193,13 +196,17 @@ class TransferGP(JointGaussian):
             X: The points.
             known: What ``features`` said of them, if it is at hand.
         """
-        known = features(self.tasks, self.similarity, X) if known is None else known
+        known = features(self.tasks, X) if known is None else known
         average = known.means.mean(-1)
-        prior = _COMMON * average.square() + self.similarity.own + known.unknown.square()
+        prior = (
+            _COMMON * average.square()
+            + self.similarity.own
+            + _unknown(self.similarity, known).square()
+        )
         prior = prior + self.similarity.spread / self.tasks.count * known.means.square().sum(-1)
         given = self._given(X, known)
         variance = prior + given.offset_variance - given.white.square().sum(-2)
-        mean = self.similarity.level * average + given.shift
+        mean = prior_mean(self.similarity, known) + given.shift
         return given.offset + given.scale * mean, given.scale * variance.clamp_min(1e-12).sqrt()
 
     def _given(self, X: Tensor, known: Features) -> "_Given":
@@ -222,7 +229,7 @@ class TransferGP(JointGaussian):
 
     def joint(self, X: Tensor) -> JointMoments:
         """Return the moments at ``batch_shape x q x d`` points, in the units of the values."""
-        known = features(self.tasks, self.similarity, X)
+        known = features(self.tasks, X)
         prior, given = self._prior(X, known), self._given(X, known)
         cov = prior.cov + given.offset_variance - given.white.mT @ given.white
         mean = given.offset + given.scale * (prior.mean + given.shift)

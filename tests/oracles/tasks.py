@@ -66,20 +66,39 @@ def transfer_moments(means, stds, similarity, alike, values, rows, units, scale)
     means, stds (tasks, m): of the tasks at all m points; alike (m, m): correlation of what is the
     target's own; rows: numbers of the points where ``values`` were observed; scale: that of the target.
     """
-    tasks, m = means.shape
-    level, spread, own, noise = (float(part) for part in similarity[:4])
-    u = ((spread / tasks + (level / tasks) ** 2) * stds.square().sum(0)).sqrt()
-    delta = torch.zeros(m, m, dtype=means.dtype)
-    for i in range(m):
-        for j in range(m):
-            delta[i, j] = (own + u[i] * u[j]) * alike[i, j]
-    design = torch.cat([torch.ones(1, m).to(means), means.mean(0, keepdim=True), means]).mT
-    prior = [units.offset_std**2 / scale**2, COMMON] + [spread / tasks] * tasks
-    start = torch.tensor([units.offset / scale, level] + [0.0] * tasks, dtype=means.dtype)
-    cov = design @ torch.diag(torch.tensor(prior, dtype=means.dtype)) @ design.mT + delta
-    mean = design @ start
+    offset = torch.ones(1, means.shape[1]).to(means)
+    start, root = units.offset / scale, units.offset_std / scale
+    mean, cov = transfer_prior(means, stds, similarity, alike)
+    mean, cov = mean + start, cov + root**2 * offset.mT @ offset
+    noise = float(similarity.noise)
     noisy = cov[rows][:, rows] + noise * torch.eye(len(rows)).to(cov)
     gain = cov[:, rows] @ torch.linalg.inv(noisy)
     after = mean + gain @ (values / scale - mean[rows])
     left = cov - gain @ cov[rows]
     return scale * after, scale * left.diagonal().sqrt()
+
+
+def transfer_prior(means, stds, similarity, alike):
+    """Mean and covariance of the target at m points without offset: of level, weights and delta."""
+    tasks, m = means.shape
+    level, spread, own = (float(part) for part in similarity[:3])
+    u = ((spread / tasks + (level / tasks) ** 2) * stds.square().sum(0)).sqrt()
+    delta = torch.zeros(m, m, dtype=means.dtype)
+    for i in range(m):
+        for j in range(m):
+            delta[i, j] = (own + u[i] * u[j]) * alike[i, j]
+    design = torch.cat([means.mean(0, keepdim=True), means]).mT
+    variance = torch.tensor([COMMON] + [spread / tasks] * tasks, dtype=means.dtype)
+    start = torch.tensor([level] + [0.0] * tasks, dtype=means.dtype)
+    return design @ start, design @ torch.diag(variance) @ design.mT + delta
+
+
+def log_posterior_of_similarity(moved, learnt, means, stds, inputs, values, units):
+    """Log posterior of a target's similarity, ``moved`` by so much in logarithms from what was learnt."""
+    pairs = zip(learnt[:4], moved[:4], strict=True)
+    level, spread, own, noise = (float(part) * math.exp(by) for part, by in pairs)
+    lengthscale = learnt.lengthscale * torch.tensor([math.exp(by) for by in moved[4:]])
+    alike = matern(inputs, inputs, lengthscale)
+    mean, cov = transfer_prior(means, stds, (level, spread, own), alike)
+    told = evidence_of_units(values, mean, cov + noise * torch.eye(len(values)).to(cov), units)
+    return told - sum(by**2 for by in moved) / 2

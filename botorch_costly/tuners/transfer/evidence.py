@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Generator, Tensor
 
-from botorch_costly.models.similarity import learn_similarity
+from botorch_costly.models.similarity import adapt_similarity, learn_similarity
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer import Features, TransferGP
 from botorch_costly.tuners.transfer.belief import Alone, Told, alone, believable
@@ -22,7 +22,7 @@ class EvidenceSharing:
     def __init__(self, tasks: TaskEnsemble, robust: ByEvidence) -> None:
         self._tasks, self._robust = tasks, robust
         self._similarity = learn_similarity(tasks)
-        self._memory = FeatureMemory(tasks, self._similarity)
+        self._memory = FeatureMemory(tasks)
         self._least = believable(robust.log_odds)
         self._count = 0
         self.weights = tasks.theta.new_full((tasks.count,), 1 / tasks.count)
@@ -39,7 +39,9 @@ class EvidenceSharing:
         if self._latest is None or self._latest[0] is not told:
             values = told.values.unsqueeze(-1)
             known = self._memory.of_rows(told.points)
-            transfer = TransferGP(self._tasks, self._similarity, told.points, values, known)
+            seen = told.points, values, known
+            similarity = adapt_similarity(self._similarity, self._tasks, *seen)
+            transfer = TransferGP(self._tasks, similarity, *seen)
             scale = float(transfer.scale)
             target = alone(told, self._tasks.kernel, scale) if len(values) else None
             self._latest = told, transfer, target

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.models.task_ensemble import TaskEnsemble
-from botorch_costly.models.transfer import Features, Similarity, features
+from botorch_costly.models.transfer import Features, features
 
 
 class FeatureMemory:
@@ -12,11 +12,10 @@ class FeatureMemory:
 
     Args:
         tasks: The earlier tasks, fitted.
-        similarity: How a task resembles others.
     """
 
-    def __init__(self, tasks: TaskEnsemble, similarity: Similarity) -> None:
-        self._tasks, self._similarity = tasks, similarity
+    def __init__(self, tasks: TaskEnsemble) -> None:
+        self._tasks = tasks
         self._pool: tuple[Tensor, Features] | None = None
         self._rows: dict[tuple[float, ...], Features] = {}
 
@@ -31,18 +30,16 @@ class FeatureMemory:
         if not len(X):
             return self._asked(X)
         rows = [self._of_row(row) for row in X]
-        return Features(
-            torch.stack([row.means for row in rows]), torch.stack([row.unknown for row in rows])
-        )
+        return Features(*(torch.stack(part) for part in zip(*rows, strict=True)))
 
     def _of_row(self, x: Tensor) -> Features:
         # One by one: rows asked side by side differ in their last bits, and so would a run from a state.
         key = tuple(x.tolist())
         if key not in self._rows:
             known = self._asked(x.unsqueeze(0))
-            self._rows[key] = Features(known.means[0], known.unknown[0])
+            self._rows[key] = Features(*(part[0] for part in known))
         return self._rows[key]
 
     def _asked(self, X: Tensor) -> Features:
         with torch.no_grad():
-            return features(self._tasks, self._similarity, X)
+            return features(self._tasks, X)
