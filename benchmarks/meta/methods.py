@@ -31,6 +31,18 @@ class Robust:
         return self.sharing.acquisition(told, setting.generator).at_pool(setting.points)
 
 
+class AfterPortfolio(Robust):
+    """The policy of ``TransferOptimizer`` with a warm start of three evaluations."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting, ByEvidence())
+        self._begin = rivals.portfolio(setting)
+
+    def __call__(self, told: Told) -> Tensor:
+        """Return the acquisition function of the points, or the order of the portfolio, ``(m,)``."""
+        return self._begin(told) if len(told.values) < rivals.FIRST else super().__call__(told)
+
+
 def robust(options: ByEvidence | ByGaps) -> Method:
     """Return the policy of ``TransferOptimizer`` with some options."""
     return partial(Robust, options=options)
@@ -52,6 +64,7 @@ METHODS: Mapping[str, Method] = {
     "MTBO": MultiTask,
     "PEM-BO": rivals.pem_bo,
     OURS: robust(ByEvidence()),
+    "portfolio, ours": AfterPortfolio,
     "RM-GP-UCB": robust(ByGaps()),
     "RM-GP-UCB, own units": robust(ByGaps(own_units=True)),
     "RM-GP-TS": robust(ByGaps(thompson=True)),

@@ -20,7 +20,7 @@ from botorch_costly.numerics.improvement import log_excess
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.tuners.transfer.belief import Told, alone
 
-_FIRST = 3  # random evaluations before there is a belief, of methods that know no tasks
+FIRST = 3  # random evaluations before there is a belief, of methods that know no tasks
 _LONGEST = 20  # configurations of a portfolio
 _BETA = 2.0  # factor of the standard deviation
 
@@ -34,7 +34,7 @@ def gp_ucb(setting: Setting) -> Policy:
     """Choose by the upper bound of the target's own Gaussian process."""
 
     def policy(told: Told) -> Tensor:
-        if len(told.values) < _FIRST:
+        if len(told.values) < FIRST:
             return in_random_order(setting)
         mean, std = alone(told, setting.tasks.kernel).moments(setting.points)
         return mean + _BETA * std
@@ -46,7 +46,7 @@ def gp_ts(setting: Setting) -> Policy:
     """Choose by a function drawn of the target's own Gaussian process."""
 
     def policy(told: Told) -> Tensor:
-        if len(told.values) < _FIRST:
+        if len(told.values) < FIRST:
             return in_random_order(setting)
         model = alone(told, setting.tasks.kernel).model
         return TaskPaths(model, 1, setting.generator)(setting.points, task=0, path=0)
@@ -58,7 +58,7 @@ def log_ei(setting: Setting) -> Policy:
     """Choose by the expected improvement under the target's own Gaussian process."""
 
     def policy(told: Told) -> Tensor:
-        if len(told.values) < _FIRST:
+        if len(told.values) < FIRST:
             return in_random_order(setting)
         return _improvement(setting, told)
 
@@ -91,7 +91,7 @@ def portfolio_then_log_ei(setting: Setting) -> Policy:
     begin = portfolio(setting)
 
     def policy(told: Told) -> Tensor:
-        return begin(told) if len(told.values) < _FIRST else _improvement(setting, told)
+        return begin(told) if len(told.values) < FIRST else _improvement(setting, told)
 
     return policy
 

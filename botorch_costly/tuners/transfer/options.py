@@ -15,9 +15,10 @@ from botorch_costly.errors import (
 class ByEvidence:
     """The share is how probable it is that the target resembles a weighted sum of the tasks.
 
-    What the tasks say is a ``TransferGP``, which learns from the target's values as well. Its log
-    evidence and that of a Gaussian process of the target alone are compared. The share never grows, and
-    is multiplied by ``decay`` after each evaluation: the regret is sublinear whatever the tasks are.
+    What the tasks say is a ``TransferGP``, which learns from the target's values as well, also how much
+    the target resembles the tasks. Its log evidence and that of a Gaussian process of the target alone
+    are compared. The share never grows, and is multiplied by ``decay`` after each evaluation: the regret
+    is sublinear whatever the tasks are.
 
     Args:
         log_odds: That the tasks resemble the target, before the first evaluation.
@@ -29,9 +30,9 @@ class ByEvidence:
         InvalidArgumentError: If a number is outside its range.
     """
 
-    log_odds: float = 2.0
-    decay: float = 0.9
-    tau: float = 1.0
+    log_odds: float = 4.0
+    decay: float = 0.97
+    tau: float = 0.5
     beta: float = 2.0
 
     def __post_init__(self) -> None:

@@ -52,10 +52,13 @@ def test_similar_tasks_lead_to_the_optimum_at_once(robust):
     assert best(played(4, tasks, robust=robust)) > 0.97
 
 
-def test_misleading_tasks_lose_their_share_and_the_optimum_is_found(robust):
+def test_misleading_tasks_lose_their_share_or_are_turned_round_and_the_optimum_is_found(robust):
     tasks = [study(seed=k, sign=-1.0) for k in range(3)]
     optimizer = played(25, tasks, robust=robust)
-    assert optimizer.share < 0.2
+    if isinstance(robust, bc.ByEvidence):  # tasks that all say the opposite foretell much
+        assert sum(optimizer.weights) < 0
+    else:
+        assert optimizer.share < 0.2
     assert best(optimizer) > 0.8  # the worst of all is .15, which is where they lead
 
 
@@ -68,7 +71,7 @@ def test_nothing_is_asked_for_again_and_again_where_it_is_no_better():
 def test_tasks_that_foretell_the_values_keep_their_share_by_evidence():
     tasks = [study(0.3 + away, seed=k) for k, away in enumerate((-0.02, 0.0, 0.02))]
     optimizer = played(6, tasks)
-    assert optimizer.share > 0.5 * 0.9**5
+    assert optimizer.share > 0.5 * bc.ByEvidence().decay ** 6
 
 
 def test_the_share_never_grows(robust):
