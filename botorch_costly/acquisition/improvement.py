@@ -64,9 +64,16 @@ def best_mean(
 
 def observed(training_data: SupervisedDataset | dict[Hashable, SupervisedDataset]) -> Tensor:
     """Return the points of the data of an input constructor."""
+    return only_data(training_data).X
+
+
+def only_data(
+    training_data: SupervisedDataset | dict[Hashable, SupervisedDataset],
+) -> SupervisedDataset:
+    """Return the data of an input constructor of one outcome."""
     if isinstance(training_data, dict):  # one data set for each outcome, at equal X
-        training_data = next(iter(training_data.values()))
-    return training_data.X
+        return next(iter(training_data.values()))
+    return training_data
 
 
 class _Improvement(InRound):

@@ -7,8 +7,11 @@ With weights on the simplex and a share ``nu_t`` that tends to 0, the regret is 
 tasks are (Theorem 1). That holds for any bounded function in place of the sum, and ``Blend`` takes any.
 """
 
+from typing import Any
+
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import UpperConfidenceBound
+from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
@@ -129,3 +132,24 @@ class RMGPUCB(Blend):
     ) -> None:
         bound = UpperConfidenceBound(model, check_nonnegative("beta", beta))
         super().__init__(TaskUCB(tasks, weights, tau), bound, share)
+
+
+@acqf_input_constructor(RMGPUCB)
+def construct_inputs_rm_gp_ucb(
+    model: Model,
+    tasks: TaskEnsemble,
+    weights: Tensor,
+    share: float,
+    *,
+    beta: float = 4.0,
+    tau: float = 1.0,
+) -> dict[str, Any]:
+    """Return the keyword arguments of ``RMGPUCB``."""
+    return {
+        "model": model,
+        "tasks": tasks,
+        "weights": weights,
+        "share": share,
+        "beta": beta,
+        "tau": tau,
+    }

@@ -1,13 +1,18 @@
 """Thompson sampling that earlier tasks have a share in: RM-GP-TS."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.input_constructors import acqf_input_constructor
+from botorch.models.model import Model
+from botorch.sampling.pathwise import draw_matheron_paths
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Generator, Tensor
 
 from botorch_costly.errors import InvalidShapeError, check, check_rate
+from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
 
 
@@ -67,3 +72,35 @@ class RMGPTS(AcquisitionFunction):
 
 def _coin(generator: Generator) -> float:
     return float(torch.rand((), generator=generator, device=generator.device))
+
+
+@acqf_input_constructor(RMGPTS)
+def construct_inputs_rm_gp_ts(
+    model: Model,
+    tasks: TaskPaths | TaskEnsemble,
+    weights: Tensor,
+    share: float,
+    generator: Generator,
+) -> dict[str, Any]:
+    """Return the keyword arguments; the target's function is drawn by BoTorch's pathwise sampling.
+
+    Args:
+        model: Of the target, an exact Gaussian process of one outcome.
+        tasks: Functions of the tasks, or the tasks, of each of which one function is drawn.
+        weights: As for ``RMGPTS``.
+        share: As for ``RMGPTS``.
+        generator: The source of all draws; the global generator is left as it was.
+    """
+    if isinstance(tasks, TaskEnsemble):
+        tasks = TaskPaths(tasks, 1, generator)
+    seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(seed)
+        target = draw_matheron_paths(model, torch.Size())
+    return {
+        "target": target,
+        "tasks": tasks,
+        "weights": weights,
+        "share": share,
+        "generator": generator,
+    }

@@ -1,11 +1,17 @@
 """Expected improvement of a target, averaged with the improvements that earlier tasks predict."""
 
+from collections.abc import Hashable
+from typing import Any
+
 import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
+from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.models.model import Model
+from botorch.utils.datasets import SupervisedDataset
 from botorch.utils.transforms import average_over_ensemble_models, t_batch_mode_transform
 from torch import Tensor
 
+from botorch_costly.acquisition.improvement import only_data
 from botorch_costly.errors import InvalidShapeError, check, check_positive
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.improvement import excess
@@ -89,3 +95,16 @@ class TAF(AnalyticAcquisitionFunction):
 def epanechnikov(distance: Tensor) -> Tensor:
     """Return ``3/4 (1 - t^2)`` of distances ``t`` in bandwidths, and 0 beyond 1."""
     return 0.75 * (1 - distance.square()).clamp_min(0)
+
+
+@acqf_input_constructor(TAF)
+def construct_inputs_taf(
+    model: Model,
+    training_data: SupervisedDataset | dict[Hashable, SupervisedDataset],
+    tasks: TaskEnsemble,
+    *,
+    bandwidth: float = 0.1,
+) -> dict[str, Any]:
+    """Return the keyword arguments; the data are the target's observations, in the model's units."""
+    data = only_data(training_data)
+    return {"model": model, "tasks": tasks, "X": data.X, "Y": data.Y, "bandwidth": bandwidth}

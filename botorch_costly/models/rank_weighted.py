@@ -1,12 +1,14 @@
 """An ensemble of earlier tasks and the target, weighted by how well each ranks the observations."""
 
+from typing import Any
+
 import torch
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.outcome import Standardize
 from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_count
-from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments
+from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments, check_observations
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics import ranking
 
@@ -58,14 +60,14 @@ class RankWeightedGP(JointGaussian):
         self, tasks: TaskEnsemble, target: SingleTaskGP | None, *, draws: int = 256, seed: int = 0
     ) -> None:
         super().__init__()
-        draws = check_count("draws", draws, 1)
+        self.draws, self.seed = check_count("draws", draws, 1), seed
         if target is not None:
             _check_target(tasks, target)
             target.eval()
-        self.target, self.dim = target, tasks.inputs.shape[-1]
-        self.register_buffer("weights", _weights(tasks, target, draws, seed))
+        self.tasks, self.target, self.dim = tasks, target, tasks.inputs.shape[-1]
+        self.register_buffer("weights", _weights(tasks, target, self.draws, seed))
         used = self.weights[:-1].nonzero().squeeze(-1)
-        self.tasks = tasks.subset(used) if len(used) else None
+        self._some = tasks.subset(used) if len(used) else None
         self.register_buffer("_used", used)
 
     def joint(self, X: Tensor) -> JointMoments:
@@ -73,18 +75,41 @@ class RankWeightedGP(JointGaussian):
         offset, scale = _units(self.target, X)
         mean, cov = X.new_zeros(X.shape[:-1]), X.new_zeros(*X.shape[:-1], X.shape[-2])
         noise = 0.0
-        if self.tasks is not None:
+        if self._some is not None:
             weights = self.weights[self._used]
-            means, covs = self.tasks.joint(X)
+            means, covs = self._some.joint(X)
             mean = mean + torch.tensordot(weights, offset + scale * means, 1)
             cov = cov + scale.square() * torch.tensordot(weights.square(), covs, 1)
-            noise = float(self.tasks.noise.mean())
+            noise = float(self._some.noise.mean())
         if self.target is not None:
             own = self.target.posterior(X)
             mean = mean + self.weights[-1] * own.mean.squeeze(-1)
             cov = cov + self.weights[-1].square() * own.distribution.covariance_matrix
             noise = float(self.target.likelihood.noise.detach().mean() * scale.square())
         return JointMoments(mean, cov, noise)
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "RankWeightedGP":
+        """Return the model after further observations, ranked anew by all of them.
+
+        The target's process keeps its hyperparameters and units, the tasks are as they were, and the
+        draws have the same seed.
+
+        Args:
+            X: Inputs of the target, ``n x d``.
+            Y: Their values, ``n x 1``, in the units of the target's values.
+            **kwargs: ``noise`` and the like, for the target's ``condition_on_observations``.
+
+        Raises:
+            InvalidArgumentError: If there is no process of the target yet, or a number is not finite.
+            InvalidShapeError: If shapes do not fit.
+        """
+        if self.target is None:
+            raise InvalidArgumentError("target", "a process of the target, to be conditioned", None)
+        check_observations(X, Y, self.dim)
+        with torch.no_grad():
+            self.target.posterior(X)  # what BoTorch conditions has been asked before
+            target = self.target.condition_on_observations(X, Y, **kwargs)
+        return RankWeightedGP(self.tasks, target, draws=self.draws, seed=self.seed)
 
 
 def _check_target(tasks: TaskEnsemble, target: SingleTaskGP) -> None:

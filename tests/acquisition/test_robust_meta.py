@@ -3,6 +3,7 @@
 import pytest
 import torch
 from botorch.acquisition import UpperConfidenceBound
+from botorch.acquisition.input_constructors import get_acqf_input_constructor
 from botorch.models import SingleTaskGP
 
 from botorch_costly.acquisition import RMGPTS, RMGPUCB, TaskUCB
@@ -111,3 +112,28 @@ def test_functions_of_a_task_scatter_as_its_posterior(tasks, tkwargs):
             float(mean[task]), abs=0.15 * (1 + float(std[task]))
         )
         assert standard.std() == pytest.approx(float(std[task]), rel=0.2)
+
+
+def test_botorch_constructs_the_bound(model, tasks, weights, asked):
+    construct = get_acqf_input_constructor(RMGPUCB)
+    kwargs = construct(model=model, tasks=tasks, weights=weights, share=0.3, beta=2.0)
+    ours = RMGPUCB(model, tasks, weights, 0.3, beta=2.0)
+    assert torch.equal(RMGPUCB(**kwargs)(asked), ours(asked))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_botorch_constructs_a_draw_and_leaves_the_global_generator(
+    share, model, tasks, weights, asked, tkwargs
+):
+    def built(seed):
+        draws = torch.Generator(device=tkwargs["device"]).manual_seed(seed)
+        kwargs = get_acqf_input_constructor(RMGPTS)(
+            model=model, tasks=tasks, weights=weights, share=share, generator=draws
+        )
+        return RMGPTS(**kwargs)
+
+    before = torch.get_rng_state()
+    one, again, other = (built(seed)(asked) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(one, again)
+    assert not torch.allclose(one, other)

@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+from botorch.acquisition.input_constructors import get_acqf_input_constructor
 from botorch.optim import optimize_acqf
+from botorch.utils.datasets import SupervisedDataset
 
 from botorch_costly.acquisition import TAF
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
@@ -71,3 +73,13 @@ def test_what_does_not_fit_is_refused(tasks):
         TAF(process(5), tasks, X, Y, bandwidth=0.0)
     with pytest.raises(InvalidArgumentError, match="finite"):
         TAF(process(5), tasks, X, Y * torch.nan)
+
+
+@pytest.mark.parametrize("by_outcome", [False, True])
+def test_botorch_constructs_it_from_the_data_of_the_target(tasks, by_outcome):
+    (X, Y), model, asked = observed(6), process(6), points(4, 5).unsqueeze(-2)
+    data = SupervisedDataset(X, Y, feature_names=["a", "b"], outcome_names=["y"])
+    kwargs = get_acqf_input_constructor(TAF)(
+        model=model, training_data={"y": data} if by_outcome else data, tasks=tasks, bandwidth=0.6
+    )
+    assert torch.equal(TAF(**kwargs)(asked), TAF(model, tasks, X, Y, bandwidth=0.6)(asked))

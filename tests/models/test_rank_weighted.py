@@ -171,3 +171,29 @@ def test_targets_that_do_not_fit_are_refused(tasks):
         RankWeightedGP(tasks, SingleTaskGP(X, Y, input_transform=Normalize(2)))
     with pytest.raises(InvalidArgumentError, match="draws"):
         RankWeightedGP(tasks, process(), draws=0)
+
+
+def test_further_observations_rank_the_tasks_anew(tasks):
+    (X, Y), asked = observed(9), points(5, 7)
+    target = process(6)
+    later = RankWeightedGP(tasks, target, draws=64).condition_on_observations(X[6:], Y[6:])
+    with torch.no_grad():
+        target.posterior(X[6:])
+        expected = RankWeightedGP(tasks, target.condition_on_observations(X[6:], Y[6:]), draws=64)
+    assert torch.equal(later.weights, expected.weights)
+    torch.testing.assert_close(later.posterior(asked).mean, expected.posterior(asked).mean)
+    assert not torch.allclose(later.weights, RankWeightedGP(tasks, target, draws=64).weights)
+
+
+def test_no_target_is_conditioned(tasks):
+    X, Y = observed(2)
+    with pytest.raises(InvalidArgumentError, match="Expected a process"):
+        RankWeightedGP(tasks, None).condition_on_observations(X, Y)
+
+
+@pytest.mark.parametrize("bad", ["rows", "numbers"])
+def test_observations_that_do_not_fit_are_refused(tasks, bad):
+    X, Y = observed(2)
+    wrong = (X, Y[:1]) if bad == "rows" else (X, Y * torch.nan)
+    with pytest.raises((InvalidShapeError, InvalidArgumentError), match="Expected"):
+        RankWeightedGP(tasks, process(6)).condition_on_observations(*wrong)
