@@ -79,6 +79,7 @@ def test_outputs_name_no_directory_of_the_machine_they_came_from(notebook):
 def test_names_that_a_notebook_takes_from_the_package_exist(notebook):
     pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")
+    pytest.importorskip("optuna")
     modules, missing = {}, []
     for cell in code_cells(notebook):
         tree = ast.parse(source(cell))
@@ -100,6 +101,7 @@ def test_names_that_a_notebook_takes_from_the_package_exist(notebook):
 def test_cells_run(notebook, tmp_path, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")
+    pytest.importorskip("optuna")
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -12,10 +12,12 @@ from typing import NamedTuple
 import torch
 
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.figures import save
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
 from benchmarks.meta.families import FAMILIES, MISLEADING, TWISTS, Family, Study, twisted
 from benchmarks.meta.methods import METHODS
+from benchmarks.meta.picture import figure_of
 from benchmarks.meta.policy import Method, Setting
 from benchmarks.meta.table import AT, text
 from botorch_costly.models import TaskEnsemble
@@ -80,7 +82,7 @@ def _listed(values: torch.Tensor) -> list[float]:
 
 
 def main(arguments: list[str]) -> None:
-    """Measure, store the rows and print the table."""
+    """Measure, store the rows, draw the figure and print the table."""
     parser = parser_for(
         NAME, "regret on a target after earlier tasks, and which targets are harmed"
     )
@@ -98,4 +100,6 @@ def main(arguments: list[str]) -> None:
         for m in options.methods
     ]
     measure_missing(NAME, wanted, measure, Run, options)
-    print(text(rows_of(NAME, options.results)))
+    rows = rows_of(NAME, options.results)
+    save(figure_of(rows), options.results / f"{NAME}.png")
+    print(text(rows))

@@ -105,7 +105,9 @@ REPORTS: dict[str, Report] = {
     ),
     "entropy-search": Report("How soon the optimum is known", information.text),
     "entropy-search-time": Report("Time of an iteration", information_timing.text),
-    "meta": Report("Regret after earlier tasks, and which they harm", meta.text),
+    "meta": Report(
+        "Regret after earlier tasks, and which they harm", meta.text, picture="meta.png"
+    ),
     "meta-record": Report("Families of related tasks, evaluated once", meta_live.text),
     "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.meta import benchmark, families, multi_task, table
+from benchmarks.meta import benchmark, families, multi_task, picture, table
 from benchmarks.meta.families import UNRELATED, Family, Study, twisted
 from benchmarks.meta.methods import METHODS
 from benchmarks.meta.policy import Setting
@@ -227,3 +227,15 @@ def test_what_was_done_to_play_a_method_is_said_where_it_is_played():
     assert "480 rows" in table.text(rows("MTBO", [0.1], [1.0]))
     assert "480 rows" not in table.text(rows("TAF", [0.1], [1.0]))
     assert multi_task.MOST_ROWS == 480
+
+
+def test_the_figure_has_a_panel_for_each_family_and_twist(family):
+    rows = [
+        {**benchmark.measure(benchmark.Run(family, twist, method, 0)), "at 20": [0.0, 0.0]}
+        for twist in ("", "negated")
+        for method in ("random", "GP-UCB")
+    ]
+    axes = [ax for ax in picture.figure_of(rows).axes if ax.get_visible()]
+    assert [ax.get_title() for ax in axes] == ["small", "small, negated"]
+    means = [sum(rows[1][f"at {k}"]) / 2 for k in (1, 3, 5, 10, 20)]
+    assert list(axes[0].lines[1].get_ydata()) == pytest.approx(means)
