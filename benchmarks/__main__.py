@@ -134,6 +134,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.meta.live.benchmark",
         "families of related tasks, evaluated once for policies to be played on",
     ),
+    "meta-speed": (
+        "benchmarks.speed.transfer",
+        "time, memory and choices of TransferOptimizer, beside DIRECT",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",

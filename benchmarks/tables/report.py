@@ -27,7 +27,7 @@ from benchmarks.priced import (
     misspecified,
     timing,
 )
-from benchmarks.speed import horizon, speed, streaming, trainings
+from benchmarks.speed import horizon, speed, streaming, trainings, transfer
 from benchmarks.subsets import accuracy, fabolas, svm_grid
 from benchmarks.subsets import timing as subset_timing
 from benchmarks.subsets.live import benchmark as subsets_live
@@ -109,6 +109,7 @@ REPORTS: dict[str, Report] = {
         "Regret after earlier tasks, and which they harm", meta.text, picture="meta.png"
     ),
     "meta-record": Report("Families of related tasks, evaluated once", meta_live.text),
+    "meta-speed": Report("Time, memory and choices of TransferOptimizer", transfer.text),
     "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),

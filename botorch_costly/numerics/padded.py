@@ -5,6 +5,13 @@ and target 0, so that it changes neither evidence nor moments: with ``m`` the ro
 
     K = [K_mm + noise I, 0; 0, I],    y = [y_m; 0].
 
+*Slopes of moments.* With ``k(x)`` the covariances of a point with the rows, ``M = dk / dx`` as in
+``numerics.evidence`` and ``u = c / l``, ``mean = k'K^{-1}y`` and ``variance = s - k'K^{-1}k`` have
+
+    d (g mean + h variance) / dx_j = -u_j^2 sum_i W_i (x_j - x_ij),   W = M o [g K^{-1}y - 2 h K^{-1}k]
+
+which costs a product with the factor and no graph. Points are what moments are differentiable in, once.
+
 Convention: the mean is 0; ``theta = [log l_1 .. log l_d, log s, log noise]`` as in ``numerics.evidence``.
 Where ``K`` is
 singular the evidence is ``-inf`` and its gradient 0.
@@ -15,16 +22,18 @@ References:
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from botorch_costly.numerics import evidence
 from botorch_costly.numerics.evidence import Rows
+from botorch_costly.numerics.radial import ARMS, PROFILES
 from botorch_costly.numerics.stationary import Stationary, covariance
 
 _LOG_TWO_PI = math.log(2 * math.pi)
+_LEAST = 1e-12  # of the prior variance, which is left whatever was observed
 
 
 class Padded(NamedTuple):
@@ -96,12 +105,54 @@ def moments(
     family: str, rows: Padded, theta: Tensor, known: Factored, X: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return posterior means and variances at ``X``, each of shape ``(b, m)``."""
+    if X.requires_grad and torch.is_grad_enabled() and family != ARMS:
+        mean, variance = _Moments.apply(X, family, rows, theta, known)
+        return mean, variance
     cross = _cross(family, rows, theta, X)
     mean = (cross @ known.weights.unsqueeze(-1)).squeeze(-1)
     explained = (cross @ known.inverse_root.mT).square().sum(-1)
-    prior = theta[:, -2:-1].exp()
-    # Rounding may leave a little less than nothing.
-    return mean, (prior - explained).clamp_min(1e-12 * prior)
+    return mean, _remaining(theta[:, -2:-1].exp(), explained)
+
+
+def _remaining(prior: Tensor, explained: Tensor) -> Tensor:
+    """Return what is left of a variance; rounding may leave a little less than nothing."""
+    return (prior - explained).clamp_min(_LEAST * prior)
+
+
+class _Moments(torch.autograd.Function):
+    """Posterior means and variances with their slopes in closed form."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, X: Tensor, family: str, rows: Padded, theta: Tensor, known: Factored
+    ) -> tuple[Tensor, Tensor]:
+        profile = PROFILES[family]
+        unit = profile.constant / theta[:, None, :-2].exp()
+        exact = "donot_use_mm_for_euclid_dist"
+        phi, psi = profile.slope(torch.cdist(X * unit, rows.x * unit, compute_mode=exact))
+        prior = theta[:, -2:-1].exp()
+        amplitude = torch.where(rows.seen, prior, 0.0).unsqueeze(-2)
+        cross = phi * amplitude
+        white = cross @ known.inverse_root.mT
+        mean = (cross @ known.weights.unsqueeze(-1)).squeeze(-1)
+        variance = _remaining(prior, white.square().sum(-1))
+        ctx.save_for_backward(X, white, psi.mul_(amplitude), unit, variance > _LEAST * prior)
+        ctx.rows, ctx.known = rows, known
+        return mean, variance
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(
+        ctx: Any, by_mean: Tensor, by_variance: Tensor
+    ) -> tuple[Tensor, None, None, None, None]:
+        X, white, slope, unit, left = ctx.saved_tensors
+        rows, known = ctx.rows, ctx.known
+        scaled = white * torch.where(left, -2 * by_variance, 0.0).unsqueeze(-1)
+        pull = scaled @ known.inverse_root
+        pull.addcmul_(by_mean.unsqueeze(-1), known.weights.unsqueeze(-2)).mul_(slope)  # W
+        away = pull.sum(-1, keepdim=True) * X - pull @ rows.x
+        each = -unit.square() * away
+        return each if X.dim() == 3 else each.sum(0), None, None, None, None
 
 
 def joint(

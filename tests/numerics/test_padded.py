@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from botorch_costly.numerics import padded
+from botorch_costly.numerics.radial import ARMS, PROFILES
 from tests.oracles import tasks as oracle
 
 SIZES = (5, 1, 8)
@@ -62,6 +63,43 @@ def test_moments_are_those_of_each_problem_alone(problems, theta, own_points):
         theirs = oracle.gp_moments(x, y, *hyper(theta[number]), points)
         torch.testing.assert_close(mean[number], theirs[0], atol=1e-9, rtol=0)
         torch.testing.assert_close(variance[number].sqrt(), theirs[1], atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize("family", [family for family in PROFILES if family != ARMS])
+@pytest.mark.parametrize("own_points", [False, True])
+def test_moments_have_the_slopes_of_finite_differences(problems, theta, own_points, family):
+    draws = torch.Generator().manual_seed(4)
+    X = torch.rand(*([3] if own_points else []), 4, DIM, generator=draws, dtype=torch.float64)
+    rows = padded.pad(problems)
+    known = padded.factor(family, rows, theta)
+    factors = torch.randn(2, 3, 4, generator=draws, dtype=torch.float64)
+
+    def total(X):
+        mean, variance = padded.moments(family, rows, theta, known, X)
+        return (factors[0] * mean + factors[1] * variance).sum()
+
+    asked = X.clone().requires_grad_(True)
+    value = total(asked)
+    assert float(value.detach()) == pytest.approx(float(total(X)), abs=1e-12)
+    (slope,) = torch.autograd.grad(value, asked)
+    assert slope.shape == X.shape
+    for number in range(X.numel()):
+        away = torch.zeros(X.numel(), dtype=torch.float64)
+        away[number] = 1e-6
+        away = away.reshape(X.shape)
+        there = (total(X + away) - total(X - away)) / 2e-6
+        assert float(slope.flatten()[number]) == pytest.approx(float(there), abs=1e-6)
+
+
+def test_a_variance_of_which_nothing_is_left_is_flat():
+    x = torch.full((1, DIM), 0.5, dtype=torch.float64)
+    rows = padded.pad([(x, torch.ones(1, dtype=torch.float64))])
+    theta = torch.tensor([[0.0, 0.0, 0.0, -40.0]], dtype=torch.float64)
+    known = padded.factor("rbf", rows, theta)
+    X = x.clone().requires_grad_(True)
+    _, variance = padded.moments("rbf", rows, theta, known, X)
+    variance.sqrt().sum().backward()
+    assert float(X.grad.abs().max()) == 0.0
 
 
 def test_a_singular_problem_has_no_evidence_and_does_not_disturb_the_others(problems, theta):

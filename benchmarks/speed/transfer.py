@@ -1,0 +1,275 @@
+"""Time, memory and choices of ``TransferOptimizer``: ``python -m benchmarks meta-speed``.
+
+Each row is a process of its own with one thread. It plays a space of three parameters after earlier tasks
+of one size. An iteration is ``tell`` and the ``ask`` after it: the weights of the tasks, the target's
+model, and the search for the maximum of the acquisition function. What comes before, the first ``ask``
+included, is preparation. After the run, the choices of some
+iterations are set beside DIRECT's on the same acquisition functions; see ``speed.direct``.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from multiprocessing import get_context
+from statistics import median
+from typing import Any, NamedTuple
+
+import torch
+from botorch.test_functions import Hartmann
+from torch import Tensor
+
+from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.missing import measure_missing
+from benchmarks.harness.record import Row, rows_of
+from benchmarks.speed import direct
+from benchmarks.speed.horizon import peak_memory
+from botorch_costly import (
+    ByEvidence,
+    ByGaps,
+    Real,
+    SearchSpace,
+    Task,
+    TransferDecision,
+    TransferOptimizer,
+)
+from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.options import Robustness
+
+NAME = "meta-speed"
+SPACE = SearchSpace({name: Real(0.0, 1.0) for name in ("x", "y", "z")})
+SIZES = {"3x50": 8, "50x100": 8, "1000x100": 2, "10000x20": 2}
+"""Tasks by observations of each, and how many choices are set beside DIRECT's."""
+RULES: Mapping[str, Robustness] = {
+    "RM-GP-UCB": ByGaps(),
+    "RM-GP-TS": ByGaps(thompson=True),
+    "evidence": ByEvidence(),
+}
+_MARGIN, _NOISE, _AGAINST = 0.1, 0.01, 3  # most that tasks are moved by; noise; which are negated
+
+
+class Cell(NamedTuple):
+    """What is timed, and the key of its row."""
+
+    size: str
+    rule: str
+    seed: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of tasks, and of observations of each."""
+        tasks, observations = map(int, self.size.split("x"))
+        return tasks, observations
+
+
+class Played(NamedTuple):
+    """A run: what its iterations took, and what its choices were made from."""
+
+    clock: list[float]  # seconds of each iteration
+    processor: list[float]
+    chosen: list[direct.Chosen]
+
+
+def value_at(points: Tensor, away: Tensor | float = 0.0) -> Tensor:
+    """Return Hartmann's function, moved by at most ``_MARGIN``, at points ``n x 3``; larger is better."""
+    inner = _MARGIN + (1 - 2 * _MARGIN) * points + away
+    return -Hartmann(3, dtype=torch.float64).evaluate_true(inner)
+
+
+def tasks_of(cell: Cell) -> list[Task]:
+    """Return earlier tasks: the target shifted, every third of them negated, observed at random."""
+    count, observations = cell.shape
+    draws = torch.Generator().manual_seed(cell.seed)
+    tasks = []
+    for number in range(count):
+        points = torch.rand(observations, SPACE.dim, generator=draws, dtype=torch.float64)
+        away = _MARGIN * (2 * torch.rand(SPACE.dim, generator=draws, dtype=torch.float64) - 1)
+        noise = _NOISE * torch.randn(observations, generator=draws, dtype=torch.float64)
+        sign = -1.0 if number % _AGAINST == _AGAINST - 1 else 1.0
+        tasks.append(Task(points, sign * value_at(points, away) + noise))
+    return tasks
+
+
+def measure(cell: Cell, *, evaluations: int, compared: int | None, budget: int) -> Row:
+    """Return what preparation and iterations took, and how good the choices are.
+
+    Args:
+        cell: What is timed.
+        evaluations: Of the target.
+        compared: Choices that are set beside DIRECT's; as many as ``SIZES`` says if omitted.
+        budget: Evaluations of DIRECT.
+    """
+    held, tasks = peak_memory(), tasks_of(cell)
+    robust = RULES[cell.rule]
+    began = time.process_time()
+    optimizer = TransferOptimizer(SPACE, tasks, robust=robust, seed=cell.seed)
+    first = optimizer.ask()
+    prepared = time.process_time() - began
+    played = _played(optimizer, first, evaluations)
+    memory = peak_memory() - held
+    many = SIZES.get(cell.size, 1) if compared is None else compared
+    space, fitted = optimizer.space, optimizer.tasks
+    beside = direct.beside(space, fitted, robust, _spread(played.chosen, many), budget)
+    return {
+        **cell._asdict(),
+        "evaluations": evaluations,
+        "prepared": round(prepared, 3),
+        "clock": [round(one, 5) for one in played.clock],
+        "processor": [round(one, 5) for one in played.processor],
+        "megabytes": round(memory),
+        **beside._asdict(),
+    }
+
+
+def _played(optimizer: TransferOptimizer, asked: TransferDecision, evaluations: int) -> Played:
+    """Play on from the first decision, which had no value to learn from."""
+    played = Played([], [], [])
+    for _ in range(evaluations):
+        value = float(value_at(SPACE.encode(asked.config).unsqueeze(0)))
+        state = optimizer.state_dict()["chooser"]
+        clock, processor = time.perf_counter(), time.process_time()
+        optimizer.tell(asked, value)
+        asked = optimizer.ask()
+        played.processor.append(time.process_time() - processor)
+        played.clock.append(time.perf_counter() - clock)
+        chosen = direct.Chosen(state, _told(optimizer), SPACE.encode(asked.config))
+        played.chosen.append(chosen)
+    return played
+
+
+def _told(optimizer: TransferOptimizer) -> Told:
+    """Return what was told, none of which failed."""
+    rows = [SPACE.encode(one.config) for one in optimizer.observations]
+    values = [float(one.reward or 0.0) for one in optimizer.observations]
+    return Told(torch.stack(rows), torch.tensor(values, dtype=torch.float64))
+
+
+def _spread(chosen: Sequence[direct.Chosen], many: int) -> list[direct.Chosen]:
+    """Return some of the choices, evenly spread from the first to the last."""
+    numbers = torch.linspace(0, len(chosen) - 1, min(many, len(chosen))).round().long().tolist()
+    return [chosen[number] for number in numbers]
+
+
+def alone(cell: Cell, **options: Any) -> Row:
+    """Measure in a fresh process with one thread, whose memory is that of the row."""
+    with get_context("spawn").Pool(1, torch.set_num_threads, (1,)) as pool:
+        return pool.apply(measure, (cell,), options)
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+
+_GOALS = {"3x50": 0.02, "1000x100": 1.0}  # seconds of an iteration
+_WIDTHS = (12, 12, 14, 18, 18, 10, 10, 10, 14)
+_HEAD = (
+    "tasks",
+    "rule",
+    "preparation",
+    "clock",
+    "processor",
+    "memory",
+    "as good",
+    "worse by",
+    "DIRECT takes",
+)
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Return a line for each size and rule, and which goals are met."""
+    order = list(SIZES)
+    lines = [_line(_HEAD)]
+    for row in sorted(rows, key=lambda row: _place(order, row["size"])):
+        lines.append(_line(_cells(row)))
+    lines += [
+        "Preparation: tasks read and fitted, and the first ask; seconds of the processor.",
+        "Iteration, tell and ask: median milliseconds of the clock and of the processor (most).",
+        "Memory: MB above an idle process, at most. As good: choices whose acquisition is at least",
+        "DIRECT's best, up to 1e-6 of the range; worse by: the most that is lost, as a share of it.",
+        *_verdicts(rows),
+    ]
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    first = "".join(f"{cell:<{width}}" for cell, width in zip(cells[:2], _WIDTHS, strict=False))
+    rest = zip(cells[2:], _WIDTHS[2:], strict=True)
+    return first + "".join(f"{cell:>{width}}" for cell, width in rest)
+
+
+def _place(order: Sequence[str], size: str) -> int:
+    return order.index(size) if size in order else len(order)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    lost = row["lost"]
+    good = sum(one <= direct.ALIKE for one in lost)
+    return (
+        row["size"],
+        row["rule"],
+        f"{row['prepared']:.2f} s",
+        _milliseconds(row["clock"]),
+        _milliseconds(row["processor"]),
+        f"{row['megabytes']} MB",
+        f"{good} of {len(lost)}",
+        f"{max(0.0, *lost):.1e}" if lost else "",
+        f"{median(row['direct_seconds']):.1f} s" if lost else "",
+    )
+
+
+def _milliseconds(seconds: Sequence[float]) -> str:
+    return f"{1e3 * median(seconds):.1f} ({1e3 * max(seconds):.0f})"
+
+
+def _verdicts(rows: Sequence[Row]) -> list[str]:
+    """Return what was wanted, and whether it came true."""
+    lines = []
+    for size, most in _GOALS.items():
+        of_size = [row for row in rows if row["size"] == size]
+        each = {row["rule"]: median(row["clock"]) for row in of_size}
+        if each:
+            said = ", ".join(f"{rule} {_met(holds=each[rule] < most)}" for rule in each)
+            lines.append(f"Goal: less than {1e3 * most:.0f} ms at {size}: {said}.")
+    lost = [one for row in rows for one in row["lost"]]
+    good = all(one <= direct.ALIKE for one in lost)
+    lines.append(f"Goal: no choice worse than DIRECT's: {_met(holds=good)}.")
+    cheaper = [size for size in SIZES if _drawn_is_cheaper(rows, size)]
+    lines.append(f"Goal: RM-GP-TS cheaper than RM-GP-UCB (Figure 2b): {_at(cheaper)}.")
+    return lines
+
+
+def _met(*, holds: bool) -> str:
+    return "met" if holds else "missed"
+
+
+def _at(sizes: Sequence[str]) -> str:
+    return f"at {', '.join(sizes)}" if sizes else "nowhere"
+
+
+def _drawn_is_cheaper(rows: Sequence[Row], size: str) -> bool:
+    taken = {row["rule"]: median(row["processor"]) for row in rows if row["size"] == size}
+    pair = taken.get("RM-GP-TS"), taken.get("RM-GP-UCB")
+    return pair[0] is not None and pair[1] is not None and pair[0] < pair[1]
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, store the rows and print the table."""
+    parser = parser_for(NAME, "seconds of an iteration of TransferOptimizer, and how good it is")
+    parser.add_argument("--sizes", nargs="+", default=list(SIZES), help="tasks x observations")
+    parser.add_argument("--rules", nargs="+", choices=RULES, default=list(RULES))
+    parser.add_argument("--evaluations", type=int, default=20, help="of the target, in a run")
+    parser.add_argument("--compared", type=int, help="choices that are set beside DIRECT's")
+    parser.add_argument("--budget", type=int, default=20_000, help="evaluations of DIRECT")
+    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
+    add_seeds(parser, seeds=1)
+    parser.set_defaults(processes=1)
+    options = parser.parse_args(arguments)
+    wanted = [
+        Cell(s, r, k) for k in seeds_of(options) for s in options.sizes for r in options.rules
+    ]
+    work = partial(
+        alone,
+        evaluations=options.evaluations,
+        compared=options.compared,
+        budget=options.budget,
+    )
+    measure_missing(NAME, wanted, work, Cell, options)
+    print(text(rows_of(NAME, options.results)))
