@@ -57,7 +57,8 @@ def plot_transfer(
     drawn[1].set_ylabel("share of all tasks")
     _draw_weights(drawn[2], believed, named)
     drawn[2].set_xlabel("evaluation")
-    drawn[2].xaxis.get_major_locator().set_params(integer=True)
+    locator: Any = drawn[2].xaxis.get_major_locator()
+    locator.set_params(integer=True)
     if axes is None:
         drawn[0].figure.align_ylabels(drawn)
     return drawn
