@@ -18,6 +18,7 @@ from benchmarks.learners import learners
 from benchmarks.learners import noise as subset_noise
 from benchmarks.meta import benchmark as meta
 from benchmarks.meta.live import benchmark as meta_live
+from benchmarks.meta.synthetic import benchmark as meta_synthetic
 from benchmarks.priced import (
     arms,
     budget,
@@ -107,6 +108,11 @@ REPORTS: dict[str, Report] = {
     "entropy-search-time": Report("Time of an iteration", information_timing.text),
     "meta": Report(
         "Regret after earlier tasks, and which they harm", meta.text, picture="meta.png"
+    ),
+    "meta-synthetic": Report(
+        "Regret, weights and share where the gaps are known",
+        meta_synthetic.text,
+        picture="meta-synthetic.png",
     ),
     "meta-record": Report("Families of related tasks, evaluated once", meta_live.text),
     "meta-speed": Report("Time, memory and choices of TransferOptimizer", transfer.text),
