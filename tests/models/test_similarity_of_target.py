@@ -5,29 +5,22 @@ import math
 import pytest
 import torch
 
-from botorch_costly.models import Similarity, TaskEnsemble, TransferGP, adapt_similarity
+from botorch_costly.models import Similarity, TransferGP, adapt_similarity
 from botorch_costly.models.transfer import features, units_of
-from tests.models.related_tasks import points
+from tests.models.alike_tasks import alike_tasks, believed_similarity, points, truth
 from tests.oracles import tasks as oracle
 
 COUNT = 25
 
 
-def truth(X, sign=1.0):
-    return 3 + sign * ((4 * X[:, 0]).sin() - (X[:, 1] - 0.6) ** 2)
-
-
 @pytest.fixture
 def tasks(tkwargs):
-    inputs = [points(n, seed, **tkwargs) for seed, n in enumerate((20, 15, 18))]
-    values = [truth(x) + 0.1 * k * x[:, 1] for k, x in enumerate(inputs)]
-    return TaskEnsemble(inputs, values).fit()
+    return alike_tasks(tkwargs)
 
 
 @pytest.fixture
 def similarity(tkwargs):
-    numbers = (torch.tensor(value, **tkwargs) for value in (0.9, 0.4, 0.3, 0.05))
-    return Similarity(*numbers, torch.tensor([0.5, 0.8], **tkwargs))
+    return believed_similarity(tkwargs)
 
 
 def other(X):
@@ -46,7 +39,7 @@ def moves(found, similarity):
 
 @pytest.mark.parametrize("target", [truth, other])
 def test_no_similarity_nearby_is_more_probable(target, tasks, similarity, tkwargs):
-    X = points(COUNT, 11, **tkwargs)
+    X = points(COUNT, 11, tkwargs)
     Y = target(X)
     found = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1))
     said = tasks.moments(X)
@@ -66,7 +59,7 @@ def test_no_similarity_nearby_is_more_probable(target, tasks, similarity, tkwarg
 
 
 def test_values_unlike_those_of_the_tasks_are_the_target_s_own(tasks, similarity, tkwargs):
-    X = points(COUNT, 11, **tkwargs)
+    X = points(COUNT, 11, tkwargs)
     like, unlike = (
         adapt_similarity(similarity, tasks, X, target(X).unsqueeze(-1)) for target in (truth, other)
     )
@@ -76,12 +69,12 @@ def test_values_unlike_those_of_the_tasks_are_the_target_s_own(tasks, similarity
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_single_value_says_nothing(count, tasks, similarity, tkwargs):
-    X = points(count, 11, **tkwargs)
+    X = points(count, 11, tkwargs)
     assert adapt_similarity(similarity, tasks, X, truth(X).unsqueeze(-1)) is similarity
 
 
 def test_what_the_tasks_say_may_be_at_hand(tasks, similarity, tkwargs):
-    X = points(6, 11, **tkwargs)
+    X = points(6, 11, tkwargs)
     Y = truth(X).unsqueeze(-1)
     known = features(tasks, X)
     ours = adapt_similarity(similarity, tasks, X, Y, known)
@@ -99,9 +92,9 @@ HARD = {
 
 @pytest.mark.parametrize("case", HARD)
 def test_every_number_stays_finite(case, tasks, similarity, tkwargs):
-    X, Y = HARD[case](points(40, 11, **tkwargs))
+    X, Y = HARD[case](points(40, 11, tkwargs))
     found = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1))
     assert all(bool(torch.isfinite(part).all()) and bool((part > 0).all()) for part in found)
-    mean, std = TransferGP(tasks, found, X, Y.unsqueeze(-1)).moments(points(5, 12, **tkwargs))
+    mean, std = TransferGP(tasks, found, X, Y.unsqueeze(-1)).moments(points(5, 12, tkwargs))
     assert bool(torch.isfinite(mean).all())
     assert bool((std > 0).all())

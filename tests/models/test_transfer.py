@@ -8,32 +8,21 @@ from botorch.acquisition import LogExpectedImprovement
 from botorch.optim import optimize_acqf
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
-from botorch_costly.models import Similarity, TaskEnsemble, TransferGP, learn_similarity
+from botorch_costly.models import TaskEnsemble, TransferGP, learn_similarity
 from botorch_costly.models.similarity import _held_out
+from tests.models.alike_tasks import alike_tasks, believed_similarity, points, truth
 from tests.oracles import tasks as oracle
 from tests.oracles.dense_gp import matern
 
 
-def points(n, seed, tkwargs):
-    draws = torch.Generator().manual_seed(seed)
-    return torch.rand(n, 2, generator=draws, dtype=torch.float64).to(**tkwargs)
-
-
-def truth(X, sign=1.0):
-    return 3 + sign * ((4 * X[:, 0]).sin() - (X[:, 1] - 0.6) ** 2)
-
-
 @pytest.fixture
 def tasks(tkwargs):
-    inputs = [points(n, seed, tkwargs) for seed, n in enumerate((20, 15, 18))]
-    values = [truth(x) + 0.1 * k * x[:, 1] for k, x in enumerate(inputs)]
-    return TaskEnsemble(inputs, values).fit()
+    return alike_tasks(tkwargs)
 
 
 @pytest.fixture
 def similarity(tkwargs):
-    numbers = (torch.tensor(value, **tkwargs) for value in (0.9, 0.4, 0.3, 0.05))
-    return Similarity(*numbers, torch.tensor([0.5, 0.8], **tkwargs))
+    return believed_similarity(tkwargs)
 
 
 def test_the_posterior_is_that_of_one_joint_gaussian(tasks, similarity, tkwargs):
