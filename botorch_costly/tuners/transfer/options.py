@@ -33,7 +33,7 @@ class ByEvidence:
     log_odds: float = 4.0
     decay: float = 0.97
     tau: float = 0.5
-    beta: float = 2.0
+    beta: float = 1.0
 
     def __post_init__(self) -> None:
         finite = isinstance(self.log_odds, int | float) and abs(self.log_odds) < float("inf")
