@@ -19,7 +19,8 @@ from botorch_costly.numerics import padded
 from botorch_costly.numerics.padded import Factored, Padded
 from botorch_costly.numerics.radial import check_family
 
-_AT_ONCE = 2**24  # entries of covariance matrices that are held at once
+_AT_ONCE = 2**18  # entries of covariance matrices that are held at once: those stay in the cache
+_AT_ONCE_ELSEWHERE = 2**24  # than on a CPU
 _MOST_FITTED = 300  # observations of a task that hyperparameters are learnt from
 _Answer = TypeVar("_Answer")
 
@@ -208,7 +209,8 @@ class TaskEnsemble(nn.Module):
 
     def _chunks(self, columns: int) -> list[slice]:
         """Return runs of tasks whose matrices with so many columns fit into memory at once."""
-        each = max(1, _AT_ONCE // (self.inputs.shape[1] * max(1, columns)))
+        most = _AT_ONCE if self.inputs.device.type == "cpu" else _AT_ONCE_ELSEWHERE
+        each = max(1, most // (self.inputs.shape[1] * max(1, columns)))
         return [slice(first, first + each) for first in range(0, self.count, each)]
 
 
