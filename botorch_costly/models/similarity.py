@@ -10,6 +10,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.models.similarity_of_target import (
+    Target,
+    information,
+    log_evidence,
+    target_of,
+)
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer import (
     Features,
@@ -19,7 +25,6 @@ from botorch_costly.models.transfer import (
     prior_mean,
     units_of,
 )
-from botorch_costly.numerics.units import most_probable
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 
@@ -92,6 +97,8 @@ def adapt_similarity(
     X: Tensor,
     Y: Tensor,
     known: Features | None = None,
+    *,
+    start: Similarity | None = None,
 ) -> Similarity:
     """Return the similarity that is most probable after a target's values as well.
 
@@ -103,36 +110,40 @@ def adapt_similarity(
         X: Inputs of the target, ``n x d``.
         Y: Its values, ``n x 1``, in the units of the tasks' values.
         known: What ``features`` said of its inputs, if it is at hand.
+        start: Where the search begins, as after fewer values; ``similarity`` if omitted.
     """
     if len(X) < _FEWEST:
         return similarity
     known = features(tasks, X) if known is None else known
-    known = Features(*(part.double() for part in known))
-    X, values, units = X.double(), Y.squeeze(-1).double(), units_of(tasks)
+    target = target_of(X, Y.squeeze(-1), known, tasks.kernel, units_of(tasks))
     mean = _logs(similarity)
-    eye = torch.eye(len(X)).to(X)
-
-    def log_posterior(moved: Tensor) -> Tensor:
-        one = _similarity(mean + _MOVED * moved)
-        cov = prior_covariance(one, X, known, X, known, kernel=tasks.kernel) + one.noise * eye
-        told = most_probable(values, prior_mean(one, known), cov, units).log_evidence
-        return told - 0.5 * moved.square().sum()
-
-    def loss(moved: Tensor) -> Tensor:
-        each = [log_posterior(one) for one in moved.reshape(-1, moved.shape[-1])]
-        return -torch.stack(each).reshape(moved.shape[:-1])
-
+    first = (torch.zeros_like(mean) if start is None else _logs(start) - mean) / _MOVED
     box = mean.new_tensor([-_FURTHEST, _FURTHEST]).unsqueeze(-1).expand(2, len(mean))
-    end = minimize_batch(
-        by_autograd(loss),
-        torch.zeros_like(mean).unsqueeze(0),
-        box,
-        max_iter=_STEPS_OF_TARGET,
-        gradient_tolerance=_SLOPE_OF_TARGET,
-    )
+
+    def loss(moved: Tensor) -> tuple[Tensor, Tensor]:
+        value, gradient = log_evidence(target, mean + _MOVED * moved[0])
+        known = 0.5 * moved.square().sum(-1)
+        return known - value, moved - _MOVED * gradient
+
+    with torch.no_grad():
+        end = minimize_batch(
+            loss,
+            first.unsqueeze(0),
+            box,
+            max_iter=_STEPS_OF_TARGET,
+            gradient_tolerance=_SLOPE_OF_TARGET,
+            check_every=1,
+            hessian=_curvature(target, mean + _MOVED * first),
+        )
     moved = end.point[0].nan_to_num(0.0)  # what cannot be told moves nothing
     found = _similarity(mean + _MOVED * moved)
     return Similarity(*(part.to(tasks.theta) for part in found))
+
+
+def _curvature(target: Target, theta: Tensor) -> Tensor:
+    """Return a guess at the curvature of the loss of a target, ``1 x p x p``."""
+    told = _MOVED**2 * information(target, theta).nan_to_num(0.0, 0.0, 0.0)
+    return (told + torch.eye(len(theta)).to(told)).unsqueeze(0)
 
 
 def _prior_of_logs(start: Similarity) -> tuple[Tensor, Tensor]:

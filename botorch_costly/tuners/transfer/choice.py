@@ -11,8 +11,8 @@ from botorch_costly.ask_tell.search import is_listed
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
+from botorch_costly.optim.bending import bent
 from botorch_costly.optim.lbfgs import minimize_batch
-from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.evidence import EvidenceSharing
@@ -23,6 +23,8 @@ from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
 _EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # how far around the best configurations is looked
 _CLIMBED, _STEPS = 6, 20
+_SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
+_NARROW = 1e-12  # range that counts as one
 _SAME = 1e-9  # distance of what is one configuration of a list
 _ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
 
@@ -116,11 +118,25 @@ class TransferChooser:
         starts = pool[values.topk(min(_CLIMBED, len(pool))).indices]
         cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
 
-        def loss(X: Tensor) -> Tensor:
-            return -acquisition.at(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-1])
+        low, high = values[values > -torch.inf].aminmax()
+        width = (high - low).clamp_min(_NARROW)
+        with torch.no_grad():
+            asked = acquisition.climber(len(starts))
 
-        end = minimize_batch(by_autograd(loss), starts, cube, max_iter=_STEPS).point
-        both = torch.cat([starts, self._space.round(end)])
+            def loss(X: Tensor) -> tuple[Tensor, Tensor]:
+                value, slope = asked(X)
+                return -value / width, -slope / width
+
+            end = minimize_batch(
+                loss,
+                starts,
+                cube,
+                max_iter=_STEPS,
+                gradient_tolerance=_SLOPE,
+                check_every=1,
+                hessian=bent(loss, starts, cube),
+            )
+        both = torch.cat([starts, self._space.round(end.point)])
         with torch.no_grad():
             reached = acquisition.at(both).nan_to_num(-torch.inf)
             useless = _useless(acquisition, both, told)
