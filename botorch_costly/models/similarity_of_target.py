@@ -74,27 +74,33 @@ def target_of(x: Tensor, values: Tensor, known: Features, kernel: str, units: Un
 
 def log_evidence(target: Target, theta: Tensor) -> tuple[Tensor, Tensor]:
     """Return the log evidence and its gradient, shapes ``()`` and ``(d + 4,)``."""
-    mean, cov, changes = _expected(target, theta)
+    return _told(target, _expected(target, theta))
+
+
+def with_information(target: Target, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the log evidence, its gradient, and the information, ``(d + 4, d + 4)``.
+
+    That is what the values are expected to say of the curvature, never negative, offset and scale taken
+    as given. Where ``K`` is singular, it is 0.
+    """
+    expected = _expected(target, theta)
+    mean, cov, changes = expected
+    value, gradient = _told(target, expected)
+    if not bool(value > -torch.inf):
+        return value, gradient, gradient.new_zeros(len(theta), len(theta))
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(cov))
+    solved = inverse @ changes
+    found = 0.5 * solved.flatten(1) @ solved.mT.flatten(1).mT
+    found[0, 0] += mean @ inverse @ mean
+    return value, gradient, found
+
+
+def _told(target: Target, expected: _Expected) -> tuple[Tensor, Tensor]:
+    mean, cov, changes = expected
     value, by_mean, by_cov = evidence_and_slopes(target.values, mean, cov, target.units)
     gradient = changes.flatten(1) @ by_cov.flatten()
     gradient[0] += by_mean @ mean
     return value, gradient
-
-
-def information(target: Target, theta: Tensor) -> Tensor:
-    """Return what the values are expected to say of the curvature, ``(d + 4, d + 4)``, never negative.
-
-    Offset and scale are taken as given. Where ``K`` is singular, it is 0.
-    """
-    mean, cov, changes = _expected(target, theta)
-    root, info = torch.linalg.cholesky_ex(cov)
-    if bool(info > 0):
-        return cov.new_zeros(len(theta), len(theta))
-    inverse = torch.cholesky_inverse(root)
-    solved = inverse @ changes
-    found = 0.5 * solved.flatten(1) @ solved.mT.flatten(1).mT
-    found[0, 0] += mean @ inverse @ mean
-    return found
 
 
 def _expected(target: Target, theta: Tensor) -> _Expected:

@@ -150,6 +150,17 @@ class TaskEnsemble(nn.Module):
         self._factor()
         return self
 
+    def refit(self) -> Self:
+        """Learn the hyperparameters from present ones that are likely near, and factor.
+
+        What little was learnt before a few further observations takes a few evaluations to learn anew.
+        """
+        for some in self._chunks(self.inputs.shape[1]):
+            rows = self.rows.some(some)
+            self.theta[some] = task_fitting.refitted(self.kernel, rows, self.theta[some])
+        self._factor()
+        return self
+
     def moments(self, X: Tensor) -> Moments:
         """Return posterior means and standard deviations, differentiable in the points.
 

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from botorch_costly.numerics import padded
+from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.numerics.padded import Padded
 from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.newton import climb_by_newton
 from botorch_costly.optim.smooth import ValueAndGradient
 
 _VARIANCE = 0.0, 1.0  # mean and standard deviation of the logarithm
@@ -21,6 +23,10 @@ _BOX_OF_VARIANCE = 1e-3, 1e3
 _BOX_OF_NOISE = 1e-6, 1e1
 _A_ROUND = 15  # steps after which searches that have ended are taken out
 _SLOPE = 1e-2  # nats per log unit at which a search ends
+_NEWTON, _NEAR = (
+    5,
+    2e-3,
+)  # most steps of a search that begins near its end, and its last one, in widths
 _ROUGHER, _CLEARER = -2.5, -3.0  # a second start: shorter lengthscales and less noise, logarithms
 
 
@@ -58,7 +64,7 @@ def fitted(kernel: str, rows: Padded, starts: Sequence[Tensor], max_iter: int) -
             max_iter=steps,
             gradient_tolerance=_SLOPE,
             check_every=1,
-            hessian=_curvature(kernel, some, end[left]),
+            hessian=_density(kernel, some, end[left])[2].unsqueeze(-3),
         )
         end[left], loss[left] = found.point.squeeze(-2), found.value.squeeze(-1)
         left = left[~found.converged.squeeze(-1)]
@@ -68,11 +74,32 @@ def fitted(kernel: str, rows: Padded, starts: Sequence[Tensor], max_iter: int) -
     return end.reshape(len(starts), count, -1)[best, torch.arange(count)].to(starts[0])
 
 
-def _curvature(kernel: str, rows: Padded, theta: Tensor) -> Tensor:
-    """Return a guess at the curvature of the losses, ``tasks x 1 x (d + 2) x (d + 2)``."""
-    told = padded.average_information(kernel, rows, theta).nan_to_num(0.0, 0.0, 0.0)
-    known = torch.diag(_known(theta)[:, 1] ** -2)
-    return (told + known).unsqueeze(-3)
+def refitted(kernel: str, rows: Padded, theta: Tensor) -> Tensor:
+    """Return what ``fitted`` does, from hyperparameters that are likely near, in a few Newton steps.
+
+    The curvature is the average information. Where it leads nowhere, ``fitted`` goes on from there.
+    """
+    exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
+
+    def second_order(at: Tensor) -> Quadratic:
+        value, gradient, curvature = _density(kernel, exact, at.squeeze(-2))
+        parts = value.unsqueeze(-1), gradient.unsqueeze(-2), -curvature.unsqueeze(-3)
+        return Quadratic(*parts)
+
+    start, box = theta.double().unsqueeze(-2), box_of(rows.x.shape[-1]).to(theta).double()
+    end = climb_by_newton(second_order, start, box, _NEWTON, _NEAR)
+    found = end.points.squeeze(-2).to(theta)
+    if bool(end.reached.all()):
+        return found
+    return fitted(kernel, rows, [found], _A_ROUND)
+
+
+def _density(kernel: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log densities, their gradients, and guesses at their curvature, which are positive."""
+    value, gradient, told = padded.average_information(kernel, rows, theta)
+    known, slope = log_prior(theta)
+    curvature = told.nan_to_num(0.0, 0.0, 0.0) + torch.diag(_known(theta)[:, 1] ** -2)
+    return value + known, gradient + slope, curvature
 
 
 def rougher(theta: Tensor) -> Tensor:

@@ -75,22 +75,34 @@ def kernels(family: str, theta: Tensor) -> Stationary:
 
 def log_evidence(family: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor]:
     """Return log evidences and their gradients, ``(b,)`` and ``(b, d + 2)``, all in float64."""
-    value, gradient = evidence.log_evidence(family, _listed(rows), theta)
-    # There a padded row has the variance of the noise, which is taken out again.
+    return _without_padding(rows, theta, *evidence.log_evidence(family, _listed(rows), theta))
+
+
+def average_information(family: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what ``log_evidence`` does, and the average information, ``(b, d + 2, d + 2)``.
+
+    That is a guess at minus the second derivatives, which is never negative. A padded row has target 0,
+    and nothing to say there.
+    """
+    value, gradient, told = evidence.average_information(family, _listed(rows), theta)
+    return *_without_padding(rows, theta, value, gradient), told
+
+
+def _listed(rows: Padded) -> Rows:
+    both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
+    return Rows(rows.x, rows.y, torch.zeros_like(rows.y)[..., None], both.to(rows.y))
+
+
+def _without_padding(
+    rows: Padded, theta: Tensor, value: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Take out that a padded row has the variance of the noise in ``numerics.evidence``."""
     missing = 0.5 * (~rows.seen).sum(-1)
     correction = torch.zeros_like(gradient)
     correction[:, -1] = missing
     failed = value == -torch.inf
     value = value + missing * (theta[:, -1] + _LOG_TWO_PI)
     return value, torch.where(failed.unsqueeze(-1), 0.0, gradient + correction)
-
-
-def average_information(family: str, rows: Padded, theta: Tensor) -> Tensor:
-    """Return a positive guess at minus the second derivatives of log evidences, ``(b, d + 2, d + 2)``.
-
-    A padded row has target 0, and what it says of the hyperparameters is 0 as well.
-    """
-    return evidence.average_information(family, _listed(rows), theta)[2]
 
 
 def factor(family: str, rows: Padded, theta: Tensor) -> Factored:
@@ -261,11 +273,6 @@ def covariances(
     prior = covariance(kernels(family, theta), X, others)
     told = _cross(family, rows, theta, others) @ known.inverse_root.mT
     return prior - _cross(family, rows, theta, X) @ (told @ known.inverse_root).mT
-
-
-def _listed(rows: Padded) -> Rows:
-    both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
-    return Rows(rows.x, rows.y, torch.zeros_like(rows.y)[..., None], both.to(rows.y))
 
 
 def _root(family: str, rows: Padded, theta: Tensor) -> Tensor:

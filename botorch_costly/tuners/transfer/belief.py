@@ -105,11 +105,14 @@ class OwnMemory:
         target = self.believed(told, least_scale)
         if count in (1, self._count):
             return target
-        model, starts = target.model, None if self._theta is None else [self._theta]
-        if count >= _GROWN * self._anew:
+        model = target.model
+        if count < _GROWN * self._anew:
+            model.refit()
+        else:
             begun = typical(told.points.shape[-1]).to(told.points).unsqueeze(0)
-            starts, self._anew = [*(starts or []), begun, rougher(begun)], count
-        model.fit(starts=starts)
+            known = [] if self._theta is None else [self._theta]
+            model.fit(starts=[*known, begun, rougher(begun)])
+            self._anew = count
         self._theta, self._count = model.theta.clone(), count
         return target
 

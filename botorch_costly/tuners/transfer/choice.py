@@ -114,18 +114,17 @@ class TransferChooser:
         self, acquisition: Acquisition, pool: Tensor, values: Tensor, told: Told
     ) -> Tensor:
         """Return the best configuration reached from the best of the pool, if possible a new one."""
+        low, high = values.aminmax()
+        width = (high - low).clamp_min(_NARROW)
         values = values.masked_fill(_useless(acquisition, pool, told), -torch.inf)
         starts = pool[values.topk(min(_CLIMBED, len(pool))).indices]
         cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
-
-        low, high = values[values > -torch.inf].aminmax()
-        width = (high - low).clamp_min(_NARROW)
         with torch.no_grad():
             asked = acquisition.climber(len(starts))
 
             def loss(X: Tensor) -> tuple[Tensor, Tensor]:
                 value, slope = asked(X)
-                return -value / width, -slope / width
+                return (high - value) / width, -slope / width
 
             end = minimize_batch(
                 loss,
