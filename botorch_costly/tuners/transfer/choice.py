@@ -11,8 +11,7 @@ from botorch_costly.ask_tell.search import is_listed
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
-from botorch_costly.optim.bending import bent
-from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.bending import descend, descend_by_pairs
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.evidence import EvidenceSharing
@@ -22,7 +21,8 @@ from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
 
 _EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # how far around the best configurations is looked
-_CLIMBED, _STEPS = 6, 20
+_CLIMBED = 6
+_SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
 _NARROW = 1e-12  # range that counts as one
 _SAME = 1e-9  # distance of what is one configuration of a list
@@ -64,6 +64,8 @@ class TransferChooser:
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
         self._first = self._pool[_portfolio(tasks, self._pool, warm_start)]
         self.sharing = sharing_of(tasks, robust)
+        products = tasks.count * tasks.inputs.shape[1] ** 2
+        self._small = _CLIMBED * (space.dim + 1) * products <= _SMALL
 
     def learn(self, told: Told) -> None:
         """Take in what has been told since."""
@@ -126,18 +128,11 @@ class TransferChooser:
                 value, slope = asked(X)
                 return (high - value) / width, -slope / width
 
-            end = minimize_batch(
-                loss,
-                starts,
-                cube,
-                max_iter=_STEPS,
-                gradient_tolerance=_SLOPE,
-                check_every=1,
-                hessian=bent(loss, starts, cube),
-            )
-        both = torch.cat([starts, self._space.round(end.point)])
+            search = descend if self._small else descend_by_pairs
+            end = search(loss, starts, cube, gradient_tolerance=_SLOPE)
+        both = torch.cat([starts, self._space.round(end)])
         with torch.no_grad():
-            reached = acquisition.at(both).nan_to_num(-torch.inf)
+            reached = asked(both)[0].nan_to_num(-torch.inf)
             useless = _useless(acquisition, both, told)
         return both[reached.masked_fill(useless, -torch.inf).argmax()]
 
