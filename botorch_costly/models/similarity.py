@@ -42,7 +42,7 @@ _BOX = math.log(1e-4), math.log(1e2)
 _MOVED = 1.0  # standard deviation of the logarithms of a target's similarity from that of the tasks
 _FURTHEST = 3.0  # in such standard deviations
 _STEPS_OF_TARGET, _SLOPE_OF_TARGET = 15, 5e-2  # after each evaluation: more changes no choice
-_NEWTON, _NEAR = 8, 5e-3  # most steps, and the last one, in widths
+_NEWTON, _NEAR = 8, 8e-3  # most steps, and the last one, in widths
 _FEWEST = 2  # values of a target that say something of its similarity
 
 

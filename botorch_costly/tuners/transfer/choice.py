@@ -21,7 +21,8 @@ from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
 
 _EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # how far around the best configurations is looked
-_CLIMBED = 6
+_CLIMBED, _LOOKED_AT = 6, 64  # points that are climbed from, of so many
+_APART = 0.1  # of them, by the square root of the dimension
 _SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
 _NARROW = 1e-12  # range that counts as one
@@ -119,7 +120,7 @@ class TransferChooser:
         low, high = values.aminmax()
         width = (high - low).clamp_min(_NARROW)
         values = values.masked_fill(_useless(acquisition, pool, told), -torch.inf)
-        starts = pool[values.topk(min(_CLIMBED, len(pool))).indices]
+        starts = _apart(pool, values)
         cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
         with torch.no_grad():
             asked = acquisition.climber(len(starts))
@@ -144,6 +145,15 @@ class TransferChooser:
         """Continue from ``state_dict``."""
         self._generator.set_state(state["generator"].cpu())
         self.sharing.load_state_dict(state["sharing"])
+
+
+def _apart(pool: Tensor, values: Tensor) -> Tensor:
+    """Return the best points of a pool, those that no better one is near to before all others."""
+    best = values.topk(min(_LOOKED_AT, len(pool))).indices
+    points = pool[best]
+    near = torch.cdist(points, points) < _APART * points.shape[-1] ** 0.5
+    beaten = near.tril(-1).any(-1)
+    return points[beaten.int().argsort(stable=True)[:_CLIMBED]]
 
 
 def _useless(acquisition: Acquisition, points: Tensor, told: Told) -> Tensor:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from botorch_costly.models.task_fitting import Padded, loss_of
+from botorch_costly.tuners.transfer import choice
 from botorch_costly.tuners.transfer.belief import OwnMemory, Told
 from tests.tuners.online.states import same
 from tests.tuners.transfer.test_optimizer import ROBUST, SPACE, played, study
@@ -75,3 +76,10 @@ def test_a_memory_goes_on_from_its_state():
     one, other = (each.learn(values) for each in (memory, again))
     assert torch.equal(one.model.theta, other.model.theta)
     assert torch.equal(one.model.theta, again.learn(values).model.theta)  # nothing is new
+
+
+def test_climbs_begin_apart_from_each_other_and_at_the_best():
+    pool = torch.tensor([[0.5], [0.52], [0.1], [0.9], [0.48]], dtype=torch.float64)
+    values = torch.tensor([5.0, 4.0, 1.0, 3.0, 2.0], dtype=torch.float64)
+    starts = choice._apart(pool, values).flatten().tolist()
+    assert starts == [0.5, 0.9, 0.1, 0.52, 0.48]
