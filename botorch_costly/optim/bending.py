@@ -14,7 +14,7 @@ from botorch_costly.optim.smooth import ValueAndGradient
 
 _STEP = 1e-4  # of a difference, in widths of the box
 _LEAST = 1e-2  # curvature, of the largest one at a point
-_NEWTON, _NEAR = 6, 4e-3  # most steps, and the last one, in widths of the box
+_NEWTON, _NEAR = 6, 1e-3  # most steps, and the last one, in widths of the box
 _STEPS = 20  # most of quasi-Newton searches
 
 
