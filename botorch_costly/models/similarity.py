@@ -10,6 +10,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.models.similarity_of_target import (
+    Target,
+    log_evidence,
+    target_of,
+    with_information,
+)
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer import (
     Features,
@@ -19,8 +25,9 @@ from botorch_costly.models.transfer import (
     prior_mean,
     units_of,
 )
-from botorch_costly.numerics.units import most_probable
+from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.newton import climb_by_newton
 from botorch_costly.optim.smooth import by_autograd
 
 _MOST_TARGETS, _MOST_ROWS = 48, 64  # tasks that are targets, and observations of each
@@ -35,6 +42,7 @@ _BOX = math.log(1e-4), math.log(1e2)
 _MOVED = 1.0  # standard deviation of the logarithms of a target's similarity from that of the tasks
 _FURTHEST = 3.0  # in such standard deviations
 _STEPS_OF_TARGET, _SLOPE_OF_TARGET = 15, 5e-2  # after each evaluation: more changes no choice
+_NEWTON, _NEAR = 8, 8e-3  # most steps, and the last one, in widths
 _FEWEST = 2  # values of a target that say something of its similarity
 
 
@@ -92,6 +100,8 @@ def adapt_similarity(
     X: Tensor,
     Y: Tensor,
     known: Features | None = None,
+    *,
+    start: Similarity | None = None,
 ) -> Similarity:
     """Return the similarity that is most probable after a target's values as well.
 
@@ -103,36 +113,49 @@ def adapt_similarity(
         X: Inputs of the target, ``n x d``.
         Y: Its values, ``n x 1``, in the units of the tasks' values.
         known: What ``features`` said of its inputs, if it is at hand.
+        start: Where the search begins, as after fewer values; ``similarity`` if omitted.
     """
     if len(X) < _FEWEST:
         return similarity
     known = features(tasks, X) if known is None else known
-    known = Features(*(part.double() for part in known))
-    X, values, units = X.double(), Y.squeeze(-1).double(), units_of(tasks)
+    target = target_of(X, Y.squeeze(-1), known, tasks.kernel, units_of(tasks))
     mean = _logs(similarity)
-    eye = torch.eye(len(X)).to(X)
-
-    def log_posterior(moved: Tensor) -> Tensor:
-        one = _similarity(mean + _MOVED * moved)
-        cov = prior_covariance(one, X, known, X, known, kernel=tasks.kernel) + one.noise * eye
-        told = most_probable(values, prior_mean(one, known), cov, units).log_evidence
-        return told - 0.5 * moved.square().sum()
-
-    def loss(moved: Tensor) -> Tensor:
-        each = [log_posterior(one) for one in moved.reshape(-1, moved.shape[-1])]
-        return -torch.stack(each).reshape(moved.shape[:-1])
-
+    first = (torch.zeros_like(mean) if start is None else _logs(start) - mean) / _MOVED
     box = mean.new_tensor([-_FURTHEST, _FURTHEST]).unsqueeze(-1).expand(2, len(mean))
-    end = minimize_batch(
-        by_autograd(loss),
-        torch.zeros_like(mean).unsqueeze(0),
+    moved = _most_probable(target, mean, first.unsqueeze(0), box)[0].nan_to_num(0.0)
+    found = _similarity(mean + _MOVED * moved)
+    return Similarity(*(part.to(tasks.theta) for part in found))
+
+
+@torch.no_grad()
+def _most_probable(target: Target, mean: Tensor, start: Tensor, box: Tensor) -> Tensor:
+    """Return by how much the logarithms move from their mean, ``1 x p``, in a few Newton steps.
+
+    The curvature is what the values are expected to say. Where it leads nowhere, quasi-Newton steps
+    go on.
+    """
+
+    def loss(moved: Tensor) -> tuple[Tensor, Tensor]:
+        value, gradient = log_evidence(target, mean + _MOVED * moved[0])
+        return 0.5 * moved.square().sum(-1) - value, moved - _MOVED * gradient
+
+    def second_order(moved: Tensor) -> Quadratic:
+        value, gradient, told = with_information(target, mean + _MOVED * moved[0])
+        value = value - 0.5 * moved.square().sum(-1)
+        curvature = _MOVED**2 * told.nan_to_num(0.0, 0.0, 0.0) + torch.eye(len(mean)).to(mean)
+        return Quadratic(value, _MOVED * gradient - moved, -curvature.unsqueeze(0))
+
+    near = climb_by_newton(second_order, start, box, _NEWTON, _NEAR)
+    if bool(near.reached.all()):
+        return near.points
+    return minimize_batch(
+        loss,
+        near.points,
         box,
         max_iter=_STEPS_OF_TARGET,
         gradient_tolerance=_SLOPE_OF_TARGET,
-    )
-    moved = end.point[0].nan_to_num(0.0)  # what cannot be told moves nothing
-    found = _similarity(mean + _MOVED * moved)
-    return Similarity(*(part.to(tasks.theta) for part in found))
+        check_every=1,
+    ).point
 
 
 def _prior_of_logs(start: Similarity) -> tuple[Tensor, Tensor]:

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
 from botorch_costly.models import task_fitting
 from botorch_costly.numerics import padded
-from botorch_costly.numerics.padded import Factored, Padded
+from botorch_costly.numerics.padded import Factored, Padded, Pulled
 from botorch_costly.numerics.radial import check_family
 
-_AT_ONCE = 2**24  # entries of covariance matrices that are held at once
+_AT_ONCE = 2**18  # entries of covariance matrices that are held at once: those stay in the cache
+_AT_ONCE_ELSEWHERE = 2**24  # than on a CPU
 _MOST_FITTED = 300  # observations of a task that hyperparameters are learnt from
 _Answer = TypeVar("_Answer")
 
@@ -43,6 +44,8 @@ class TaskEnsemble(nn.Module):
         values: Of each task, ``n_i``, finite.
         kernel: ``"matern52"``, ``"matern32"``, ``"matern12"`` or ``"rbf"``.
         least_scale: What values are divided by, at least.
+        theta: Logarithms of each task's lengthscales, variance and noise, ``tasks x (d + 2)``, if they
+            are known; typical ones if omitted.
 
     Attributes:
         offset: Mean of each task's values, shape ``(tasks,)``.
@@ -76,6 +79,7 @@ class TaskEnsemble(nn.Module):
         *,
         kernel: str = "matern52",
         least_scale: float = 0.0,
+        theta: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.kernel = check_family(kernel)
@@ -88,8 +92,13 @@ class TaskEnsemble(nn.Module):
         units = torch.stack([unit for _, unit in pairs])
         self.register_buffer("offset", units[:, 0])
         self.register_buffer("scale", units[:, 1])
-        dim = rows.x.shape[-1]
-        self.register_buffer("theta", task_fitting.typical(dim).to(rows.x).repeat(len(pairs), 1))
+        shape = len(pairs), rows.x.shape[-1] + 2
+        if theta is None:
+            theta = task_fitting.typical(shape[1] - 2).to(rows.x).repeat(len(pairs), 1)
+        check(
+            theta.shape == shape, "theta", f"shape {shape}", tuple(theta.shape), InvalidShapeError
+        )
+        self.register_buffer("theta", theta.to(rows.x, copy=True))
         self._factor()
 
     @property
@@ -117,14 +126,18 @@ class TaskEnsemble(nn.Module):
         """Noise variance of each task, in standardized units, shape ``(tasks,)``."""
         return self.theta[:, -1].exp()
 
-    def fit(self, *, max_iter: int = 60) -> Self:
-        """Learn the hyperparameters from their present values on, and factor.
+    def fit(self, *, max_iter: int = 60, starts: Sequence[Tensor] | None = None) -> Self:
+        """Learn the hyperparameters, and factor.
 
         Of a task with more than 300 observations, 300 evenly spread ones are learnt from.
 
         Args:
             max_iter: Most evaluations of a search after the first.
+            starts: Where searches begin, each ``tasks x (d + 2)`` as ``theta``. If omitted, one begins at
+                the present values, and one with shorter lengthscales and less noise.
         """
+        if starts is None:
+            starts = [self.theta, task_fitting.rougher(self.theta)]
         most = self.inputs.shape[1]
         every = self.inputs.new_tensor(range(most)).long()
         if most > _MOST_FITTED:
@@ -132,7 +145,19 @@ class TaskEnsemble(nn.Module):
         rows = Padded(self.inputs[:, every], self.targets[:, every], self.seen[:, every])
         for some in self._chunks(len(every)):
             chosen = rows.some(some)
-            self.theta[some] = task_fitting.fitted(self.kernel, chosen, self.theta[some], max_iter)
+            begun = [start[some] for start in starts]
+            self.theta[some] = task_fitting.fitted(self.kernel, chosen, begun, max_iter)
+        self._factor()
+        return self
+
+    def refit(self) -> Self:
+        """Learn the hyperparameters from present ones that are likely near, and factor.
+
+        What little was learnt before a few further observations takes a few evaluations to learn anew.
+        """
+        for some in self._chunks(self.inputs.shape[1]):
+            rows = self.rows.some(some)
+            self.theta[some] = task_fitting.refitted(self.kernel, rows, self.theta[some])
         self._factor()
         return self
 
@@ -148,6 +173,34 @@ class TaskEnsemble(nn.Module):
         parts = self._asked(padded.moments, partial(_points, X), X.shape[-2])
         mean, variance = (torch.cat(part) for part in zip(*parts, strict=True))
         return Moments(mean, variance.sqrt())
+
+    def asker(self, columns: int) -> Callable[[Tensor], Pulled]:
+        """Return what does as ``moments``, with slopes in closed form and no graph.
+
+        It maps points ``m x d`` to moments ``tasks x m``, whose slopes come back as those by the points.
+        What does not depend on the points is worked out once.
+
+        Args:
+            columns: About how many points will be asked about at once.
+        """
+        chunks = self._chunks(columns)
+        asks = [padded.asker(self.kernel, *self._part(s)) for s in chunks]
+
+        def ask(X: Tensor) -> Pulled:
+            parts = [one(X) for one in asks]
+            mean = _joined([part.mean for part in parts])
+            variance = _joined([part.spread for part in parts])
+            std = variance.sqrt()
+
+            def pull(by_mean: Tensor, by_std: Tensor) -> Tensor:
+                by_variance = 0.5 * by_std / std
+                pairs = zip(parts, chunks, strict=True)
+                slopes = [part.pull(by_mean[s], by_variance[s]) for part, s in pairs]
+                return slopes[0] if len(slopes) == 1 else torch.stack(slopes).sum(0)
+
+            return Pulled(mean, std, pull)
+
+        return ask
 
     def means(self, X: Tensor) -> Tensor:
         """Return posterior means alone, which cost far less, ``tasks x m``."""
@@ -195,20 +248,17 @@ class TaskEnsemble(nn.Module):
         self, question: Callable[..., _Answer], points: Callable[[slice], Tensor], columns: int
     ) -> list[_Answer]:
         """Return what a function of ``numerics.padded`` says of points, run of tasks by run of tasks."""
-        return [
-            question(
-                self.kernel,
-                self.rows.some(s),
-                self.theta[s],
-                Factored(self.inverse_root[s], self.weights[s]),
-                points(s),
-            )
-            for s in self._chunks(columns)
-        ]
+        return [question(self.kernel, *self._part(s), points(s)) for s in self._chunks(columns)]
+
+    def _part(self, tasks: slice) -> tuple[Padded, Tensor, Factored]:
+        """Return what ``numerics.padded`` asks for of some of the tasks."""
+        known = Factored(self.inverse_root[tasks], self.weights[tasks])
+        return self.rows.some(tasks), self.theta[tasks], known
 
     def _chunks(self, columns: int) -> list[slice]:
         """Return runs of tasks whose matrices with so many columns fit into memory at once."""
-        each = max(1, _AT_ONCE // (self.inputs.shape[1] * max(1, columns)))
+        most = _AT_ONCE if self.inputs.device.type == "cpu" else _AT_ONCE_ELSEWHERE
+        each = max(1, most // (self.inputs.shape[1] * max(1, columns)))
         return [slice(first, first + each) for first in range(0, self.count, each)]
 
 
@@ -243,6 +293,10 @@ def standardized(values: Tensor, least: float) -> tuple[Tensor, Tensor]:
     std = torch.where(std > rounding * values.abs().max(), std, 0.0).clamp_min(least)
     std = torch.where(std > 0, std, 1.0)
     return (values - mean) / std, torch.stack([mean, std])
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _points(X: Tensor, tasks: slice) -> Tensor:

@@ -4,13 +4,16 @@ Notation: ``theta = [log l_1 .. log l_d, log s, log noise]``, as in ``numerics.p
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from botorch_costly.numerics import padded
+from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.numerics.padded import Padded
 from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.newton import climb_by_newton
 from botorch_costly.optim.smooth import ValueAndGradient
 
 _VARIANCE = 0.0, 1.0  # mean and standard deviation of the logarithm
@@ -20,6 +23,10 @@ _BOX_OF_VARIANCE = 1e-3, 1e3
 _BOX_OF_NOISE = 1e-6, 1e1
 _A_ROUND = 15  # steps after which searches that have ended are taken out
 _SLOPE = 1e-2  # nats per log unit at which a search ends
+_NEWTON, _NEAR = (
+    5,
+    2e-3,
+)  # most steps of a search that begins near its end, and its last one, in widths
 _ROUGHER, _CLEARER = -2.5, -3.0  # a second start: shorter lengthscales and less noise, logarithms
 
 
@@ -29,38 +36,74 @@ def typical(dim: int) -> Tensor:
     return torch.tensor([lengthscale - 1.0] * dim + [_VARIANCE[0], _NOISE[0]], dtype=torch.float64)
 
 
-def fitted(kernel: str, rows: Padded, theta: Tensor, max_iter: int) -> Tensor:
-    """Return the hyperparameters of highest density; none is less probable than it was.
+def fitted(kernel: str, rows: Padded, starts: Sequence[Tensor], max_iter: int) -> Tensor:
+    """Return the hyperparameters of highest density that a search from one of the starts ends at.
 
-    The same values may be noise or detail, each a maximum of its own. So a second search begins with
-    detail, and the better end is kept.
+    None is less probable than where its search began.
+
+    Args:
+        kernel: Of all tasks.
+        rows: The observations.
+        starts: Each ``tasks x (d + 2)``.
+        max_iter: Most evaluations of a search after the first.
     """
-    count = len(theta)
+    count = len(starts[0])
     exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
-    twice = Padded(*(torch.cat([part, part]) for part in exact))
-    end = torch.cat([theta, _rougher(theta)]).double()
+    each = Padded(*(torch.cat([part] * len(starts)) for part in exact))
+    end = torch.cat(list(starts)).double()
     loss = end.new_zeros(len(end))
     box = box_of(rows.x.shape[-1]).to(end)
     left = torch.arange(len(end), device=end.device)
     # A few rounds: the searches that have ended leave the batch.
     for steps in _rounds(max_iter):
+        some = each.some(left)
         found = minimize_batch(
-            loss_of(kernel, twice.some(left)),
+            loss_of(kernel, some),
             end[left].unsqueeze(-2),
             box,
             max_iter=steps,
             gradient_tolerance=_SLOPE,
+            check_every=1,
+            hessian=_density(kernel, some, end[left])[2].unsqueeze(-3),
         )
         end[left], loss[left] = found.point.squeeze(-2), found.value.squeeze(-1)
         left = left[~found.converged.squeeze(-1)]
         if not len(left):
             break
-    rougher = loss[count:] < loss[:count]
-    return torch.where(rougher.unsqueeze(-1), end[count:], end[:count]).to(theta)
+    best = loss.reshape(len(starts), count).argmin(0)
+    return end.reshape(len(starts), count, -1)[best, torch.arange(count)].to(starts[0])
 
 
-def _rougher(theta: Tensor) -> Tensor:
-    """Return the second start."""
+def refitted(kernel: str, rows: Padded, theta: Tensor) -> Tensor:
+    """Return what ``fitted`` does, from hyperparameters that are likely near, in a few Newton steps.
+
+    The curvature is the average information. Where it leads nowhere, ``fitted`` goes on from there.
+    """
+    exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
+
+    def second_order(at: Tensor) -> Quadratic:
+        value, gradient, curvature = _density(kernel, exact, at.squeeze(-2))
+        parts = value.unsqueeze(-1), gradient.unsqueeze(-2), -curvature.unsqueeze(-3)
+        return Quadratic(*parts)
+
+    start, box = theta.double().unsqueeze(-2), box_of(rows.x.shape[-1]).to(theta).double()
+    end = climb_by_newton(second_order, start, box, _NEWTON, _NEAR)
+    found = end.points.squeeze(-2).to(theta)
+    if bool(end.reached.all()):
+        return found
+    return fitted(kernel, rows, [found], _A_ROUND)
+
+
+def _density(kernel: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log densities, their gradients, and guesses at their curvature, which are positive."""
+    value, gradient, told = padded.average_information(kernel, rows, theta)
+    known, slope = log_prior(theta)
+    curvature = told.nan_to_num(0.0, 0.0, 0.0) + torch.diag(_known(theta)[:, 1] ** -2)
+    return value + known, gradient + slope, curvature
+
+
+def rougher(theta: Tensor) -> Tensor:
+    """Return a second start: the same values may be noise or detail, each a maximum of its own."""
     step = theta.new_full((theta.shape[-1],), _ROUGHER)
     step[-2:] = theta.new_tensor([0.0, _CLEARER])
     low, high = box_of(theta.shape[-1] - 2).to(theta)
@@ -91,8 +134,13 @@ def box_of(dim: int) -> Tensor:
 
 def log_prior(theta: Tensor) -> tuple[Tensor, Tensor]:
     """Return the log density of the logarithms, up to a constant, and its gradient."""
-    dim = theta.shape[-1] - 2
-    lengthscale = math.sqrt(2) + 0.5 * math.log(dim), math.sqrt(3)
-    known = theta.new_tensor([lengthscale] * dim + [_VARIANCE, _NOISE])
+    known = _known(theta)
     away = (theta - known[:, 0]) / known[:, 1]
     return -0.5 * away.square().sum(-1), -away / known[:, 1]
+
+
+def _known(theta: Tensor) -> Tensor:
+    """Return means and standard deviations of the logarithms, ``(d + 2) x 2``."""
+    dim = theta.shape[-1] - 2
+    lengthscale = math.sqrt(2) + 0.5 * math.log(dim), math.sqrt(3)
+    return theta.new_tensor([lengthscale] * dim + [_VARIANCE, _NOISE])

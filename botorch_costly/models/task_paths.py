@@ -73,3 +73,13 @@ class TaskPaths(nn.Module):
         """Return the values of one function at points ``batch_shape x d``, shape ``batch_shape``."""
         value = self._features(X, task) @ self.weights[task, path]
         return self.offset[task] + self.scale[task] * value
+
+    def with_gradient(self, X: Tensor, *, task: int, path: int) -> tuple[Tensor, Tensor]:
+        """Return the values ``(m,)`` of one function at ``m x d`` points, and its gradients ``m x d``."""
+        features, weights = self._features(X, task), self.weights[task, path]
+        cosine, sine = features.chunk(2, -1)
+        first, second = weights.chunk(2)  # of the cosines and of the sines
+        by_angle = cosine * second - sine * first
+        slope = (by_angle @ self.draws) / self.lengthscale[task]
+        value = self.offset[task] + self.scale[task] * (features @ weights)
+        return value, self.scale[task] * slope

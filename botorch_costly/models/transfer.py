@@ -22,17 +22,21 @@ References:
     P. Tighineanu et al. Scalable meta-learning with Gaussian processes. AISTATS 2024.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from botorch_costly.models import transfer_slopes
 from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments, check_observations
 from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.models.transfer_slopes import LEAST_UNKNOWN, LEAST_VARIANCE, Conditioned
+from botorch_costly.numerics.padded import Pulled
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Scaled, Units, most_probable
 
-_COMMON = 0.5  # variance of the level: the tasks may all mislead alike
+COMMON = 0.5  # variance of the level: the tasks may all mislead alike
 _WIDER, _LEAST_SPREAD = 1.2, 0.3  # of log scales
 _LEAST_OFFSET = 0.1  # spread of offsets, in scales
 
@@ -82,7 +86,7 @@ def _unknown(similarity: Similarity, known: Features) -> Tensor:
     """Return ``u``, shape ``(*batch, m)``."""
     count = known.means.shape[-1]
     factor = similarity.spread / count + (similarity.level / count).square()
-    return (factor * known.variance).clamp_min(1e-24).sqrt()  # whose slope at 0 is not finite
+    return (factor * known.variance).clamp_min(LEAST_UNKNOWN).sqrt()
 
 
 def prior_mean(similarity: Similarity, known: Features) -> Tensor:
@@ -99,7 +103,7 @@ def prior_covariance(
     weights = (similarity.spread / count) * (one.means @ two.means.mT)
     alike = covariance(Stationary(kernel, similarity.lengthscale, x1.new_ones(())), x1, x2)
     unknown = _unknown(similarity, one).unsqueeze(-1) * _unknown(similarity, two).unsqueeze(-2)
-    return _COMMON * average + weights + (similarity.own + unknown) * alike
+    return COMMON * average + weights + (similarity.own + unknown) * alike
 
 
 def units_of(tasks: TaskEnsemble) -> Units:
@@ -151,18 +155,16 @@ class TransferGP(JointGaussian):
         self.train_inputs, self.train_targets = (train_X,), train_Y.squeeze(-1)
         self.units = units_of(tasks)
         self._known = features(tasks, train_X) if known is None else known
-        self._solved = self._solve() if len(train_X) else None
+        self._solved = self._solve()
 
     @property
     def log_evidence(self) -> float:
         """Log evidence of the target's values, over all offsets and scales."""
-        return 0.0 if self._solved is None else float(self._solved.log_evidence)
+        return float(self._solved.log_evidence) if len(self.train_targets) else 0.0
 
     @property
     def scale(self) -> Tensor:
         """The most probable scale of the target, shape ``()``."""
-        if self._solved is None:
-            return self.tasks.scale.new_tensor(self.units.log_scale).exp()
         return self._solved.scale
 
     @property
@@ -170,11 +172,9 @@ class TransferGP(JointGaussian):
         """Expected weight of each task in the target, of any sign, shape ``(tasks,)``."""
         count = self.tasks.count
         even = self.tasks.theta.new_full((count,), float(self.similarity.level) / count)
-        if self._solved is None:
-            return even
         told = torch.cholesky_solve(self._solved.residual.unsqueeze(-1), self._solved.root)
         means = self._known.means
-        common = _COMMON * (means.mean(-1) @ told) / count
+        common = COMMON * (means.mean(-1) @ told) / count
         each = self.similarity.spread / count * (means.mT @ told).squeeze(-1)
         weights: Tensor = even + common + each
         return weights
@@ -199,7 +199,7 @@ class TransferGP(JointGaussian):
         known = features(self.tasks, X) if known is None else known
         average = known.means.mean(-1)
         prior = (
-            _COMMON * average.square()
+            COMMON * average.square()
             + self.similarity.own
             + _unknown(self.similarity, known).square()
         )
@@ -207,16 +207,51 @@ class TransferGP(JointGaussian):
         given = self._given(X, known)
         variance = prior + given.offset_variance - given.white.square().sum(-2)
         mean = prior_mean(self.similarity, known) + given.shift
-        return given.offset + given.scale * mean, given.scale * variance.clamp_min(1e-12).sqrt()
+        return given.offset + given.scale * mean, given.scale * variance.clamp_min(
+            LEAST_VARIANCE
+        ).sqrt()
+
+    def asker(self, columns: int) -> Callable[[Tensor], Pulled]:
+        """Return what does as ``moments`` at ``m x d`` points, with slopes in closed form and no graph.
+
+        Args:
+            columns: About how many points will be asked about at once.
+        """
+        tasks, target = self.tasks.asker(columns), transfer_slopes.asker(self._conditioned())
+        factor = self._solved.scale
+
+        def ask(X: Tensor) -> Pulled:
+            means, stds, pull = tasks(X)
+            at = target(X, means.mT, stds.square().sum(0))
+
+            def pulled(by_mean: Tensor, by_std: Tensor) -> Tensor:
+                slopes = at.pull(factor * by_mean, factor * by_std)
+                return slopes.by_points + pull(slopes.by_means.mT, 2 * slopes.by_variance * stds)
+
+            return Pulled(self.units.offset + factor * at.mean, factor * at.std, pulled)
+
+        return ask
+
+    def _conditioned(self) -> Conditioned:
+        similarity, solved = self.similarity, self._solved
+        return Conditioned(
+            self.tasks.kernel,
+            self.train_inputs[0],
+            self._known.means,
+            _unknown(similarity, self._known),
+            solved.root,
+            solved.residual,
+            similarity.level,
+            similarity.spread,
+            similarity.own,
+            similarity.lengthscale,
+            COMMON,
+            solved.offset_variance,
+        )
 
     def _given(self, X: Tensor, known: Features) -> "_Given":
         """Return what the target's values change at some points."""
         offset = X.new_tensor(self.units.offset)
-        if self._solved is None:
-            scale = X.new_tensor(self.units.log_scale).exp()
-            variance = (self.units.offset_std / scale).square()
-            nothing = X.new_zeros(*X.shape[:-2], 0, X.shape[-2])
-            return _Given(nothing, X.new_zeros(X.shape[:-1]), offset, variance, scale)
         solved, inputs = self._solved, self.train_inputs[0]
         cross = solved.offset_variance + prior_covariance(
             self.similarity, X, known, inputs, self._known, kernel=self.tasks.kernel

@@ -21,7 +21,7 @@ References:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -29,7 +29,7 @@ from torch import Tensor
 
 from botorch_costly.numerics import evidence
 from botorch_costly.numerics.evidence import Rows
-from botorch_costly.numerics.radial import ARMS, PROFILES
+from botorch_costly.numerics.radial import ARMS, PROFILES, Profile
 from botorch_costly.numerics.stationary import Stationary, covariance
 
 _LOG_TWO_PI = math.log(2 * math.pi)
@@ -75,10 +75,28 @@ def kernels(family: str, theta: Tensor) -> Stationary:
 
 def log_evidence(family: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor]:
     """Return log evidences and their gradients, ``(b,)`` and ``(b, d + 2)``, all in float64."""
+    return _without_padding(rows, theta, *evidence.log_evidence(family, _listed(rows), theta))
+
+
+def average_information(family: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what ``log_evidence`` does, and the average information, ``(b, d + 2, d + 2)``.
+
+    That is a guess at minus the second derivatives, which is never negative. A padded row has target 0,
+    and nothing to say there.
+    """
+    value, gradient, told = evidence.average_information(family, _listed(rows), theta)
+    return *_without_padding(rows, theta, value, gradient), told
+
+
+def _listed(rows: Padded) -> Rows:
     both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
-    listed = Rows(rows.x, rows.y, torch.zeros_like(rows.y)[..., None], both.to(rows.y))
-    value, gradient = evidence.log_evidence(family, listed, theta)
-    # There a padded row has the variance of the noise, which is taken out again.
+    return Rows(rows.x, rows.y, torch.zeros_like(rows.y)[..., None], both.to(rows.y))
+
+
+def _without_padding(
+    rows: Padded, theta: Tensor, value: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Take out that a padded row has the variance of the noise in ``numerics.evidence``."""
     missing = 0.5 * (~rows.seen).sum(-1)
     correction = torch.zeros_like(gradient)
     correction[:, -1] = missing
@@ -119,6 +137,85 @@ def _remaining(prior: Tensor, explained: Tensor) -> Tensor:
     return (prior - explained).clamp_min(_LEAST * prior)
 
 
+class Pulled(NamedTuple):
+    """Means and variances, or standard deviations, with the way back from their slopes to the points."""
+
+    mean: Tensor  # shape: (b, m), or (m,) of one problem
+    spread: Tensor  # variances or standard deviations, of the same shape
+    pull: Callable[
+        [Tensor, Tensor], Tensor
+    ]  # slopes by either -> by the points, summed over problems
+
+
+def asker(family: str, rows: Padded, theta: Tensor, known: Factored) -> Callable[[Tensor], Pulled]:
+    """Return what maps points ``m x d`` to posterior means and variances with slopes, without a graph.
+
+    What does not depend on the points is worked out once.
+    """
+    ready = _ready(family, rows, theta)
+
+    def ask(X: Tensor) -> Pulled:
+        asked = _asked(ready, known, X)
+
+        def pull(by_mean: Tensor, by_variance: Tensor) -> Tensor:
+            return _pulled(asked, rows, known, X, by_mean, by_variance).sum(0)
+
+        return Pulled(asked.mean, asked.variance, pull)
+
+    return ask
+
+
+class _Ready(NamedTuple):
+    """What does not depend on the points."""
+
+    profile: Profile
+    unit: Tensor  # u, shape: (b, 1, d)
+    scaled: Tensor  # u x, shape: (b, n, d)
+    prior: Tensor  # variance, shape: (b, 1)
+    amplitude: Tensor  # the same, but 0 for rows that are not there, shape: (b, 1, n)
+
+
+class _Asked(NamedTuple):
+    """What moments and their slopes have in common."""
+
+    mean: Tensor  # shape: (b, m)
+    variance: Tensor  # shape: (b, m)
+    white: Tensor  # L^{-1} k, shape: (b, m, n)
+    slope: Tensor  # M, shape: (b, m, n)
+    unit: Tensor  # u, shape: (b, 1, d)
+    left: Tensor  # bool, whether anything is left of the variance, shape: (b, m)
+
+
+def _ready(family: str, rows: Padded, theta: Tensor) -> _Ready:
+    profile = PROFILES[family]
+    unit = profile.constant / theta[:, None, :-2].exp()
+    prior = theta[:, -2:-1].exp()
+    amplitude = torch.where(rows.seen, prior, 0.0).unsqueeze(-2)
+    return _Ready(profile, unit, rows.x * unit, prior, amplitude)
+
+
+def _asked(ready: _Ready, known: Factored, X: Tensor) -> _Asked:
+    profile, unit, scaled, prior, amplitude = ready
+    exact = "donot_use_mm_for_euclid_dist"
+    phi, psi = profile.slope(torch.cdist(X * unit, scaled, compute_mode=exact))
+    cross = phi * amplitude
+    white = cross @ known.inverse_root.mT
+    mean = (cross @ known.weights.unsqueeze(-1)).squeeze(-1)
+    variance = _remaining(prior, white.square().sum(-1))
+    return _Asked(mean, variance, white, psi.mul_(amplitude), unit, variance > _LEAST * prior)
+
+
+def _pulled(
+    asked: _Asked, rows: Padded, known: Factored, X: Tensor, by_mean: Tensor, by_variance: Tensor
+) -> Tensor:  # shape: (b, m, d)
+    """Return the slopes of ``by_mean mean + by_variance variance`` by the points."""
+    scaled = asked.white * torch.where(asked.left, -2 * by_variance, 0.0).unsqueeze(-1)
+    pull = scaled @ known.inverse_root
+    pull.addcmul_(by_mean.unsqueeze(-1), known.weights.unsqueeze(-2)).mul_(asked.slope)  # W
+    away = pull @ rows.x - pull.sum(-1, keepdim=True) * X
+    return away.mul_(asked.unit.square())
+
+
 class _Moments(torch.autograd.Function):
     """Posterior means and variances with their slopes in closed form."""
 
@@ -126,17 +223,8 @@ class _Moments(torch.autograd.Function):
     def forward(
         ctx: Any, X: Tensor, family: str, rows: Padded, theta: Tensor, known: Factored
     ) -> tuple[Tensor, Tensor]:
-        profile = PROFILES[family]
-        unit = profile.constant / theta[:, None, :-2].exp()
-        exact = "donot_use_mm_for_euclid_dist"
-        phi, psi = profile.slope(torch.cdist(X * unit, rows.x * unit, compute_mode=exact))
-        prior = theta[:, -2:-1].exp()
-        amplitude = torch.where(rows.seen, prior, 0.0).unsqueeze(-2)
-        cross = phi * amplitude
-        white = cross @ known.inverse_root.mT
-        mean = (cross @ known.weights.unsqueeze(-1)).squeeze(-1)
-        variance = _remaining(prior, white.square().sum(-1))
-        ctx.save_for_backward(X, white, psi.mul_(amplitude), unit, variance > _LEAST * prior)
+        mean, variance, *others = _asked(_ready(family, rows, theta), known, X)
+        ctx.save_for_backward(X, *others)
         ctx.rows, ctx.known = rows, known
         return mean, variance
 
@@ -145,13 +233,9 @@ class _Moments(torch.autograd.Function):
     def backward(
         ctx: Any, by_mean: Tensor, by_variance: Tensor
     ) -> tuple[Tensor, None, None, None, None]:
-        X, white, slope, unit, left = ctx.saved_tensors
-        rows, known = ctx.rows, ctx.known
-        scaled = white * torch.where(left, -2 * by_variance, 0.0).unsqueeze(-1)
-        pull = scaled @ known.inverse_root
-        pull.addcmul_(by_mean.unsqueeze(-1), known.weights.unsqueeze(-2)).mul_(slope)  # W
-        away = pull.sum(-1, keepdim=True) * X - pull @ rows.x
-        each = -unit.square() * away
+        X, *others = ctx.saved_tensors
+        asked = _Asked(by_mean, by_variance, *others)  # the moments themselves are not needed again
+        each = _pulled(asked, ctx.rows, ctx.known, X, by_mean, by_variance)
         return each if X.dim() == 3 else each.sum(0), None, None, None, None
 
 

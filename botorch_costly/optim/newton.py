@@ -65,6 +65,7 @@ def climb_by_newton(
     start: Tensor,  # shape: (*batch, j, d)
     bounds: Tensor,  # shape: (2, d)
     max_iter: int = 8,
+    near: float = _NEAR,
 ) -> Summit:
     """Climb from starts near local maxima; a step that does not lead up is shortened.
 
@@ -73,13 +74,14 @@ def climb_by_newton(
         start: Near local maxima, in the box.
         bounds: ``2 x d`` finite bounds.
         max_iter: Most steps, after which a start may not have reached its maximum.
+        near: A step this short, in widths of the box, is the last.
     """
     points, model, width = start, second_order(start), bounds[1] - bounds[0]
     radius = torch.full_like(model.value, _RADIUS)
     for _ in range(max_iter):
         step, exists = newton_step(model, points, bounds)
         length = (step / width).abs().amax(-1)
-        last = exists & (length <= _NEAR)
+        last = exists & (length <= near)
         if not points.is_cuda and bool(last.all()):  # on a GPU asking costs more than going on
             break
         share = (radius / length.clamp_min(_NEAR)).clamp_max(1.0)
@@ -92,7 +94,7 @@ def climb_by_newton(
         )
         radius = torch.where(better, (radius * _GROW).clamp_max(_RADIUS), share * length * _SHRINK)
     step, exists = newton_step(model, points, bounds)
-    last = exists & ((step / width).abs().amax(-1) <= _NEAR)
+    last = exists & ((step / width).abs().amax(-1) <= near)
     step = step * last.unsqueeze(-1)
     return Summit((points + step).clamp(bounds[0], bounds[1]), model.at(step), last)
 

@@ -9,6 +9,7 @@ from benchmarks.harness.record import rows_of
 from benchmarks.speed import direct, transfer
 from benchmarks.speed.transfer import RULES, SPACE, Cell
 from botorch_costly import TransferOptimizer
+from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.choice import TransferChooser
 from botorch_costly.tuners.transfer.sharing import Acquisition
@@ -23,7 +24,7 @@ def hill(X):
 
 
 def acquisition(no_better=None):
-    return Acquisition(hill, hill, hill, "", no_better)
+    return Acquisition(hill, lambda columns: by_autograd(hill), hill, hill, "", no_better)
 
 
 def chosen(told, point=HERE):
@@ -76,7 +77,7 @@ def test_what_is_beside_a_value_is_not_asked_for_by_direct():
     def peak(X):  # where DIRECT begins
         return 1 - (X - HERE).abs().amax(-1)
 
-    there = Acquisition(peak, peak, peak, "")
+    there = Acquisition(peak, lambda columns: by_autograd(peak), peak, peak, "")
     free = chosen(torch.zeros(1, 3, dtype=torch.float64))
     assert direct.best_by_direct(there, free, -1.0, 20) == 1.0
     assert direct.best_by_direct(there, chosen(HERE.unsqueeze(0)), -1.0, 20) < 0.999

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from botorch_costly.models import Similarity, TransferGP, adapt_similarity
+from botorch_costly.models import similarity_of_target as of_target
 from botorch_costly.models.transfer import features, units_of
 from tests.models.alike_tasks import alike_tasks, believed_similarity, points, truth
 from tests.oracles import tasks as oracle
@@ -98,3 +99,65 @@ def test_every_number_stays_finite(case, tasks, similarity, tkwargs):
     mean, std = TransferGP(tasks, found, X, Y.unsqueeze(-1)).moments(points(5, 12, tkwargs))
     assert bool(torch.isfinite(mean).all())
     assert bool((std > 0).all())
+
+
+def written_out(moved, learnt, tasks, X, Y):
+    """Return the naive log evidence of a similarity moved from what was learnt."""
+    said = tasks.moments(X)
+    like = [part.double().cpu() for part in (said.mean, said.std, X, Y)]
+    whole = oracle.log_posterior_of_similarity(moved, learnt, *like, units_of(tasks))
+    return whole + sum(by**2 for by in moved) / 2
+
+
+def test_the_evidence_has_the_slopes_of_finite_differences(tasks, similarity, tkwargs):
+    X = points(7, 11, tkwargs)
+    Y = truth(X) + 0.3 * other(X)
+    target = of_target.target_of(X, Y, features(tasks, X), tasks.kernel, units_of(tasks))
+    learnt = Similarity(*(part.double().cpu() for part in similarity))
+    theta = torch.tensor([math.log(float(one)) for one in numbers(learnt)], dtype=torch.float64)
+    value, gradient = of_target.log_evidence(target, theta.to(X.device))
+    close = 1e-5 if tkwargs["dtype"] == torch.float64 else 1e-3
+    assert float(value) == pytest.approx(written_out([0.0] * 6, learnt, tasks, X, Y), abs=close)
+    for name in range(6):
+        up, down = (
+            written_out([away * (name == k) for k in range(6)], learnt, tasks, X, Y)
+            for away in (1e-3, -1e-3)
+        )
+        assert float(gradient[name]) == pytest.approx((up - down) / 2e-3, abs=10 * close)
+
+
+def test_information_is_what_values_are_expected_to_say(tasks, similarity, tkwargs):
+    X = points(5, 11, tkwargs)
+    seen = X, truth(X), features(tasks, X), tasks.kernel, units_of(tasks)
+    target = of_target.target_of(*seen)
+    theta = (
+        torch.tensor([math.log(float(one)) for one in numbers(similarity)]).double().to(X.device)
+    )
+    found, step = of_target.with_information(target, theta)[2], 1e-5
+    _, cov, _ = of_target._expected(target, theta)
+    slopes = []
+    for name in range(6):
+        away = torch.zeros_like(theta)
+        away[name] = step
+        up, down = (of_target._expected(target, theta + by) for by in (away, -away))
+        slopes.append(((up.mean - down.mean) / (2 * step), (up.cov - down.cov) / (2 * step)))
+    inverse = torch.linalg.inv(cov)
+    for a, (mean_a, cov_a) in enumerate(slopes):
+        for b, (mean_b, cov_b) in enumerate(slopes):
+            naive = 0.5 * (inverse @ cov_a @ inverse @ cov_b).trace() + mean_a @ inverse @ mean_b
+            assert float(found[a, b]) == pytest.approx(float(naive), abs=1e-4)
+
+
+def test_where_a_search_begins_changes_little(tasks, similarity, tkwargs):
+    X = points(COUNT, 11, tkwargs)
+    Y = truth(X) + 0.3 * other(X)
+    found = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1))
+    start = adapt_similarity(similarity, tasks, X[:6], Y[:6].unsqueeze(-1))
+    again = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1), start=start)
+    learnt = Similarity(*(part.double().cpu() for part in similarity))
+    reached, theirs = (
+        written_out(moves(one, similarity), learnt, tasks, X, Y)
+        - sum(by**2 for by in moves(one, similarity)) / 2
+        for one in (again, found)
+    )
+    assert reached == pytest.approx(theirs, abs=0.02)

@@ -50,6 +50,15 @@ def test_gradient_is_the_finite_difference(problems, theta):
         torch.testing.assert_close(gradient[:, column], (up - down) / (2 * step), atol=1e-6, rtol=0)
 
 
+def test_information_is_that_of_each_problem_alone(problems, theta):
+    value, gradient, found = padded.average_information("matern52", padded.pad(problems), theta)
+    plain = padded.log_evidence("matern52", padded.pad(problems), theta)
+    torch.testing.assert_close((value, gradient), plain)
+    for number, one in enumerate(problems):
+        alone = padded.average_information("matern52", padded.pad([one]), theta[number, None])
+        torch.testing.assert_close(found[number], alone[2][0])
+
+
 @pytest.mark.parametrize("own_points", [False, True])
 def test_moments_are_those_of_each_problem_alone(problems, theta, own_points):
     X = torch.rand(4, DIM, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
@@ -83,6 +92,11 @@ def test_moments_have_the_slopes_of_finite_differences(problems, theta, own_poin
     assert float(value.detach()) == pytest.approx(float(total(X)), abs=1e-12)
     (slope,) = torch.autograd.grad(value, asked)
     assert slope.shape == X.shape
+    if not own_points:
+        mean, variance, pull = padded.asker(family, rows, theta, known)(X)
+        expected = padded.moments(family, rows, theta, known, X)
+        torch.testing.assert_close((mean, variance), expected)
+        torch.testing.assert_close(pull(*factors), slope)
     for number in range(X.numel()):
         away = torch.zeros(X.numel(), dtype=torch.float64)
         away[number] = 1e-6

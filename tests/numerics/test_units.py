@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from botorch_costly.numerics.units import Units, most_probable
+from botorch_costly.numerics.units import Units, evidence_and_slopes, most_probable
 from tests.oracles import tasks as oracle
 
 UNITS = Units(offset=2.0, offset_std=0.7, log_scale=0.4, log_scale_std=0.5)
@@ -39,3 +39,39 @@ def test_a_wider_spread_of_values_has_a_larger_scale(problem):
     ]
     assert scales[0] < scales[1] < scales[2]
     assert scales[1] == pytest.approx(1.0)
+
+
+def test_slopes_are_finite_differences_of_the_mixture(problem):
+    values, mean, cov = problem
+    value, by_mean, by_cov = evidence_and_slopes(*problem, UNITS)
+    assert float(value) == pytest.approx(oracle.evidence_of_units(*problem, UNITS))
+    step = 1e-5
+
+    def difference(mean_away, cov_away):
+        up = oracle.evidence_of_units(values, mean + mean_away, cov + cov_away, UNITS)
+        down = oracle.evidence_of_units(values, mean - mean_away, cov - cov_away, UNITS)
+        return (up - down) / (2 * step)
+
+    eye = step * torch.eye(4, dtype=torch.float64)
+    for i in range(4):
+        assert float(by_mean[i]) == pytest.approx(difference(eye[i], 0 * cov), abs=1e-6)
+        for j in range(i + 1):
+            both = torch.outer(eye[i], eye[j]) / step
+            both = both if i == j else both + both.mT  # a covariance stays symmetric
+            slope = float((by_cov * both).sum()) / step
+            assert slope == pytest.approx(difference(0 * mean, both), abs=1e-6)
+
+
+def test_a_singular_covariance_has_no_evidence_and_no_slopes(problem):
+    values, mean, cov = problem
+    value, by_mean, by_cov = evidence_and_slopes(values, mean, -cov, UNITS)
+    assert value == -torch.inf
+    assert not by_mean.any()
+    assert not by_cov.any()
+
+
+def test_without_values_all_is_as_beforehand(problem):
+    nothing = problem[0][:0]
+    told = most_probable(nothing, nothing, problem[2][:0, :0], UNITS)
+    assert float(told.log_evidence) == pytest.approx(0.0, abs=1e-12)
+    assert float(told.scale.log()) == pytest.approx(UNITS.log_scale)

@@ -1,14 +1,19 @@
 """What is believed of the target alone, and of its share in what earlier tasks say."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.models.task_fitting import rougher, typical
+from botorch_costly.numerics.padded import Pulled
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
+
+_GROWN = 1.5  # factor of the number of values after which searches begin from nothing
 
 
 class Told(NamedTuple):
@@ -48,6 +53,20 @@ class Alone(NamedTuple):
         mean, std = self.model.moments(X)
         return self.offset + self.scale * mean[0], self.scale * std[0]
 
+    def asker(self, columns: int) -> Callable[[Tensor], Pulled]:
+        """Return what does as ``moments``, with slopes in closed form; see ``TaskEnsemble.asker``."""
+        model, offset, factor = self.model.asker(columns), self.offset, self.scale
+
+        def ask(X: Tensor) -> Pulled:
+            mean, std, pull = model(X)
+
+            def pulled(by_mean: Tensor, by_std: Tensor) -> Tensor:
+                return pull(factor * by_mean.unsqueeze(0), factor * by_std.unsqueeze(0))
+
+            return Pulled(offset + factor * mean[0], factor * std[0], pulled)
+
+        return ask
+
     def log_evidence(self, told: Told, units: Units) -> float:
         """Return the log evidence of the values, whose units are as uncertain as of the tasks."""
         model = self.model
@@ -58,17 +77,68 @@ class Alone(NamedTuple):
         return float(most_probable(told.values, torch.zeros_like(told.values), cov, units)[0])
 
 
-def alone(told: Told, kernel: str, least_scale: float = 0.0) -> Alone:
-    """Return the fitted belief.
+class OwnMemory:
+    """Remembers the hyperparameters of the target alone, from which searches after further values begin.
+
+    Whenever the values have grown by half, searches begin from nothing as well: what a few values seemed
+    to say does not last.
 
     Args:
-        told: At least one value.
         kernel: Of the tasks.
-        least_scale: Standard deviation of all the target's values, at least. Those told first may lie
-            side by side, and nothing would be worth a try elsewhere if they were all that is possible.
     """
-    model = TaskEnsemble([told.points], [told.values], kernel=kernel, least_scale=least_scale)
-    return Alone(model.fit() if len(told.values) > 1 else model)
+
+    def __init__(self, kernel: str) -> None:
+        self._kernel = kernel
+        self._theta: Tensor | None = None  # shape: (1, d + 2)
+        self._count = self._anew = 0
+
+    def learn(self, told: Told, least_scale: float = 0.0) -> Alone:
+        """Return the belief, with hyperparameters that are learnt from the values.
+
+        Args:
+            told: At least one value.
+            least_scale: Standard deviation of all the target's values, at least. Those told first may
+                lie side by side, and nothing would be worth a try elsewhere if they were all that is
+                possible.
+        """
+        count = len(told.values)
+        target = self.believed(told, least_scale)
+        if count in (1, self._count):
+            return target
+        model = target.model
+        if count < _GROWN * self._anew:
+            model.refit()
+        else:
+            begun = typical(told.points.shape[-1]).to(told.points).unsqueeze(0)
+            known = [] if self._theta is None else [self._theta]
+            model.fit(starts=[*known, begun, rougher(begun)])
+            self._anew = count
+        self._theta, self._count = model.theta.clone(), count
+        return target
+
+    def believed(self, told: Told, least_scale: float = 0.0) -> Alone:
+        """Return the belief after values some of which may only be believed: nothing is learnt."""
+        points, values = [told.points], [told.values]
+        model = TaskEnsemble(
+            points, values, kernel=self._kernel, least_scale=least_scale, theta=self._theta
+        )
+        return Alone(model)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is remembered."""
+        theta = None if self._theta is None else self._theta.clone()
+        return {"theta": theta, "count": self._count, "anew": self._anew}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        theta, count, anew = state["theta"], int(state["count"]), int(state["anew"])
+        self._theta = None if theta is None else theta.clone()
+        self._count, self._anew = count, anew
+
+
+def alone(told: Told, kernel: str) -> Alone:
+    """Return the belief that is learnt from nothing but the values, at least one."""
+    return OwnMemory(kernel).learn(told)
 
 
 def believable(log_odds: float) -> float:

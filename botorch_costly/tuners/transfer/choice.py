@@ -11,8 +11,7 @@ from botorch_costly.ask_tell.search import is_listed
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
-from botorch_costly.optim.lbfgs import minimize_batch
-from botorch_costly.optim.smooth import by_autograd
+from botorch_costly.optim.bending import descend, descend_by_pairs
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.evidence import EvidenceSharing
@@ -22,7 +21,11 @@ from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
 
 _EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # how far around the best configurations is looked
-_CLIMBED, _STEPS = 6, 20
+_CLIMBED, _LOOKED_AT = 6, 64  # points that are climbed from, of so many
+_APART = 0.1  # of them, by the square root of the dimension
+_SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
+_SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
+_NARROW = 1e-12  # range that counts as one
 _SAME = 1e-9  # distance of what is one configuration of a list
 _ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
 
@@ -62,6 +65,8 @@ class TransferChooser:
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
         self._first = self._pool[_portfolio(tasks, self._pool, warm_start)]
         self.sharing = sharing_of(tasks, robust)
+        products = tasks.count * tasks.inputs.shape[1] ** 2
+        self._small = _CLIMBED * (space.dim + 1) * products <= _SMALL
 
     def learn(self, told: Told) -> None:
         """Take in what has been told since."""
@@ -112,17 +117,23 @@ class TransferChooser:
         self, acquisition: Acquisition, pool: Tensor, values: Tensor, told: Told
     ) -> Tensor:
         """Return the best configuration reached from the best of the pool, if possible a new one."""
+        low, high = values.aminmax()
+        width = (high - low).clamp_min(_NARROW)
         values = values.masked_fill(_useless(acquisition, pool, told), -torch.inf)
-        starts = pool[values.topk(min(_CLIMBED, len(pool))).indices]
+        starts = _apart(pool, values)
         cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
+        with torch.no_grad():
+            asked = acquisition.climber(len(starts))
 
-        def loss(X: Tensor) -> Tensor:
-            return -acquisition.at(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-1])
+            def loss(X: Tensor) -> tuple[Tensor, Tensor]:
+                value, slope = asked(X)
+                return (high - value) / width, -slope / width
 
-        end = minimize_batch(by_autograd(loss), starts, cube, max_iter=_STEPS).point
+            search = descend if self._small else descend_by_pairs
+            end = search(loss, starts, cube, gradient_tolerance=_SLOPE)
         both = torch.cat([starts, self._space.round(end)])
         with torch.no_grad():
-            reached = acquisition.at(both).nan_to_num(-torch.inf)
+            reached = asked(both)[0].nan_to_num(-torch.inf)
             useless = _useless(acquisition, both, told)
         return both[reached.masked_fill(useless, -torch.inf).argmax()]
 
@@ -134,6 +145,15 @@ class TransferChooser:
         """Continue from ``state_dict``."""
         self._generator.set_state(state["generator"].cpu())
         self.sharing.load_state_dict(state["sharing"])
+
+
+def _apart(pool: Tensor, values: Tensor) -> Tensor:
+    """Return the best points of a pool, those that no better one is near to before all others."""
+    best = values.topk(min(_LOOKED_AT, len(pool))).indices
+    points = pool[best]
+    near = torch.cdist(points, points) < _APART * points.shape[-1] ** 0.5
+    beaten = near.tril(-1).any(-1)
+    return points[beaten.int().argsort(stable=True)[:_CLIMBED]]
 
 
 def _useless(acquisition: Acquisition, points: Tensor, told: Told) -> Tensor:

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Generator, Tensor
 
 from botorch_costly.models.similarity import adapt_similarity, learn_similarity
 from botorch_costly.models.task_ensemble import TaskEnsemble
-from botorch_costly.models.transfer import Features, TransferGP
-from botorch_costly.tuners.transfer.belief import Alone, Told, alone, believable
+from botorch_costly.models.transfer import Features, Similarity, TransferGP
+from botorch_costly.optim.smooth import ValueAndGradient
+from botorch_costly.tuners.transfer.belief import Alone, OwnMemory, Told, believable
 from botorch_costly.tuners.transfer.memory import FeatureMemory
 from botorch_costly.tuners.transfer.options import ByEvidence
-from botorch_costly.tuners.transfer.sharing import Acquisition, bound, gaps_of
+from botorch_costly.tuners.transfer.sharing import Acquisition, bound, bound_and_slope, gaps_of
 
 _BETTER = 0.02  # standard deviations by which an evaluation may turn out better to be worth it
 
@@ -22,7 +24,9 @@ class EvidenceSharing:
     def __init__(self, tasks: TaskEnsemble, robust: ByEvidence) -> None:
         self._tasks, self._robust = tasks, robust
         self._similarity = learn_similarity(tasks)
+        self._adapted = self._similarity  # to the target's values
         self._memory = FeatureMemory(tasks)
+        self._own = OwnMemory(tasks.kernel)
         self._least = believable(robust.log_odds)
         self._count = 0
         self.weights = tasks.theta.new_full((tasks.count,), 1 / tasks.count)
@@ -35,24 +39,31 @@ class EvidenceSharing:
         return self._least * self._robust.decay**self._count if self._count else 1.0
 
     def _beliefs(self, told: Told) -> tuple[TransferGP, Alone | None]:
-        """Return what is believed with the tasks, and of the target alone if there is a value."""
+        """Return what is believed with the tasks, and of the target alone if there is a value.
+
+        Values may only be believed: what is learnt is learnt from those told, in ``learn``.
+        """
         if self._latest is None or self._latest[0] is not told:
-            values = told.values.unsqueeze(-1)
-            known = self._memory.of_rows(told.points)
-            seen = told.points, values, known
-            similarity = adapt_similarity(self._similarity, self._tasks, *seen)
-            transfer = TransferGP(self._tasks, similarity, *seen)
-            scale = float(transfer.scale)
-            target = alone(told, self._tasks.kernel, scale) if len(values) else None
+            transfer = self._with_tasks(told)
+            some = len(told.values) > 0
+            target = self._own.believed(told, float(transfer.scale)) if some else None
             self._latest = told, transfer, target
         return self._latest[1:]
+
+    def _with_tasks(self, told: Told) -> TransferGP:
+        known = self._memory.of_rows(told.points)
+        return TransferGP(self._tasks, self._adapted, told.points, told.values.unsqueeze(-1), known)
 
     def learn(self, told: Told) -> None:
         """Compare the evidences after further values."""
         if len(told.values) == self._count:
             return
-        transfer, target = self._beliefs(told)
-        assert target is not None  # there is a value
+        seen = told.points, told.values.unsqueeze(-1), self._memory.of_rows(told.points)
+        start = self._adapted
+        self._adapted = adapt_similarity(self._similarity, self._tasks, *seen, start=start)
+        transfer = self._with_tasks(told)
+        target = self._own.learn(told, float(transfer.scale))
+        self._latest = told, transfer, target
         own = target.log_evidence(told, transfer.units)
         odds = self._robust.log_odds + transfer.log_evidence - own
         self._least = min(self._least, believable(odds))
@@ -71,10 +82,24 @@ class EvidenceSharing:
                 return theirs
             return share * theirs + (1 - share) * bound(target.moments(X), beta)
 
+        def climber(columns: int) -> ValueAndGradient:
+            theirs, part = transfer.asker(columns), transfer.scale.new_tensor(share)
+            ours = None if target is None else target.asker(columns)
+
+            def with_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
+                if ours is None:
+                    return bound_and_slope(theirs(X), tau, torch.ones_like(part))
+                value, slope = bound_and_slope(theirs(X), tau, part)
+                own, own_slope = bound_and_slope(ours(X), robust.beta, 1 - part)
+                return value + own, slope + own_slope
+
+            return with_gradient
+
         # What the tasks say on average: their disagreement is largest where all are at their worst.
         tau = 0.0 if target is None else robust.tau
         return Acquisition(
             lambda X: blend(X, None, tau, robust.beta),
+            climber,
             lambda X: blend(X, self._memory.of_pool(X), tau, robust.beta),
             lambda X: blend(X, None, 0.0, 0.0),
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
@@ -89,6 +114,8 @@ class EvidenceSharing:
             "count": self._count,
             "weights": self.weights.clone(),
             "gaps": gaps,
+            "similarity": torch.cat([torch.stack(self._adapted[:-1]), self._adapted.lengthscale]),
+            "own": self._own.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -97,6 +124,10 @@ class EvidenceSharing:
         gaps = state["gaps"]
         self._least, self._count, self.weights = float(least), int(count), weights.clone()
         self.gaps = None if gaps is None else gaps.clone()
+        adapted = state["similarity"].clone()
+        level, spread, own, noise = adapted[:4]
+        self._adapted = Similarity(level, spread, own, noise, adapted[4:])
+        self._own.load_state_dict(state["own"])
         self._latest = None
 
 

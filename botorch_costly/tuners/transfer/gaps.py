@@ -1,6 +1,7 @@
 """The share of the tasks by their gaps: RM-GP-UCB and RM-GP-TS."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,9 +11,10 @@ from botorch_costly.acquisition.robust_meta import TaskUCB
 from botorch_costly.models.task_ensemble import Moments, TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.numerics.online_weights import decayed, entropic_weights
-from botorch_costly.tuners.transfer.belief import Alone, Told, alone
+from botorch_costly.optim.smooth import ValueAndGradient
+from botorch_costly.tuners.transfer.belief import Alone, OwnMemory, Told
 from botorch_costly.tuners.transfer.options import ByGaps
-from botorch_costly.tuners.transfer.sharing import Acquisition, bound, gaps_of
+from botorch_costly.tuners.transfer.sharing import Acquisition, bound, bound_and_slope, gaps_of
 
 _FEW = 1e-3  # of the largest weight: below it a task is not asked
 
@@ -25,6 +27,8 @@ class GapSharing:
         self._losses = tasks.theta.new_zeros(tasks.count)
         self._count = 0
         self.share = 1.0
+        self._own = OwnMemory(tasks.kernel)
+        self._latest: tuple[Told, Alone] | None = None
         self.gaps: Tensor | None = None
         self._paths: TaskPaths | None = None
         self._said: tuple[Tensor, Moments] | None = None
@@ -39,9 +43,11 @@ class GapSharing:
         if len(told.values) == self._count:
             return
         robust = self._robust
+        target = self._own.learn(told, self._least_scale)
+        self._latest = told, target
         self.gaps = gaps_of(
             self._tasks,
-            self._alone(told),
+            target,
             beta=robust.beta,
             largest=robust.largest,
             own=robust.own_units,
@@ -52,11 +58,17 @@ class GapSharing:
             self.share, self.weights, self.gaps, decay=robust.decay, power=robust.power
         )
 
-    def _alone(self, told: Told) -> Alone:
+    @property
+    def _least_scale(self) -> float:
         # In units of their own, the tasks' say nothing of the target's.
         own = self._robust.own_units
-        least = 0.0 if own else float(self._tasks.scale.log().mean().exp())
-        return alone(told, self._tasks.kernel, least)
+        return 0.0 if own else float(self._tasks.scale.log().mean().exp())
+
+    def _alone(self, told: Told) -> Alone:
+        """Return what is believed of the target, with what was learnt from the values told."""
+        if self._latest is None or self._latest[0] is not told:
+            self._latest = told, self._own.believed(told, self._least_scale)
+        return self._latest[1]
 
     def acquisition(self, told: Told, generator: Generator) -> Acquisition:
         """Return the weighted bounds (2), or a function that is drawn (3)."""
@@ -78,11 +90,27 @@ class GapSharing:
                 return theirs
             return share * theirs + (1 - share) * bound(target.moments(X), beta)
 
+        def climber(columns: int) -> ValueAndGradient:
+            theirs, each = some.asker(columns), upper.weights.unsqueeze(-1)
+            if target is not None:
+                each, ours = share * each, target.asker(columns)
+            rest = each.new_tensor(1 - share)
+
+            def with_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
+                value, slope = bound_and_slope(theirs(X), robust.tau, each)
+                if target is None:
+                    return upper.level + value, slope
+                own, own_slope = bound_and_slope(ours(X), robust.beta, rest)
+                return share * upper.level + value + own, slope + own_slope
+
+            return with_gradient
+
         def of_pool(X: Tensor) -> Moments:
             return Moments(*(part[few] for part in self._of_pool(X)))
 
         return Acquisition(
             lambda X: blend(upper, some.moments(X), X, robust.beta),
+            climber,
             lambda X: blend(upper, of_pool(X), X, robust.beta),
             lambda X: blend(middle, some.moments(X), X, 0.0),
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
@@ -109,7 +137,10 @@ class GapSharing:
                 value: Tensor = paths(X, task=task, path=number)
                 return value
 
-            return Acquisition(at, at, at, f"a function drawn of task {task}")
+            climb = partial(paths.with_gradient, task=task, path=number)
+            return Acquisition(
+                at, lambda columns: climb, at, at, f"a function drawn of task {task}"
+            )
         target = self._alone(told)
         own = TaskPaths(target.model, 1, generator)
 
@@ -117,8 +148,10 @@ class GapSharing:
             value: Tensor = own(X, task=0, path=0)
             return value
 
+        climb = partial(own.with_gradient, task=0, path=0)
+        reason = "a function drawn of the target's own"
         return Acquisition(
-            ours, ours, lambda X: target.moments(X)[0], "a function drawn of the target's own"
+            ours, lambda columns: climb, ours, lambda X: target.moments(X)[0], reason
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -129,6 +162,7 @@ class GapSharing:
             "count": self._count,
             "share": self.share,
             "gaps": gaps,
+            "own": self._own.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -137,3 +171,5 @@ class GapSharing:
         gaps = state["gaps"]
         self._losses, self._count, self.share = losses.clone(), int(count), float(share)
         self.gaps = None if gaps is None else gaps.clone()
+        self._own.load_state_dict(state["own"])
+        self._latest = None

@@ -119,6 +119,7 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         self._listed = listed
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(TransferDecision, Observation)
+        self._rows: dict[int, Tensor] = {}  # encoded configurations of evaluations
         generator = torch.Generator().manual_seed(seed)
         self._chooser = TransferChooser(space, self.tasks, listed, robust, generator, warm_start)
 
@@ -228,7 +229,7 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
 
     def _told(self) -> Told:
         """Return what was told; failures have the lowest value seen, of the tasks if of none here."""
-        rows = [self.space.encode(one.config) for one in self.observations]
+        rows = [self._encoded_once(one) for one in self.observations]
         values = [
             math.nan if one.reward is None else self._sign * one.reward for one in self.observations
         ]
@@ -238,7 +239,13 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         return Told(self._stacked(rows), rewards.nan_to_num(worst))
 
     def _pending(self) -> Tensor:
-        return self._stacked([self.space.encode(one.config) for one in self.pending])
+        return self._stacked([self._encoded_once(one) for one in self.pending])
+
+    def _encoded_once(self, one: TransferDecision | Observation) -> Tensor:
+        """Return the encoded configuration of an evaluation, whose decision never changes."""
+        if one.round not in self._rows:
+            self._rows[one.round] = self.space.encode(one.config)
+        return self._rows[one.round]
 
     def _stacked(self, rows: Sequence[Tensor]) -> Tensor:
         nothing = torch.zeros(0, self.space.dim, dtype=torch.float64)
@@ -265,6 +272,7 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         with taking_over(type(self).__name__, self._ledger, self._chooser):
             self._ledger.load_state_dict(state["ledger"])
             self._chooser.load_state_dict(state["chooser"])
+        self._rows = {}
 
 
 def _checked(tasks: Sequence[Task]) -> Sequence[Task]:

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+import torch
 from torch import Generator, Tensor
 
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.online_weights import function_gaps
+from botorch_costly.numerics.padded import Pulled
+from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.tuners.transfer.belief import Alone, Told
 
 
@@ -14,6 +17,9 @@ class Acquisition(NamedTuple):
     """What is maximized."""
 
     at: Callable[[Tensor], Tensor]  # points m x dim -> (m,)
+    climber: Callable[
+        [int], ValueAndGradient
+    ]  # as above with gradients, for so many points at once
     at_pool: Callable[[Tensor], Tensor]  # as above, of points that are asked about again and again
     expected: Callable[[Tensor], Tensor]  # what a value there is expected to be
     reason: str
@@ -60,6 +66,20 @@ def gaps_of(tasks: TaskEnsemble, target: Alone, *, beta: float, largest: bool, o
         raw = tasks.offset.unsqueeze(-1) + tasks.scale.unsqueeze(-1) * values
         values = (raw - target.offset) / target.scale
     return function_gaps(values, tasks.seen, mean, std, beta=beta, largest=largest)
+
+
+def bound_and_slope(moments: Pulled, factor: float, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a weighted sum of upper bounds and its slopes by the points.
+
+    Args:
+        moments: At ``m`` points, of several tasks or of one.
+        factor: Of the standard deviations.
+        weight: Of each task, shape ``(tasks, 1)``, or of one, shape ``()``.
+    """
+    each = weight.expand_as(moments.mean)
+    value = each * torch.add(moments.mean, moments.spread, alpha=factor)
+    total = value.sum(0) if value.dim() == 2 else value
+    return total, moments.pull(each, factor * each)
 
 
 def bound(moments: tuple[Tensor, Tensor], factor: float) -> Tensor:

@@ -1,0 +1,121 @@
+r"""The log evidence of a target's values by its similarity to the tasks, with slopes in closed form.
+
+With ``theta = [log level, log spread, log own, log noise, log l_1 .. log l_d]``, ``M`` (``n x T``) what
+``T`` tasks say of the target's inputs, ``m`` their averages, ``v`` the sums of their variances and
+``f = spread / T + (level / T)^2``, the target has the mean ``level m`` and, as in ``models.transfer``,
+
+    K = common m m' + spread / T M M' + A o phi + noise I,    A_ik = own + f sqrt(v_i v_k),
+    dK / d log level  = 2 (level / T)^2 sqrt(v v') o phi,
+    dK / d log spread = spread / T (M M' + sqrt(v v') o phi),
+    dK / d log own    = own phi,    dK / d log noise = noise I,
+    dK / d log l_j    = A o psi o (u_ij - u_kj)^2,    u_ij = c x_ij / l_j.
+
+The evidence has the slope ``sum_ik W_ik dK_ik``, ``W`` from ``numerics.units``; what the values are
+expected to say of its curvature is ``tr(P dK P dK) / 2``, ``P = K^{-1}``.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.models.transfer import COMMON, Features
+from botorch_costly.numerics.radial import PROFILES
+from botorch_costly.numerics.units import Units, evidence_and_slopes
+
+
+class Target(NamedTuple):
+    """A target's values, with all that does not depend on its similarity."""
+
+    x: Tensor  # shape: (n, d)
+    values: Tensor  # shape: (n,)
+    average: Tensor  # m, shape: (n,)
+    each: Tensor  # M M' / T, shape: (n, n)
+    unknown: Tensor  # sqrt(v v'), shape: (n, n)
+    apart: Tensor  # (x_ij - x_kj)^2, shape: (d, n, n)
+    tasks: int  # T
+    kernel: str
+    units: Units
+
+
+class _Expected(NamedTuple):
+    """What the values are expected to be, and how that changes."""
+
+    mean: Tensor  # shape: (n,)
+    cov: Tensor  # K, shape: (n, n)
+    changes: Tensor  # dK / d theta, shape: (p, n, n)
+
+
+def target_of(x: Tensor, values: Tensor, known: Features, kernel: str, units: Units) -> Target:
+    """Return the target, all in float64.
+
+    Args:
+        x: Its inputs, ``n x d``.
+        values: Shape ``(n,)``.
+        known: What the tasks say of the inputs.
+        kernel: Of the tasks.
+        units: What is known of offset and scale.
+    """
+    x, values = x.double(), values.double()
+    means, variance = (part.double() for part in known)
+    deviation = variance.sqrt()
+    return Target(
+        x,
+        values,
+        means.mean(-1),
+        means @ means.mT / means.shape[-1],
+        deviation.unsqueeze(-1) * deviation,
+        (x.mT.unsqueeze(-1) - x.mT.unsqueeze(-2)).square(),
+        means.shape[-1],
+        kernel,
+        units,
+    )
+
+
+def log_evidence(target: Target, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log evidence and its gradient, shapes ``()`` and ``(d + 4,)``."""
+    return _told(target, _expected(target, theta))
+
+
+def with_information(target: Target, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the log evidence, its gradient, and the information, ``(d + 4, d + 4)``.
+
+    That is what the values are expected to say of the curvature, never negative, offset and scale taken
+    as given. Where ``K`` is singular, it is 0.
+    """
+    expected = _expected(target, theta)
+    mean, cov, changes = expected
+    value, gradient = _told(target, expected)
+    if not bool(value > -torch.inf):
+        return value, gradient, gradient.new_zeros(len(theta), len(theta))
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(cov))
+    solved = inverse @ changes
+    found = 0.5 * solved.flatten(1) @ solved.mT.flatten(1).mT
+    found[0, 0] += mean @ inverse @ mean
+    return value, gradient, found
+
+
+def _told(target: Target, expected: _Expected) -> tuple[Tensor, Tensor]:
+    mean, cov, changes = expected
+    value, by_mean, by_cov = evidence_and_slopes(target.values, mean, cov, target.units)
+    gradient = changes.flatten(1) @ by_cov.flatten()
+    gradient[0] += by_mean @ mean
+    return value, gradient
+
+
+def _expected(target: Target, theta: Tensor) -> _Expected:
+    level, spread, own, noise = theta[:4].exp()
+    profile, count = PROFILES[target.kernel], target.tasks
+    unit = profile.constant / theta[4:].exp()
+    distance = (target.apart * unit.square()[:, None, None]).sum(0).sqrt()
+    phi, psi = profile.slope(distance)
+    joint, leveled = target.unknown, (level / count).square()
+    amplitude = own + (spread / count + leveled) * joint
+    shared = joint * phi
+    eye = torch.eye(len(phi)).to(phi) * noise
+    weighted = spread * target.each
+    common = COMMON * target.average.unsqueeze(-1) * target.average
+    cov = common + weighted + amplitude * phi + eye
+    first = [2 * leveled * shared, weighted + (spread / count) * shared, own * phi, eye]
+    by_lengthscale = target.apart * (amplitude * psi) * unit.square()[:, None, None]
+    return _Expected(level * target.average, cov, torch.cat([torch.stack(first), by_lengthscale]))
