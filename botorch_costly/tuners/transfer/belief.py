@@ -13,6 +13,7 @@ from botorch_costly.numerics.padded import Pulled
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
 
+_LARGEST, _FURTHEST = 1e150, 1e100  # of values, and in scales of the tasks: squares are finite
 _GROWN = 1.5  # factor of the number of values after which searches begin from nothing
 
 
@@ -31,6 +32,15 @@ def lowest(tasks: TaskEnsemble) -> float:
     """Return what a failure counts before anything else is told: the lowest value of a typical task."""
     values = tasks.targets.masked_fill(~tasks.seen, torch.inf).amin(-1)
     return float((tasks.offset + tasks.scale * values).median())
+
+
+def bounded(values: Tensor, tasks: TaskEnsemble | None = None) -> Tensor:
+    """Return values that can be squared, also in units of the tasks; huge ones count as the bound."""
+    values = values.clamp(-_LARGEST, _LARGEST)
+    if tasks is None:
+        return values
+    middle, reach = tasks.offset.median(), _FURTHEST * tasks.scale.log().mean().exp()
+    return values.clamp(middle - reach, middle + reach)
 
 
 class Alone(NamedTuple):

@@ -20,7 +20,7 @@ from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
 from botorch_costly.transfer_records import TransferDecision
-from botorch_costly.tuners.transfer.belief import Told, lowest
+from botorch_costly.tuners.transfer.belief import Told, bounded, lowest
 from botorch_costly.tuners.transfer.choice import TransferChooser
 from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
 
@@ -100,9 +100,8 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         self._sign = 1.0 if maximize else -1.0
         encoded = [one.in_space(space, fill=fill) for one in _checked(tasks)]
         inputs = [one.points for one in encoded]
-        self.tasks = TaskEnsemble(
-            inputs, [self._sign * one.values for one in encoded], kernel=kernel
-        )
+        values = [bounded(self._sign * one.values) for one in encoded]
+        self.tasks = TaskEnsemble(inputs, values, kernel=kernel)
         self.tasks.fit()
         self._candidates = None if candidates is None else [dict(one) for one in candidates]
         listed = None if candidates is None else self._encoded(self._candidates or [])
@@ -236,7 +235,7 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         rewards = torch.tensor(values, dtype=torch.float64)
         finite = rewards[~rewards.isnan()]
         worst = float(finite.min()) if len(finite) else lowest(self.tasks)
-        return Told(self._stacked(rows), rewards.nan_to_num(worst))
+        return Told(self._stacked(rows), bounded(rewards.nan_to_num(worst), self.tasks))
 
     def _pending(self) -> Tensor:
         return self._stacked([self._encoded_once(one) for one in self.pending])

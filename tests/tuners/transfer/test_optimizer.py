@@ -176,15 +176,29 @@ def test_a_warm_start_is_a_count(wrong):
         bc.TransferOptimizer(SPACE, [study()], warm_start=wrong)
 
 
-@pytest.mark.parametrize("huge", [1e12, -1e12])
+@pytest.mark.parametrize("huge", [1e12, -1e12, 1.7e308, -1.7e308])
 def test_a_huge_value_is_no_failure(huge, robust):
     optimizer = played(3, [study()], robust=robust)
     optimizer.tell(optimizer.ask(), huge)
+    goes_on(optimizer)
+
+
+def goes_on(optimizer):
     for _ in range(3):
         asked = optimizer.ask()
         assert all(math.isfinite(number) for number in asked.config.values())
         optimizer.tell(asked, value(asked.config))
-    assert math.isfinite(optimizer.share)
+    assert all(math.isfinite(number) for number in (optimizer.share, *optimizer.weights))
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300, -1e300])
+def test_studies_of_huge_and_tiny_values_are_no_failure(size, robust):
+    tasks = [study(seed=seed) for seed in range(2)]
+    scaled = [bc.Task(one.configs, [size * value for value in one.values]) for one in tasks]
+    optimizer = bc.TransferOptimizer(SPACE, scaled, robust=robust)
+    goes_on(optimizer)
+    optimizer.tell(optimizer.ask(), size)
+    goes_on(optimizer)
 
 
 def test_constant_values_are_no_failure(robust):
