@@ -56,15 +56,14 @@ def fitted(kernel: str, rows: Padded, starts: Sequence[Tensor], max_iter: int) -
     left = torch.arange(len(end), device=end.device)
     # A few rounds: the searches that have ended leave the batch.
     for steps in _rounds(max_iter):
-        some = each.some(left)
+        # By short first steps: the curvature far from an end leads past it, to what is all noise.
         found = minimize_batch(
-            loss_of(kernel, some),
+            loss_of(kernel, each.some(left)),
             end[left].unsqueeze(-2),
             box,
             max_iter=steps,
             gradient_tolerance=_SLOPE,
             check_every=1,
-            hessian=_density(kernel, some, end[left])[2].unsqueeze(-3),
         )
         end[left], loss[left] = found.point.squeeze(-2), found.value.squeeze(-1)
         left = left[~found.converged.squeeze(-1)]

@@ -14,7 +14,7 @@ from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
 
 _LARGEST, _FURTHEST = 1e150, 1e100  # of values, and in scales of the tasks: squares are finite
-_GROWN = 1.5  # factor of the number of values after which searches begin from nothing
+_GROWN = 1.3  # factor of the number of values after which searches begin from nothing
 
 
 class Told(NamedTuple):
@@ -90,8 +90,8 @@ class Alone(NamedTuple):
 class OwnMemory:
     """Remembers the hyperparameters of the target alone, from which searches after further values begin.
 
-    Whenever the values have grown by half, searches begin from nothing as well: what a few values seemed
-    to say does not last.
+    Whenever the values have grown by three tenths, searches begin from nothing as well: what a few values
+    seemed to say does not last.
 
     Args:
         kernel: Of the tasks.
