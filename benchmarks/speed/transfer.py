@@ -209,7 +209,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _milliseconds(row["clock"]),
         _milliseconds(row["processor"]),
         f"{row['megabytes']} MB",
-        f"{good} of {len(lost)}",
+        f"{good} of {len(lost)}" if lost else "",
         f"{max(0.0, *lost):.1e}" if lost else "",
         f"{median(row['direct_seconds']):.1f} s" if lost else "",
     )
