@@ -52,6 +52,7 @@ class GPUCB(Strategy[ArmRows]):
     capacity: int = 256
 
     def __post_init__(self) -> None:
+        check(isinstance(self.prior, ArmPrior), "prior", "an ArmPrior", self.prior)
         check_count("capacity", self.capacity, minimum=4)
         if self.arms is None:
             return
