@@ -30,7 +30,7 @@ from botorch_costly.query import (
 
 KAPPA, RATE, PRICES = 0.95, 0.1, (0.1, 1.0)
 CE, FULL = "CE-GP-UCB", "full feedback"
-_FORGETTING = (0.001, 0.003)
+_FORGETTING = (0.0, 0.003)
 
 Rows = dict[str, dict[str, BanditPolicy]]
 
@@ -38,7 +38,7 @@ Rows = dict[str, dict[str, BanditPolicy]]
 def gaussian(family: str, beta: BetaSchedule | None = None) -> GPUCB:
     """Return the Gaussian process of all rows that have one, of a time kernel."""
     prior = ArmPrior(family, 100.0, lengthscale_spread=0.5, std_spread=0.3, noise_spread=0.1)
-    return GPUCB(prior, beta=LogBeta() if beta is None else beta, fit=FitSchedule(6, 1.1, 5))
+    return GPUCB(prior, beta=LogBeta() if beta is None else beta, fit=FitSchedule(6, 1.15, 10))
 
 
 def _of(rule: QueryRule, strategies: dict[str, Strategy[Any]]) -> dict[str, BanditPolicy]:
@@ -51,18 +51,34 @@ def rows() -> Rows:
     found: Rows = {
         "EXP3.S": _of(coin, {f"mixing {g:g}": EXP3S(g, 0.005) for g in (0.1, 0.3)}),
         "EXP3.R": _of(coin, {f"mixing {g:g}": EXP3R(g, interval=60.0) for g in (0.1, 0.3)}),
-        "epsilon-greedy": _of(coin, _means(lambda f: EpsilonGreedy(0.1, f))),
+        "epsilon-greedy": _of(
+            coin,
+            {
+                f"exploration {e:g}, forgetting {f:g}": EpsilonGreedy(e, f)
+                for e in (0.1, 0.3)
+                for f in _FORGETTING
+            },
+        ),
         "softmax": _of(
             coin,
             {
                 f"temperature {c:g}, forgetting {f:g}": Softmax(c, f)
-                for c in (0.05, 0.1)
-                for f in (0.0, *_FORGETTING)
+                for c in (0.1, 0.2)
+                for f in _FORGETTING
             },
         ),
-        "UCB1": _of(coin, _means(lambda f: UCB1(1.0, f))),
-        "GP-UCB": _of(coin, _betas("rbf")),
-        "TV-GP-UCB": _of(coin, _betas("matern12")),
+        "UCB1": _of(
+            coin,
+            {f"scale {c:g}, forgetting {f:g}": UCB1(c, f) for c in (1.0, 0.3) for f in _FORGETTING},
+        ),
+        "GP-UCB": _of(
+            coin,
+            {
+                "beta 1": gaussian("rbf", ConstantBeta(1.0)),
+                "beta of the round": gaussian("rbf"),
+            },
+        ),
+        "TV-GP-UCB": _of(coin, {"beta 1": gaussian("matern12", ConstantBeta(1.0))}),
         CE: _of(ConfidenceQuery(KAPPA), {"": gaussian("rbf")}),
     }
     for price in PRICES:
@@ -77,11 +93,4 @@ def priced(price: float) -> str:
 
 
 def _means(make: Any) -> dict[str, Strategy[Any]]:
-    return {f"forgetting {f:g}": make(f) for f in (0.0, *_FORGETTING)}
-
-
-def _betas(family: str) -> dict[str, Strategy[Any]]:
-    return {
-        "beta 1": gaussian(family, ConstantBeta(1.0)),
-        "beta of the round": gaussian(family),
-    }
+    return {f"forgetting {f:g}": make(f) for f in _FORGETTING}

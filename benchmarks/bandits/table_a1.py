@@ -18,7 +18,7 @@ from botorch_costly.bandits import simulate_arms
 from botorch_costly.problems import DriftingArms
 
 KINDS = ("sine", "bump", "steps")
-BLOCK = 10  # trials of a task
+BLOCK = 50  # trials of a task: many learn together
 POINTS = 100  # of the curve of running regret
 SEED = 20  # of all draws
 
