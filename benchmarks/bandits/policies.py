@@ -90,7 +90,3 @@ def rows() -> Rows:
 def priced(price: float) -> str:
     """Return the name of the priced row."""
     return f"priced, {price:g}"
-
-
-def _means(make: Any) -> dict[str, Strategy[Any]]:
-    return {f"forgetting {f:g}": make(f) for f in _FORGETTING}

@@ -40,7 +40,9 @@ def cells(stored: Stored) -> dict[str, dict[str, Cell]]:
     """Return the cells by problem and row; trials are in order, all rows have equal ones."""
     parts: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for row in sorted(stored, key=lambda row: row["first"]):
-        parts.setdefault((row["problem"], row["row"], row["variant"]), []).append(row)
+        for problem in PROBLEMS:
+            paid = {**row[problem], "trials": row["trials"], "horizon": row["horizon"]}
+            parts.setdefault((problem, row["row"], row["variant"]), []).append(paid)
     found: dict[str, dict[str, Cell]] = {}
     for (problem, name, variant), blocks in parts.items():
         cell = _cell(variant, blocks)

@@ -9,24 +9,28 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
+from torch import Tensor
+
 from benchmarks.bandits.policies import rows
+from benchmarks.bandits.report import PROBLEMS as KINDS
 from benchmarks.bandits.report import draw, report
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
-from botorch_costly.bandits import simulate_arms
+from botorch_costly.bandits import BanditPlayer
+from botorch_costly.bandits.simulate import draw_for_arms
 from botorch_costly.problems import DriftingArms
+from botorch_costly.simulation import drive
 
-KINDS = ("sine", "bump", "steps")
 BLOCK = 50  # trials of a task: many learn together
 POINTS = 100  # of the curve of running regret
 SEED = 20  # of all draws
 
 
 class Task(NamedTuple):
-    """Some trials of a policy on a problem."""
+    """Some trials of a policy on every problem."""
 
-    problem: str
     row: str
     variant: str
     horizon: int
@@ -38,9 +42,8 @@ def tasks(seeds: range, horizon: int, match: Sequence[str] = ("",)) -> list[Task
     """Return what makes the table: blocks of trials, so that all rows grow alike."""
     blocks = [range(i, min(i + BLOCK, seeds.stop)) for i in range(seeds.start, seeds.stop, BLOCK)]
     return [
-        Task(kind, row, variant, horizon, block.start, len(block))
+        Task(row, variant, horizon, block.start, len(block))
         for block in blocks
-        for kind in KINDS
         for row, variants in rows().items()
         for variant in variants
         if any(word in row for word in match)
@@ -48,27 +51,39 @@ def tasks(seeds: range, horizon: int, match: Sequence[str] = ("",)) -> list[Task
 
 
 def work(task: Task) -> Row:
-    """Return what the trials of a task paid."""
+    """Return what the trials of a task paid, of all problems side by side in one program."""
     policy = rows()[task.row][task.variant]
     start = time.perf_counter()
-    run = simulate_arms(
-        DriftingArms(task.problem),
-        [policy],
-        task.trials,
-        task.horizon,
-        seed=SEED,
-        first_trial=task.first,
-    )
-    seconds = time.perf_counter() - start
-    regret = run.regret[0]
-    at = range(task.horizon // POINTS - 1, task.horizon, max(task.horizon // POINTS, 1))
-    running = regret.cumsum(-1).mean(0)
+    problems = [DriftingArms(kind) for kind in KINDS]
+    numbers = range(task.first, task.first + task.trials)
+    chance = draw_for_arms(problems[0].noise, numbers, task.horizon, SEED)
+    curves = [problem.values(task.horizon).expand(task.trials, -1, -1) for problem in problems]
+    values = torch.cat(curves)
+    player = BanditPlayer(policy, len(values), values.shape[-1], task.horizon)
+    noise, coins, luck = (part.repeat(len(KINDS), 1) for part in chance)
+    course = drive(player, values, noise, coins, luck)
+    regret = (values.amax(-1) - course.value).split(task.trials)
+    queries = course.query.split(task.trials)
+    found = {
+        kind: _paid(*both)
+        for kind, both in zip(KINDS, zip(regret, queries, strict=True), strict=True)
+    }
+    return {**task._asdict(), **found, "seconds": round(time.perf_counter() - start, 1)}
+
+
+def _paid(
+    regret: Tensor,  # shape: (trials, horizon)
+    query: Tensor,  # bool, shape: (trials, horizon)
+) -> dict[str, list[float]]:
+    """Return regret and queries by trial, and the average regret so far at some rounds."""
+    horizon = regret.shape[-1]
+    step = max(horizon // POINTS, 1)
+    rounds = torch.arange(step, horizon + 1, step)
+    running = regret.mean(0).cumsum(-1)[rounds - 1] / rounds
     return {
-        **task._asdict(),
         "regret": regret.mean(-1).tolist(),
-        "queries": run.query[0].sum(-1).tolist(),
-        "running": [float(running[t]) / (t + 1) for t in at if t >= 0],
-        "seconds": round(seconds, 1),
+        "queries": query.sum(-1).tolist(),
+        "running": running.tolist(),
     }
 
 
