@@ -19,7 +19,7 @@ from botorch_costly.query import (
 from botorch_costly.simulation import Chance
 from tests.oracles import bandits as twins
 
-TRIALS, ROUNDS, ARMS = 3, 120, 3
+TRIALS, ROUNDS, ARMS = 3, 200, 3
 
 PAIRS = {
     "UCB1": (bandits.UCB1(), lambda: twins.UCB1(ARMS)),
@@ -37,8 +37,8 @@ PAIRS = {
     "EXP3.S": (bandits.EXP3S(0.3, 0.02), lambda: twins.EXP3S(ARMS, 0.3, 0.02)),
     "EXP3": (bandits.EXP3S(0.3, 0.0), lambda: twins.EXP3S(ARMS, 0.3, 0.0)),
     "EXP3.R": (
-        bandits.EXP3R(0.5, interval=24.0, doubt=0.7),
-        lambda: twins.EXP3R(ARMS, 0.5, 24.0, 0.7),
+        bandits.EXP3R(0.25, interval=48.0, doubt=0.8),
+        lambda: twins.EXP3R(ARMS, 0.25, 48.0, 0.8),
     ),
 }
 
