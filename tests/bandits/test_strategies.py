@@ -37,8 +37,8 @@ PAIRS = {
     "EXP3.S": (bandits.EXP3S(0.3, 0.02), lambda: twins.EXP3S(ARMS, 0.3, 0.02)),
     "EXP3": (bandits.EXP3S(0.3, 0.0), lambda: twins.EXP3S(ARMS, 0.3, 0.0)),
     "EXP3.R": (
-        bandits.EXP3R(0.25, interval=48.0, doubt=0.8),
-        lambda: twins.EXP3R(ARMS, 0.25, 48.0, 0.8),
+        bandits.EXP3R(0.25, interval=48.0, doubt=0.65),
+        lambda: twins.EXP3R(ARMS, 0.25, 48.0, 0.65),
     ),
 }
 
