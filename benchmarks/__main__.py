@@ -10,6 +10,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "a network tunes its own augmentation, and pays for its queries",
     ),
     "table-a2": ("benchmarks.tables.table_a2", "regret and queries of CE-GP-UCB and its rivals"),
+    "table-a1": (
+        "benchmarks.bandits.table_a1",
+        "regret and queries of bandits on arms whose rewards drift",
+    ),
     "table-a2-loop": (
         "benchmarks.tables.table_a2_loop",
         "the same rounds by a loop over BoTorch models",

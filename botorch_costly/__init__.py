@@ -30,6 +30,7 @@ from botorch_costly.task_readers import (
 from botorch_costly.task_records import Task
 from botorch_costly.transfer_records import TransferDecision
 from botorch_costly.tuners import (
+    BanditTuner,
     ByEvidence,
     ByGaps,
     Compression,
@@ -55,6 +56,7 @@ __all__ = [
     "PI",
     "UCB",
     "AlwaysQuery",
+    "BanditTuner",
     "BeforeAfterReward",
     "BernoulliQuery",
     "ByEvidence",

@@ -10,6 +10,7 @@ acquisition function is made by ``make(model)`` for a model over ``[x_1, x_2, ro
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 
 import botorch_costly as bc
+from botorch_costly import bandits
 from botorch_costly.acquisition import (
     PBGI,
     RMGPTS,
@@ -378,6 +380,21 @@ def _transfer(robust, seed):
     return bc.TransferOptimizer(_SPACE, [_STUDY, _OTHER], horizon=20, robust=robust, seed=seed)
 
 
+BANDITS = {
+    "GPUCB": (bandits.GPUCB(fit=bandits.FitSchedule(first=3, every=2)), ConfidenceQuery(0.95)),
+    "GPUCB priced": (bandits.GPUCB(), PricedQuery(price=0.1)),
+    "EXP3S": (bandits.EXP3S(0.3), BernoulliQuery(0.5)),
+    "EXP3R": (bandits.EXP3R(0.5, interval=10.0), PricedQuery(price=0.1)),
+    "EpsilonGreedy": (bandits.EpsilonGreedy(0.3), ConfidenceQuery(0.9)),
+    "Softmax": (bandits.Softmax(0.2), AlwaysQuery()),
+    "UCB1": (bandits.UCB1(forgetting=0.05), PricedQuery(budget=9)),
+}
+
+
+def _bandit(strategy, rule, seed):
+    return bc.BanditTuner(_CHOICES, 20, strategy=strategy, query=rule, seed=seed)
+
+
 OPTIMIZERS = {
     "TransferOptimizer": OptimizerCase(
         lambda seed: _transfer(bc.ByEvidence(), seed), _tell_plain, 20
@@ -404,6 +421,10 @@ OPTIMIZERS = {
     "OnlineTuner of arms": OptimizerCase(
         lambda seed: bc.OnlineTuner(_CHOICES, 20, seed=seed, acquisition=bc.LogEI()), _tell, 20
     ),
+    **{
+        f"BanditTuner {name}": OptimizerCase(partial(_bandit, strategy, rule), _tell, 20)
+        for name, (strategy, rule) in BANDITS.items()
+    },
     "FixedTuner": OptimizerCase(
         lambda seed: bc.FixedTuner(_CHOICES, {"arm": "left"}, horizon=20), _tell, 20
     ),

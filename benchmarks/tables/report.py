@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.bandits import report as bandits
 from benchmarks.curves import signal, tabular
 from benchmarks.curves.live import benchmark as live
 from benchmarks.demo import table as demo
@@ -56,6 +57,9 @@ REPORTS: dict[str, Report] = {
         "Table A2: regret and queries on drifting functions",
         table_a2_report.text,
         table_a2_report.markdown,
+    ),
+    "table-a1": Report(
+        "Table A1: bandits on arms whose rewards drift", bandits.report, picture="table-a1.png"
     ),
     "table-a2-loop": Report("A trial of Table A2 by a loop over models", table_a2_loop.report),
     "single-precision": Report("Decisions in single precision", single_precision.report),

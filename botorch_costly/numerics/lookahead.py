@@ -34,7 +34,7 @@ def lookahead_value(
     prior_cov: Tensor,  # shape: (*batch, n, n) or (n, n)
     slope: Tensor,  # shape: (*batch, c, n): how far a query at each of c points raises each mean
     noise: float | Tensor,
-    retained: float,  # a, for one round
+    retained: float | Tensor,  # a, for one round, shape: (*batch,)
     effective_horizon: Tensor,  # shape: (*batch,)
     price: Tensor,  # shape: (*batch,)
 ) -> Tensor:  # shape: (*batch, c)
@@ -49,20 +49,25 @@ def lookahead_value(
         >>> round(lookahead.item(), 2)  # one of two unknowns is known now, the other is open
         -2.04
     """
-    fresh = (1 - retained**2) * prior_cov
+    # A number stays one: as a tensor it would round in the precision of the means.
+    keep = retained if isinstance(retained, float) else retained[..., None, None, None]
+    new = 1 - retained**2
+    fresh = (new if isinstance(new, float) else new[..., None, None]) * prior_cov
     outcomes, masses = (part.to(mean) for part in strata(OUTCOMES))
     terms = noise, effective_horizon, price
 
     def after(slope: Tensor) -> Tensor:  # (*batch, c, n) -> (*batch, c, z)
         raised = mean[..., None, None, :] + slope.unsqueeze(-2) * outcomes.unsqueeze(-1)
         told = cov.unsqueeze(-3) - slope.unsqueeze(-1) * slope.unsqueeze(-2)  # (*batch, c, n, n)
-        return _next_earns(retained * raised, retained**2 * told + fresh.unsqueeze(-3), *terms)
+        return _next_earns(keep * raised, keep**2 * told + fresh.unsqueeze(-3), *terms)
 
     numbers = cov.numel() * len(outcomes)  # of one of the c points
     some = max(_AT_ONCE // max(numbers, 1), 1)
     queried = torch.cat([after(part) for part in slope.split(some, -2)], -2)
     waiting = _next_earns(
-        retained * mean[..., None, None, :], (retained**2 * cov + fresh).unsqueeze(-3), *terms
+        keep * mean[..., None, None, :],
+        keep**2 * cov.unsqueeze(-3) + fresh.unsqueeze(-3),
+        *terms,
     )
     return (queried * masses).sum(-1) - waiting.squeeze(-1)
 

@@ -75,7 +75,7 @@ def kernels(family: str, theta: Tensor) -> Stationary:
 
 def log_evidence(family: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor]:
     """Return log evidences and their gradients, ``(b,)`` and ``(b, d + 2)``, all in float64."""
-    return _without_padding(rows, theta, *evidence.log_evidence(family, _listed(rows), theta))
+    return without_padding(rows.seen, theta, *evidence.log_evidence(family, _listed(rows), theta))
 
 
 def average_information(family: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -85,7 +85,7 @@ def average_information(family: str, rows: Padded, theta: Tensor) -> tuple[Tenso
     and nothing to say there.
     """
     value, gradient, told = evidence.average_information(family, _listed(rows), theta)
-    return *_without_padding(rows, theta, value, gradient), told
+    return *without_padding(rows.seen, theta, value, gradient), told
 
 
 def _listed(rows: Padded) -> Rows:
@@ -93,15 +93,18 @@ def _listed(rows: Padded) -> Rows:
     return Rows(rows.x, rows.y, torch.zeros_like(rows.y)[..., None], both.to(rows.y))
 
 
-def _without_padding(
-    rows: Padded, theta: Tensor, value: Tensor, gradient: Tensor
+def without_padding(
+    seen: Tensor,  # bool, which rows are there, shape: (*batch, n)
+    theta: Tensor,  # shape: (*batch, d + 2)
+    value: Tensor,  # log evidence with the padded rows, shape: (*batch,)
+    gradient: Tensor,  # shape: (*batch, d + 2)
 ) -> tuple[Tensor, Tensor]:
     """Take out that a padded row has the variance of the noise in ``numerics.evidence``."""
-    missing = 0.5 * (~rows.seen).sum(-1)
+    missing = 0.5 * (~seen).sum(-1)
     correction = torch.zeros_like(gradient)
-    correction[:, -1] = missing
+    correction[..., -1] = missing
     failed = value == -torch.inf
-    value = value + missing * (theta[:, -1] + _LOG_TWO_PI)
+    value = value + missing * (theta[..., -1] + _LOG_TWO_PI)
     return value, torch.where(failed.unsqueeze(-1), 0.0, gradient + correction)
 
 

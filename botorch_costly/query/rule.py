@@ -67,7 +67,7 @@ class Progress(NamedTuple):
     round: int  # the current round, from 1
     queries: Tensor | int = 0  # queries paid for so far, shape: (*batch,)
     horizon: int | None = None  # rounds of the run, if known
-    forgetting: float = 0.0  # rate as believed now, per round
+    forgetting: Tensor | float = 0.0  # rate as believed now, per round, shape: (*batch,)
     # Sum over the queries so far, each by the share (1 - forgetting)^age that it still weighs.
     effective_queries: Tensor | float = 0.0  # shape: (*batch,)
     information_share: float = 1.0  # share that a query tells of what tells configurations apart

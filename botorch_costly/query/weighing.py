@@ -42,7 +42,7 @@ class NextQuery(NamedTuple):
     cov_with: Tensor  # of the k points with the n points, shape: (*batch, k, n)
     variance: Tensor  # of the k points, shape: (*batch, k)
     noise: float | Tensor  # variance
-    keep: float  # factor by which a mean decays in a round
+    keep: float | Tensor  # factor by which a mean decays in a round, shape: (*batch,)
 
 
 class Weighed(NamedTuple):

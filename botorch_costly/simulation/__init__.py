@@ -1,6 +1,7 @@
 """Simulated tuning on known truths: many trials of many policies in one tensor program."""
 
 from botorch_costly.simulation.draws import Draws, draw
+from botorch_costly.simulation.player import Chance, Course, Decided, Player, drive
 from botorch_costly.simulation.policies import (
     GridPolicy,
     expected_improvement,
@@ -13,12 +14,17 @@ from botorch_costly.simulation.run import Run, play
 from botorch_costly.simulation.simulate import simulate
 
 __all__ = [
+    "Chance",
+    "Course",
+    "Decided",
     "Draws",
     "GridPolicy",
     "GridProposal",
     "Ground",
+    "Player",
     "Run",
     "draw",
+    "drive",
     "expected_improvement",
     "grid_proposal",
     "grid_prospect",

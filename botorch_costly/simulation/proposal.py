@@ -70,7 +70,7 @@ def grid_proposal(
         prospect = None
     else:
         candidate = unqueried = highest(mean, _TIE)
-        at, prospect = grid_prospect(belief, unqueried, outlook, progress.forgetting)
+        at, prospect = grid_prospect(belief, unqueried, outlook, float(progress.forgetting))
         at = _opened(at, opening)
     place = candidate[:, None]
     comparison = Comparison(

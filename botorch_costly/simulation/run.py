@@ -20,6 +20,7 @@ from botorch_costly.numerics.stationary import information_share
 from botorch_costly.problems.drifting import DriftingFunction
 from botorch_costly.query import RECENT, Progress
 from botorch_costly.simulation.draws import Draws
+from botorch_costly.simulation.player import Chance, Decided, drive
 from botorch_costly.simulation.policies import GridPolicy
 from botorch_costly.simulation.proposal import SEEN, GridProposal, Ground, grid_proposal
 
@@ -83,7 +84,11 @@ def play(
         expected = (len(policies), *draws.noise.shape)
         received = tuple(history.choice.shape)
         check(received == expected, "history", f"shape {expected}", received, InvalidShapeError)
-    return _Program(problem, policies, draws, beta, bandwidth, dtype).run(history)
+    player = _GridPlayer(problem, policies, draws, beta, bandwidth, dtype)
+    given = None if history is None else Decided(history.choice, history.query)
+    course = drive(player, draws.paths, draws.noise, draws.coins, draws.coins, given)
+    regret = draws.paths.amax(-1) - course.value
+    return Run(regret, course.query, course.choice, player.mean, player.variance)
 
 
 def check_policies(policies: Sequence[GridPolicy], horizon: int) -> None:
@@ -95,8 +100,8 @@ def check_policies(policies: Sequence[GridPolicy], horizon: int) -> None:
         policy.rule.check_run(horizon)
 
 
-class _Program:
-    """The state of all trials between two rounds."""
+class _GridPlayer:
+    """All trials of some policies, side by side: a player of batch ``(p, m)``."""
 
     def __init__(
         self,
@@ -107,9 +112,9 @@ class _Program:
         bandwidth: float,
         dtype: torch.dtype,
     ) -> None:
-        self._policies, self._draws, self._beta = policies, draws, beta
+        self._policies, self._opening, self._beta = policies, draws.opening, beta
         device, (trials, horizon) = draws.noise.device, draws.noise.shape
-        self._horizon, shape = horizon, (len(policies), trials)
+        self._horizon, self._now, shape = horizon, 0, (len(policies), trials)
         own = (policy.forgetting for policy in policies)
         self._rates = [problem.forgetting if rate is None else rate for rate in own]
         prior_cov = problem.prior_cov.to(device)
@@ -124,9 +129,6 @@ class _Program:
         self._queries = torch.zeros(shape, dtype=torch.long, device=device)
         self._seen = torch.zeros(shape, dtype=torch.bool, device=device)  # since the last restart
         self._last_query = self._seen.clone()
-        self._query = torch.empty(*shape, horizon, dtype=torch.bool, device=device)
-        self._choice = torch.empty(*shape, horizon, dtype=torch.long, device=device)
-        self._value = draws.paths.new_empty(*shape, horizon)
         self._query_values = draws.paths.new_full((*shape, RECENT), torch.nan)  # of the last rounds
 
     def _believed(
@@ -146,25 +148,36 @@ class _Program:
             term_dtype=dtype,
         )
 
-    def run(self, history: Run | None) -> Run:
-        """Play all rounds, or those of the history."""
-        paths, noise = self._draws.paths, self._draws.noise
-        for t in range(self._horizon):
-            if t > 0:
-                self._pass(t)
-            at, query = self._decide(t)
-            self._choice[..., t], self._query[..., t] = at, query
-            if history is not None:
-                at, query = history.choice[..., t], history.query[..., t]
-            self._last_query = query
-            self._queries = self._queries + query  # rules may keep what they were told
-            self._seen = self._seen | query
-            self._effective_queries = self._keep * (self._effective_queries + query)
-            value = paths[:, t].gather(-1, at.mT).mT
-            self._value[..., t] = value
-            self._belief.take_in(at, value + noise[:, t], query)
-        regret = paths.amax(-1) - self._value
-        return Run(regret, self._query, self._choice, self._belief.mean, self._belief.variance)
+    @property
+    def mean(self) -> Tensor:
+        """What is believed of every point, shape ``(p, m, n)``."""
+        return self._belief.mean
+
+    @property
+    def variance(self) -> Tensor:
+        """How surely, shape ``(p, m, n)``."""
+        return self._belief.variance
+
+    def decide(self, chance: Chance) -> Decided:
+        """Return where each trial goes and whether it queries, both ``(p, m)``."""
+        t = self._now
+        if t > 0:
+            self._pass(t)
+        # Before the first query every point is as good as any, and the first one is in a corner.
+        opening = torch.where(self._seen, SEEN, self._opening)
+        several = range(len(self._policies))
+        decided = [self._decide_for(i, t, opening[i], chance.coin) for i in several]
+        at, query = zip(*decided, strict=True)
+        return Decided(torch.stack(at), torch.stack(query))
+
+    def take_in(self, at: Tensor, reward: Tensor, query: Tensor) -> None:
+        """Take in a round that was played, all ``(p, m)``."""
+        self._last_query = query
+        self._queries = self._queries + query  # rules may keep what they were told
+        self._seen = self._seen | query
+        self._effective_queries = self._keep * (self._effective_queries + query)
+        self._belief.take_in(at, reward, query)
+        self._now += 1
 
     def _pass(self, t: int) -> None:
         """Let a round pass, and some policies start afresh."""
@@ -182,17 +195,9 @@ class _Program:
             self._belief.restart(mask)
             self._seen = self._seen & ~mask
 
-    def _decide(self, t: int) -> tuple[Tensor, Tensor]:
-        """Return where each trial goes and whether it queries, both ``(p, m)``."""
-        # Before the first query every point is as good as any, and the first one is in a corner.
-        opening = torch.where(self._seen, SEEN, self._draws.opening)
-        decided = [self._decide_for(i, t, opening[i]) for i in range(len(self._policies))]
-        at, query = zip(*decided, strict=True)
-        return torch.stack(at), torch.stack(query)
-
-    def _decide_for(self, i: int, t: int, opening: Tensor) -> tuple[Tensor, Tensor]:
+    def _decide_for(self, i: int, t: int, opening: Tensor, coin: Tensor) -> tuple[Tensor, Tensor]:
         """Return where a policy goes and whether it queries, both ``(m,)``."""
-        policy, progress = self._policies[i], self._progress(i, t)
+        policy, progress = self._policies[i], self._progress(i, t, coin)
         proposal: GridProposal = grid_proposal(
             policy, self._belief.select(i), self._ground, progress, self._beta(t + 1), opening
         )
@@ -201,7 +206,7 @@ class _Program:
             self._query_values[i, :, t % RECENT] = verdict.rate
         return torch.where(verdict.query, proposal.query_at, proposal.play_unqueried), verdict.query
 
-    def _progress(self, i: int, t: int) -> Progress:
+    def _progress(self, i: int, t: int, coin: Tensor) -> Progress:
         return Progress(
             round=t + 1,  # beta and the rules count rounds from 1
             queries=self._queries[i],
@@ -210,5 +215,5 @@ class _Program:
             effective_queries=self._effective_queries[i],
             information_share=self._information_share,
             query_values=self._query_values[i].roll(-(t % RECENT), -1),  # the oldest first
-            coin=self._draws.coins[:, t],
+            coin=coin,
         )

@@ -1,5 +1,6 @@
 """When: ask/tell tuners."""
 
+from botorch_costly.tuners.bandits import BanditTuner
 from botorch_costly.tuners.baselines import FixedTuner, RandomTuner
 from botorch_costly.tuners.curves import Compression, CurveOptimizer
 from botorch_costly.tuners.online import Design, Hold, Limits, OnlineTuner, Prior, Refit
@@ -8,6 +9,7 @@ from botorch_costly.tuners.transfer import ByEvidence, ByGaps, TransferOptimizer
 from botorch_costly.tuners.twins import Session, TwinTuner
 
 __all__ = [
+    "BanditTuner",
     "ByEvidence",
     "ByGaps",
     "Compression",

@@ -1,0 +1,1 @@
+"""Bandits over arms whose rewards drift."""

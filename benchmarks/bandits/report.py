@@ -1,0 +1,149 @@
+"""Table A1 as text, the pairs behind its verdicts, and Figures A1 and A2."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from benchmarks.bandits.policies import CE, FULL, PRICES, priced
+from benchmarks.harness.figures import new_figure, save
+from benchmarks.harness.statistics import Estimate, paired_ratio
+from benchmarks.priced.comparison import Outcome
+from botorch_costly.plotting.style import CYCLE
+from botorch_costly.problems import DriftingArms
+
+# Regret of a round and queries as printed (Wang et al. 2021, Table A1), in the order of the problems.
+PAPER = {
+    "EXP3.S": ((0.384, 201), (0.257, 200), (0.437, 201)),
+    "epsilon-greedy": ((0.167, 198), (0.145, 200), (0.196, 199)),
+    "softmax": ((0.132, 199), (0.159, 201), (0.256, 198)),
+    "UCB1": ((0.084, 200), (0.112, 201), (0.172, 202)),
+    "GP-UCB": ((0.104, 200), (0.139, 200), (0.122, 201)),
+    CE: ((0.017, 52), (0.038, 53), (0.028, 52)),
+}
+PROBLEMS = ("sine", "bump", "steps")
+_RIVALS = ("EXP3.S", "EXP3.R", "epsilon-greedy", "softmax", "UCB1", "GP-UCB", "TV-GP-UCB")
+
+Stored = Sequence[Mapping[str, Any]]
+
+
+class Cell(NamedTuple):
+    """A row of the table on a problem: of its variants the one with the lowest regret."""
+
+    variant: str
+    paid: Outcome
+    running: list[float]
+
+
+def cells(stored: Stored) -> dict[str, dict[str, Cell]]:
+    """Return the cells by problem and row; trials are in order, all rows have equal ones."""
+    parts: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for row in sorted(stored, key=lambda row: row["first"]):
+        for problem in PROBLEMS:
+            paid = {**row[problem], "trials": row["trials"], "horizon": row["horizon"]}
+            parts.setdefault((problem, row["row"], row["variant"]), []).append(paid)
+    found: dict[str, dict[str, Cell]] = {}
+    for (problem, name, variant), blocks in parts.items():
+        cell = _cell(variant, blocks)
+        other = found.setdefault(problem, {}).get(name)
+        if other is None or cell.paid.regret.mean() < other.paid.regret.mean():
+            found[problem][name] = cell
+    return found
+
+
+def _cell(variant: str, blocks: Stored) -> Cell:
+    regret = [x for block in blocks for x in block["regret"]]
+    queries = [x for block in blocks for x in block["queries"]]
+    weights = torch.tensor([block["trials"] for block in blocks], dtype=torch.float64)
+    curves = torch.tensor([block["running"] for block in blocks], dtype=torch.float64)
+    running = (weights[:, None] * curves).sum(0) / weights.sum()
+    return Cell(variant, Outcome.of(regret, queries, blocks[0]["horizon"]), running.tolist())
+
+
+def report(stored: Stored) -> str:
+    """Return the table, the pairs and the totals of every problem that is stored."""
+    found = cells(stored)
+    lines: list[str] = []
+    for i, problem in enumerate(PROBLEMS):
+        if problem in found:
+            lines += [*_table(problem, i, found[problem]), *_pairs(found[problem]), ""]
+    return "\n".join(lines)
+
+
+def _table(problem: str, number: int, rows: Mapping[str, Cell]) -> list[str]:
+    trials = len(next(iter(rows.values())).paid.regret)
+    lines = [
+        f"{problem}, {trials} trials (mean +- standard deviation over trials)",
+        f"  {'row':<24}{'regret of a round':>20}{'queries':>14}   {'paper':<14}variant",
+    ]
+    for name, cell in rows.items():
+        regret, queries = cell.paid.regret / cell.paid.horizon, cell.paid.queries
+        printed = "{:.3f} / {}".format(*PAPER[name][number]) if name in PAPER else "-"
+        lines.append(
+            f"  {name:<24}{_spread(regret, 3):>20}{_spread(queries, 0):>14}   {printed:<14}"
+            f"{cell.variant}"
+        )
+    return lines
+
+
+def _spread(numbers: torch.Tensor, digits: int) -> str:
+    deviation = numbers.std() if len(numbers) > 1 else torch.zeros(())
+    return f"{float(numbers.mean()):.{digits}f} +- {float(deviation):.{digits}f}"
+
+
+def _pairs(rows: Mapping[str, Cell]) -> list[str]:
+    if CE not in rows:
+        return []
+    ours, lines = rows[CE].paid, []
+    for name in _RIVALS:
+        if name in rows:
+            theirs = rows[name].paid
+            lines.append(f"  regret of {CE} / {name}: {_ratio(ours.cost(0.0), theirs.cost(0.0))}")
+    for price in PRICES:
+        if priced(price) in rows:
+            mine, confident = rows[priced(price)].paid.cost(price), ours.cost(price)
+            lines.append(
+                f"  L_T({price:g}): priced {float(mine.mean()):.1f}, {CE} "
+                f"{float(confident.mean()):.1f}, ratio {_ratio(mine, confident)}"
+            )
+    return lines
+
+
+def _ratio(ours: torch.Tensor, theirs: torch.Tensor) -> str:
+    """Return the ratio of two means, paired by trials, with its 95 % interval."""
+    together = min(len(ours), len(theirs))
+    found: Estimate | None = paired_ratio(ours[:together].tolist(), theirs[:together].tolist())
+    if found is None:
+        return f"{float(ours.mean() / theirs.mean()):.3f}"
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def draw(stored: Stored, results: Path) -> None:
+    """Draw the arms (Figure A1) above the running regret of every row (Figure A2)."""
+    found = cells(stored)
+    horizon = max(row["horizon"] for row in stored)
+    figure = new_figure(13, 7)
+    axes = figure.subplots(2, len(PROBLEMS), squeeze=False, sharex=True)
+    for i, problem in enumerate(PROBLEMS):
+        for k, curve in enumerate(DriftingArms(problem).values(horizon).T.tolist()):
+            axes[0, i].plot(curve, color=CYCLE[k], label=f"arm {k}")
+        axes[0, i].set_title(problem)
+        for k, (name, cell) in enumerate(found.get(problem, {}).items()):
+            ours = name not in _RIVALS
+            rounds = torch.linspace(0, horizon, len(cell.running) + 1)[1:].tolist()
+            axes[1, i].plot(
+                rounds,
+                cell.running,
+                color=CYCLE[k % len(CYCLE)],
+                linestyle=("-" if name != FULL else ":") if ours else "--",
+                linewidth=2 if ours else 1,
+                label=name,
+            )
+        axes[1, i].set_xlabel("round")
+        axes[1, i].set_ylim(bottom=0)
+    axes[0, 0].set_ylabel("mean reward")
+    axes[1, 0].set_ylabel("average regret so far")
+    axes[0, 0].legend(loc="lower right", fontsize=8)
+    axes[1, -1].legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8)
+    save(figure, results / "table-a1.png")

@@ -1,0 +1,63 @@
+"""Epsilon-greedy: the best mean, and now and then any arm."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from botorch_costly.bandits.sample_means import SampleMeans, belief_of, no_means, with_told
+from botorch_costly.bandits.strategy import Advice, Strategy, Told, among_best, drawn, split
+from botorch_costly.errors import check_rate
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Strategy[SampleMeans]):
+    """Play the arm with the best mean, and with a fixed probability any arm alike.
+
+    An arm without a query has mean 0.
+
+    References:
+        V. Kuleshov, D. Precup. Algorithms for multi-armed bandit problems. 2000 (arXiv 1402.6028),
+        section 2.
+
+    Args:
+        exploration: Probability in [0, 1] of an arm at random, epsilon in the paper.
+        forgetting: Share in [0, 1] of a query's weight that a round takes away.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range.
+
+    Example:
+        >>> strategy = EpsilonGreedy(exploration=0.3)
+        >>> strategy.advise(strategy.begin(trials=1, arms=3), 0, torch.tensor([0.15])).arm
+        tensor([1])
+    """
+
+    exploration: float = 0.1
+    forgetting: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_rate("exploration", self.exploration)
+        check_rate("forgetting", self.forgetting)
+
+    def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> SampleMeans:
+        """Return what is known before the first query."""
+        return no_means(trials, arms, device)
+
+    def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
+        """Return the best arm, or any."""
+        explored, rest = split(luck, self.exploration)
+        mean = state.mean
+        alike = torch.full_like(mean, 1 / mean.shape[-1])
+        greedy = among_best(mean, rest)
+        arm = torch.where(explored, drawn(alike, rest), greedy)
+        best = (mean >= mean.amax(-1, keepdim=True)).double()
+        chances = self.exploration * alike + (1 - self.exploration) * best / best.sum(
+            -1, keepdim=True
+        )
+        probability = chances.gather(-1, arm[:, None]).squeeze(-1)
+        return Advice(arm, probability, explored, belief_of(state, now, self.forgetting))
+
+    def learn(self, state: SampleMeans, told: Told) -> SampleMeans:
+        """Return the means after queries."""
+        return with_told(state, told, self.forgetting)

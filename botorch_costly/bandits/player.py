@@ -1,0 +1,241 @@
+"""A bandit as a player: a strategy says where, a query rule whether, in many trials at once."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.acquisition.beta import BetaSchedule, ConstantBeta
+from botorch_costly.bandits.rewards import RewardRange
+from botorch_costly.bandits.strategy import Advice, Strategy, Told
+from botorch_costly.bandits.weighing import arm_proposal
+from botorch_costly.errors import InvalidArgumentError, check, check_count
+from botorch_costly.numerics.stationary import information_share
+from botorch_costly.query import RECENT, Progress, QueryRule, UnqueriedPlay
+from botorch_costly.query.rule import Verdict
+from botorch_costly.simulation.player import Chance, Decided
+
+
+@dataclass(frozen=True)
+class BanditPolicy:
+    """Where and whether: a strategy and a query rule.
+
+    Args:
+        name: Of the policy in tables.
+        strategy: Which arm to play.
+        rule: Whether to query.
+        rewards: Where rewards lie.
+        unqueried_play: What a round without a query plays: the arm of the strategy (``"acquisition"``),
+            or that with the best ``"mean"``. Rules with an outlook choose themselves.
+        bounds: ``beta`` of the confidence bounds that a rule compares, by round.
+
+    Raises:
+        InvalidArgumentError: If strategy or rule are none.
+    """
+
+    name: str
+    strategy: Strategy[Any]
+    rule: QueryRule
+    _: KW_ONLY
+    rewards: RewardRange = field(default_factory=RewardRange)
+    unqueried_play: UnqueriedPlay = "acquisition"
+    bounds: BetaSchedule = field(default_factory=ConstantBeta)
+
+    def __post_init__(self) -> None:
+        check(isinstance(self.strategy, Strategy), "strategy", "a Strategy", self.strategy)
+        check(isinstance(self.rule, QueryRule), "rule", "a QueryRule", self.rule)
+        known = self.unqueried_play in ("acquisition", "mean")
+        check(known, "unqueried_play", '"acquisition" or "mean"', self.unqueried_play)
+
+
+class Counts(NamedTuple):
+    """How far the trials of a player have come."""
+
+    queries: Tensor  # long, shape: (m,)
+    effective_queries: Tensor  # shape: (m,)
+    query_values: Tensor  # of the last rounds, the oldest first, shape: (m, RECENT)
+
+
+class BanditPlayer:
+    """Plays a policy in ``m`` trials: a :class:`botorch_costly.simulation.Player` of batch ``(m,)``.
+
+    Args:
+        policy: Where and whether.
+        trials: Number of trials.
+        arms: Number of arms, at least 2.
+        horizon: Rounds of a trial, ``None`` if unknown.
+        device: Where to compute.
+        generator: Of what ``chance`` draws, and of rules that draw otherwise than by a coin, on the
+            device; one with a fixed seed if omitted.
+
+    Raises:
+        InvalidArgumentError: If a number is no such count.
+        CostlyError: If the rule cannot serve a run of that horizon.
+    """
+
+    def __init__(
+        self,
+        policy: BanditPolicy,
+        trials: int,
+        arms: int,
+        horizon: int | None = None,
+        *,
+        device: torch.device | str = "cpu",
+        generator: torch.Generator | None = None,
+    ) -> None:
+        self.policy, self._horizon = policy, horizon
+        trials, self.arms = check_count("trials", trials, 1), check_count("arms", arms, 2)
+        policy.rule.check_run(horizon)
+        self._state: tuple[Tensor, ...] = policy.strategy.begin(trials, self.arms, device)
+        if generator is None:
+            generator = torch.Generator(device=device).manual_seed(0)
+        self._generator = generator
+        nothing = torch.zeros(trials, dtype=torch.float64, device=device)
+        unknown = torch.full((trials, RECENT), torch.nan, dtype=torch.float64, device=device)
+        self._counts = Counts(nothing.long(), nothing, unknown)
+        self._now, self._information_share = 0, 1.0
+        self._advice: Advice | None = None
+        self._verdict: Verdict | None = None
+
+    @property
+    def advice(self) -> Advice:
+        """What the strategy said of the last round.
+
+        Raises:
+            InvalidArgumentError: If no round was decided.
+        """
+        if self._advice is None:
+            raise InvalidArgumentError("advice", "a round that was decided", None)
+        return self._advice
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the query rule said of the last round.
+
+        Raises:
+            InvalidArgumentError: If no round was decided.
+        """
+        if self._verdict is None:
+            raise InvalidArgumentError("verdict", "a round that was decided", None)
+        return self._verdict
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self._counts.queries.device
+
+    def copy(self) -> "BanditPlayer":
+        """Return a player that goes on from here; what it does leaves this one as it is."""
+        other = copy.copy(self)
+        other._generator = self._generator.clone_state()
+        return other
+
+    def chance(self) -> Chance:
+        """Draw what a round needs, for players whose luck was not drawn beforehand."""
+        like, drawn = self._counts.effective_queries, self._generator
+        coin, luck = torch.rand(
+            2, len(like), generator=drawn, dtype=like.dtype, device=like.device
+        ).unbind(0)
+        return Chance(coin, luck)
+
+    def decide(self, chance: Chance) -> Decided:
+        """Return which arm each trial plays in the next round, and whether it queries."""
+        policy, now = self.policy, self._now
+        self._state = policy.strategy.refresh(self._state, now)
+        advice = policy.strategy.advise(self._state, now, chance.luck)
+        if (
+            now == 0
+        ):  # the covariance of the arms is the same in all trials and rounds, up to a factor
+            self._information_share = information_share(advice.belief.prior_cov[0])
+        progress = self._progress(advice, chance.coin)
+        proposal = arm_proposal(
+            advice,
+            policy.rule.outlook(progress),
+            policy.bounds(now + 1),
+            plays_mean=policy.unqueried_play == "mean",
+            chooses=policy.strategy.chooses,
+        )
+        verdict = policy.rule(proposal.comparison, progress, self._generator)
+        self._advice, self._verdict = advice, verdict
+        at = torch.where(verdict.query, proposal.query_at, proposal.play_unqueried)
+        self._count(advice, verdict)
+        self._now += 1
+        return Decided(at, verdict.query)
+
+    def take_in(self, at: Tensor, reward: Tensor, query: Tensor) -> None:
+        """Take in the round that was decided last."""
+        advice = self.advice
+        rounds = torch.full_like(advice.probability, self._now - 1)
+        self.learn(Told(rounds, at, reward, advice.probability, advice.explored, query))
+
+    def learn(self, told: Told) -> None:
+        """Learn what queries told, of whichever round; rewards are in units of the caller."""
+        strategy = self.policy.strategy
+        unit = self.policy.rewards.to_unit(told.reward, bounded=strategy.bounded)
+        reward = torch.where(told.query, unit, 0.0)  # what was not found out is not read
+        self._state = strategy.learn(self._state, told._replace(reward=reward))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues identically."""
+        parts = {f"state.{i}": part for i, part in enumerate(_leaves(self._state))}
+        # Numbers that are not equal to themselves would make no two states alike.
+        counts = {
+            name: part.nan_to_num(nan=torch.inf) for name, part in self._counts._asdict().items()
+        }
+        return {
+            **parts,
+            **counts,
+            "now": self._now,
+            "information_share": self._information_share,
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        like = self._counts.effective_queries.device
+        leaves = iter(range(len(state)))
+        self._state = _filled(self._state, lambda: state[f"state.{next(leaves)}"].to(like))
+        counts = Counts(*(state[name].to(like) for name in Counts._fields))
+        values = counts.query_values.masked_fill(counts.query_values == torch.inf, torch.nan)
+        self._counts = counts._replace(query_values=values)
+        self._now = int(state["now"])
+        self._information_share = float(state["information_share"])
+        self._generator.set_state(state["generator"].cpu())
+        self._advice = self._verdict = None
+
+    def _count(self, advice: Advice, verdict: Verdict) -> None:
+        queries, effective, values = self._counts
+        keep = 1 - advice.belief.forgetting
+        rate = verdict.rate if verdict.rate is not None else torch.full_like(keep, torch.nan)
+        values = torch.cat([values[:, 1:], rate.to(values)[:, None]], -1)
+        query = verdict.query
+        self._counts = Counts(queries + query, keep * (effective + query), values)
+
+    def _progress(self, advice: Advice, coin: Tensor) -> Progress:
+        return Progress(
+            round=self._now + 1,  # beta and the rules count rounds from 1
+            queries=self._counts.queries,
+            horizon=self._horizon,
+            forgetting=advice.belief.forgetting,
+            effective_queries=self._counts.effective_queries,
+            information_share=self._information_share,
+            scale=self.policy.rewards.width,
+            query_values=self._counts.query_values,
+            coin=coin,
+        )
+
+
+def _leaves(state: tuple[Any, ...]) -> list[Tensor]:
+    """Return the tensors of a state, however it is nested."""
+    parts = [_leaves(part) if isinstance(part, tuple) else [part] for part in state]
+    return [leaf for part in parts for leaf in part]
+
+
+def _filled(state: Any, following: Any) -> Any:
+    """Return a state of that structure with other tensors."""
+    if isinstance(state, tuple):
+        return type(state)(*(_filled(part, following) for part in state))
+    return following()

@@ -1,0 +1,57 @@
+"""Softmax, or Boltzmann exploration: better means are likelier."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from botorch_costly.bandits.sample_means import SampleMeans, belief_of, no_means, with_told
+from botorch_costly.bandits.strategy import Advice, Strategy, Told, drawn
+from botorch_costly.errors import check_positive, check_rate
+
+
+@dataclass(frozen=True)
+class Softmax(Strategy[SampleMeans]):
+    """Play an arm with a probability proportional to ``exp(mean / temperature)``.
+
+    An arm without a query has mean 0.
+
+    References:
+        V. Kuleshov, D. Precup. Algorithms for multi-armed bandit problems. 2000 (arXiv 1402.6028),
+        section 2.
+
+    Args:
+        temperature: In units of the reward, positive; near 0 the best mean is played.
+        forgetting: Share in [0, 1] of a query's weight that a round takes away.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range.
+
+    Example:
+        >>> strategy = Softmax(temperature=0.1)
+        >>> strategy.advise(strategy.begin(trials=1, arms=4), 0, torch.tensor([0.6])).arm
+        tensor([2])
+    """
+
+    temperature: float = 0.1
+    forgetting: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive("temperature", self.temperature)
+        check_rate("forgetting", self.forgetting)
+
+    def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> SampleMeans:
+        """Return what is known before the first query."""
+        return no_means(trials, arms, device)
+
+    def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
+        """Return an arm, the better ones likelier."""
+        chances = (state.mean / self.temperature).softmax(-1)
+        arm = drawn(chances, luck)
+        probability = chances.gather(-1, arm[:, None]).squeeze(-1)
+        explored = torch.zeros_like(arm, dtype=torch.bool)
+        return Advice(arm, probability, explored, belief_of(state, now, self.forgetting))
+
+    def learn(self, state: SampleMeans, told: Told) -> SampleMeans:
+        """Return the means after queries."""
+        return with_told(state, told, self.forgetting)

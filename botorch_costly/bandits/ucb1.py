@@ -1,0 +1,71 @@
+"""UCB1: the largest upper confidence bound of a mean."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from botorch_costly.bandits.sample_means import (
+    SampleMeans,
+    belief_of,
+    no_means,
+    weights_at,
+    with_told,
+)
+from botorch_costly.bandits.strategy import Advice, Strategy, Told, among_best
+from botorch_costly.errors import check_nonnegative, check_rate
+
+
+@dataclass(frozen=True)
+class UCB1(Strategy[SampleMeans]):
+    r"""Play the arm with the largest ``mean + scale sqrt(2 log N / N_i)``, and first one without a query.
+
+    ``N_i`` queries were made of the arm, ``N`` of all. For rewards in [0, 1] that do not drift, and with
+    every round queried, the expected regret after ``T`` rounds is at most ``8 sum_i log(T) / gap_i +
+    (1 + pi^2 / 3) sum_i gap_i`` over the arms that are not best.
+
+    References:
+        - P. Auer, N. Cesa-Bianchi, P. Fischer. Finite-time analysis of the multiarmed bandit problem.
+          Machine Learning 47, 2002, theorem 1.
+        - A. Garivier, E. Moulines. On upper-confidence bound policies for switching bandit problems.
+          ALT 2011: with forgetting.
+
+    Args:
+        scale: Of the width of the bound, at least 0; 1 as published.
+        forgetting: Share in [0, 1] of a query's weight that a round takes away.
+
+    Raises:
+        InvalidArgumentError: If a number is outside its range.
+
+    Example:
+        >>> strategy = UCB1()
+        >>> strategy.advise(strategy.begin(trials=2, arms=3), 0, torch.tensor([0.1, 0.9])).arm
+        tensor([0, 2])
+    """
+
+    scale: float = 1.0
+    forgetting: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_nonnegative("scale", self.scale)
+        check_rate("forgetting", self.forgetting)
+
+    def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> SampleMeans:
+        """Return what is known before the first query."""
+        return no_means(trials, arms, device)
+
+    def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
+        """Return the arm with the largest bound."""
+        weight = weights_at(state, now, self.forgetting)
+        total = weight.sum(-1, keepdim=True).clamp_min(1.0)
+        width = self.scale * (2 * total.log() / weight.clamp_min(1e-300)).sqrt()
+        bound = torch.where(weight > 0, state.mean + width, math.inf)
+        arm = among_best(bound, luck)
+        sure = torch.ones_like(luck, dtype=torch.float64)
+        belief = belief_of(state, now, self.forgetting)
+        return Advice(arm, sure, torch.zeros_like(arm, dtype=torch.bool), belief)
+
+    def learn(self, state: SampleMeans, told: Told) -> SampleMeans:
+        """Return the means after queries."""
+        return with_told(state, told, self.forgetting)

@@ -1,0 +1,191 @@
+"""Tune a decision, such as which optimizer, which policy, or whether to tune at all: a bandit to ask."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.recorded import Recorded
+from botorch_costly.ask_tell.state import check_header, header, taking_over
+from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
+from botorch_costly.errors import InvalidSpaceError, check, check_count
+from botorch_costly.query import ConfidenceQuery, QueryRule, UnqueriedPlay
+from botorch_costly.query.rule import Verdict
+from botorch_costly.records import Decision, FrozenConfig, Observation
+from botorch_costly.rewards.scale import as_number
+from botorch_costly.space import SearchSpace
+
+_MOST_ARMS = 2000
+
+
+class BanditTuner(Recorded[Decision, Observation]):
+    """Chooses among finitely many configurations, by any bandit strategy and any query rule.
+
+    ``OnlineTuner`` takes choices as well, with a belief that it shares with numbers; this one keeps the
+    arms apart from each other, learns how quickly they drift, and has the classical strategies.
+
+    Args:
+        space: Finite; each configuration is an arm.
+        horizon: Rounds of the run; ``None`` if unknown, which some query rules do not serve.
+        strategy: Which arm to play; :class:`botorch_costly.bandits.GPUCB` if omitted.
+        query: Whether to query; ``ConfidenceQuery(0.95)`` if omitted, as in the paper's table of bandits.
+        rewards: Where rewards lie.
+        unqueried_play: What a round without a query plays, see ``BanditPolicy``.
+        seed: The one source of randomness.
+        device: Where to compute.
+
+    Raises:
+        InvalidSpaceError: If the space is not finite, has fewer than two configurations, or too many.
+        InvalidArgumentError: If an option is outside its range.
+        CostlyError: If the rule cannot serve a run of that horizon.
+
+    Example:
+        >>> from botorch_costly import Choice
+        >>> space = SearchSpace({"tune": Choice([False, True])})
+        >>> tuner = BanditTuner(space, horizon=100, seed=3)
+        >>> for _ in range(3):
+        ...     decision = tuner.ask()
+        ...     if decision.query:
+        ...         told = tuner.tell(decision, reward=0.9 if decision.config["tune"] else 0.2)
+        >>> tuner.queries
+        2
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        horizon: int | None = None,
+        *,
+        strategy: Strategy[Any] | None = None,
+        query: QueryRule | None = None,
+        rewards: RewardRange | None = None,
+        unqueried_play: UnqueriedPlay = "acquisition",
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        size = space.size or 0
+        few = space.is_finite and 2 <= size <= _MOST_ARMS
+        expected = f"a finite one with 2 to {_MOST_ARMS} configurations"
+        check(few, "space", expected, space, InvalidSpaceError)
+        self.space = space
+        self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
+        policy = BanditPolicy(
+            type(self).__name__,
+            GPUCB() if strategy is None else strategy,
+            ConfidenceQuery(0.95) if query is None else query,
+            rewards=RewardRange() if rewards is None else rewards,
+            unqueried_play=unqueried_play,
+        )
+        self._arms = [FrozenConfig(config) for config in space.configurations()]
+        self._number = {config: i for i, config in enumerate(self._arms)}
+        generator = torch.Generator(device=device).manual_seed(check_count("seed", seed))
+        self._player = BanditPlayer(
+            policy, 1, size, self.horizon, device=device, generator=generator
+        )
+        self._ledger = Ledger(Decision, Observation)
+        # What was advised of the rounds that were not told: probability, and whether it was explored.
+        self._advised: dict[int, tuple[float, bool]] = {}
+        options = {"strategy": policy.strategy, "query": policy.rule, "rewards": policy.rewards}
+        more = {"horizon": self.horizon, "unqueried_play": unqueried_play, "seed": seed}
+        self._header = header(type(self).__name__, space, {**options, **more})
+
+    def ask(self) -> Decision:
+        """Return the decision of the next round.
+
+        Raises:
+            HorizonExceededError: If all rounds of the horizon have been asked for.
+        """
+        now, player = self._ledger.next_within(self.horizon), self._player.copy()
+        decided = player.decide(player.chance())
+        arm, advice = int(decided.where), player.advice
+        decision = self._decision(now, arm, player)
+        # An arm that the strategy did not advise was played for certain.
+        advised = arm == int(advice.arm)
+        probability = float(advice.probability) if advised else 1.0
+        self._advised[now] = probability, advised and bool(advice.explored)
+        self._player = player
+        self._ledger.suggest(decision)
+        return decision
+
+    def tell(self, decision: Decision, reward: float | None) -> Observation:
+        """Record the reward of a decision, in any order and however late.
+
+        Args:
+            decision: That ``ask`` returned.
+            reward: What was found, larger is better; one that is not finite is a failed query, which is
+                recorded and never learnt from, as is ``None``.
+
+        Raises:
+            UnknownDecisionError: If this tuner never made the decision.
+            AlreadyToldError: If it was told before.
+            InvalidArgumentError: If the reward is not a number. In all cases the tuner is unchanged.
+        """
+        self._ledger.check_open(decision)
+        value = None if reward is None else as_number("reward", reward)
+        failed = value is not None and not math.isfinite(value)
+        told = Observation(
+            decision.round, decision.config, None if failed else value, failed=failed
+        )
+        player = self._player
+        if told.reward is not None:
+            player = player.copy()
+            player.learn(self._told(decision, told.reward))
+        self._player = player
+        self._advised.pop(decision.round)
+        self._ledger.tell(told)
+        return told
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues identically."""
+        rows = [[float(t), p, float(e)] for t, (p, e) in self._advised.items()]
+        return {
+            "header": dict(self._header),
+            "ledger": self._ledger.state_dict(),
+            "player": self._player.state_dict(),
+            "advised": torch.tensor(rows, dtype=torch.float64).reshape(-1, 3),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If the state belongs to other options, such as other arms, or is damaged;
+                the tuner is unchanged.
+        """
+        check_header(state, self._header)
+        with taking_over(type(self).__name__, self._ledger):
+            player = self._player.copy()
+            player.load_state_dict(state["player"])
+            advised = {int(t): (p, bool(e)) for t, p, e in state["advised"].tolist()}
+            self._ledger.load_state_dict(state["ledger"])
+        self._player, self._advised = player, advised
+
+    def _decision(self, now: int, arm: int, player: BanditPlayer) -> Decision:
+        verdict = _first(player.verdict)
+        confidence = float(verdict.confidence)
+        return Decision(
+            now,
+            self._arms[arm],
+            query=bool(verdict.query),
+            reason=player.policy.rule.explain(verdict),
+            confidence=None if math.isnan(confidence) else confidence,
+        )
+
+    def _told(self, decision: Decision, reward: float) -> Told:
+        probability, explored = self._advised[decision.round]
+        numbers = torch.tensor([[decision.round], [reward], [probability]], dtype=torch.float64)
+        rounds, rewards, probabilities = numbers.to(self._player.device)
+        arm, flags = (
+            torch.tensor([self._number[FrozenConfig(decision.config)]]),
+            torch.tensor([[explored], [True]]),
+        )
+        return Told(rounds, arm.to(rounds.device), rewards, probabilities, *flags.to(rounds.device))
+
+
+def _first(verdict: Verdict) -> Verdict:
+    """Return the verdict of the only trial, without a batch."""
+    query, confidence, cause, *amounts = verdict
+    numbers = (None if amount is None else amount[0] for amount in amounts)
+    return Verdict(query[0], confidence[0], cause[0], *numbers)

@@ -1,0 +1,128 @@
+"""A bandit that is asked and told: what its user does wrong, and what may go wrong."""
+
+import math
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly.bandits import EXP3S, GPUCB, UCB1, ArmPrior, RewardRange
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    InvalidSpaceError,
+    StateMismatchError,
+    UnknownDecisionError,
+)
+from botorch_costly.query import AlwaysQuery, BernoulliQuery, PricedQuery
+
+ARMS = bc.SearchSpace({"optimizer": bc.Choice(["sgd", "adam", "lion"])})
+WORTH = {"sgd": 0.2, "adam": 0.8, "lion": 0.5}
+
+
+def play(tuner, rounds):
+    for _ in range(rounds):
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, WORTH[decision.config["optimizer"]])
+    return [row["config"]["optimizer"] for row in tuner.history]
+
+
+@pytest.mark.parametrize(
+    "strategy", [None, UCB1(), GPUCB(ArmPrior("matern12", 500.0))], ids=["default", "UCB1", "TV"]
+)
+def test_the_best_arm_is_found(strategy):
+    query = AlwaysQuery() if isinstance(strategy, UCB1) else None
+    chosen = play(bc.BanditTuner(ARMS, 120, strategy=strategy, query=query, seed=1), 120)
+    assert chosen[60:].count("adam") > 45
+
+
+def test_a_price_saves_queries():
+    tuner = bc.BanditTuner(ARMS, 100, query=PricedQuery(price=0.5), seed=1)
+    chosen = play(tuner, 100)
+    assert tuner.queries < 20
+    assert chosen[50:].count("adam") > 40
+    assert "worth its price" in tuner.decisions[-1].reason
+
+
+@pytest.mark.parametrize("changed", [["sgd", "adam"], ["sgd", "adam", "lion", "lamb"]])
+def test_an_arm_removed_or_added_is_another_space(changed):
+    tuner = bc.BanditTuner(ARMS, 50)
+    play(tuner, 10)
+    other = bc.BanditTuner(bc.SearchSpace({"optimizer": bc.Choice(changed)}), 50)
+    before = other.state_dict()
+    with pytest.raises(StateMismatchError, match=r"option space\.optimizer"):
+        other.load_state_dict(tuner.state_dict())
+    assert other.state_dict().keys() == before.keys()
+    assert len(other.decisions) == 0
+
+
+def test_a_reward_of_an_arm_that_there_is_not_is_refused():
+    tuner = bc.BanditTuner(ARMS, 50)
+    tuner.ask()
+    stranger = bc.Decision(0, {"optimizer": "lamb"}, query=True, reason="")
+    with pytest.raises(UnknownDecisionError):
+        tuner.tell(stranger, 0.5)
+    assert tuner.observations == ()
+
+
+def test_all_arms_failing_is_recorded_and_the_run_goes_on():
+    tuner = bc.BanditTuner(ARMS, 40, query=AlwaysQuery(), seed=2)
+    for _ in range(20):
+        tuner.tell(tuner.ask(), math.nan)
+    assert tuner.failed_queries == 20
+    tried = {row["config"]["optimizer"] for row in tuner.history}
+    assert tried == {"sgd", "adam", "lion"}  # none is better than another
+    for _ in range(20):
+        decision = tuner.ask()
+        tuner.tell(decision, WORTH[decision.config["optimizer"]])
+    assert tuner.decisions[-1].config["optimizer"] == "adam"
+
+
+def test_an_unqueried_round_may_be_told_all_the_same():
+    tuner = bc.BanditTuner(ARMS, 40, strategy=EXP3S(0.3), query=BernoulliQuery(0.0), seed=0)
+    decision = tuner.ask()
+    assert not decision.query
+    tuner.tell(decision, 1.0)
+    assert tuner.queries == 1
+
+
+def test_rewards_of_another_range_make_the_same_choices():
+    ours = bc.BanditTuner(ARMS, 40, seed=3)
+    theirs = bc.BanditTuner(ARMS, 40, seed=3, rewards=RewardRange(-10.0, 30.0))
+    for _ in range(30):
+        one, two = ours.ask(), theirs.ask()
+        assert (one.config, one.query) == (two.config, two.query)
+        if one.query:
+            worth = WORTH[one.config["optimizer"]]
+            ours.tell(one, worth)
+            theirs.tell(two, 40 * worth - 10)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        bc.SearchSpace({"lr": bc.Real(0.1, 1.0)}),
+        bc.SearchSpace({"many": bc.Integer(1, 3000)}),
+    ],
+    ids=["numbers", "many"],
+)
+def test_a_space_that_is_no_set_of_arms_is_refused(space):
+    with pytest.raises(InvalidSpaceError, match="2 to 2000 configurations"):
+        bc.BanditTuner(space)
+
+
+def test_options_are_checked():
+    with pytest.raises(InvalidArgumentError, match="strategy"):
+        bc.BanditTuner(ARMS, strategy="UCB1")
+    with pytest.raises(InvalidArgumentError, match="rule"):
+        bc.BanditTuner(ARMS, query=0.1)
+    with pytest.raises(InvalidArgumentError, match="seed"):
+        bc.BanditTuner(ARMS, seed=-1)
+    with pytest.raises(InvalidArgumentError, match="horizon"):
+        bc.BanditTuner(ARMS, query=PricedQuery(price=0.1))
+
+
+def test_the_global_generator_is_left_alone():
+    before = torch.get_rng_state()
+    play(bc.BanditTuner(ARMS, 20), 10)
+    assert torch.equal(torch.get_rng_state(), before)
