@@ -138,6 +138,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.speed.transfer",
         "time, memory and choices of TransferOptimizer, beside DIRECT",
     ),
+    "stn": (
+        "benchmarks.training.schedule.benchmark",
+        "when to tune a self-tuning network on CIFAR-10",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",
