@@ -12,7 +12,7 @@ from benchmarks.suite import data
 from benchmarks.suite.data import MissingDataError, Part
 from benchmarks.suite.protocol import OnlineProblem, TrainingRun
 from benchmarks.suite.runner import run_online
-from benchmarks.training.schedule import benchmark
+from benchmarks.training.schedule import benchmark, timing
 from benchmarks.training.schedule.batches import Batches
 from benchmarks.training.schedule.methods import METHODS, policy_of
 from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, pictures_of, tiny
@@ -209,8 +209,8 @@ def test_the_command_runs_the_same_code_on_tiny_sizes(setting, tmp_path, monkeyp
     rows = rows_of("stn", tmp_path)
     assert {row["method"] for row in rows} == set(methods)
     assert {row["recipe"] for row in rows} == {"published, tiny" if setting else "small, tiny"}
-    drawn = {path.name for path in tmp_path.glob("*.png")}
-    assert drawn == {"stn-validation.png", "stn-training.png", "stn-hyperparameters.png"}
+    drawn = [path.stem.rpartition("-")[2] for path in tmp_path.glob("stn-*.png")]
+    assert sorted(drawn) == ["hyperparameters", "training", "validation"]
     assert "static grid" in capsys.readouterr().out
     assert not list((tmp_path / "unfinished").iterdir())
     main(command)  # what is stored is not trained again
@@ -225,7 +225,7 @@ def row(method: str, seed: int, loss: float, seconds: float) -> dict:
         "test_accuracy": 0.5,
     }
     paid = {"tunings": 10, "queries": 0, "query_seconds": 0.0, "tuner_seconds": 0.0}
-    return {"method": method, "seed": seed, "seconds": seconds, **ends, **paid}
+    return {"recipe": "small", "method": method, "seed": seed, "seconds": seconds, **ends, **paid}
 
 
 def test_the_grid_takes_the_best_schedule_of_each_seed_and_pays_for_all():
@@ -242,6 +242,18 @@ def test_the_grid_takes_the_best_schedule_of_each_seed_and_pays_for_all():
     assert "5.00" in line  # times dense tuning
     assert "-1.0000 (0.0000)" in line
     assert "static grid" not in by_method([one for one in rows if one["method"] != TRAIN])
+
+
+def test_a_step_is_timed_beside_the_plain_one(tmp_path, monkeypatch, capsys):
+    small = {"small": replace(tiny(CPU), data=pictures)}
+    monkeypatch.setattr(timing, "RECIPES", small)
+    main(["stn-time", "--networks", "small", "--repeats", "1", "--results", str(tmp_path)])
+    assert "self-tuning by plain" in capsys.readouterr().out
+    (timed,) = rows_of("stn-time", tmp_path)
+    assert min(timed[step] for step in ("plain", "self-tuning", "tuning", "validation")) > 0
+    good, bad = {**timed, "plain": 1.0, "self-tuning": 1.6}, {**timed, "self-tuning": 1e9}
+    assert "1.6 holds" in timing.text([good])
+    assert "DOES NOT HOLD" in timing.text([bad])
 
 
 def test_the_published_setting_is_that_of_the_paper():

@@ -140,5 +140,6 @@ def main(arguments: list[str]) -> None:
     work = partial(measure, recipe=recipe, checkpoints=options.checkpoints)
     measure_missing(NAME, wanted, work, Task, options)
     rows = [row for row in rows_of(NAME, options.results) if row["recipe"] == recipe.name]
-    draw(rows, options.results, NAME)
+    # The figures of another setting have names of their own.
+    draw(rows, options.results, NAME if recipe == CPU else f"{NAME}-{recipe.name}")
     print(text(rows))

@@ -42,11 +42,20 @@ def _grid(found: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[int, dic
 
 
 def text(rows: Sequence[Row]) -> str:
-    """Return a line for each method, with the lines of the paper's table below."""
-    found = by_method(rows)
+    """Return a line for each method of each recipe, with lines of the paper's table below."""
+    lines = []
+    for recipe in dict.fromkeys(row["recipe"] for row in rows):
+        lines += [*_table(recipe, by_method([r for r in rows if r["recipe"] == recipe])), ""]
+    lines.append("VGG16 in the paper, one run, time by that of training without queries")
+    for method, (*ends, time) in PAPER.items():
+        lines.append(f"{method:<18}{1:>6}{_numbers(ends)}{time:>36}")
+    return "\n".join(lines)
+
+
+def _table(recipe: str, found: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> list[str]:
     dense = found.get(DENSE, {})
     lines = [
-        f"{'':18}{'seeds':>6}{'val. loss':>11}{'acc.':>7}{'test loss':>11}{'acc.':>7}{'tunings':>9}"
+        f"{recipe:18}{'seeds':>6}{'val. loss':>11}{'acc.':>7}{'test loss':>11}{'acc.':>7}{'tunings':>9}"
         f"{'queries':>9}{'seconds':>9}{'x dense':>9}{'tuner':>8}  val. loss less dense"
     ]
     for method, runs in found.items():
@@ -54,20 +63,15 @@ def text(rows: Sequence[Row]) -> str:
         paid = [mean(run[name] for run in runs.values()) for name in ("tunings", "queries")]
         seconds = mean(run["seconds"] for run in runs.values())
         share = mean(run["tuner_seconds"] / run["seconds"] for run in runs.values())
-        numbers = "".join(
-            f"{end:>{width}.3f}" for end, width in zip(ends, (11, 7, 11, 7), strict=True)
-        )
         lines.append(
-            f"{method:<18}{len(runs):>6}{numbers}{paid[0]:>9.0f}{paid[1]:>9.1f}{seconds:>9.1f}"
+            f"{method:<18}{len(runs):>6}{_numbers(ends)}{paid[0]:>9.0f}{paid[1]:>9.1f}{seconds:>9.1f}"
             f"{_relative(runs, dense):>9}{share:>8.2%}  {_difference(runs, dense)}"
         )
-    lines += ["", "VGG16 in the paper, one run, time by that of training without queries"]
-    for method, (*ends, time) in PAPER.items():
-        numbers = "".join(
-            f"{end:>{width}.3f}" for end, width in zip(ends, (11, 7, 11, 7), strict=True)
-        )
-        lines.append(f"{method:<18}{1:>6}{numbers}{time:>36}")
-    return "\n".join(lines)
+    return lines
+
+
+def _numbers(ends: Sequence[float]) -> str:
+    return "".join(f"{end:>{width}.3f}" for end, width in zip(ends, (11, 7, 11, 7), strict=True))
 
 
 def _shared(

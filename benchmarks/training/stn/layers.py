@@ -9,7 +9,7 @@ ways, whichever costs least:
 
     one          a single ``h`` for the whole batch, as where a network is validated: one set of weights.
     each         a convolution on the CPU with few weights: each example has weights of its own, in a
-                 grouped convolution. It costs 1.2 times a plain layer.
+                 grouped convolution. It costs 1.2 to 1.9 times a plain layer.
     two          two layers, ``W`` and ``W'``, and their outputs are combined: twice a plain layer.
 
 A layer of no hyperparameters is the plain layer.
@@ -147,7 +147,7 @@ class STNConv2d(_Responding):
             weight = torch.addcmul(self.weight, scales[0, ..., None], self.weight_direction)
             return self._convolve(x, weight, None if bias is None else bias.reshape(-1))
         if x.device.type == "cpu" and self._weights_are_few(x):
-            y = self._each(x, scales, self.weight_direction)
+            y = self._each(x, scales[..., 0, 0], self.weight_direction)
         else:
             y, along = self._convolve(x, self.weight), self._convolve(x, self.weight_direction)
             y = torch.addcmul(y, scales, along)
@@ -163,11 +163,15 @@ class STNConv2d(_Responding):
         return self.weight.numel() <= _FEW * activations
 
     def _each(self, x: Tensor, scales: Tensor, direction: Tensor) -> Tensor:
-        """Convolve each example with weights of its own."""
+        """Convolve each example with weights of its own; ``scales`` have the shape ``(n, out)``."""
         n, (out, into) = len(x), self.weight.shape[:2]
-        weights = torch.addcmul(self.weight, scales[..., None], direction)
+        # W + diag(scales) W' as products of small matrices, whose gradients are such products as well.
+        factors = torch.stack([torch.ones_like(scales), scales], -1)
+        parts = torch.stack([self.weight, direction], 1).flatten(2)
+        weights = torch.einsum("nop,opk->nok", factors, parts)
+        weights = weights.reshape(n * out, *self.weight.shape[1:])
         x = x.reshape(1, n * into, *x.shape[-2:])
-        y = F.conv2d(x, weights.flatten(0, 1), stride=self.stride, padding=1, groups=n)
+        y = F.conv2d(x, weights, stride=self.stride, padding=1, groups=n)
         return y.view(n, out, *y.shape[-2:])
 
 
