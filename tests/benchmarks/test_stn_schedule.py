@@ -15,7 +15,8 @@ from benchmarks.suite.runner import run_online
 from benchmarks.training.schedule import benchmark, timing
 from benchmarks.training.schedule.batches import Batches
 from benchmarks.training.schedule.methods import METHODS, policy_of
-from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, pictures_of, tiny
+from benchmarks.training.schedule.parts import pictures_of
+from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, tiny
 from benchmarks.training.schedule.run import ScheduleProblem
 from benchmarks.training.schedule.table import by_method, text
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError

@@ -51,7 +51,7 @@ def validation_figure(runs: Mapping[str, Sequence[Row]]) -> Any:
         end = mean(row["validation_loss"] for row in mine)
         cost.plot([spent, total], [end, end], color=_colour(method), linewidth=1)
         cost.plot(spent, end, "o", color=_colour(method))
-    cost.set_xlabel("seconds of training and tuning; the line: with queries and decisions")
+    cost.set_xlabel("seconds of steps; line: and of queries")
     cost.set_ylabel("validation loss at the end")
     figure.legend(*accuracy.get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return figure
@@ -84,7 +84,8 @@ def hyperparameter_figure(runs: Mapping[str, Sequence[Row]]) -> Any:
         ax.set_title(name.replace("_", " "), fontsize="medium")
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
-    figure.supxlabel("round")
+    for ax in axes[-1]:
+        ax.set_xlabel("round")
     handles = axes[0, 0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=5)
     return figure

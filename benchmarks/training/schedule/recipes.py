@@ -92,21 +92,6 @@ class Recipe:
         return self.learning_rate * 0.1**passed
 
 
-def pictures_of(read: Callable[[], Part], side: int = 32) -> Part:
-    """Return pictures, once their shapes are as the networks need them.
-
-    Raises:
-        MissingDataError: If the folder of the data is not named, or the file is not there.
-        InvalidArgumentError: If they are no pictures of three channels, or not one class each.
-    """
-    part, wanted = read(), (3, side, side)
-    shape = tuple(part.inputs.shape)
-    check(shape[1:] == wanted, "pictures", f"shape n x 3 x {side} x {side}", shape)
-    labels = tuple(part.targets.shape)
-    check(labels == shape[:1], "classes", f"one for each of {shape[0]} pictures", labels)
-    return part
-
-
 # 5,000 and 1,000 pictures; every network learns from the first 10,000 of CIFAR-10.
 CPU = Recipe(
     name="small",

@@ -12,10 +12,11 @@ from torch import Generator, Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.harness.clock import synchronize
-from benchmarks.suite.data import Part, split
+from benchmarks.suite.data import Part
 from benchmarks.suite.protocol import Metrics
 from benchmarks.training.schedule.batches import Batches
-from benchmarks.training.schedule.recipes import CLASSES, PACES, TRAIN, TUNE, Recipe, pictures_of
+from benchmarks.training.schedule.parts import parts_of
+from benchmarks.training.schedule.recipes import PACES, TRAIN, TUNE, Recipe
 from benchmarks.training.stn import (
     Hyperparameters,
     SelfTuningNetwork,
@@ -78,7 +79,14 @@ class TuningRun:
         self._clock = clock_of(self.device)
         self._generator = Generator().manual_seed(seed)
         self._draws = Generator(device=self.device).manual_seed(seed)
-        self._parts = self._split()
+        parts = parts_of(recipe, self._generator)
+        self._parts = {
+            name: Part(*(tensor.to(self.device) for tensor in part)) for name, part in parts.items()
+        }
+        pictures = self._parts["train"].inputs
+        self._mean, self._std = (
+            moment(pictures, (0, 2, 3))[:, None, None] for moment in (torch.mean, torch.std)
+        )
         self.hyperparameters = Hyperparameters(recipe.hyperparameters, recipe.scale)
         many = len(self.hyperparameters.names)
         self.network = SelfTuningNetwork(
@@ -94,29 +102,6 @@ class TuningRun:
         )
         self._tuned = torch.optim.Adam(self.hyperparameters.parameters(), recipe.tuning_rate)
         self._sums = torch.zeros(3, device=self.device)  # loss, hits, pictures since a report
-
-    def _split(self) -> dict[str, Part]:
-        recipe = self.recipe
-        data = pictures_of(recipe.data)
-        amounts = {"train": recipe.train, "validation": recipe.validation}
-        smallest = int(data.targets.bincount(minlength=CLASSES).min())
-        enough = smallest >= recipe.train + recipe.validation
-        needs = f"at least {recipe.train + recipe.validation} of each class"
-        check(enough, "pictures", needs, smallest)
-        rows = split(data.targets, amounts, self._generator)
-        parts = {name: Part(data.inputs[at], data.targets[at]) for name, at in rows.items()}
-        if recipe.test is not None:
-            parts["test"] = pictures_of(recipe.test)
-        count = len(parts["test"].targets)
-        some = torch.randperm(count, generator=self._generator)[: recipe.most_test]
-        parts["test"] = Part(parts["test"].inputs[some], parts["test"].targets[some])
-        pictures = parts["train"].inputs
-        self._mean, self._std = (
-            moment(pictures, (0, 2, 3))[:, None, None].to(self.device)
-            for moment in (torch.mean, torch.std)
-        )
-        moved = {name: [tensor.to(self.device) for tensor in part] for name, part in parts.items()}
-        return {name: Part(*tensors) for name, tensors in moved.items()}
 
     @property
     def round(self) -> int:
