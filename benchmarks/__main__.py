@@ -142,6 +142,14 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.speed.transfer",
         "time, memory and choices of TransferOptimizer, beside DIRECT",
     ),
+    "stn": (
+        "benchmarks.training.schedule.benchmark",
+        "when to tune a self-tuning network on CIFAR-10",
+    ),
+    "stn-time": (
+        "benchmarks.training.schedule.timing",
+        "milliseconds of a step of a self-tuning network beside the plain one",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",

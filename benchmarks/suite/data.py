@@ -75,14 +75,19 @@ def whole_cifar10() -> Part:
     return _cifar10(None)
 
 
+def cifar10_test() -> Part:
+    """Return all 10,000 test pictures of CIFAR-10."""
+    return _cifar10(None, of_test=True)
+
+
 @cache
-def _cifar10(many: int | None) -> Part:
+def _cifar10(many: int | None, *, of_test: bool = False) -> Part:
     import numpy as np
     from PIL import Image
 
     file = arrays_of("cifar10_jpeg93.npz", ("header", "blob", "offsets", "labels", "is_train"))
     head, blob, offsets = file["header"].tobytes(), file["blob"], file["offsets"]
-    rows = file["is_train"].nonzero()[0][:many]
+    rows = (file["is_train"] != of_test).nonzero()[0][:many]
 
     def picture(row: int) -> Any:
         jpeg = head + blob[offsets[row] : offsets[row + 1]].tobytes() + b"\xff\xd9"

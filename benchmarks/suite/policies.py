@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import torch
 
 from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
-from botorch_costly import Decision, GainReward, GuardedReward, OnlineTuner, SearchSpace
+from botorch_costly import Decision, GainReward, GuardedReward, SearchSpace
+from botorch_costly.rewards.gain import Kind
 
 
 class Policy(Protocol):
@@ -117,12 +118,28 @@ class RandomPolicy(_NoFeedback):
         self._generator.set_state(state["generator"])
 
 
-class TunedPolicy:
-    """An online tuner, rewarded by the relative decrease of the validation loss."""
+class Tuner(Protocol):
+    """What is asked for decisions and told their rewards: ``OnlineTuner``, or a bandit."""
 
-    def __init__(self, tuner: OnlineTuner, *, guarded: bool = False) -> None:
+    def ask(self) -> Decision:
+        """Decide on the next round."""
+
+    def tell(self, decision: Decision, reward: float | None) -> Any:
+        """Hear a reward; None is a query without a reward yet."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next decisions depend on."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+
+
+class TunedPolicy:
+    """A tuner, rewarded by the gain of validation: the relative decrease of the loss, or accuracy."""
+
+    def __init__(self, tuner: Tuner, *, guarded: bool = False, metric: Kind = "loss") -> None:
         self.tuner, self._guarded = tuner, guarded
-        self._gain = GainReward("loss")
+        self._gain = GainReward(metric)
         self.reward: GainReward | GuardedReward = self._gain
 
     def start(self, run: TrainingRun) -> None:
@@ -135,8 +152,9 @@ class TunedPolicy:
         return self.tuner.ask()
 
     def query(self, decision: Decision, metrics: Metrics) -> None:
-        """Turn the loss into a gain and tell the tuner."""
-        self.tuner.tell(decision, self.reward(metrics.loss, decision))
+        """Turn the metric into a gain and tell the tuner."""
+        metric = metrics.loss if self._gain.kind == "loss" else metrics.accuracy
+        self.tuner.tell(decision, self.reward(metric, decision))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the tuner and of its reward."""

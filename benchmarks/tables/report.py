@@ -38,6 +38,8 @@ from benchmarks.suite import verdicts as suite_verdicts
 from benchmarks.suite.compute_bound import benchmark as short
 from benchmarks.suite.compute_bound import foresight
 from benchmarks.tables import figure_1, figure_a3, single_precision, table_a2_loop, table_a2_report
+from benchmarks.training.schedule import table as stn
+from benchmarks.training.schedule import timing as stn_timing
 
 Rows = Sequence[Mapping[str, Any]]
 Say = Callable[[Rows], str]
@@ -120,6 +122,8 @@ REPORTS: dict[str, Report] = {
     ),
     "meta-record": Report("Families of related tasks, evaluated once", meta_live.text),
     "meta-speed": Report("Time, memory and choices of TransferOptimizer", transfer.text),
+    "stn": Report("When to tune a self-tuning network", stn.text, picture="stn-validation.png"),
+    "stn-time": Report("Time of a step of a self-tuning network", stn_timing.text),
     "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),

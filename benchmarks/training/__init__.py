@@ -1,0 +1,1 @@
+"""Trainings that decide, while they run, what their compute is spent on."""

@@ -1,0 +1,145 @@
+"""When to tune a self-tuning network: ``python -m benchmarks stn``.
+
+Two arms, train only and train and tune, and a decision for each round of some batches. The reward is the
+gain of accuracy on all validation pictures: the query that costs. Every method trains from the same split
+and the same first weights. A run that is killed continues from its last checkpoint. Seconds are of
+training, tuning, queries and decisions, not of reports; on a CPU they are its own time.
+
+References:
+    J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
+    optimization. 2021, appendix E.2, table A3 and figures A4 to A6.
+"""
+
+import argparse
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.missing import measure_missing
+from benchmarks.harness.provenance import ROOT
+from benchmarks.harness.record import Row, rows_of
+from benchmarks.suite.runner import run_online
+from benchmarks.training.schedule.methods import METHODS, policy_of
+from benchmarks.training.schedule.picture import draw
+from benchmarks.training.schedule.recipes import (
+    CPU,
+    PRECISIONS,
+    PUBLISHED,
+    TRAIN,
+    TUNE,
+    Recipe,
+    tiny,
+)
+from benchmarks.training.schedule.run import ScheduleProblem, TuningRun
+from benchmarks.training.schedule.table import text
+from botorch_costly import Decision
+from botorch_costly.device import check_device
+
+NAME = "stn"
+_REPORTS = 15  # of a run, for tables and figures
+_CHECKPOINTS = 75  # of a run
+
+
+class Task(NamedTuple):
+    """A run, and the key of its row."""
+
+    recipe: str
+    method: str
+    seed: int
+
+
+def measure(task: Task, recipe: Recipe, checkpoints: Path) -> Row:
+    """Train once under a method, from the last checkpoint if there is one; return how it went."""
+    problem = ScheduleProblem(recipe)
+    policy, kept = policy_of(task.method, problem, task.seed), _Kept(problem)
+    path = checkpoints / f"{'-'.join(map(str, task))}.pt".replace(" ", "_")
+    record = run_online(
+        kept,
+        policy,
+        task.seed,
+        checkpoint=path,
+        report_every=max(problem.horizon // _REPORTS, 1),
+        save_every=max(problem.horizon // _CHECKPOINTS, 1),
+    )
+    path.unlink()
+    last = kept.run.reports[-1]
+    ends = {
+        f"{part}_{what}": last[part][place]
+        for part in ("validation", "test")
+        for place, what in enumerate(("loss", "accuracy"))
+    }
+    return {
+        **task._asdict(),
+        **ends,
+        "rounds": len(record.decisions),
+        "queries": record.queries,
+        "tunings": kept.run.tunings,
+        "seconds": round(kept.run.training_seconds + kept.run.query_seconds + policy.seconds, 3),
+        "query_seconds": round(kept.run.query_seconds, 3),
+        "tuner_seconds": round(policy.seconds, 4),
+        "schedule": "".join(map(_letter, record.decisions)),
+        "names": list(kept.run.hyperparameters.names),
+        "reports": kept.run.reports,
+    }
+
+
+class _Kept:
+    """A problem that keeps the run it sets up."""
+
+    def __init__(self, problem: ScheduleProblem) -> None:
+        self._problem = problem
+        self.name, self.space, self.default = problem.name, problem.space, problem.default
+        self.horizon = problem.horizon
+
+    def setup(self, seed: int) -> TuningRun:
+        """Set up the run."""
+        self.run = self._problem.setup(seed)
+        return self.run
+
+
+def _letter(decision: Decision) -> str:
+    """Return a letter for a round: t or T, dot or Q, the second if queried; s for a rarer pace."""
+    letters = {TUNE: "tT", TRAIN: ".Q"}.get(str(decision.config["arm"]), "ss")
+    return letters[decision.query]
+
+
+def recipe_of(options: argparse.Namespace) -> Recipe:
+    """Return the recipe that was asked for, on the device that was asked for.
+
+    Raises:
+        InvalidArgumentError: If there is no such device here.
+    """
+    recipe = PUBLISHED if options.published else CPU
+    changes: dict[str, Any] = {"device": options.device, "precision": options.precision}
+    recipe = replace(recipe, **{name: v for name, v in changes.items() if v is not None})
+    recipe = tiny(recipe) if options.smoke else recipe
+    check_device(recipe.device)
+    return recipe
+
+
+def main(arguments: list[str]) -> None:
+    """Train, store the rows, draw the figures and print the table."""
+    parser = parser_for(NAME, "when to tune a self-tuning network on CIFAR-10")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--published", action="store_true", help="VGG16, 150 epochs, as the paper")
+    parser.add_argument(
+        "--smoke", action="store_true", help="the same code on tiny sizes, on the CPU"
+    )
+    parser.add_argument("--device", help="where to train; that of the setting if omitted")
+    parser.add_argument("--precision", choices=PRECISIONS, help="that of the setting if omitted")
+    parser.add_argument(
+        "--checkpoints", type=Path, default=ROOT / "out" / NAME, help="of unfinished runs"
+    )
+    parser.add_argument("--again", action="store_true", help="train what is stored, too")
+    add_seeds(parser, seeds=5)
+    options = parser.parse_args(arguments)
+    recipe = recipe_of(options)
+    wanted = [Task(recipe.name, m, s) for s in seeds_of(options) for m in options.methods]
+    work = partial(measure, recipe=recipe, checkpoints=options.checkpoints)
+    measure_missing(NAME, wanted, work, Task, options)
+    rows = [row for row in rows_of(NAME, options.results) if row["recipe"] == recipe.name]
+    # The figures of another setting have names of their own.
+    draw(rows, options.results, NAME if recipe == CPU else f"{NAME}-{recipe.name}")
+    print(text(rows))

@@ -1,0 +1,128 @@
+"""What decides between training only and tuning as well: static schedules, and tuners that query.
+
+``TUNERS`` is the place for another tuner: a name, and a function of the space, the number of rounds and
+the seed that returns something to be asked and told, like ``OnlineTuner``.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchmarks.harness.tuners import as_published, with_budget
+from benchmarks.suite.policies import Policy, TunedPolicy, Tuner
+from benchmarks.suite.protocol import Metrics, TrainingRun
+from benchmarks.training.schedule.recipes import TRAIN, TUNE, Recipe
+from benchmarks.training.schedule.run import ScheduleProblem
+from botorch_costly import ConfidenceQuery, Decision, OnlineTuner, SearchSpace
+
+MakeTuner = Callable[[SearchSpace, int, int], Tuner]
+DENSE, GRID = TUNE, "static grid"
+_SWITCH = 1  # the decay of the learning rate after which tuning is rarer, counted from 0
+
+
+def _confident(kappa: float) -> MakeTuner:
+    return lambda space, horizon, seed: as_published(space, horizon, ConfidenceQuery(kappa), seed)
+
+
+def _priced(space: SearchSpace, horizon: int, seed: int) -> Tuner:
+    """Return a tuner that spends a query in every fifth round on average, where it earns most."""
+    return as_published(space, horizon, with_budget(max(horizon // 5, 1)), seed)
+
+
+def _as_it_comes(space: SearchSpace, horizon: int, seed: int) -> Tuner:
+    return OnlineTuner(space, horizon, seed=seed)
+
+
+TUNERS: dict[str, MakeTuner] = {
+    "confidence 0.7": _confident(0.7),
+    "confidence 0.8": _confident(0.8),
+    "priced": _priced,
+    "as it comes": _as_it_comes,
+}
+
+
+class StaticPolicy:
+    """An arm for each round, fixed beforehand; nothing is queried."""
+
+    def __init__(self, arm_of: Callable[[int], str]) -> None:
+        self._arm_of, self._round = arm_of, 0
+
+    def start(self, run: TrainingRun) -> None:
+        """Nothing about the run matters."""
+
+    def decide(self) -> Decision:
+        """Return the arm of the next round."""
+        self._round += 1
+        arm = {"arm": self._arm_of(self._round - 1)}
+        return Decision(self._round - 1, arm, query=False, reason="a static schedule")
+
+    def query(self, decision: Decision, metrics: Metrics) -> None:
+        """Nothing is queried."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the round."""
+        return {"round": self._round}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self._round = state["round"]
+
+
+class TimedPolicy:
+    """A policy whose decisions are timed, in seconds of the CPU."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self.seconds = policy, 0.0
+
+    def start(self, run: TrainingRun) -> None:
+        """Let the policy meet the run."""
+        self._policy.start(run)
+
+    def decide(self) -> Decision:
+        """Return the policy's decision."""
+        began = time.process_time()
+        decision = self._policy.decide()
+        self.seconds += time.process_time() - began
+        return decision
+
+    def query(self, decision: Decision, metrics: Metrics) -> None:
+        """Tell the policy what the validation said."""
+        began = time.process_time()
+        self._policy.query(decision, metrics)
+        self.seconds += time.process_time() - began
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the policy, and the seconds."""
+        return {"policy": self._policy.state_dict(), "seconds": self.seconds}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self._policy.load_state_dict(state["policy"])
+        self.seconds = state["seconds"]
+
+
+def _switching(recipe: Recipe) -> Callable[[int], str]:
+    """Return dense tuning until a decay of the learning rate, and half as much after it."""
+    at = recipe.decays[min(_SWITCH, len(recipe.decays) - 1)] * recipe.horizon
+    return lambda round: TUNE if round < at else "2 to 1"
+
+
+def _always(arm: str) -> Callable[[Recipe], Callable[[int], str]]:
+    return lambda recipe: lambda round: arm
+
+
+# The schedules of the static grid, and one that switches.
+GRIDDED = (TRAIN, TUNE, "2 to 1", "5 to 1", "10 to 1")
+STATIC: dict[str, Callable[[Recipe], Callable[[int], str]]] = {
+    **{arm: _always(arm) for arm in GRIDDED},
+    "switching": _switching,
+}
+METHODS = (*STATIC, *TUNERS)
+
+
+def policy_of(method: str, problem: ScheduleProblem, seed: int) -> TimedPolicy:
+    """Return what decides in a run; a tuner is rewarded by the gain of validation accuracy."""
+    if method in STATIC:
+        return TimedPolicy(StaticPolicy(STATIC[method](problem.recipe)))
+    tuner = TUNERS[method](problem.space, problem.horizon, seed)
+    return TimedPolicy(TunedPolicy(tuner, metric="accuracy"))

@@ -1,0 +1,43 @@
+"""Pictures for training, validation and test, drawn anew for each seed."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Generator
+
+from benchmarks.suite.data import Part, split
+from benchmarks.training.schedule.recipes import CLASSES, Recipe
+from botorch_costly.errors import check
+
+
+def pictures_of(read: Callable[[], Part], side: int = 32) -> Part:
+    """Return pictures, once their shapes are as the networks need them.
+
+    Raises:
+        MissingDataError: If the folder of the data is not named, or the file is not there.
+        InvalidArgumentError: If they are no pictures of three channels, or not one class each.
+    """
+    part, wanted = read(), (3, side, side)
+    shape = tuple(part.inputs.shape)
+    check(shape[1:] == wanted, "pictures", f"shape n x 3 x {side} x {side}", shape)
+    labels = tuple(part.targets.shape)
+    check(labels == shape[:1], "classes", f"one for each of {shape[0]} pictures", labels)
+    return part
+
+
+def parts_of(recipe: Recipe, generator: Generator) -> dict[str, Part]:
+    """Draw the parts of a run, as many pictures of each class as the recipe says.
+
+    Raises:
+        MissingDataError: If the data are not here.
+        InvalidArgumentError: If they have another shape, or are too few.
+    """
+    data, needed = pictures_of(recipe.data), recipe.train + recipe.validation
+    smallest = int(data.targets.bincount(minlength=CLASSES).min())
+    check(smallest >= needed, "pictures", f"at least {needed} of each class", smallest)
+    amounts = {"train": recipe.train, "validation": recipe.validation}
+    rows = split(data.targets, amounts, generator)
+    parts = {name: Part(data.inputs[at], data.targets[at]) for name, at in rows.items()}
+    test = parts["test"] if recipe.test is None else pictures_of(recipe.test)
+    some = torch.randperm(len(test.targets), generator=generator)[: recipe.most_test]
+    return {**parts, "test": Part(test.inputs[some], test.targets[some])}

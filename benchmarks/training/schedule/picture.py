@@ -1,0 +1,112 @@
+"""Figures A4 to A6: validation and its cost, learning curves, and what the hyperparameters did."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from benchmarks.harness.figures import new_figure, save
+from benchmarks.harness.record import Row
+from benchmarks.training.schedule.recipes import TRAIN, TUNE
+from botorch_costly import plotting
+
+COLOURS = {
+    TRAIN: "0.6",
+    TUNE: plotting.BLUE,
+    "2 to 1": plotting.SKY,
+    "5 to 1": plotting.SKY,
+    "10 to 1": plotting.SKY,
+    "switching": plotting.PURPLE,
+    "confidence 0.7": plotting.ORANGE,
+    "confidence 0.8": plotting.VERMILION,
+    "priced": plotting.GREEN,
+    "as it comes": "black",
+}
+_DASHES = {"2 to 1": "--", "5 to 1": "-.", "10 to 1": ":"}
+_COLUMNS = 4
+_FIRST_SHOWN = 0.2  # share of the run: losses before it would leave no room for the others
+
+
+def draw(rows: Sequence[Row], directory: Path, name: str) -> None:
+    """Draw the three figures of the rows of a recipe."""
+    runs: dict[str, list[Row]] = {}
+    for row in rows:
+        runs.setdefault(row["method"], []).append(row)
+    if not runs:
+        return
+    save(validation_figure(runs), directory / f"{name}-validation.png", dpi=110)
+    save(training_figure(runs), directory / f"{name}-training.png", dpi=110)
+    save(hyperparameter_figure(runs), directory / f"{name}-hyperparameters.png", dpi=110)
+
+
+def validation_figure(runs: Mapping[str, Sequence[Row]]) -> Any:
+    """Return Figure A4: accuracy and loss of validation over the run, and the loss by its cost."""
+    figure = new_figure(13, 4.4)
+    accuracy, loss, cost = figure.subplots(1, 3)
+    _curves(accuracy, runs, "validation", 1)
+    _curves(loss, runs, "validation", 0)
+    for method, mine in runs.items():
+        spent = mean(row["seconds"] - row["query_seconds"] - row["tuner_seconds"] for row in mine)
+        total = mean(row["seconds"] for row in mine)
+        end = mean(row["validation_loss"] for row in mine)
+        cost.plot([spent, total], [end, end], color=_colour(method), linewidth=1)
+        cost.plot(spent, end, "o", color=_colour(method))
+    cost.set_xlabel("seconds of steps; line: and of queries")
+    cost.set_ylabel("validation loss at the end")
+    figure.legend(*accuracy.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return figure
+
+
+def training_figure(runs: Mapping[str, Sequence[Row]]) -> Any:
+    """Return Figure A5: accuracy and loss of training, its pictures altered and its units dropped."""
+    figure = new_figure(9, 4.4)
+    accuracy, loss = figure.subplots(1, 2)
+    _curves(accuracy, runs, "training", 1)
+    _curves(loss, runs, "training", 0)
+    figure.legend(*accuracy.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return figure
+
+
+def hyperparameter_figure(runs: Mapping[str, Sequence[Row]]) -> Any:
+    """Return Figure A6: each hyperparameter over the run, the mean over seeds."""
+    names = next(iter(runs.values()))[0]["names"]
+    lines = -(-len(names) // _COLUMNS)
+    figure = new_figure(3 * _COLUMNS, 2.1 * lines + 0.8)
+    axes = figure.subplots(lines, _COLUMNS, squeeze=False, sharex=True)
+    for place, (ax, name) in enumerate(zip(axes.flat, names, strict=False)):
+        for method, mine in runs.items():
+            reports = zip(*(row["reports"] for row in mine), strict=True)
+            rounds, values = [], []
+            for at in reports:
+                rounds.append(at[0]["round"])
+                values.append(mean(report["hyperparameters"][place] for report in at))
+            ax.plot(rounds, values, color=_colour(method), linestyle=_dash(method), label=method)
+        ax.set_title(name.replace("_", " "), fontsize="medium")
+    for ax in axes.flat[len(names) :]:
+        ax.set_visible(False)
+    for ax in axes[-1]:
+        ax.set_xlabel("round")
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=5)
+    return figure
+
+
+def _curves(ax: Any, runs: Mapping[str, Sequence[Row]], part: str, which: int) -> None:
+    """Draw the mean over seeds of a part's loss (0) or accuracy (1)."""
+    for method, mine in runs.items():
+        reports = list(zip(*(row["reports"] for row in mine), strict=True))
+        shown = [at for at in reports if at[0]["round"] >= _FIRST_SHOWN * reports[-1][0]["round"]]
+        rounds = [at[0]["round"] for at in shown]
+        values = [mean(report[part][which] for report in at) for at in shown]
+        ax.plot(rounds, values, color=_colour(method), linestyle=_dash(method), label=method)
+    ax.set_xlabel("round")
+    ax.set_ylabel(f"{part} {('loss', 'accuracy')[which]}")
+    ax.grid(alpha=0.3)
+
+
+def _colour(method: str) -> str:
+    return COLOURS.get(method, "0.8")
+
+
+def _dash(method: str) -> str:
+    return _DASHES.get(method, "-")

@@ -1,0 +1,275 @@
+"""One self-tuning network in training, stopped between two rounds; tuning is an arm of its rounds."""
+
+import copy
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from benchmarks.harness.clock import synchronize
+from benchmarks.suite.data import Part
+from benchmarks.suite.protocol import Metrics
+from benchmarks.training.schedule.batches import Batches
+from benchmarks.training.schedule.parts import parts_of
+from benchmarks.training.schedule.recipes import PACES, TRAIN, TUNE, Recipe
+from benchmarks.training.stn import (
+    Hyperparameters,
+    SelfTuningNetwork,
+    hypergradient,
+    training_loss,
+    tuning_objective,
+)
+from benchmarks.training.stn.steps import tuning_loss
+from botorch_costly import Choice, SearchSpace
+from botorch_costly.device import check_device
+from botorch_costly.errors import InvalidConfigError, StateMismatchError, check, check_count
+
+_CHUNK = 500  # pictures that are measured at once
+_DIVERGED = 100.0  # nats: what a loss counts that is larger or no number
+
+
+@dataclass(frozen=True)
+class ScheduleProblem:
+    """A recipe as a problem whose rounds tune, or do not."""
+
+    recipe: Recipe
+
+    @property
+    def name(self) -> str:
+        """What reports call the problem."""
+        return self.recipe.name
+
+    @property
+    def horizon(self) -> int:
+        """Rounds of one run."""
+        return self.recipe.horizon
+
+    @property
+    def space(self) -> SearchSpace:
+        """The two arms."""
+        return SearchSpace({"arm": Choice([TRAIN, TUNE])})
+
+    @property
+    def default(self) -> Mapping[str, Any]:
+        """Dense tuning, as the authors of self-tuning networks do it."""
+        return {"arm": TUNE}
+
+    def setup(self, seed: int) -> "TuningRun":
+        """Split the data and draw the first weights, all from ``seed``."""
+        return TuningRun(self.recipe, check_count("seed", seed))
+
+
+class TuningRun:
+    """A run of a recipe: see ``ScheduleProblem.setup``.
+
+    Every ``test`` adds a line to ``reports``: where training, validation, test and hyperparameters
+    stand. It is for tables and figures; no tuner sees it, and its time is not counted.
+    """
+
+    def __init__(self, recipe: Recipe, seed: int) -> None:
+        self.recipe, self.seed, self._round, self.tunings = recipe, seed, 0, 0
+        self._batches, self.training_seconds, self.query_seconds = 0, 0.0, 0.0
+        self.reports: list[dict[str, Any]] = []
+        self.device = check_device(recipe.device)
+        self._clock = clock_of(self.device)
+        self._generator = Generator().manual_seed(seed)
+        self._draws = Generator(device=self.device).manual_seed(seed)
+        parts = parts_of(recipe, self._generator)
+        self._parts = {
+            name: Part(*(tensor.to(self.device) for tensor in part)) for name, part in parts.items()
+        }
+        pictures = self._parts["train"].inputs
+        self._mean, self._std = (
+            moment(pictures, (0, 2, 3))[:, None, None] for moment in (torch.mean, torch.std)
+        )
+        self.hyperparameters = Hyperparameters(recipe.hyperparameters, recipe.scale)
+        many = len(self.hyperparameters.names)
+        self.network = SelfTuningNetwork(
+            recipe.plan, hyperparameters=many, generator=self._generator
+        ).to(self.device)
+        self.hyperparameters.to(self.device)
+        self._training = Batches(self._parts["train"], recipe.batch, self._generator)
+        validation = self._parts["validation"]
+        size = min(recipe.batch, len(validation.targets))
+        self._validation = Batches(validation, size, self._generator)
+        self._weights = torch.optim.SGD(
+            self.network.parameters(), recipe.learning_rate, recipe.momentum
+        )
+        self._tuned = torch.optim.Adam(self.hyperparameters.parameters(), recipe.tuning_rate)
+        self._sums = torch.zeros(3, device=self.device)  # loss, hits, pictures since a report
+
+    @property
+    def round(self) -> int:
+        """Rounds trained so far."""
+        return self._round
+
+    def train_round(self, config: Mapping[str, Any]) -> None:
+        """Train the batches of a round, with tuning batches at the pace of ``config["arm"]``.
+
+        Raises:
+            InvalidConfigError: If there is no such arm.
+        """
+        arm = config.get("arm")
+        check(arm in PACES, "arm", f"one of {list(PACES)}", arm, InvalidConfigError)
+        began, pace = self._clock(), PACES[str(arm)]
+        for group in self._weights.param_groups:
+            group["lr"] = self.recipe.rate(self._round)
+            group["weight_decay"] = self.recipe.weight_decay
+        for _ in range(self.recipe.steps):
+            self._train()
+            self._batches += 1
+            if pace is not None and self._batches % pace == 0:
+                self._tune()
+        self._round += 1
+        synchronize(self.device)  # the time of a round is its own
+        self.training_seconds += self._clock() - began
+
+    def _train(self) -> None:
+        pictures, targets = self._training.next()
+        with self._in_precision():
+            loss, logits = training_loss(
+                self.network,
+                self.hyperparameters,
+                pictures,
+                targets,
+                self._draws,
+                self._normalized,
+            )
+        self._weights.zero_grad()
+        loss.backward()
+        self._weights.step()
+        hits, count = (logits.argmax(-1) == targets).sum(), len(targets)
+        self._sums += torch.stack([loss.detach() * count, hits, torch.ones_like(hits) * count])
+
+    def _tune(self) -> None:
+        pictures, targets = self._validation.next()
+        with self._in_precision():
+            loss = tuning_loss(
+                self.network,
+                self.hyperparameters,
+                pictures,
+                targets,
+                self._draws,
+                self._normalized,
+            )
+        objective = tuning_objective(loss, self.hyperparameters, self.recipe.tau)
+        hypergradient(objective, self.hyperparameters)
+        self._tuned.step()
+        self.tunings += 1
+
+    def _in_precision(self) -> torch.autocast:
+        half = self.recipe.precision == "bf16"
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half)
+
+    def _normalized(self, pictures: Tensor) -> Tensor:
+        return (pictures - self._mean) / self._std
+
+    def validate(self) -> Metrics:
+        """Measure the network on all validation pictures: the query that costs."""
+        began = self._clock()
+        metrics = self._measure("validation")
+        self.query_seconds += self._clock() - began
+        return metrics
+
+    def test(self) -> Metrics:
+        """Measure the network on the test pictures, and add a line to the reports."""
+        found, validation = self._measure("test"), self._measure("validation")
+        loss, hits, count = self._sums.tolist()
+        self.reports.append(
+            {
+                "round": self._round,
+                "tunings": self.tunings,
+                "training": _plain(loss / max(count, 1), hits / max(count, 1)),
+                "validation": [validation.loss, validation.accuracy],
+                "test": [found.loss, found.accuracy],
+                "hyperparameters": [round(v, 4) for v in self.hyperparameters.current().values()],
+            }
+        )
+        self._sums.zero_()
+        return found
+
+    @torch.no_grad()
+    def _measure(self, part: str) -> Metrics:
+        pictures, targets = self._parts[part]
+        self.network.eval()
+        h = self.hyperparameters.since_start(self.hyperparameters.centre)[None]
+        loss, hits = 0.0, 0
+        for some, right in zip(pictures.split(_CHUNK), targets.split(_CHUNK), strict=True):
+            with self._in_precision():
+                logits = self.network(self._normalized(some), h)
+            loss += float(F.cross_entropy(logits.float(), right, reduction="sum"))
+            hits += int((logits.argmax(-1) == right).sum())
+        return Metrics(*_plain(loss / len(targets), hits / len(targets)))
+
+    def save(self) -> dict[str, Any]:
+        """Return what training changes but the round and the generators, alive, not a copy."""
+        return {
+            "network": self.network.state_dict(),
+            "hyperparameters": self.hyperparameters.state_dict(),
+            "weights": self._weights.state_dict(),
+            "tuned": self._tuned.state_dict(),
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go back to what ``save`` returned, of this run or of another one of the recipe."""
+        self.network.load_state_dict(saved["network"])
+        self.hyperparameters.load_state_dict(saved["hyperparameters"])
+        # The optimizers would keep the caller's tensors, and change them.
+        self._weights.load_state_dict(copy.deepcopy(saved["weights"]))
+        self._tuned.load_state_dict(copy.deepcopy(saved["tuned"]))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return weights, hyperparameters, optimizers, generators, places and reports.
+
+        It loads with ``weights_only=True``, and shares its tensors with the run, like any
+        ``state_dict``: save or copy it before training on.
+        """
+        return {
+            "recipe": self.recipe.name,
+            "seed": self.seed,
+            **self.save(),
+            "generators": [self._generator.get_state(), self._draws.get_state()],
+            "places": [self._training.state_dict(), self._validation.state_dict()],
+            "counts": [self._round, self.tunings, self._batches],
+            "seconds": [self.training_seconds, self.query_seconds],
+            "sums": self._sums,
+            "reports": self.reports,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state``, bit for bit on the CPU.
+
+        Raises:
+            StateMismatchError: If ``state`` comes from another recipe or another seed, or lacks a part.
+        """
+        own = self.state_dict()
+        keys = f"the keys {list(own)}"
+        check(set(state) == set(own), "state", keys, list(state), StateMismatchError)
+        for name in ("recipe", "seed"):
+            check(state[name] == own[name], name, str(own[name]), state[name], StateMismatchError)
+        self.restore(state)
+        for generator, found in zip(
+            (self._generator, self._draws), state["generators"], strict=True
+        ):
+            generator.set_state(found)
+        for batches, found in zip((self._training, self._validation), state["places"], strict=True):
+            batches.load_state_dict(found)
+        self._round, self.tunings, self._batches = state["counts"]
+        self.training_seconds, self.query_seconds = state["seconds"]
+        self.reports = list(state["reports"])
+        self._sums.copy_(state["sums"])
+
+
+def clock_of(device: torch.device) -> Callable[[], float]:
+    """Return the clock of a device: of a CPU its own time, since others may use it meanwhile."""
+    return time.process_time if device.type == "cpu" else time.perf_counter
+
+
+def _plain(loss: float, accuracy: float) -> tuple[float, float]:
+    """Return numbers that can be stored: a loss without bounds counts as a large one."""
+    return (min(loss, _DIVERGED) if math.isfinite(loss) else _DIVERGED), accuracy
