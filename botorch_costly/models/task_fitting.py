@@ -23,10 +23,7 @@ _BOX_OF_VARIANCE = 1e-3, 1e3
 _BOX_OF_NOISE = 1e-6, 1e1
 _A_ROUND = 15  # steps after which searches that have ended are taken out
 _SLOPE = 1e-2  # nats per log unit at which a search ends
-_NEWTON, _NEAR = (
-    5,
-    2e-3,
-)  # most steps of a search that begins near its end, and its last one, in widths
+_NEWTON, _NEAR = 5, 2e-3  # most steps of a search from near its end; the last one, in widths
 _ROUGHER, _CLEARER = -2.5, -3.0  # a second start: shorter lengthscales and less noise, logarithms
 
 

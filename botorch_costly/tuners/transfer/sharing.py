@@ -17,9 +17,7 @@ class Acquisition(NamedTuple):
     """What is maximized."""
 
     at: Callable[[Tensor], Tensor]  # points m x dim -> (m,)
-    climber: Callable[
-        [int], ValueAndGradient
-    ]  # as above with gradients, for so many points at once
+    climber: Callable[[int], ValueAndGradient]  # with gradients, for about so many points at once
     at_pool: Callable[[Tensor], Tensor]  # as above, of points that are asked about again and again
     expected: Callable[[Tensor], Tensor]  # what a value there is expected to be
     reason: str
