@@ -28,8 +28,10 @@ from botorch_costly.query import (
     QueryRule,
 )
 
-KAPPA, RATE, PRICES = 0.95, 0.1, (0.1, 1.0)
+KAPPA, LOWER_KAPPA, RATE, PRICES = 0.95, 0.8, 0.1, (0.1, 1.0)
 CE, FULL = "CE-GP-UCB", "full feedback"
+# The forgetting kernel instead of the paper's RBF kernel.
+FORGETTING = "forgetting"
 _FORGETTING = (0.0, 0.003)
 
 Rows = dict[str, dict[str, BanditPolicy]]
@@ -79,10 +81,13 @@ def rows() -> Rows:
             },
         ),
         "TV-GP-UCB": _of(coin, {"beta 1": gaussian("matern12", ConstantBeta(1.0))}),
-        CE: _of(ConfidenceQuery(KAPPA), {"": gaussian("rbf")}),
     }
-    for price in PRICES:
-        found[priced(price)] = _of(PricedQuery(price), {"": gaussian("rbf")})
+    for suffix, family in (("", "rbf"), (f", {FORGETTING}", "matern12")):
+        ours = {"": gaussian(family)}
+        found[f"{CE}{suffix}"] = _of(ConfidenceQuery(KAPPA), ours)
+        found[f"{CE}, {LOWER_KAPPA}{suffix}"] = _of(ConfidenceQuery(LOWER_KAPPA), ours)
+        for price in PRICES:
+            found[f"{priced(price)}{suffix}"] = _of(PricedQuery(price), ours)
     found[FULL] = _of(AlwaysQuery(), {"": gaussian("rbf", ConstantBeta(1.0))})
     return found
 

@@ -93,20 +93,27 @@ def _spread(numbers: torch.Tensor, digits: int) -> str:
 
 
 def _pairs(rows: Mapping[str, Cell]) -> list[str]:
+    """Return our rows by the best of the rivals, and priced rows by the confidence rule of the paper."""
     if CE not in rows:
         return []
-    ours, lines = rows[CE].paid, []
-    for name in _RIVALS:
-        if name in rows:
-            theirs = rows[name].paid
-            lines.append(f"  regret of {CE} / {name}: {_ratio(ours.cost(0.0), theirs.cost(0.0))}")
+    rivals = [name for name in _RIVALS if name in rows]
+    lines = []
+    if rivals:
+        best = min(rivals, key=lambda name: float(rows[name].paid.regret.mean()))
+        theirs = rows[best].paid.cost(0.0)
+        for name, cell in rows.items():
+            if name not in (*rivals, FULL):
+                ratio = _ratio(cell.paid.cost(0.0), theirs)
+                lines.append(f"  regret of {name} / {best}: {ratio}")
     for price in PRICES:
-        if priced(price) in rows:
-            mine, confident = rows[priced(price)].paid.cost(price), ours.cost(price)
-            lines.append(
-                f"  L_T({price:g}): priced {float(mine.mean()):.1f}, {CE} "
-                f"{float(confident.mean()):.1f}, ratio {_ratio(mine, confident)}"
-            )
+        theirs = rows[CE].paid.cost(price)
+        for name, cell in rows.items():
+            if name.startswith(priced(price)) or name.startswith(f"{CE},"):
+                mine = cell.paid.cost(price)
+                lines.append(
+                    f"  L_T({price:g}): {name} {float(mine.mean()):.1f}, {CE} "
+                    f"{float(theirs.mean()):.1f}, ratio {_ratio(mine, theirs)}"
+                )
     return lines
 
 

@@ -13,10 +13,22 @@ from benchmarks.suite.policies import Policy, TunedPolicy, Tuner
 from benchmarks.suite.protocol import Metrics, TrainingRun
 from benchmarks.training.schedule.recipes import TRAIN, TUNE, Recipe
 from benchmarks.training.schedule.run import ScheduleProblem
-from botorch_costly import ConfidenceQuery, Decision, OnlineTuner, SearchSpace
+from botorch_costly import BanditTuner, ConfidenceQuery, Decision, OnlineTuner, SearchSpace
+from botorch_costly.bandits import (
+    EXP3R,
+    GPUCB,
+    UCB1,
+    EpsilonGreedy,
+    RewardRange,
+    Softmax,
+    Strategy,
+)
+from botorch_costly.query import BernoulliQuery
 
 MakeTuner = Callable[[SearchSpace, int, int], Tuner]
 DENSE, GRID = TUNE, "static grid"
+# Gains of accuracy in a round, in percentage points, are clipped there.
+_GAINS = RewardRange(-2.0, 2.0)
 _SWITCH = 1  # the decay of the learning rate after which tuning is rarer, counted from 0
 
 
@@ -33,11 +45,31 @@ def _as_it_comes(space: SearchSpace, horizon: int, seed: int) -> Tuner:
     return OnlineTuner(space, horizon, seed=seed)
 
 
+def _by_chance(strategy: Strategy[Any], rate: float) -> MakeTuner:
+    """Return a bandit that queries in a share of the rounds, by chance."""
+    return lambda space, horizon, seed: BanditTuner(
+        space, horizon, strategy=strategy, query=BernoulliQuery(rate), rewards=_GAINS, seed=seed
+    )
+
+
+# The bandits of Table A3, as they come: none is adapted to the problem.
+BANDITS: dict[str, Strategy[Any]] = {
+    "EXP3.R": EXP3R(),
+    "epsilon-greedy": EpsilonGreedy(),
+    "softmax": Softmax(),
+    "UCB1": UCB1(),
+    "GP-UCB": GPUCB(),
+}
 TUNERS: dict[str, MakeTuner] = {
     "confidence 0.7": _confident(0.7),
     "confidence 0.8": _confident(0.8),
     "priced": _priced,
     "as it comes": _as_it_comes,
+    **{
+        f"{name} Ber({rate:g})": _by_chance(strategy, rate)
+        for name, strategy in BANDITS.items()
+        for rate in (0.1, 0.2)
+    },
 }
 
 
