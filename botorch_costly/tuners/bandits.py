@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import check_header, header, taking_over
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
@@ -14,7 +15,6 @@ from botorch_costly.errors import InvalidSpaceError, check, check_count
 from botorch_costly.query import ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.query.rule import Verdict
 from botorch_costly.records import Decision, FrozenConfig, Observation
-from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 
 _MOST_ARMS = 2000
@@ -123,11 +123,7 @@ class BanditTuner(Recorded[Decision, Observation]):
             InvalidArgumentError: If the reward is not a number. In all cases the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        value = None if reward is None else as_number("reward", reward)
-        failed = value is not None and not math.isfinite(value)
-        told = Observation(
-            decision.round, decision.config, None if failed else value, failed=failed
-        )
+        told = observation_of(decision, reward)
         player = self._player
         if told.reward is not None:
             player = player.copy()
