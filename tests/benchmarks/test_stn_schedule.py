@@ -16,8 +16,8 @@ from benchmarks.training.schedule import benchmark, timing
 from benchmarks.training.schedule.batches import Batches
 from benchmarks.training.schedule.methods import METHODS, policy_of
 from benchmarks.training.schedule.parts import pictures_of
+from benchmarks.training.schedule.problem import ScheduleProblem
 from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, tiny
-from benchmarks.training.schedule.run import ScheduleProblem
 from benchmarks.training.schedule.table import by_method, text
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 from tests.benchmarks.test_online_suite import same_state, seeded
