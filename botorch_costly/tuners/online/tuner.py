@@ -25,7 +25,6 @@ from botorch_costly.ask_tell.state import (
 )
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import (
-    check,
     is_power_of_two,
 )
 from botorch_costly.models import StreamingGP
@@ -235,11 +234,9 @@ class OnlineTuner(Recorded[Decision, Observation]):
                 the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        told = observation_of(decision, reward, seconds=seconds)
+        largest = largest_reward(self._tkwargs["dtype"])
+        told = observation_of(decision, reward, seconds=seconds, largest=largest)
         if told.reward is not None:
-            largest = largest_reward(self._tkwargs["dtype"])
-            expected = f"a number of at most {largest:.1e} in size, NaN or an infinity"
-            check(abs(told.reward) <= largest, "reward", expected, reward)
             x = self._encode(decision.config)
             interval = self._intervals.at(decision.round).number
             self._learner.observe(x, interval, self._sign * told.reward)
