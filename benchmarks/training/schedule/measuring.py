@@ -16,6 +16,9 @@ _DIVERGED = 100.0  # nats: what a loss counts that is larger or no number
 def measured(logits_of: Callable[[Tensor], Tensor], part: Part) -> Metrics:
     """Measure a network on all pictures of a part.
 
+    A network whose loss is not finite has diverged: it has the largest loss and no hit, the worst there
+    is, so that a reward of either is finite and a tuner hears of it.
+
     Args:
         logits_of: Of pictures in [0, 1], without a gradient.
         part: Pictures and classes.
@@ -30,5 +33,7 @@ def measured(logits_of: Callable[[Tensor], Tensor], part: Part) -> Metrics:
 
 
 def storable(loss: float, accuracy: float) -> tuple[float, float]:
-    """Return numbers that can be stored: a loss without bounds counts as a large one."""
-    return (min(loss, _DIVERGED) if math.isfinite(loss) else _DIVERGED), accuracy
+    """Return a loss and an accuracy as they are stored, those of a network that diverged as the worst."""
+    if not math.isfinite(loss):
+        return _DIVERGED, 0.0
+    return min(loss, _DIVERGED), accuracy

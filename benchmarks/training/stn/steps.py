@@ -84,7 +84,10 @@ def tuning_objective(loss: Tensor, hyperparameters: Hyperparameters, tau: float)
 
 
 def hypergradient(objective: Tensor, hyperparameters: Hyperparameters) -> None:
-    """Set the gradients of centre and scale, and of nothing else: no weight gets one."""
+    """Set the gradients of centre and scale, and of nothing else: no weight gets one.
+
+    One that is not finite counts as 0: of a network that has diverged, hyperparameters learn nothing.
+    """
     tuned = [hyperparameters.centre, hyperparameters.raw_scale]
     for parameter, gradient in zip(tuned, torch.autograd.grad(objective, tuned), strict=True):
-        parameter.grad = gradient
+        parameter.grad = gradient.nan_to_num(0.0, 0.0, 0.0)
