@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from botorch_costly.errors import InvalidArgumentError
+
 Plain = str | int | float | bool | None | tuple["Plain", ...]
 PLAIN = "a str, int, finite float, bool, None or a tuple of these (a tuple in place of a list)"
 _SCALARS = (str, int, float, bool, type(None))
@@ -85,6 +87,28 @@ def tupled(value: Any) -> Any:
         (0.9, ('a', None))
     """
     return tuple(map(tupled, value)) if isinstance(value, list | tuple) else value
+
+
+def as_number(name: str, value: Any) -> float:
+    """Return a number as a float; scalars of torch and NumPy are numbers, too.
+
+    Args:
+        name: Of the argument, for the error.
+        value: Finite or not.
+
+    Raises:
+        InvalidArgumentError: If it is no number.
+
+    Example:
+        >>> as_number("reward", torch.tensor(2))
+        2.0
+    """
+    try:
+        if not isinstance(value, str | bytes | bool):
+            return float(value.detach() if isinstance(value, Tensor) else value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        pass
+    raise InvalidArgumentError(name, "a number", value)
 
 
 def _is_foreign_scalar(value: object) -> bool:

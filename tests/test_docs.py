@@ -14,7 +14,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import StateMismatchError
 from botorch_costly.query import Progress
-from tests import registry
+from tests.registry import acquisitions, kernels, models, query_rules
 from tests.strategies import comparisons, each
 
 ROOT = Path(__file__).parents[1]
@@ -231,8 +231,8 @@ def test_the_loop_of_the_readme_queries_its_last_round(tmp_path, monkeypatch, ca
 
 
 def recipe(title, names=()):
-    """What the first block of a recipe defines, with the names a registry has."""
-    found = {**vars(registry), **dict(names), "__name__": __name__}
+    """What the first block of a recipe defines, with the names that its registry has."""
+    found = {**dict(names), "__name__": __name__}
     blocks = re.findall(
         r"^```python\n(.*?)^```$",
         section(text_of(ROOT / "CONTRIBUTING.md"), f"Add {title}"),
@@ -242,25 +242,25 @@ def recipe(title, names=()):
     return found, blocks
 
 
-def registered(title):
-    """The case that a recipe adds to the registry."""
-    found, blocks = recipe(title)
+def registered(title, registry):
+    """The case that a recipe adds to a registry."""
+    found, blocks = recipe(title, vars(registry))
     line = next(block for block in blocks if re.match(r'"\w', block))
     (case,) = eval(f"{{{line}}}", found).values()
     return case
 
 
 def test_the_acquisition_function_of_the_recipe_works(generator):
-    model = registry.MODELS["TimeVaryingGP"].make({"dtype": torch.float64}, True).eval()
+    model = models.MODELS["TimeVaryingGP"].make({"dtype": torch.float64}, True).eval()
     X = torch.rand(3, 1, 2, generator=generator, dtype=torch.float64, requires_grad=True)
-    acquisition = registered("an acquisition function")(model)
+    acquisition = registered("an acquisition function", acquisitions)(model)
     assert acquisition(X).shape == (3,)
     assert torch.autograd.gradcheck(acquisition, (X,))
 
 
 @pytest.mark.parametrize("rivals", [0, 3])
 def test_the_query_rule_of_the_recipe_works(rivals, generator):
-    case, many = registered("a query rule"), comparisons((6,), rivals, generator)
+    case, many = registered("a query rule", query_rules), comparisons((6,), rivals, generator)
     verdict = case.rule(many, Progress(round=4), generator)
     assert verdict.query.shape == verdict.cause.shape == (6,)
     assert verdict.query.any() == bool(rivals)
@@ -270,7 +270,7 @@ def test_the_query_rule_of_the_recipe_works(rivals, generator):
 
 
 def test_the_kernel_of_the_recipe_works(generator):
-    case = registered("a kernel")
+    case = registered("a kernel", kernels)
     x, kernel = case.inputs(9, generator), case.make(torch.Size()).double()
     covariance = kernel(x).to_dense()
     assert torch.linalg.eigvalsh(covariance).min() > -1e-9

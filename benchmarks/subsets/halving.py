@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.subsets.base import Plan, Planned
 from botorch_costly.parameters import Plain
+from botorch_costly.plain import as_number
 from botorch_costly.problems import SubsetProblem
-from botorch_costly.rewards.scale import as_number
 
 _SHARES = (1 / 27, 1 / 9, 1 / 3, 1.0)  # of the cost of the target, rung by rung
 _BRACKET = 27

@@ -14,8 +14,8 @@ from benchmarks.subsets.halving import Halving, Hyperband
 from benchmarks.subsets.multi_fidelity import KnowledgeGradient, MaxValueEntropy
 from benchmarks.subsets.play import Maker
 from botorch_costly import SubsetDecision, SubsetOptimizer
+from botorch_costly.plain import as_number
 from botorch_costly.problems import SubsetProblem
-from botorch_costly.rewards.scale import as_number
 
 _FIRST = 4  # random evaluations at the target before there is a model
 _TOKENS_OF_A_SEQUENCE = 2048

@@ -11,7 +11,7 @@ import torch
 from benchmarks.subsets.live.program import Outcome
 from benchmarks.suite.data import arrays_of
 from botorch_costly import Real, SearchSpace
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 SPACE = SearchSpace(
     {

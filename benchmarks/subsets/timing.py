@@ -18,7 +18,7 @@ from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
 from botorch_costly import Real, Sampling, SearchSpace, SubsetDecision, SubsetOptimizer
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 NAME = "fabolas-time"
 COUNTS = (10, 20, 40, 80)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import torch
 from torch import Generator, Tensor
@@ -134,12 +135,20 @@ def arrays_of(name: str, wanted: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return arrays of a file of the data folder, all if none is named.
 
     Raises:
-        MissingDataError: If the folder of the data is not named, or the file is not there.
+        MissingDataError: If the folder of the data is not named, the file is not there, or it does not
+            hold the arrays.
     """
     import numpy as np
 
-    with np.load(_file(name)) as file:
-        return {array: file[array] for array in wanted or file}
+    path = _file(name)
+    try:
+        with np.load(path) as file:
+            found = list(file)
+            if set(wanted) <= set(found):
+                return {array: file[array] for array in wanted or found}
+    except (ValueError, OSError, EOFError, BadZipFile) as error:
+        raise MissingDataError(name, "a file of NumPy arrays", str(path)) from error
+    raise MissingDataError(name, f"a file with the arrays {list(wanted)}", found)
 
 
 def _file(name: str) -> Path:

@@ -90,7 +90,8 @@ class FitSchedule:
 
     def __post_init__(self) -> None:
         check_count("first", self.first, minimum=1)
-        check(self.growth > 1, "growth", "a number > 1", self.growth)
+        more = check_positive("growth", self.growth) > 1
+        check(more, "growth", "a finite number > 1", self.growth)
         check_count("every", self.every, minimum=1)
 
     def due(self, rows: ArmRows, now: int) -> Tensor:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from botorch_costly.bandits.sample_means import SampleMeans, belief_of, no_means, with_told
-from botorch_costly.bandits.strategy import Advice, Strategy, Told, among_best, drawn, split
+from botorch_costly.bandits.sample_mean_strategy import SampleMeanStrategy
+from botorch_costly.bandits.sample_means import SampleMeans, belief_of
+from botorch_costly.bandits.strategy import Advice, among_best, drawn, split
 from botorch_costly.errors import check_rate
 
 
 @dataclass(frozen=True)
-class EpsilonGreedy(Strategy[SampleMeans]):
+class EpsilonGreedy(SampleMeanStrategy):
     """Play the arm with the best mean, and with a fixed probability any arm alike.
 
     An arm without a query has mean 0.
@@ -38,11 +39,7 @@ class EpsilonGreedy(Strategy[SampleMeans]):
 
     def __post_init__(self) -> None:
         check_rate("exploration", self.exploration)
-        check_rate("forgetting", self.forgetting)
-
-    def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> SampleMeans:
-        """Return what is known before the first query."""
-        return no_means(trials, arms, device)
+        super().__post_init__()
 
     def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
         """Return the best arm, or any."""
@@ -57,7 +54,3 @@ class EpsilonGreedy(Strategy[SampleMeans]):
         )
         probability = chances.gather(-1, arm[:, None]).squeeze(-1)
         return Advice(arm, probability, explored, belief_of(state, now, self.forgetting))
-
-    def learn(self, state: SampleMeans, told: Told) -> SampleMeans:
-        """Return the means after queries."""
-        return with_told(state, told, self.forgetting)

@@ -35,7 +35,7 @@ class GPUCB(Strategy[ArmRows]):
         capacity: Queries of a trial that are kept; of more, the oldest quarter is dropped.
 
     Raises:
-        InvalidArgumentError: If a number is out of range, or ``arms`` no covariance.
+        InvalidArgumentError: If a part is none of its kind or out of range, or ``arms`` no covariance.
         InvalidShapeError: If ``arms`` is not square.
 
     Example:
@@ -53,10 +53,18 @@ class GPUCB(Strategy[ArmRows]):
 
     def __post_init__(self) -> None:
         check(isinstance(self.prior, ArmPrior), "prior", "an ArmPrior", self.prior)
+        check(callable(self.beta), "beta", "a BetaSchedule, such as ConstantBeta(1.0)", self.beta)
+        schedule = self.fit is None or isinstance(self.fit, FitSchedule)
+        check(schedule, "fit", "a FitSchedule or None", self.fit)
         check_count("capacity", self.capacity, minimum=4)
-        if self.arms is None:
-            return
-        cov = torch.tensor(self.arms, dtype=torch.float64)
+        if self.arms is not None:
+            self._check_arms()
+
+    def _check_arms(self) -> None:
+        try:
+            cov = torch.tensor(self.arms, dtype=torch.float64)
+        except (ValueError, TypeError) as error:
+            raise InvalidShapeError("arms", "n x n numbers", self.arms) from error
         square = cov.dim() == 2 and cov.shape[0] == cov.shape[1]
         check(square, "arms", "n x n numbers", tuple(cov.shape), InvalidShapeError)
         good = bool(cov.isfinite().all()) and torch.equal(cov, cov.mT)

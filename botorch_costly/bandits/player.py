@@ -12,7 +12,8 @@ from botorch_costly.acquisition.beta import BetaSchedule, ConstantBeta
 from botorch_costly.bandits.rewards import RewardRange
 from botorch_costly.bandits.strategy import Advice, Strategy, Told
 from botorch_costly.bandits.weighing import arm_proposal
-from botorch_costly.errors import InvalidArgumentError, check, check_count
+from botorch_costly.device import check_device
+from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_count
 from botorch_costly.numerics.stationary import information_share
 from botorch_costly.query import RECENT, Progress, QueryRule, UnqueriedPlay
 from botorch_costly.query.rule import Verdict
@@ -33,7 +34,7 @@ class BanditPolicy:
         bounds: ``beta`` of the confidence bounds that a rule compares, by round.
 
     Raises:
-        InvalidArgumentError: If strategy or rule are none.
+        InvalidArgumentError: If a part is none of its kind.
     """
 
     name: str
@@ -47,6 +48,8 @@ class BanditPolicy:
     def __post_init__(self) -> None:
         check(isinstance(self.strategy, Strategy), "strategy", "a Strategy", self.strategy)
         check(isinstance(self.rule, QueryRule), "rule", "a QueryRule", self.rule)
+        check(isinstance(self.rewards, RewardRange), "rewards", "a RewardRange", self.rewards)
+        check(callable(self.bounds), "bounds", "beta by round, a BetaSchedule", self.bounds)
         known = self.unqueried_play in ("acquisition", "mean")
         check(known, "unqueried_play", '"acquisition" or "mean"', self.unqueried_play)
 
@@ -72,7 +75,7 @@ class BanditPlayer:
             device; one with a fixed seed if omitted.
 
     Raises:
-        InvalidArgumentError: If a number is no such count.
+        InvalidArgumentError: If a number is no such count, or this machine has no such device.
         CostlyError: If the rule cannot serve a run of that horizon.
     """
 
@@ -86,6 +89,8 @@ class BanditPlayer:
         device: torch.device | str = "cpu",
         generator: torch.Generator | None = None,
     ) -> None:
+        check(isinstance(policy, BanditPolicy), "policy", "a BanditPolicy", policy)
+        device = check_device(device)
         self.policy, self._horizon = policy, horizon
         trials, self.arms = check_count("trials", trials, 1), check_count("arms", arms, 2)
         policy.rule.check_run(horizon)
@@ -172,11 +177,15 @@ class BanditPlayer:
         self.learn(Told(rounds, at, reward, advice.probability, advice.explored, query))
 
     def learn(self, told: Told) -> None:
-        """Learn what queries told, of whichever round; rewards are in units of the caller."""
+        """Learn what queries told, of whichever round; rewards are in units of the caller.
+
+        A query whose reward is not finite has failed: it was paid for, and is never learnt from.
+        """
         strategy = self.policy.strategy
-        unit = self.policy.rewards.to_unit(told.reward, bounded=strategy.bounded)
-        reward = torch.where(told.query, unit, 0.0)  # what was not found out is not read
-        self._state = strategy.learn(self._state, told._replace(reward=reward))
+        query = told.query & told.reward.isfinite()
+        unit = self.policy.rewards.to_unit(told.reward.double(), bounded=strategy.bounded)
+        reward = torch.where(query, unit, 0.0)  # what was not found out is not read
+        self._state = strategy.learn(self._state, told._replace(reward=reward, query=query))
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""
@@ -194,16 +203,23 @@ class BanditPlayer:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
-        like = self._counts.effective_queries.device
-        leaves = iter(range(len(state)))
-        self._state = _filled(self._state, lambda: state[f"state.{next(leaves)}"].to(like))
-        counts = Counts(*(state[name].to(like) for name in Counts._fields))
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If a tensor is of another kind or of other trials than those here; the
+                player is unchanged. A state that lacks a part raises KeyError.
+        """
+        named = {f"state.{i}": leaf for i, leaf in enumerate(_leaves(self._state))}
+        named |= self._counts._asdict()
+        found = {name: _like(state[name], leaf, name) for name, leaf in named.items()}
+        leaves = iter(found.values())  # those of the strategy are the first
+        strategy_state = _filled(self._state, lambda: next(leaves))
+        counts = Counts(*(found[name] for name in Counts._fields))
         values = counts.query_values.masked_fill(counts.query_values == torch.inf, torch.nan)
-        self._counts = counts._replace(query_values=values)
-        self._now = int(state["now"])
-        self._information_share = float(state["information_share"])
+        now, share = int(state["now"]), float(state["information_share"])
         self._generator.set_state(state["generator"].cpu())
+        self._state, self._counts = strategy_state, counts._replace(query_values=values)
+        self._now, self._information_share = now, share
         self._advice = self._verdict = None
 
     def _count(self, advice: Advice, verdict: Verdict) -> None:
@@ -232,6 +248,18 @@ def _leaves(state: tuple[Any, ...]) -> list[Tensor]:
     """Return the tensors of a state, however it is nested."""
     parts = [_leaves(part) if isinstance(part, tuple) else [part] for part in state]
     return [leaf for part in parts for leaf in part]
+
+
+def _like(found: Any, leaf: Tensor, name: str) -> Tensor:
+    """Return a saved tensor on the device of the one in its place, if it may stand there.
+
+    Places of observations may be more or fewer; trials are the first dimension of all.
+    """
+    kind = f"{leaf.dtype}, {leaf.dim()} dimensions, {len(leaf)} trials"
+    tensor = isinstance(found, Tensor) and found.dim() > 0
+    received = f"{found.dtype}, {found.dim()} dimensions, {len(found)} trials" if tensor else found
+    check(received == kind, f"state: {name}", kind, received, StateMismatchError)
+    return found.to(leaf.device)
 
 
 def _filled(state: Any, following: Any) -> Any:

@@ -30,8 +30,10 @@ class RewardRange:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        ordered = -float("inf") < self.low < self.high < float("inf")
-        check(ordered, "low, high", "finite numbers low < high", (self.low, self.high))
+        ends = self.low, self.high
+        numbers = all(isinstance(end, int | float) for end in ends)
+        ordered = numbers and self.low < self.high and 0 < self.width < float("inf")
+        check(ordered, "low, high", "finite numbers low < high", ends)
 
     @property
     def width(self) -> float:

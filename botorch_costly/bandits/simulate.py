@@ -8,7 +8,7 @@ from torch import Tensor
 
 from botorch_costly.bandits.player import BanditPlayer, BanditPolicy
 from botorch_costly.device import check_device
-from botorch_costly.errors import check, check_count
+from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
 from botorch_costly.simulation.draws import stream
 from botorch_costly.simulation.player import drive
 
@@ -49,12 +49,12 @@ def draw_for_arms(noise: float, trials: range, horizon: int, seed: int = 0) -> A
         horizon: Rounds of a trial.
         seed: At least 0; with the number of a trial all that its draws depend on.
     """
-    rows = []
+    std, rows = check_nonnegative("noise", noise) ** 0.5, []
     for trial in trials:
         own = stream(seed, trial)
         normal = torch.randn(horizon, generator=own, dtype=torch.float64)
         uniform = torch.rand(2, horizon, generator=own, dtype=torch.float64)
-        rows.append((noise**0.5 * normal, *uniform))
+        rows.append((std * normal, *uniform))
     return ArmDraws(*(torch.stack(part) for part in zip(*rows, strict=True)))
 
 
@@ -83,7 +83,9 @@ def simulate_arms(
         device: Where to compute. Draws are made on the CPU.
 
     Raises:
-        InvalidArgumentError: If there is no policy, or an option is outside its range.
+        InvalidArgumentError: If there is no policy, an option is outside its range, the noise negative,
+            or a mean reward not finite.
+        InvalidShapeError: If the problem has no mean reward of each arm in each round.
         CostlyError: If a rule cannot serve a run of that horizon.
 
     Example:
@@ -104,7 +106,10 @@ def simulate_arms(
     device = check_device(device)
     drawn = draw_for_arms(problem.noise, range(first, first + trials), horizon, seed)
     chance = ArmDraws(*(part.to(device) for part in drawn))
-    values = problem.values(horizon).to(device)
+    values = problem.values(horizon).to(device, torch.float64)
+    shape, wanted = tuple(values.shape), f"shape {horizon} x arms, two or more"
+    check(len(shape) == 2 and shape[0] == horizon, "values", wanted, shape, InvalidShapeError)
+    check(bool(values.isfinite().all()), "values", "finite mean rewards", "one that is none")
     everywhere, best = values.expand(trials, -1, -1), values.amax(-1)
     parts = []
     for policy in policies:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from botorch_costly.bandits.sample_means import SampleMeans, belief_of, no_means, with_told
-from botorch_costly.bandits.strategy import Advice, Strategy, Told, drawn
-from botorch_costly.errors import check_positive, check_rate
+from botorch_costly.bandits.sample_mean_strategy import SampleMeanStrategy
+from botorch_costly.bandits.sample_means import SampleMeans, belief_of
+from botorch_costly.bandits.strategy import Advice, drawn
+from botorch_costly.errors import check_positive
 
 
 @dataclass(frozen=True)
-class Softmax(Strategy[SampleMeans]):
+class Softmax(SampleMeanStrategy):
     """Play an arm with a probability proportional to ``exp(mean / temperature)``.
 
     An arm without a query has mean 0.
@@ -38,11 +39,7 @@ class Softmax(Strategy[SampleMeans]):
 
     def __post_init__(self) -> None:
         check_positive("temperature", self.temperature)
-        check_rate("forgetting", self.forgetting)
-
-    def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> SampleMeans:
-        """Return what is known before the first query."""
-        return no_means(trials, arms, device)
+        super().__post_init__()
 
     def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
         """Return an arm, the better ones likelier."""
@@ -51,7 +48,3 @@ class Softmax(Strategy[SampleMeans]):
         probability = chances.gather(-1, arm[:, None]).squeeze(-1)
         explored = torch.zeros_like(arm, dtype=torch.bool)
         return Advice(arm, probability, explored, belief_of(state, now, self.forgetting))
-
-    def learn(self, state: SampleMeans, told: Told) -> SampleMeans:
-        """Return the means after queries."""
-        return with_told(state, told, self.forgetting)

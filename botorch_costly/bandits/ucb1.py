@@ -6,19 +6,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from botorch_costly.bandits.sample_means import (
-    SampleMeans,
-    belief_of,
-    no_means,
-    weights_at,
-    with_told,
-)
-from botorch_costly.bandits.strategy import Advice, Strategy, Told, among_best
-from botorch_costly.errors import check_nonnegative, check_rate
+from botorch_costly.bandits.sample_mean_strategy import SampleMeanStrategy
+from botorch_costly.bandits.sample_means import SampleMeans, belief_of, weights_at
+from botorch_costly.bandits.strategy import Advice, among_best
+from botorch_costly.errors import check_nonnegative
 
 
 @dataclass(frozen=True)
-class UCB1(Strategy[SampleMeans]):
+class UCB1(SampleMeanStrategy):
     r"""Play the arm with the largest ``mean + scale sqrt(2 log N / N_i)``, and first one without a query.
 
     ``N_i`` queries were made of the arm, ``N`` of all. For rewards in [0, 1] that do not drift, and with
@@ -49,11 +44,7 @@ class UCB1(Strategy[SampleMeans]):
 
     def __post_init__(self) -> None:
         check_nonnegative("scale", self.scale)
-        check_rate("forgetting", self.forgetting)
-
-    def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> SampleMeans:
-        """Return what is known before the first query."""
-        return no_means(trials, arms, device)
+        super().__post_init__()
 
     def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
         """Return the arm with the largest bound."""
@@ -65,7 +56,3 @@ class UCB1(Strategy[SampleMeans]):
         sure = torch.ones_like(luck, dtype=torch.float64)
         belief = belief_of(state, now, self.forgetting)
         return Advice(arm, sure, torch.zeros_like(arm, dtype=torch.bool), belief)
-
-    def learn(self, state: SampleMeans, told: Told) -> SampleMeans:
-        """Return the means after queries."""
-        return with_told(state, told, self.forgetting)

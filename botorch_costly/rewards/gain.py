@@ -40,8 +40,8 @@ from botorch_costly.errors import (
     check_count,
     check_positive,
 )
+from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
-from botorch_costly.rewards.scale import as_number
 
 Kind = Literal["loss", "accuracy"]
 _DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}

@@ -14,9 +14,9 @@ from botorch_costly.errors import (
     check_positive,
     is_power_of_two,
 )
+from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.gain import GainReward, When
-from botorch_costly.rewards.scale import as_number
 
 _logger = logging.getLogger(__name__)
 _DEFAULT_MARGIN = {"loss": 0.1, "accuracy": 0.1}  # nats, share

@@ -7,24 +7,10 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidArgumentError, check, check_positive, check_rate
+from botorch_costly.errors import check, check_positive, check_rate
 from botorch_costly.numerics.robust import Affine, estimate_scale, normal_scores
 
 _MOST_WINSORIZED = 0.9  # share of the ranks: the others must differ for a best one to be found
-
-
-def as_number(name: str, value: object) -> float:
-    """Return a number as a float; scalars of torch and NumPy are numbers, too.
-
-    Raises:
-        InvalidArgumentError: If it is no number.
-    """
-    try:
-        if not isinstance(value, str | bytes | bool):
-            return float(value.detach() if isinstance(value, Tensor) else value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        pass
-    raise InvalidArgumentError(name, "a number", value)
 
 
 @dataclass(frozen=True)

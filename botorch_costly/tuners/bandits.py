@@ -7,14 +7,15 @@ from typing import Any
 import torch
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import check_header, header, taking_over
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
+from botorch_costly.device import check_device, largest_reward
 from botorch_costly.errors import InvalidSpaceError, check, check_count
 from botorch_costly.query import ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.query.rule import Verdict
 from botorch_costly.records import Decision, FrozenConfig, Observation
-from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 
 _MOST_ARMS = 2000
@@ -65,10 +66,9 @@ class BanditTuner(Recorded[Decision, Observation]):
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
-        size = space.size or 0
-        few = space.is_finite and 2 <= size <= _MOST_ARMS
-        expected = f"a finite one with 2 to {_MOST_ARMS} configurations"
-        check(few, "space", expected, space, InvalidSpaceError)
+        size = space.size or 0 if isinstance(space, SearchSpace) and space.is_finite else 0
+        expected = f"a finite SearchSpace with 2 to {_MOST_ARMS} configurations"
+        check(2 <= size <= _MOST_ARMS, "space", expected, space, InvalidSpaceError)
         self.space = space
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         policy = BanditPolicy(
@@ -80,10 +80,13 @@ class BanditTuner(Recorded[Decision, Observation]):
         )
         self._arms = [FrozenConfig(config) for config in space.configurations()]
         self._number = {config: i for i, config in enumerate(self._arms)}
+        device = check_device(device)
         generator = torch.Generator(device=device).manual_seed(check_count("seed", seed))
         self._player = BanditPlayer(
             policy, 1, size, self.horizon, device=device, generator=generator
         )
+        width = policy.rewards.width
+        self._largest = largest_reward(torch.float64) * min(width, 1.0)
         self._ledger = Ledger(Decision, Observation)
         # What was advised of the rounds that were not told: probability, and whether it was explored.
         self._advised: dict[int, tuple[float, bool]] = {}
@@ -115,19 +118,17 @@ class BanditTuner(Recorded[Decision, Observation]):
         Args:
             decision: That ``ask`` returned.
             reward: What was found, larger is better; one that is not finite is a failed query, which is
-                recorded and never learnt from, as is ``None``.
+                recorded and never learnt from, as is ``None``. One outside of the range of rewards is
+                the nearer end to the strategies of bounded rewards, and what it is to the others.
 
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is not a number. In all cases the tuner is unchanged.
+            InvalidArgumentError: If the reward is not a number, or too large to compute with. In all
+                cases the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        value = None if reward is None else as_number("reward", reward)
-        failed = value is not None and not math.isfinite(value)
-        told = Observation(
-            decision.round, decision.config, None if failed else value, failed=failed
-        )
+        told = observation_of(decision, reward, largest=self._largest)
         player = self._player
         if told.reward is not None:
             player = player.copy()

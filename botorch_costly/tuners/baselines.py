@@ -1,6 +1,5 @@
 """Tuners to compare with: one configuration for the whole run, or a fresh random one in every round."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +7,11 @@ from typing import Any
 import torch
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import check_header, header, taking_over
 from botorch_costly.errors import check_count
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
-from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 
 
@@ -45,10 +44,7 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
             InvalidArgumentError: If the reward is not a number. In all cases the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        value = None if reward is None else as_number("reward", reward)
-        failed = value is not None and not math.isfinite(value)
-        reward = None if failed else value
-        told = Observation(decision.round, decision.config, reward, failed=failed)
+        told = observation_of(decision, reward)
         self._ledger.tell(told)
         return told
 

@@ -7,12 +7,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.bandits import EXP3S, GPUCB, UCB1, ArmPrior, RewardRange
-from botorch_costly.errors import (
-    InvalidArgumentError,
-    InvalidSpaceError,
-    StateMismatchError,
-    UnknownDecisionError,
-)
+from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, PricedQuery
 
 ARMS = bc.SearchSpace({"optimizer": bc.Choice(["sgd", "adam", "lion"])})
@@ -42,27 +37,6 @@ def test_a_price_saves_queries():
     assert tuner.queries < 20
     assert chosen[50:].count("adam") > 40
     assert "worth its price" in tuner.decisions[-1].reason
-
-
-@pytest.mark.parametrize("changed", [["sgd", "adam"], ["sgd", "adam", "lion", "lamb"]])
-def test_an_arm_removed_or_added_is_another_space(changed):
-    tuner = bc.BanditTuner(ARMS, 50)
-    play(tuner, 10)
-    other = bc.BanditTuner(bc.SearchSpace({"optimizer": bc.Choice(changed)}), 50)
-    before = other.state_dict()
-    with pytest.raises(StateMismatchError, match=r"option space\.optimizer"):
-        other.load_state_dict(tuner.state_dict())
-    assert other.state_dict().keys() == before.keys()
-    assert len(other.decisions) == 0
-
-
-def test_a_reward_of_an_arm_that_there_is_not_is_refused():
-    tuner = bc.BanditTuner(ARMS, 50)
-    tuner.ask()
-    stranger = bc.Decision(0, {"optimizer": "lamb"}, query=True, reason="")
-    with pytest.raises(UnknownDecisionError):
-        tuner.tell(stranger, 0.5)
-    assert tuner.observations == ()
 
 
 def test_all_arms_failing_is_recorded_and_the_run_goes_on():

@@ -12,6 +12,7 @@ from benchmarks.training.stn import (
     VGG16,
     Bounds,
     Hyperparameters,
+    SelfTuning,
     SelfTuningNetwork,
     STNBatchNorm2d,
     STNConv2d,
@@ -20,11 +21,11 @@ from benchmarks.training.stn import (
     drop,
     hypergradient,
     training_loss,
+    tuning_loss,
     tuning_objective,
 )
 from benchmarks.training.stn.augmentation import HOLES, holes, jitter
 from benchmarks.training.stn.networks import dropout_bounds
-from benchmarks.training.stn.steps import tuning_loss
 from botorch_costly.errors import InvalidArgumentError
 from tests.oracles import self_tuning
 
@@ -251,7 +252,8 @@ class Small:
         many = len(self.hyperparameters.names)
         self.network = SelfTuningNetwork(SMALL, hyperparameters=many, generator=seeded())
         self.batch = torch.rand(8, 3, 32, 32, generator=seeded()), torch.arange(8)
-        self.loss = self.network, self.hyperparameters, *self.batch, seeded(1), lambda x: x - 0.5
+        tuned = SelfTuning(self.network, self.hyperparameters, lambda x: x - 0.5)
+        self.loss = tuned, *self.batch, seeded(1)
 
 
 class TestSteps:

@@ -1,8 +1,11 @@
 """When to tune: runs resume with the same decisions, methods do what they say, bad input is named."""
 
 import argparse
+import json
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,14 +13,15 @@ from benchmarks.__main__ import main
 from benchmarks.harness.record import rows_of
 from benchmarks.suite import data
 from benchmarks.suite.data import MissingDataError, Part
-from benchmarks.suite.protocol import OnlineProblem, TrainingRun
+from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
 from benchmarks.suite.runner import run_online
 from benchmarks.training.schedule import benchmark, timing
 from benchmarks.training.schedule.batches import Batches
+from benchmarks.training.schedule.measuring import measured
 from benchmarks.training.schedule.methods import METHODS, policy_of
 from benchmarks.training.schedule.parts import pictures_of
+from benchmarks.training.schedule.problem import ScheduleProblem
 from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, tiny
-from benchmarks.training.schedule.run import ScheduleProblem
 from benchmarks.training.schedule.table import by_method, text
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 from tests.benchmarks.test_online_suite import same_state, seeded
@@ -116,6 +120,21 @@ class TestBadInput:
         with pytest.raises(InvalidArgumentError, match="one for each"):
             pictures_of(lambda: Part(torch.zeros(3, 3, 32, 32), torch.zeros(2)))
 
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"targets": torch.arange(400) % 11}, "integers from 0 to 9"),
+            ({"targets": torch.arange(400) % 10 - 1}, "integers from 0 to 9"),
+            ({"targets": (torch.arange(400) % 10).float()}, "integers from 0 to 9"),
+            ({"inputs": torch.full((400, 3, 32, 32), math.nan)}, "finite pixels"),
+            ({"inputs": torch.zeros(0, 3, 32, 32), "targets": torch.arange(0)}, "at least one"),
+        ],
+        ids=["eleven", "negative", "floats", "nan", "none"],
+    )
+    def test_labels_and_pixels_that_make_no_sense(self, change, said):
+        with pytest.raises(InvalidArgumentError, match=said):
+            problem(data=lambda: pictures()._replace(**change)).setup(0)
+
     def test_too_few_pictures(self):
         with pytest.raises(InvalidArgumentError, match="at least 16 of each class"):
             problem(data=lambda: pictures(50)).setup(0)
@@ -128,10 +147,26 @@ class TestBadInput:
         with pytest.raises(MissingDataError, match="cifar10_jpeg93"):
             ScheduleProblem(CPU).setup(0)
 
+    @pytest.mark.parametrize("content", ["other arrays", "no arrays", "nothing"])
+    def test_a_file_that_does_not_hold_the_pictures(self, content, tmp_path, monkeypatch):
+        monkeypatch.setenv("BOTORCH_COSTLY_DATA", str(tmp_path))
+        data._cifar10.cache_clear()
+        path = tmp_path / "cifar10_jpeg93.npz"
+        if content == "other arrays":
+            np.savez(path, labels=np.zeros(3))
+        else:
+            path.write_bytes(b"PK half a file" if content == "no arrays" else b"")
+        with pytest.raises(MissingDataError, match=r"Expected a file .*arrays"):
+            ScheduleProblem(CPU).setup(0)
+
     def test_a_device_that_is_not_there(self):
         options = {"published": False, "smoke": False, "precision": None, "device": "cuda:77"}
         with pytest.raises(InvalidArgumentError, match="device"):
             benchmark.recipe_of(argparse.Namespace(**options))
+        with pytest.raises(InvalidArgumentError, match="device"):
+            problem(device="cuda:77").setup(0)
+        with pytest.raises(InvalidArgumentError, match="device"):
+            main(["stn", "--published", "--device", "cuda:77", "--seeds", "1"])
 
     def test_a_state_of_another_run(self):
         state = problem().setup(0).state_dict()
@@ -146,6 +181,55 @@ class TestBadInput:
     def test_a_recipe_that_makes_no_sense(self, change):
         with pytest.raises(InvalidArgumentError, match=next(iter(change))):
             replace(CPU, **change)
+
+
+class TestDivergence:
+    """A network whose numbers are none any more: the worst there is, and the run goes on."""
+
+    def test_a_network_that_diverged_has_the_worst_metrics(self):
+        run = trained(TUNE)
+        with torch.no_grad():
+            run.network.head.weight.fill_(math.nan)
+        assert run.validate() == (worst := Metrics(100.0, 0.0))
+        assert run.test() == worst
+
+    def test_too_large_a_loss_is_cut_and_its_hits_count(self):
+        part = Part(torch.zeros(4, 3, 2, 2), torch.tensor([0, 1, 2, 0]))
+        sure = torch.tensor([1e6, 0.0, 0.0])
+        assert measured(lambda pixels: sure.expand(len(pixels), -1), part) == Metrics(100.0, 0.5)
+
+    def test_hyperparameters_stay_where_no_gradient_is_a_number(self):
+        run = trained(TUNE)
+        with torch.no_grad():
+            run.network.head.weight.fill_(math.nan)
+        for _ in range(2):
+            run.train_round({"arm": TUNE})
+        assert all(math.isfinite(value) for value in run.hyperparameters.current().values())
+        assert bool(run.hyperparameters.scale.isfinite().all())
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_the_run_goes_on_to_its_end_is_stored_and_resumed(self, method, tmp_path):
+        recipe = problem(learning_rate=1e30)
+        kept = benchmark._Kept(recipe)
+        options = {"checkpoint": tmp_path / "checkpoint.pt", "report_every": 2}
+        straight = run_online(kept, policy_of(method, recipe, 3), 3, report_every=2)
+        assert kept.run.validate() == Metrics(100.0, 0.0)
+        json.dumps(kept.run.reports, allow_nan=False)  # as a row is stored
+        run_online(recipe, policy_of(method, recipe, 3), 3, rounds=7, **options)
+        resumed = run_online(recipe, policy_of(method, recipe, 3), 3, **options)
+        assert resumed.decisions == straight.decisions
+        assert len(resumed.decisions) == recipe.horizon
+
+    def test_a_tuner_hears_of_it_as_a_fall_to_the_bottom(self):
+        recipe = problem()
+        policy = policy_of("as it comes", recipe, 0)
+        for metrics in (Metrics(0.5, 0.8), Metrics(100.0, 0.0)):
+            decision = policy.decide()
+            policy.query(decision, metrics)
+        told = policy._policy.tuner.observations[-1]
+        assert told.reward is not None
+        assert told.reward < 0
+        assert policy.decide().round == 2
 
 
 class KilledError(Exception):

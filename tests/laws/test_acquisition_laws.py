@@ -5,7 +5,8 @@ import pickle
 import pytest
 import torch
 
-from tests.registry import ACQUISITIONS, MODELS
+from tests.registry.acquisitions import ACQUISITIONS
+from tests.registry.models import MODELS
 
 pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 

@@ -10,7 +10,7 @@ import torch
 
 from botorch_costly import errors
 from botorch_costly.ask_tell import load, save
-from tests.registry import OPTIMIZERS
+from tests.registry.optimizers import OPTIMIZERS
 from tests.tuners.online.states import leaves, same
 
 ROUNDS = 14

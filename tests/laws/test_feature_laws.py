@@ -6,7 +6,7 @@ import pytest
 import torch
 from botorch.sampling.pathwise import gen_kernel_features
 
-from tests.registry import KERNELS, SPECTRAL
+from tests.registry.kernels import KERNELS, SPECTRAL
 
 
 @pytest.fixture(params=SPECTRAL)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from tests.registry import KERNELS
+from tests.registry.kernels import KERNELS
 
 
 @pytest.fixture(params=KERNELS)

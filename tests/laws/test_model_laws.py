@@ -7,7 +7,7 @@ import pickle
 import pytest
 import torch
 
-from tests.registry import MODELS
+from tests.registry.models import MODELS
 
 pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 

@@ -14,7 +14,7 @@ from botorch_costly.query import (
     Progress,
     Verdict,
 )
-from tests.registry import QUERY_RULES
+from tests.registry.query_rules import QUERY_RULES
 from tests.strategies import comparisons, each, tensors
 
 QUERY_VALUES = torch.linspace(-0.5, 2.5, 20)

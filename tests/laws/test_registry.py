@@ -6,8 +6,11 @@ import torch
 from botorch.acquisition import AcquisitionFunction
 from gpytorch.kernels import Kernel
 
-from botorch_costly import acquisition, kernels, query
-from tests.registry import ACQUISITIONS, KERNELS, QUERY_RULES
+from botorch_costly import acquisition, bandits, kernels, query
+from tests.registry.acquisitions import ACQUISITIONS
+from tests.registry.kernels import KERNELS
+from tests.registry.optimizers import BANDITS
+from tests.registry.query_rules import QUERY_RULES
 
 
 def public(module, base):
@@ -27,3 +30,8 @@ def test_every_query_rule_is_registered():
 def test_every_kernel_is_registered():
     made = {type(case.make(torch.Size())).__name__ for case in KERNELS.values()}
     assert public(kernels, Kernel) <= made
+
+
+def test_every_bandit_strategy_is_registered():
+    registered = {type(strategy).__name__ for strategy, _ in BANDITS.values()}
+    assert public(bandits, bandits.Strategy) - {"Strategy"} <= registered

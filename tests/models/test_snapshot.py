@@ -14,7 +14,7 @@ from botorch_costly.optim.climb import climb
 from botorch_costly.optim.smooth import AgingFunction, SmoothFunction
 from botorch_costly.optim.suppression import suppress
 from tests.acquisition.beliefs import NOW, streaming
-from tests.registry import MODELS
+from tests.registry.models import MODELS
 
 BETA, BANDWIDTH = 2.0, 0.2
 

@@ -18,7 +18,7 @@ from benchmarks.curves.live.episodes import Average, environment, observed, perc
 from benchmarks.curves.live.program import Length, Program
 from botorch_costly import Real, SearchSpace
 from botorch_costly.parameters import Plain
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 SPACE = SearchSpace({"gamma": Real(0.8, 1.0), "lr": Real(1e-6, 1e-2, log=True)})
 

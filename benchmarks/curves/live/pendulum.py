@@ -16,7 +16,7 @@ from benchmarks.curves.live.episodes import Average, environment, observed, perc
 from benchmarks.curves.live.program import Length, Program
 from botorch_costly import Real, SearchSpace
 from botorch_costly.parameters import Plain
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 SPACE = SearchSpace(
     {

@@ -12,7 +12,7 @@ from benchmarks.suite.data import Part, cifar10, whole_cifar10
 from benchmarks.suite.networks import initialized
 from botorch_costly import Integer, Real, SearchSpace
 from botorch_costly.parameters import Plain
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 _PARAMETERS: dict[str, Real | Integer] = {
     "filter_size": Integer(1, 8),

@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 from benchmarks.subsets.live.program import Config, Outcome, Program
 from benchmarks.suite.data import POOL, Part, cifar10, whole_cifar10
 from botorch_costly import Integer, Real, SearchSpace
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 _CNN_PARAMETERS: dict[str, Real | Integer] = {
     "lr": Real(1e-6, 1.0, log=True),

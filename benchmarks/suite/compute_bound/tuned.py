@@ -4,7 +4,7 @@ from benchmarks.harness.tuners import as_it_comes, twins
 from benchmarks.suite.compute_bound.account import Account, Accounted, Config, Result
 from benchmarks.suite.compute_bound.training import LongProblem
 from botorch_costly import GainReward, GuardedReward, Real, Scheduled, SearchSpace, Session
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 RATE = "learning_rate"
 

@@ -23,6 +23,7 @@ from benchmarks.harness.record import Row, rows_of
 from benchmarks.suite.runner import run_online
 from benchmarks.training.schedule.methods import METHODS, policy_of
 from benchmarks.training.schedule.picture import draw
+from benchmarks.training.schedule.problem import ScheduleProblem
 from benchmarks.training.schedule.recipes import (
     CPU,
     PRECISIONS,
@@ -32,7 +33,7 @@ from benchmarks.training.schedule.recipes import (
     Recipe,
     tiny,
 )
-from benchmarks.training.schedule.run import ScheduleProblem, TuningRun
+from benchmarks.training.schedule.run import TuningRun
 from benchmarks.training.schedule.table import text
 from botorch_costly import Decision
 from botorch_costly.device import check_device

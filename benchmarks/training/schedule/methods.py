@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.harness.tuners import as_published, with_budget
 from benchmarks.suite.policies import Policy, TunedPolicy, Tuner
 from benchmarks.suite.protocol import Metrics, TrainingRun
+from benchmarks.training.schedule.problem import ScheduleProblem
 from benchmarks.training.schedule.recipes import TRAIN, TUNE, Recipe
-from benchmarks.training.schedule.run import ScheduleProblem
 from botorch_costly import BanditTuner, ConfidenceQuery, Decision, OnlineTuner, SearchSpace
 from botorch_costly.bandits import (
     EXP3R,

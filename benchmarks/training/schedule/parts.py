@@ -15,13 +15,18 @@ def pictures_of(read: Callable[[], Part], side: int = 32) -> Part:
 
     Raises:
         MissingDataError: If the folder of the data is not named, or the file is not there.
-        InvalidArgumentError: If they are no pictures of three channels, or not one class each.
+        InvalidArgumentError: If they are no finite pictures of three channels, or not one class each.
     """
     part, wanted = read(), (3, side, side)
     shape = tuple(part.inputs.shape)
     check(shape[1:] == wanted, "pictures", f"shape n x 3 x {side} x {side}", shape)
     labels = tuple(part.targets.shape)
     check(labels == shape[:1], "classes", f"one for each of {shape[0]} pictures", labels)
+    check(shape[0] > 0, "pictures", "at least one", shape[0])
+    ends = part.targets.min().item(), part.targets.max().item()
+    whole = part.targets.dtype == torch.int64 and ends[0] >= 0 and ends[1] < CLASSES
+    check(whole, "classes", f"integers from 0 to {CLASSES - 1}", (part.targets.dtype, *ends))
+    check(bool(part.inputs.isfinite().all()), "pictures", "finite pixels", "one that is none")
     return part
 
 

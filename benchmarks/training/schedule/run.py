@@ -1,67 +1,32 @@
 """One self-tuning network in training, stopped between two rounds; tuning is an arm of its rounds."""
 
 import copy
-import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.harness.clock import synchronize
 from benchmarks.suite.data import Part
 from benchmarks.suite.protocol import Metrics
 from benchmarks.training.schedule.batches import Batches
+from benchmarks.training.schedule.measuring import measured, storable
 from benchmarks.training.schedule.parts import parts_of
-from benchmarks.training.schedule.recipes import PACES, TRAIN, TUNE, Recipe
+from benchmarks.training.schedule.recipes import PACES, Recipe
 from benchmarks.training.stn import (
     Hyperparameters,
+    SelfTuning,
     SelfTuningNetwork,
     hypergradient,
     training_loss,
+    tuning_loss,
     tuning_objective,
+    unperturbed_logits,
 )
-from benchmarks.training.stn.steps import tuning_loss
-from botorch_costly import Choice, SearchSpace
 from botorch_costly.device import check_device
-from botorch_costly.errors import InvalidConfigError, StateMismatchError, check, check_count
-
-_CHUNK = 500  # pictures that are measured at once
-_DIVERGED = 100.0  # nats: what a loss counts that is larger or no number
-
-
-@dataclass(frozen=True)
-class ScheduleProblem:
-    """A recipe as a problem whose rounds tune, or do not."""
-
-    recipe: Recipe
-
-    @property
-    def name(self) -> str:
-        """What reports call the problem."""
-        return self.recipe.name
-
-    @property
-    def horizon(self) -> int:
-        """Rounds of one run."""
-        return self.recipe.horizon
-
-    @property
-    def space(self) -> SearchSpace:
-        """The two arms."""
-        return SearchSpace({"arm": Choice([TRAIN, TUNE])})
-
-    @property
-    def default(self) -> Mapping[str, Any]:
-        """Dense tuning, as the authors of self-tuning networks do it."""
-        return {"arm": TUNE}
-
-    def setup(self, seed: int) -> "TuningRun":
-        """Split the data and draw the first weights, all from ``seed``."""
-        return TuningRun(self.recipe, check_count("seed", seed))
+from botorch_costly.errors import InvalidConfigError, StateMismatchError, check
 
 
 class TuningRun:
@@ -93,6 +58,7 @@ class TuningRun:
             recipe.plan, hyperparameters=many, generator=self._generator
         ).to(self.device)
         self.hyperparameters.to(self.device)
+        self._tuned = SelfTuning(self.network, self.hyperparameters, self._normalized)
         self._training = Batches(self._parts["train"], recipe.batch, self._generator)
         validation = self._parts["validation"]
         size = min(recipe.batch, len(validation.targets))
@@ -100,7 +66,7 @@ class TuningRun:
         self._weights = torch.optim.SGD(
             self.network.parameters(), recipe.learning_rate, recipe.momentum
         )
-        self._tuned = torch.optim.Adam(self.hyperparameters.parameters(), recipe.tuning_rate)
+        self._tuning = torch.optim.Adam(self.hyperparameters.parameters(), recipe.tuning_rate)
         self._sums = torch.zeros(3, device=self.device)  # loss, hits, pictures since a report
 
     @property
@@ -132,14 +98,7 @@ class TuningRun:
     def _train(self) -> None:
         pictures, targets = self._training.next()
         with self._in_precision():
-            loss, logits = training_loss(
-                self.network,
-                self.hyperparameters,
-                pictures,
-                targets,
-                self._draws,
-                self._normalized,
-            )
+            loss, logits = training_loss(self._tuned, pictures, targets, self._draws)
         self._weights.zero_grad()
         loss.backward()
         self._weights.step()
@@ -149,17 +108,10 @@ class TuningRun:
     def _tune(self) -> None:
         pictures, targets = self._validation.next()
         with self._in_precision():
-            loss = tuning_loss(
-                self.network,
-                self.hyperparameters,
-                pictures,
-                targets,
-                self._draws,
-                self._normalized,
-            )
+            loss = tuning_loss(self._tuned, pictures, targets, self._draws)
         objective = tuning_objective(loss, self.hyperparameters, self.recipe.tau)
         hypergradient(objective, self.hyperparameters)
-        self._tuned.step()
+        self._tuning.step()
         self.tunings += 1
 
     def _in_precision(self) -> torch.autocast:
@@ -184,7 +136,7 @@ class TuningRun:
             {
                 "round": self._round,
                 "tunings": self.tunings,
-                "training": _plain(loss / max(count, 1), hits / max(count, 1)),
+                "training": storable(loss / max(count, 1), hits / max(count, 1)),
                 "validation": [validation.loss, validation.accuracy],
                 "test": [found.loss, found.accuracy],
                 "hyperparameters": [round(v, 4) for v in self.hyperparameters.current().values()],
@@ -193,18 +145,12 @@ class TuningRun:
         self._sums.zero_()
         return found
 
-    @torch.no_grad()
+    def _logits(self, pictures: Tensor) -> Tensor:
+        with self._in_precision():
+            return unperturbed_logits(self._tuned, pictures)
+
     def _measure(self, part: str) -> Metrics:
-        pictures, targets = self._parts[part]
-        self.network.eval()
-        h = self.hyperparameters.since_start(self.hyperparameters.centre)[None]
-        loss, hits = 0.0, 0
-        for some, right in zip(pictures.split(_CHUNK), targets.split(_CHUNK), strict=True):
-            with self._in_precision():
-                logits = self.network(self._normalized(some), h)
-            loss += float(F.cross_entropy(logits.float(), right, reduction="sum"))
-            hits += int((logits.argmax(-1) == right).sum())
-        return Metrics(*_plain(loss / len(targets), hits / len(targets)))
+        return measured(self._logits, self._parts[part])
 
     def save(self) -> dict[str, Any]:
         """Return what training changes but the round and the generators, alive, not a copy."""
@@ -212,7 +158,7 @@ class TuningRun:
             "network": self.network.state_dict(),
             "hyperparameters": self.hyperparameters.state_dict(),
             "weights": self._weights.state_dict(),
-            "tuned": self._tuned.state_dict(),
+            "tuned": self._tuning.state_dict(),
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -221,7 +167,7 @@ class TuningRun:
         self.hyperparameters.load_state_dict(saved["hyperparameters"])
         # The optimizers would keep the caller's tensors, and change them.
         self._weights.load_state_dict(copy.deepcopy(saved["weights"]))
-        self._tuned.load_state_dict(copy.deepcopy(saved["tuned"]))
+        self._tuning.load_state_dict(copy.deepcopy(saved["tuned"]))
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, hyperparameters, optimizers, generators, places and reports.
@@ -268,8 +214,3 @@ class TuningRun:
 def clock_of(device: torch.device) -> Callable[[], float]:
     """Return the clock of a device: of a CPU its own time, since others may use it meanwhile."""
     return time.process_time if device.type == "cpu" else time.perf_counter
-
-
-def _plain(loss: float, accuracy: float) -> tuple[float, float]:
-    """Return numbers that can be stored: a loss without bounds counts as a large one."""
-    return (min(loss, _DIVERGED) if math.isfinite(loss) else _DIVERGED), accuracy

@@ -17,12 +17,14 @@ from benchmarks.harness.record import Row, write_results
 from benchmarks.training.schedule.recipes import CPU, PUBLISHED, Recipe
 from benchmarks.training.stn import (
     Hyperparameters,
+    SelfTuning,
     SelfTuningNetwork,
     hypergradient,
     training_loss,
+    tuning_loss,
     tuning_objective,
+    unperturbed_logits,
 )
-from benchmarks.training.stn.steps import tuning_loss
 from botorch_costly.device import check_device
 
 NAME = "stn-time"
@@ -40,37 +42,32 @@ def steps_of(recipe: Recipe) -> dict[str, Callable[[], object]]:
     pictures = torch.rand(recipe.batch, 3, 32, 32, generator=generator).to(device)
     targets = torch.randint(10, (recipe.batch,), generator=generator).to(device)
 
-    def network_of(hyperparameters: int) -> SelfTuningNetwork:
+    def responding_to(hyperparameters: int) -> SelfTuning:
         made = SelfTuningNetwork(recipe.plan, hyperparameters=hyperparameters, generator=generator)
-        return made.to(device)
+        return SelfTuning(made.to(device), found, lambda pixels: (pixels - 0.5) / 0.25)
 
-    def normalize(x: torch.Tensor) -> torch.Tensor:
-        return (x - 0.5) / 0.25
-
-    def training(network: SelfTuningNetwork) -> Callable[[], object]:
-        optimizer = torch.optim.SGD(network.parameters(), 1e-3, recipe.momentum)
+    def training(network: SelfTuning) -> Callable[[], object]:
+        optimizer = torch.optim.SGD(network.network.parameters(), 1e-3, recipe.momentum)
 
         def step() -> None:
             optimizer.zero_grad()
-            training_loss(network, found, pictures, targets, draws, normalize)[0].backward()
+            training_loss(network, pictures, targets, draws)[0].backward()
             optimizer.step()
 
         return step
 
-    tuned = network_of(len(found.names))
+    tuned = responding_to(len(found.names))
     optimizer = torch.optim.Adam(found.parameters(), 1e-3)
 
     def tuning() -> None:
-        loss = tuning_loss(tuned, found, pictures, targets, draws, normalize)
+        loss = tuning_loss(tuned, pictures, targets, draws)
         hypergradient(tuning_objective(loss, found, recipe.tau), found)
         optimizer.step()
 
-    @torch.no_grad()
     def validation() -> None:
-        tuned.eval()
-        tuned(normalize(pictures), found.since_start(found.centre)[None])
+        unperturbed_logits(tuned, pictures)
 
-    plain, responding = training(network_of(0)), training(tuned)
+    plain, responding = training(responding_to(0)), training(tuned)
     return {"plain": plain, "self-tuning": responding, "tuning": tuning, "validation": validation}
 
 

@@ -14,7 +14,14 @@ from benchmarks.training.stn.dropout import drop
 from benchmarks.training.stn.hyperparameters import Bounds, Hyperparameters
 from benchmarks.training.stn.layers import STNBatchNorm2d, STNConv2d, STNLinear
 from benchmarks.training.stn.networks import SMALL, VGG16, Convolution, SelfTuningNetwork
-from benchmarks.training.stn.steps import hypergradient, training_loss, tuning_objective
+from benchmarks.training.stn.steps import (
+    SelfTuning,
+    hypergradient,
+    training_loss,
+    tuning_loss,
+    tuning_objective,
+    unperturbed_logits,
+)
 
 __all__ = [
     "AUGMENTATIONS",
@@ -26,10 +33,13 @@ __all__ = [
     "STNBatchNorm2d",
     "STNConv2d",
     "STNLinear",
+    "SelfTuning",
     "SelfTuningNetwork",
     "augment",
     "drop",
     "hypergradient",
     "training_loss",
+    "tuning_loss",
     "tuning_objective",
+    "unperturbed_logits",
 ]

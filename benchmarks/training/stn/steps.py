@@ -11,6 +11,7 @@ References:
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
@@ -20,22 +21,27 @@ from benchmarks.training.stn.augmentation import AUGMENTATIONS, augment
 from benchmarks.training.stn.hyperparameters import Hyperparameters
 from benchmarks.training.stn.networks import SelfTuningNetwork
 
-Normalize = Callable[[Tensor], Tensor]
+
+class SelfTuning(NamedTuple):
+    """A network, the hyperparameters that it responds to, and what makes pixels in [0, 1] its inputs."""
+
+    network: SelfTuningNetwork
+    hyperparameters: Hyperparameters
+    normalize: Callable[[Tensor], Tensor]
 
 
 def training_loss(
-    network: SelfTuningNetwork,
-    hyperparameters: Hyperparameters,
+    tuned: SelfTuning,
     pictures: Tensor,  # shape: (n, 3, side, side), in [0, 1]
     targets: Tensor,  # shape: (n,)
     generator: Generator,
-    normalize: Normalize,
 ) -> tuple[Tensor, Tensor]:  # shape: (), (n, classes)
     """Return the loss of a training batch, in nats, and its logits.
 
     The hyperparameters are named ``dropout_0``, ``dropout_1``, ... for the layers, and as in
     ``AUGMENTATIONS``. They are drawn, not moved: no gradient reaches them.
     """
+    network, hyperparameters, normalize = tuned
     with torch.no_grad():
         h = hyperparameters.perturbed(len(pictures), generator)
         values = dict(zip(hyperparameters.names, hyperparameters.constrained(h).mT, strict=True))
@@ -48,17 +54,28 @@ def training_loss(
 
 
 def tuning_loss(
-    network: SelfTuningNetwork,
-    hyperparameters: Hyperparameters,
+    tuned: SelfTuning,
     pictures: Tensor,  # shape: (n, 3, side, side), in [0, 1]
     targets: Tensor,  # shape: (n,)
     generator: Generator,
-    normalize: Normalize,
 ) -> Tensor:  # shape: ()
     """Return the loss of a validation batch, in nats: perturbed hyperparameters, nothing dropped."""
+    network, hyperparameters, normalize = tuned
     network.eval()
     h = hyperparameters.since_start(hyperparameters.perturbed(len(pictures), generator))
     return F.cross_entropy(network(normalize(pictures), h), targets)
+
+
+@torch.no_grad()
+def unperturbed_logits(
+    tuned: SelfTuning,
+    pictures: Tensor,  # shape: (n, 3, side, side), in [0, 1]
+) -> Tensor:  # shape: (n, classes)
+    """Return the logits under the hyperparameters as they are, nothing altered or dropped."""
+    network, hyperparameters, normalize = tuned
+    network.eval()
+    h = hyperparameters.since_start(hyperparameters.centre)[None]
+    return network(normalize(pictures), h)
 
 
 def tuning_objective(loss: Tensor, hyperparameters: Hyperparameters, tau: float) -> Tensor:
@@ -67,7 +84,10 @@ def tuning_objective(loss: Tensor, hyperparameters: Hyperparameters, tau: float)
 
 
 def hypergradient(objective: Tensor, hyperparameters: Hyperparameters) -> None:
-    """Set the gradients of centre and scale, and of nothing else: no weight gets one."""
+    """Set the gradients of centre and scale, and of nothing else: no weight gets one.
+
+    One that is not finite counts as 0: of a network that has diverged, hyperparameters learn nothing.
+    """
     tuned = [hyperparameters.centre, hyperparameters.raw_scale]
     for parameter, gradient in zip(tuned, torch.autograd.grad(objective, tuned), strict=True):
-        parameter.grad = gradient
+        parameter.grad = gradient.nan_to_num(0.0, 0.0, 0.0)

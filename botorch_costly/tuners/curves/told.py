@@ -7,7 +7,7 @@ from torch import Tensor
 
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import InvalidShapeError, check, check_positive
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 
 def observation_of(

@@ -13,6 +13,7 @@ from torch import Tensor
 from botorch_costly.acquisition import UCB, AcquisitionFactory, at_round
 from botorch_costly.acquisition.factories import MakeAcquisition
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import (
@@ -24,14 +25,12 @@ from botorch_costly.ask_tell.state import (
 )
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import (
-    check,
-    check_nonnegative,
     is_power_of_two,
 )
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.records import Decision, Observation, Plain
-from botorch_costly.rewards.scale import RewardScale, as_number
+from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.online.diagnosis import Diagnosis, diagnosis_of
@@ -235,26 +234,16 @@ class OnlineTuner(Recorded[Decision, Observation]):
                 the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        value = None if reward is None else as_number("reward", reward)
-        if seconds is not None:
-            check_nonnegative("seconds", seconds)
-        failed = value is not None and not math.isfinite(value)
-        finite = None if failed else value
-        if finite is not None:
-            largest = largest_reward(self._tkwargs["dtype"])
-            expected = f"a number of at most {largest:.1e} in size, NaN or an infinity"
-            check(abs(finite) <= largest, "reward", expected, reward)
-        observation = Observation(
-            decision.round, decision.config, finite, failed=failed, seconds=seconds
-        )
-        if finite is not None:
+        largest = largest_reward(self._tkwargs["dtype"])
+        told = observation_of(decision, reward, seconds=seconds, largest=largest)
+        if told.reward is not None:
             x = self._encode(decision.config)
             interval = self._intervals.at(decision.round).number
-            self._learner.observe(x, interval, self._sign * finite)
-        self._ledger.tell(observation)
-        if failed:
+            self._learner.observe(x, interval, self._sign * told.reward)
+        self._ledger.tell(told)
+        if told.failed:
             self._warn(decision, reward)
-        return observation
+        return told
 
     @property
     def horizon(self) -> int | None:

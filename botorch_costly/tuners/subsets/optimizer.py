@@ -20,8 +20,8 @@ from botorch_costly.errors import (
     check_positive,
 )
 from botorch_costly.parameters import Plain, Real
+from botorch_costly.plain import as_number
 from botorch_costly.records import FrozenConfig
-from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import Candidate, SubsetDecision, SubsetObservation
 from botorch_costly.tuners.subsets.belief import Evaluations, Sampling

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
 from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError, check, check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.parameters import Plain
+from botorch_costly.plain import as_number
 from botorch_costly.records import FrozenConfig, Observation
-from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
 from botorch_costly.transfer_records import TransferDecision
@@ -175,12 +176,9 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
             InvalidArgumentError: If the value is no number. In all cases the optimizer is unchanged.
         """
         self._ledger.check_open(decision)
-        number = as_number("value", value)
-        finite = math.isfinite(number)
-        reward = number if finite else None
-        told = Observation(decision.round, decision.config, reward, failed=not finite)
+        told = observation_of(decision, as_number("value", value))
         self._ledger.tell(told)
-        if not finite:
+        if told.failed:
             _logger.warning("Evaluation %d failed.", decision.round)
         return told
 

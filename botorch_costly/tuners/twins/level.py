@@ -5,7 +5,7 @@ import sys
 from typing import Literal, get_args
 
 from botorch_costly.errors import InvalidArgumentError, check
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 Metric = Literal["loss", "accuracy"]
 _FEWEST_ERRORS = 1e-4  # share of errors below which accuracies count as equal

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import check_header, header, taking_over
 from botorch_costly.errors import (
@@ -21,7 +22,6 @@ from botorch_costly.errors import (
     is_power_of_two,
 )
 from botorch_costly.records import FrozenConfig, Observation, Plain, TwinDecision
-from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
@@ -153,17 +153,12 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         """
         self._ledger.check_open(decision)
         level = level_of(self._metric, metric)
-        if seconds is not None:
-            check_nonnegative("seconds", seconds)
-        failed = not math.isfinite(level)
-        value = None if failed else as_number("metric", metric)
-        config = decision.config
-        told = Observation(decision.round, config, value, failed=failed, seconds=seconds)
+        told = observation_of(decision, metric, seconds=seconds)
         self._ledger.tell(told)
         latest = decision.round == len(self._ledger) - 1
         if latest and self._step is not None and self._played == self._step.rounds:
             self._level = level
-        if failed and is_power_of_two(self.failed_queries):
+        if told.failed and is_power_of_two(self.failed_queries):
             said = "The query in round %d failed: metric %s (failed queries so far: %d)."
             _logger.warning(said, decision.round, metric, self.failed_queries)
         return told
