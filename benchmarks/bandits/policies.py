@@ -83,7 +83,7 @@ def rows() -> Rows:
         "TV-GP-UCB": _of(coin, {"beta 1": gaussian("matern12", ConstantBeta(1.0))}),
     }
     for suffix, family in (("", "rbf"), (f", {FORGETTING}", "matern12")):
-        ours = {"": gaussian(family)}
+        ours: dict[str, Strategy[Any]] = {"": gaussian(family)}
         found[f"{CE}{suffix}"] = _of(ConfidenceQuery(KAPPA), ours)
         found[f"{CE}, {LOWER_KAPPA}{suffix}"] = _of(ConfidenceQuery(LOWER_KAPPA), ours)
         for price in PRICES:

@@ -108,7 +108,7 @@ def _pairs(rows: Mapping[str, Cell]) -> list[str]:
     for price in PRICES:
         theirs = rows[CE].paid.cost(price)
         for name, cell in rows.items():
-            if name.startswith(priced(price)) or name.startswith(f"{CE},"):
+            if name.startswith((priced(price), f"{CE},")):
                 mine = cell.paid.cost(price)
                 lines.append(
                     f"  L_T({price:g}): {name} {float(mine.mean()):.1f}, {CE} "

@@ -98,10 +98,10 @@ class TestRun:
 
     def test_the_learning_rate_decays_at_its_shares(self):
         rates = [CPU.rate(round) for round in range(CPU.horizon)]
-        assert CPU.horizon == 100
-        assert rates[39:41] == pytest.approx([0.1, 0.01])
-        assert rates[66:68] == pytest.approx([0.01, 0.001])
-        assert rates[79:81] == pytest.approx([0.001, 0.0001])
+        assert CPU.horizon == 200
+        assert rates[79:81] == pytest.approx([0.1, 0.01])
+        assert rates[133:135] == pytest.approx([0.01, 0.001])
+        assert rates[159:161] == pytest.approx([0.001, 0.0001])
 
     def test_parts_share_nothing(self):
         run = problem(train=20, validation=15).setup(3)

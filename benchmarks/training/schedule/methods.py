@@ -1,76 +1,19 @@
-"""What decides between training only and tuning as well: static schedules, and tuners that query.
-
-``TUNERS`` is the place for another tuner: a name, and a function of the space, the number of rounds and
-the seed that returns something to be asked and told, like ``OnlineTuner``.
-"""
+"""What decides between training only and tuning as well: static schedules, and tuners that query."""
 
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.harness.tuners import as_published, with_budget
-from benchmarks.suite.policies import Policy, TunedPolicy, Tuner
+from benchmarks.suite.policies import Policy, TunedPolicy
 from benchmarks.suite.protocol import Metrics, TrainingRun
+from benchmarks.training.schedule.net_gain import NetGainPolicy
 from benchmarks.training.schedule.problem import ScheduleProblem
 from benchmarks.training.schedule.recipes import TRAIN, TUNE, Recipe
-from botorch_costly import BanditTuner, ConfidenceQuery, Decision, OnlineTuner, SearchSpace
-from botorch_costly.bandits import (
-    EXP3R,
-    GPUCB,
-    UCB1,
-    EpsilonGreedy,
-    RewardRange,
-    Softmax,
-    Strategy,
-)
-from botorch_costly.query import BernoulliQuery
+from benchmarks.training.schedule.tuners import NET_TUNERS, TUNERS
+from botorch_costly import Decision
 
-MakeTuner = Callable[[SearchSpace, int, int], Tuner]
 DENSE, GRID = TUNE, "static grid"
-# Gains of accuracy in a round, in percentage points, are clipped there.
-_GAINS = RewardRange(-2.0, 2.0)
 _SWITCH = 1  # the decay of the learning rate after which tuning is rarer, counted from 0
-
-
-def _confident(kappa: float) -> MakeTuner:
-    return lambda space, horizon, seed: as_published(space, horizon, ConfidenceQuery(kappa), seed)
-
-
-def _priced(space: SearchSpace, horizon: int, seed: int) -> Tuner:
-    """Return a tuner that spends a query in every fifth round on average, where it earns most."""
-    return as_published(space, horizon, with_budget(max(horizon // 5, 1)), seed)
-
-
-def _as_it_comes(space: SearchSpace, horizon: int, seed: int) -> Tuner:
-    return OnlineTuner(space, horizon, seed=seed)
-
-
-def _by_chance(strategy: Strategy[Any], rate: float) -> MakeTuner:
-    """Return a bandit that queries in a share of the rounds, by chance."""
-    return lambda space, horizon, seed: BanditTuner(
-        space, horizon, strategy=strategy, query=BernoulliQuery(rate), rewards=_GAINS, seed=seed
-    )
-
-
-# The bandits of Table A3, as they come: none is adapted to the problem.
-BANDITS: dict[str, Strategy[Any]] = {
-    "EXP3.R": EXP3R(),
-    "epsilon-greedy": EpsilonGreedy(),
-    "softmax": Softmax(),
-    "UCB1": UCB1(),
-    "GP-UCB": GPUCB(),
-}
-TUNERS: dict[str, MakeTuner] = {
-    "confidence 0.7": _confident(0.7),
-    "confidence 0.8": _confident(0.8),
-    "priced": _priced,
-    "as it comes": _as_it_comes,
-    **{
-        f"{name} Ber({rate:g})": _by_chance(strategy, rate)
-        for name, strategy in BANDITS.items()
-        for rate in (0.1, 0.2)
-    },
-}
 
 
 class StaticPolicy:
@@ -149,12 +92,15 @@ STATIC: dict[str, Callable[[Recipe], Callable[[int], str]]] = {
     **{arm: _always(arm) for arm in GRIDDED},
     "switching": _switching,
 }
-METHODS = (*STATIC, *TUNERS)
+METHODS = (*STATIC, *TUNERS, *NET_TUNERS)
 
 
 def policy_of(method: str, problem: ScheduleProblem, seed: int) -> TimedPolicy:
-    """Return what decides in a run; a tuner is rewarded by the gain of validation accuracy."""
+    """Return what decides in a run."""
     if method in STATIC:
         return TimedPolicy(StaticPolicy(STATIC[method](problem.recipe)))
-    tuner = TUNERS[method](problem.space, problem.horizon, seed)
+    make = {**TUNERS, **NET_TUNERS}[method]
+    tuner = make(problem.space, problem.horizon, seed)
+    if method in NET_TUNERS:
+        return TimedPolicy(NetGainPolicy(tuner, problem.recipe.step_cost))
     return TimedPolicy(TunedPolicy(tuner, metric="accuracy"))

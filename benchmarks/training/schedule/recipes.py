@@ -40,6 +40,7 @@ class Recipe:
         scale: Of the perturbation at first.
         device: Where it is trained.
         precision: ``"fp32"``, or ``"bf16"`` for convolutions and products in half the bits.
+        step_cost: Of a tuning step, in training steps, as net gains count it.
         most_test: Pictures of the test, at most.
 
     Raises:
@@ -64,12 +65,13 @@ class Recipe:
     scale: float = 0.5
     device: str = "cpu"
     precision: str = "fp32"
+    step_cost: float = 1.0
     most_test: int = 10_000
 
     def __post_init__(self) -> None:
         for name in ("train", "validation", "epochs", "steps", "batch", "most_test"):
             check_count(name, getattr(self, name), minimum=1)
-        for name in ("learning_rate", "tuning_rate", "scale"):
+        for name in ("learning_rate", "tuning_rate", "scale", "step_cost"):
             check_positive(name, getattr(self, name))
         for name in ("momentum", "weight_decay", "tau"):
             check_nonnegative(name, getattr(self, name))
