@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.harness.figures import new_figure, save
 from benchmarks.harness.record import Row
 from benchmarks.training.schedule.recipes import TRAIN, TUNE
+from benchmarks.training.schedule.tuners import NET_TUNERS
 from botorch_costly import plotting
 
 COLOURS = {
@@ -21,8 +22,13 @@ COLOURS = {
     "confidence 0.8": plotting.VERMILION,
     "priced": plotting.GREEN,
     "as it comes": "black",
+    "confidence 0.8, net": plotting.VERMILION,
+    "priced, net": plotting.GREEN,
+    "as it comes, net": "black",
 }
-_DASHES = {"2 to 1": "--", "5 to 1": "-.", "10 to 1": ":"}
+_NET = dict.fromkeys(NET_TUNERS, "--")
+_DASHES = {"2 to 1": "--", "5 to 1": "-.", "10 to 1": ":", **_NET}
+_MARKS = {"2 to 1": "s", "5 to 1": "^", "10 to 1": "v", **dict.fromkeys(NET_TUNERS, "D")}
 _COLUMNS = 4
 _FIRST_SHOWN = 0.2  # share of the run: losses before it would leave no room for the others
 
@@ -31,7 +37,8 @@ def draw(rows: Sequence[Row], directory: Path, name: str) -> None:
     """Draw the three figures of the rows of a recipe."""
     runs: dict[str, list[Row]] = {}
     for row in rows:
-        runs.setdefault(row["method"], []).append(row)
+        if row["method"] in COLOURS:  # the bandits with coins are in the table alone
+            runs.setdefault(row["method"], []).append(row)
     if not runs:
         return
     save(validation_figure(runs), directory / f"{name}-validation.png", dpi=110)
@@ -50,10 +57,13 @@ def validation_figure(runs: Mapping[str, Sequence[Row]]) -> Any:
         total = mean(row["seconds"] for row in mine)
         end = mean(row["validation_loss"] for row in mine)
         cost.plot([spent, total], [end, end], color=_colour(method), linewidth=1)
-        cost.plot(spent, end, "o", color=_colour(method))
+        cost.plot(spent, end, _MARKS.get(method, "o"), color=_colour(method), label=method)
     cost.set_xlabel("seconds of steps; line: and of queries")
     cost.set_ylabel("validation loss at the end")
-    figure.legend(*accuracy.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    lines, labels = accuracy.get_legend_handles_labels()
+    marks, _ = cost.get_legend_handles_labels()
+    both = list(zip(lines, marks, strict=True))  # the line of a curve with its mark among the costs
+    figure.legend(both, labels, loc="outside lower center", ncols=5, handlelength=3)
     return figure
 
 
@@ -105,7 +115,7 @@ def _curves(ax: Any, runs: Mapping[str, Sequence[Row]], part: str, which: int) -
 
 
 def _colour(method: str) -> str:
-    return COLOURS.get(method, "0.8")
+    return COLOURS[method]
 
 
 def _dash(method: str) -> str:
