@@ -144,6 +144,31 @@ def test_regret_of_arms_that_stand_still_grows_more_and_more_slowly(strategy):
     assert late < 0.7 * early
 
 
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (bandits.EpsilonGreedy(0.3), 0.3 * 0.25),
+        (bandits.EXP3S(0.2, 0.0), 0.2 * 0.25),
+        # Half as much of an arm that is worse by log(2) temperatures.
+        (bandits.Softmax(0.25 / math.log(2)), (0.25 * 2 + 0.5) / (4 + 2 + 1)),
+    ],
+    ids=["epsilon-greedy", "EXP3", "softmax"],
+)
+def test_what_explores_for_ever_pays_for_it_for_ever(strategy, expected):
+    """Drawn alike, the arms lose 0, 0.25 and 0.5: 0.25 on average."""
+    policy = BanditPolicy("", strategy, AlwaysQuery())
+    regret = simulate_arms(Still(), [policy], trials=20, horizon=900).regret[0, :, 600:].mean()
+    assert regret == pytest.approx(expected, rel=0.2)
+
+
+def test_without_a_drift_exp3r_is_exp3():
+    """Means of 0.25, 0.5 and 0.75 differ by less than twice the width, 0.587."""
+    strategies = bandits.EXP3R(0.2, interval=200.0, doubt=0.1), bandits.EXP3S(0.2, 0.0)
+    policies = [BanditPolicy("", strategy, AlwaysQuery()) for strategy in strategies]
+    detecting, plain = simulate_arms(Still(), policies, trials=5, horizon=700).choice
+    assert detecting.equal(plain)
+
+
 def test_a_gaussian_process_knows_the_best_arm_soon():
     policy = BanditPolicy("", bandits.GPUCB(bandits.ArmPrior("rbf", 300.0)), ConfidenceQuery(0.95))
     run = simulate_arms(Still(), [policy], trials=5, horizon=200)
