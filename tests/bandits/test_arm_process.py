@@ -114,7 +114,8 @@ def test_the_rate_at_which_a_belief_becomes_old_is_that_of_its_memory(family):
 @pytest.mark.parametrize("family", PHI)
 def test_what_is_learnt_is_the_highest_density(family):
     every, alone = queries(trials=3, rounds=40)
-    prior = ArmPrior(family, LENGTHSCALE, std=STD, noise_std=NOISE)
+    spreads = {"lengthscale_spread": 0.8, "std_spread": 0.3, "noise_spread": 0.7}
+    prior = ArmPrior(family, LENGTHSCALE, std=STD, noise_std=NOISE, **spreads)
     bandit = GPUCB(prior, arms=ARMS, fit=None)
     state = learnt(bandit, every, 3)
 
@@ -188,13 +189,13 @@ def test_the_schedule_waits_for_a_share_more_queries():
 
 
 def test_the_arm_with_the_largest_bound_is_advised():
-    """Beta is 0 in odd rounds, counted from 1, and large in even ones."""
-    every, alone = queries(trials=8, rounds=25)
-    bandit = strategy("matern32", ARMS, beta=lambda t: 0.0 if t % 2 else 2.25)
-    state, chosen = learnt(bandit, every, 8), []
+    """Beta is 0 in odd rounds, counted from 1, and 0.09 in even ones."""
+    every, alone = queries(trials=60, rounds=12)
+    bandit = strategy("matern32", ARMS, beta=lambda t: 0.0 if t % 2 else 0.09)
+    state, chosen = learnt(bandit, every, 60), []
     for now in (25, 26, 40, 41):
-        advice = bandit.advise(state, now, torch.full((8,), 0.5, dtype=torch.float64))
-        scale = 0.0 if (now + 1) % 2 else 1.5
+        advice = bandit.advise(state, now, torch.full((60,), 0.5, dtype=torch.float64))
+        scale = 0.0 if (now + 1) % 2 else 0.3
         for i, told in enumerate(alone):
             mean, cov, _ = twins.arm_process(
                 ARMS, lambda lag: PHI["matern32"](lag / LENGTHSCALE), STD, NOISE, told, now

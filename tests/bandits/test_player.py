@@ -12,6 +12,7 @@ from botorch_costly.bandits import (
     BanditPlayer,
     BanditPolicy,
     EpsilonGreedy,
+    FitSchedule,
     RewardRange,
     Softmax,
 )
@@ -113,6 +114,13 @@ def test_noise_and_prior_of_such_a_belief_are_those_of_the_largest_variance(stra
     belief = player.advice.belief
     assert belief.noise.tolist() == [0.25] * TRIALS
     assert belief.prior_cov.equal(0.25 * torch.eye(ARMS).double().expand(TRIALS, -1, -1))
+
+
+def test_hyperparameters_are_learnt_while_it_plays():
+    player, _, queried = told_what(GPUCB(fit=FitSchedule(first=3, growth=1.5, every=1)))
+    assert min(map(len, queried)) > 6
+    assert player._state.fitted.gt(3).all()
+    assert player._state.theta.unique(dim=0).shape[0] == TRIALS
 
 
 @pytest.mark.parametrize("strategy", [Softmax(0.2), GPUCB()], ids=["softmax", "GP-UCB"])

@@ -29,6 +29,8 @@ def any_best(scores, u):
 class Means:
     """All queries of each arm, with their rounds; forgetting makes old ones count less."""
 
+    explored = False
+
     def __init__(self, n, forgetting=0.0):
         self.told = [[] for _ in range(n)]
         self.forgetting = forgetting
@@ -50,11 +52,15 @@ class Means:
 class UCB1(Means):
     """Auer, Cesa-Bianchi & Fischer (2002), Figure 1; with forgetting, Garivier & Moulines (2011)."""
 
+    def __init__(self, n, forgetting=0.0, scale=1.0):
+        super().__init__(n, forgetting)
+        self.scale = scale
+
     def decide(self, u, now):
         weights = [self.weight(arm, now) for arm in range(len(self.told))]
         total = max(sum(weights), 1.0)
         bounds = [
-            self.mean(arm) + math.sqrt(2 * math.log(total) / w) if w > 0 else math.inf
+            self.mean(arm) + self.scale * math.sqrt(2 * math.log(total) / w) if w > 0 else math.inf
             for arm, w in enumerate(weights)
         ]
         return any_best(bounds, u), 1.0
@@ -70,7 +76,8 @@ class EpsilonGreedy(Means):
     def decide(self, u, now):
         n = len(self.told)
         means = [self.mean(arm) for arm in range(n)]
-        if u < self.epsilon:
+        self.explored = u < self.epsilon
+        if self.explored:
             arm = math.floor(u / self.epsilon * n)
         else:
             arm = any_best(means, (u - self.epsilon) / (1 - self.epsilon))
