@@ -114,7 +114,8 @@ def test_the_rate_at_which_a_belief_becomes_old_is_that_of_its_memory(family):
 @pytest.mark.parametrize("family", PHI)
 def test_what_is_learnt_is_the_highest_density(family):
     every, alone = queries(trials=3, rounds=40)
-    prior = ArmPrior(family, LENGTHSCALE, std=STD, noise_std=NOISE)
+    spreads = {"lengthscale_spread": 0.8, "std_spread": 0.3, "noise_spread": 0.7}
+    prior = ArmPrior(family, LENGTHSCALE, std=STD, noise_std=NOISE, **spreads)
     bandit = GPUCB(prior, arms=ARMS, fit=None)
     state = learnt(bandit, every, 3)
 
@@ -185,6 +186,41 @@ def test_the_schedule_waits_for_a_share_more_queries():
         times += [t] if int(state.fitted) != before else []
         state = bandit.learn(state, told)
     assert times == [6, 12, 24]
+
+
+def test_the_arm_with_the_largest_bound_is_advised():
+    """Beta is 0 in odd rounds, counted from 1, and 0.09 in even ones."""
+    every, alone = queries(trials=60, rounds=12)
+    bandit = strategy("matern32", ARMS, beta=lambda t: 0.0 if t % 2 else 0.09)
+    state, chosen = learnt(bandit, every, 60), []
+    for now in (25, 26, 40, 41):
+        advice = bandit.advise(state, now, torch.full((60,), 0.5, dtype=torch.float64))
+        scale = 0.0 if (now + 1) % 2 else 0.3
+        for i, told in enumerate(alone):
+            mean, cov, _ = twins.arm_process(
+                ARMS, lambda lag: PHI["matern32"](lag / LENGTHSCALE), STD, NOISE, told, now
+            )
+            bound = mean + scale * cov.diagonal().sqrt()
+            assert advice.arm[i] == bound.argmax()
+            chosen.append((int(mean.argmax()), int(bound.argmax())))
+    assert any(mean != bound for mean, bound in chosen)
+    assert advice.probability.eq(1).all()
+    assert not advice.explored.any()
+
+
+def test_medians_and_spreads_are_those_of_logarithms():
+    prior = ArmPrior(
+        "rbf",
+        50.0,
+        std=0.4,
+        noise_std=0.2,
+        lengthscale_spread=0.7,
+        std_spread=0.3,
+        noise_spread=0.6,
+    )
+    # The square of a lognormal number has twice the spread.
+    assert prior.center().exp().tolist() == pytest.approx([50.0, 0.16, 0.04])
+    assert prior.spread().tolist() == pytest.approx([0.7, 0.6, 1.2])
 
 
 @pytest.mark.parametrize("arms", [((1.0, 0.2), (0.3, 1.0)), ((1.0, 2.0), (2.0, 1.0))])

@@ -24,6 +24,7 @@ TRIALS, ROUNDS, ARMS = 3, 200, 3
 PAIRS = {
     "UCB1": (bandits.UCB1(), lambda: twins.UCB1(ARMS)),
     "UCB1 that forgets": (bandits.UCB1(forgetting=0.05), lambda: twins.UCB1(ARMS, 0.05)),
+    "UCB1 of narrow bounds": (bandits.UCB1(0.3), lambda: twins.UCB1(ARMS, scale=0.3)),
     "epsilon-greedy": (bandits.EpsilonGreedy(0.3), lambda: twins.EpsilonGreedy(ARMS, 0.3)),
     "epsilon-greedy that forgets": (
         bandits.EpsilonGreedy(0.3, forgetting=0.1),
@@ -82,6 +83,7 @@ def test_a_strategy_is_its_twin_in_every_trial(name):
             arm, probability = one.decide(float(luck[i, t]), t)
             assert arm == int(at[i]), (i, t)
             assert float(player.advice.probability[i]) == pytest.approx(probability, rel=1e-9)
+            assert bool(player.advice.explored[i]) == one.explored
             assert bool(query[i]) == (float(coins[i, t]) < 0.7)
             if query[i]:
                 one.learn(arm, float(rewards[i]), t)
@@ -116,6 +118,50 @@ def test_without_a_query_nothing_is_learnt(name):
     assert not all(a.equal(b) for a, b in zip(of(after, 0), of(state, 0), strict=True))
 
 
+@pytest.mark.parametrize(
+    "strategy",
+    [bandits.UCB1(forgetting=0.1), bandits.Softmax(forgetting=0.1)],
+    ids=lambda strategy: type(strategy).__name__,
+)
+def test_queries_told_late_weigh_as_much_as_they_would_have(strategy):
+    draws = torch.Generator().manual_seed(2)
+    yes = torch.ones(2, dtype=torch.bool)
+    told = [
+        Told(
+            torch.full((2,), t, dtype=torch.float64),
+            torch.randint(ARMS, (2,), generator=draws),
+            torch.rand(2, generator=draws, dtype=torch.float64),
+            torch.ones(2, dtype=torch.float64),
+            ~yes,
+            yes,
+        )
+        for t in range(12)
+    ]
+    beliefs = []
+    for order in (told, told[::-1], told[1::2] + told[::2]):
+        state = strategy.begin(2, ARMS)
+        for one in order:
+            state = strategy.learn(state, one)
+        beliefs.append(strategy.advise(state, 15, torch.zeros(2, dtype=torch.float64)).belief)
+    for other in beliefs[1:]:
+        torch.testing.assert_close(other.mean, beliefs[0].mean)
+        torch.testing.assert_close(other.cov, beliefs[0].cov)
+
+
+@pytest.mark.parametrize("strategy", [bandits.EXP3S(0.3), bandits.EXP3R(0.5, interval=1e6)])
+def test_weights_neither_overflow_nor_vanish(strategy):
+    """The probability of the arm counts, so a rule with an outlook queries that arm and no other."""
+    player = BanditPlayer(BanditPolicy("", strategy, PricedQuery(price=0.0)), 2, ARMS, 3000)
+    one = torch.ones(2, dtype=torch.float64)
+    for _ in range(3000):
+        at, query = player.decide(player.chance())
+        assert at[query].equal(player.advice.arm[query])
+        player.take_in(at, one * (at == 1), query)
+    weights = player._state if isinstance(strategy, bandits.EXP3S) else player._state.weights
+    assert weights.log_weight.amax(-1).eq(0).all()
+    assert player.advice.probability.isfinite().all()
+
+
 def test_ucb1_stays_below_its_bound():
     horizon, trials = 600, 30
     policy = BanditPolicy("", bandits.UCB1(), AlwaysQuery())
@@ -142,6 +188,60 @@ def test_regret_of_arms_that_stand_still_grows_more_and_more_slowly(strategy):
     regret = simulate_arms(Still(), [policy], trials=20, horizon=800).regret[0].mean(0)
     early, late = regret[:200].mean(), regret[-200:].mean()
     assert late < 0.7 * early
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (bandits.EpsilonGreedy(0.3), 0.3 * 0.25),
+        (bandits.EXP3S(0.2, 0.0), 0.2 * 0.25),
+        # Half as much of an arm that is worse by log(2) temperatures.
+        (bandits.Softmax(0.25 / math.log(2)), (0.25 * 2 + 0.5) / (4 + 2 + 1)),
+    ],
+    ids=["epsilon-greedy", "EXP3", "softmax"],
+)
+def test_what_explores_for_ever_pays_for_it_for_ever(strategy, expected):
+    """Drawn alike, the arms lose 0, 0.25 and 0.5: 0.25 on average."""
+    policy = BanditPolicy("", strategy, AlwaysQuery())
+    regret = simulate_arms(Still(), [policy], trials=20, horizon=900).regret[0, :, 600:].mean()
+    assert regret == pytest.approx(expected, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("explored", "better", "reset", "over"),
+    [
+        ([0, 0, 1, 1, 2, 2], 0.95, True, True),
+        ([0, 0, 1, 1, 2, 2], 0.90, False, True),
+        ([0, 0, 1, 1, 2], 0.95, False, False),
+    ],
+    ids=["a drift", "too small", "not every arm"],
+)
+def test_exp3r_begins_anew_at_twice_the_width(explored, better, reset, over):
+    """Two explored queries of each arm end an interval; twice the width is 0.833."""
+    strategy = bandits.EXP3R(0.5, interval=12.0, doubt=0.5)
+    one, yes = torch.ones(1, dtype=torch.float64), torch.tensor([True])
+
+    def learn(state, arm, reward, explored):
+        return strategy.learn(
+            state, Told(0 * one, torch.tensor([arm]), reward * one, one / 3, explored, yes)
+        )
+
+    state = strategy.begin(1, ARMS)
+    for _ in range(8):
+        state = learn(state, 1, 1.0, ~yes)  # now the arm that is played most
+    assert state.explored.eq(0).all()
+    for arm in explored:
+        state = learn(state, arm, {0: better, 1: 0.1, 2: 0.1}[arm], yes)
+    assert bool(state.weights.log_weight.eq(0).all()) == reset
+    assert bool(state.explored.eq(0).all() and state.total.eq(0).all()) == over
+
+
+def test_without_a_drift_exp3r_is_exp3():
+    """Means of 0.25, 0.5 and 0.75 differ by less than twice the width, 0.587."""
+    strategies = bandits.EXP3R(0.2, interval=200.0, doubt=0.1), bandits.EXP3S(0.2, 0.0)
+    policies = [BanditPolicy("", strategy, AlwaysQuery()) for strategy in strategies]
+    detecting, plain = simulate_arms(Still(), policies, trials=5, horizon=700).choice
+    assert detecting.equal(plain)
 
 
 def test_a_gaussian_process_knows_the_best_arm_soon():

@@ -8,6 +8,8 @@ import math
 
 import torch
 
+from tests.oracles import knowledge_gradient
+
 
 def drawn(probabilities, u):
     """The arm in whose interval of the line from 0 to 1 the number lies."""
@@ -26,6 +28,8 @@ def any_best(scores, u):
 
 class Means:
     """All queries of each arm, with their rounds; forgetting makes old ones count less."""
+
+    explored = False
 
     def __init__(self, n, forgetting=0.0):
         self.told = [[] for _ in range(n)]
@@ -48,11 +52,15 @@ class Means:
 class UCB1(Means):
     """Auer, Cesa-Bianchi & Fischer (2002), Figure 1; with forgetting, Garivier & Moulines (2011)."""
 
+    def __init__(self, n, forgetting=0.0, scale=1.0):
+        super().__init__(n, forgetting)
+        self.scale = scale
+
     def decide(self, u, now):
         weights = [self.weight(arm, now) for arm in range(len(self.told))]
         total = max(sum(weights), 1.0)
         bounds = [
-            self.mean(arm) + math.sqrt(2 * math.log(total) / w) if w > 0 else math.inf
+            self.mean(arm) + self.scale * math.sqrt(2 * math.log(total) / w) if w > 0 else math.inf
             for arm, w in enumerate(weights)
         ]
         return any_best(bounds, u), 1.0
@@ -68,7 +76,8 @@ class EpsilonGreedy(Means):
     def decide(self, u, now):
         n = len(self.told)
         means = [self.mean(arm) for arm in range(n)]
-        if u < self.epsilon:
+        self.explored = u < self.epsilon
+        if self.explored:
             arm = math.floor(u / self.epsilon * n)
         else:
             arm = any_best(means, (u - self.epsilon) / (1 - self.epsilon))
@@ -162,3 +171,39 @@ def arm_process(arms, phi, std, noise, told, now):
     level = float((inverse.sum(0) @ y + precision * level) / (inverse.sum() + precision))
     mean = level + cross @ inverse @ (y - level)
     return mean, prior - cross @ inverse @ cross.mT, level
+
+
+def sample_belief(told, n, forgetting, now):
+    """Means and variances of arms: a prior N(1/2, 1/4), and of each query its share of a normal one.
+
+    ``told`` are (round, arm, reward); a reward has variance 1/4, and a weight of w counts like w queries.
+    """
+    precision, weighted = [4.0] * n, [4.0 * 0.5] * n
+    for t, arm, reward in told:
+        share = 4.0 * (1 - forgetting) ** (now - t)
+        precision[arm] += share
+        weighted[arm] += share * reward
+    return [w / p for w, p in zip(weighted, precision, strict=True)], [1 / p for p in precision]
+
+
+def proposal(belief, advised, outlook, plays_mean, chooses):
+    """What a round plays with a query and without, and mean, gain and lookahead of the query.
+
+    ``belief`` are the mean, covariance, prior covariance, noise variance and forgetting rate of a trial,
+    ``outlook`` the effective horizon, price and lookahead weight, or None; all in units of the reward.
+    """
+    mean, cov, prior_cov, noise, forgetting = belief
+    best = mean.index(max(mean))
+    if outlook is None:
+        return advised, best if plays_mean else advised, None
+    horizon, price, weight = outlook
+    keep = math.sqrt(1 - forgetting)
+    found = {}
+    for arm in range(len(mean)) if chooses else [advised]:
+        gain = knowledge_gradient.knowledge_gradient(mean, cov, arm, noise)
+        terms = mean, cov, prior_cov, arm, noise, keep, horizon, price
+        found[arm] = mean[arm], gain, knowledge_gradient.lookahead(*terms) if weight else 0.0
+    at = max(
+        found, key=lambda arm: found[arm][0] + horizon * found[arm][1] + weight * found[arm][2]
+    )
+    return at, best, found[at]
