@@ -20,7 +20,7 @@ from botorch_costly.bandits import (
     Softmax,
     Strategy,
 )
-from botorch_costly.query import BernoulliQuery
+from botorch_costly.query import BernoulliQuery, QueryRule
 
 MakeTuner = Callable[[SearchSpace, int, int], Tuner]
 # Gains of accuracy in a round, in percentage points, are clipped there.
@@ -38,6 +38,17 @@ def _priced(space: SearchSpace, horizon: int, seed: int) -> Tuner:
 
 def _as_it_comes(space: SearchSpace, horizon: int, seed: int) -> Tuner:
     return OnlineTuner(space, horizon, seed=seed)
+
+
+def _ranked(rule_of: Callable[[int], QueryRule]) -> MakeTuner:
+    """Return the tuner as it comes, with another query rule: it counts rewards by their ranks.
+
+    Gains of the first rounds are many times as large as those of all later ones. By their size they
+    decide the whole run; by their ranks they do not.
+    """
+    return lambda space, horizon, seed: OnlineTuner(
+        space, horizon, query=rule_of(horizon), seed=seed
+    )
 
 
 def _by_chance(strategy: Strategy[Any], rate: float) -> MakeTuner:
@@ -67,7 +78,7 @@ TUNERS: dict[str, MakeTuner] = {
     },
 }
 NET_TUNERS: dict[str, MakeTuner] = {
-    "confidence 0.8, net": _confident(0.8),
-    "priced, net": _priced,
+    "confidence 0.8, net": _ranked(lambda horizon: ConfidenceQuery(0.8)),
+    "priced, net": _ranked(lambda horizon: with_budget(max(horizon // 5, 1))),
     "as it comes, net": _as_it_comes,
 }
