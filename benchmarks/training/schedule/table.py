@@ -48,14 +48,14 @@ def text(rows: Sequence[Row]) -> str:
         lines += [*_table(recipe, by_method([r for r in rows if r["recipe"] == recipe])), ""]
     lines.append("VGG16 in the paper, one run, time by that of training without queries")
     for method, (*ends, time) in PAPER.items():
-        lines.append(f"{method:<18}{1:>6}{_numbers(ends)}{time:>36}")
+        lines.append(f"{method:<22}{1:>6}{_numbers(ends)}{time:>36}")
     return "\n".join(lines)
 
 
 def _table(recipe: str, found: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> list[str]:
     dense = found.get(DENSE, {})
     lines = [
-        f"{recipe:18}{'seeds':>6}{'val. loss':>11}{'acc.':>7}{'test loss':>11}{'acc.':>7}{'tunings':>9}"
+        f"{recipe:22}{'seeds':>6}{'val. loss':>11}{'acc.':>7}{'test loss':>11}{'acc.':>7}{'tunings':>9}"
         f"{'queries':>9}{'seconds':>9}{'x dense':>9}{'tuner':>8}  val. loss less dense"
     ]
     for method, runs in found.items():
@@ -64,7 +64,7 @@ def _table(recipe: str, found: Mapping[str, Mapping[int, Mapping[str, Any]]]) ->
         seconds = mean(run["seconds"] for run in runs.values())
         share = mean(run["tuner_seconds"] / run["seconds"] for run in runs.values())
         lines.append(
-            f"{method:<18}{len(runs):>6}{_numbers(ends)}{paid[0]:>9.0f}{paid[1]:>9.1f}{seconds:>9.1f}"
+            f"{method:<22}{len(runs):>6}{_numbers(ends)}{paid[0]:>9.0f}{paid[1]:>9.1f}{seconds:>9.1f}"
             f"{_relative(runs, dense):>9}{share:>8.2%}  {_difference(runs, dense)}"
         )
     return lines
