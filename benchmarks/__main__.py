@@ -154,6 +154,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",
     ),
+    "ddp": (
+        "benchmarks.distributed.benchmark",
+        "decisions that the ranks of a distributed run share, and what sharing them costs",
+    ),
     "speed": ("benchmarks.speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.speed.streaming", "milliseconds of an update and of a round"),
     "horizon": ("benchmarks.speed.horizon", "cost of a round early and late in a very long run"),

@@ -7,6 +7,7 @@ class also derives from the built-in error a caller would catch without knowing 
 import math
 import numbers
 from collections.abc import Callable
+from typing import Any
 
 
 class CostlyError(Exception):
@@ -61,6 +62,24 @@ class RestoreError(CostlyError, RuntimeError):
 
 class HorizonExceededError(CostlyError, RuntimeError):
     """The tuner was asked for more rounds than its horizon."""
+
+
+class RankError(CostlyError, RuntimeError):
+    """A distributed run cannot go on, for a reason that one of its ranks has."""
+
+
+class RanksDisagreeError(RankError):
+    """The ranks of a distributed run are at different places of their programs."""
+
+
+class RankLostError(RankError):
+    """A rank of a distributed run did not answer in time, or its process has ended."""
+
+
+class MissingExtraError(CostlyError, ImportError):
+    """A library that an adapter needs is missing, or its version is not supported."""
+
+    name: Any  # of ImportError it may be None
 
 
 class NumericalError(CostlyError, ArithmeticError):

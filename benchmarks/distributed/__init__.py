@@ -1,0 +1,1 @@
+"""Decisions that the ranks of a distributed run share."""

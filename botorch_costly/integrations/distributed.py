@@ -1,0 +1,232 @@
+"""A tuner that all ranks of a distributed run share: rank 0 decides."""
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+import torch
+
+from botorch_costly import errors
+from botorch_costly.ask_tell.protocol import AskTell
+from botorch_costly.errors import (
+    CostlyError,
+    RankError,
+    StateMismatchError,
+    check,
+    check_nonnegative,
+)
+from botorch_costly.integrations.ranks import Ranks
+from botorch_costly.records import Decision, TwinDecision
+from botorch_costly.rewards.scale import as_number
+from botorch_costly.space import SearchSpace
+
+D = TypeVar("D", bound=Decision)
+
+
+class Deciding(AskTell[D], Protocol[D]):
+    """An optimizer whose suggestions are decisions that it keeps."""
+
+    @property
+    def decisions(self) -> tuple[D, ...]:
+        """The decisions so far, as far as they are kept."""
+
+
+_RECORDS: dict[str, type[Decision]] = {kind.__name__: kind for kind in (Decision, TwinDecision)}
+
+
+class SharedTuner(Generic[D]):
+    """The tuner of rank 0, which decides for all ranks of a distributed run.
+
+    All ranks build the tuner and call ``ask`` and ``mean`` in the same order. Rank 0 asks its tuner and
+    sends the decision to the others, whose tuners are not used. A run that is not distributed is one
+    of a single rank.
+
+    The state is that of rank 0, and fits any number of ranks: a run may be resumed with another one.
+
+    Args:
+        tuner: An ``OnlineTuner``, or another one whose decisions are ``Decision`` records.
+        timeout: Seconds after which a rank that does not come is lost.
+
+    Raises:
+        InvalidArgumentError: If the timeout is not positive.
+
+    Example:
+        >>> import botorch_costly as bc
+        >>> tuner = bc.OnlineTuner(bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)}), horizon=3)
+        >>> shared = SharedTuner(tuner)
+        >>> decision = shared.ask()
+        >>> if decision.query:
+        ...     shared.tell(decision, shared.mean(0.5, weight=128))
+    """
+
+    def __init__(self, tuner: Deciding[D], *, timeout: float = 60.0) -> None:
+        self.tuner, self.ranks = tuner, Ranks(timeout)
+        self._asked = self._met = 0
+        self._undelivered: D | None = None
+
+    @property
+    def space(self) -> SearchSpace:
+        """What is tuned."""
+        return self.tuner.space
+
+    @property
+    def asked(self) -> int:
+        """How many decisions all ranks have received."""
+        return self._asked
+
+    def ask(self) -> D:
+        """Return the next decision, the same one on all ranks.
+
+        Raises:
+            HorizonExceededError: On all ranks, if the tuner of rank 0 has no further round.
+            RankError: If the ranks disagree on where they are, one is lost, or the tuner of rank 0
+                raised what only rank 0 knows. A decision that did not arrive is the next one again,
+                also after its state was saved and loaded.
+        """
+        self.ranks.meet("ask", self._asked)
+        message, failure = self._decided() if self.ranks.is_first else (None, None)
+        received = json.loads(self.ranks.receive(message, "ask", self._asked))
+        if failure is not None:
+            raise failure
+        decision = _decision(received)
+        self._undelivered = None
+        self._asked += 1
+        return decision
+
+    def tell(self, decision: D, reward: float | None, *, seconds: float | None = None) -> None:
+        """Tell the tuner of rank 0; on other ranks nothing happens.
+
+        Args:
+            decision: What ``ask`` returned.
+            reward: Of the same metric on all ranks, such as that of ``mean``.
+            seconds: What the query cost, if known.
+        """
+        if self.ranks.is_first:
+            self.tuner.tell(decision, reward, seconds=seconds)
+
+    def mean(self, metric: float, *, weight: float = 1.0) -> float:
+        """Return the mean of a metric over all ranks, the same to the last bit on each.
+
+        Args:
+            metric: Of this rank.
+            weight: How much it counts, such as the number of examples it is the mean of.
+
+        Raises:
+            InvalidArgumentError: If the metric is no number, the weight is negative, or there is no
+                weight at all.
+            RankError: As ``ask``.
+        """
+        weight = check_nonnegative("weight", weight)
+        said = self._meet("mean", as_number("metric", metric), weight)
+        total = sum(one.weight for one in said)
+        check(total > 0, "weight", "a positive weight on one rank at least", total)
+        # In the order of the ranks: the sum is the same everywhere.
+        return sum(one.value * one.weight for one in said if one.weight > 0) / total
+
+    def agree(self, value: float) -> float:
+        """Return the number of rank 0 on all ranks.
+
+        Raises:
+            RankError: As ``ask``.
+        """
+        return self._meet("agree", value, 1.0)[0].value
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state: on rank 0 with its tuner's. No rank waits for another."""
+        tuner = self.tuner.state_dict() if self.ranks.is_first else None
+        delivered = self._undelivered is None
+        return {"tuner": tuner, "asked": self._asked, "delivered": delivered}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from the state of rank 0, which all ranks load.
+
+        Raises:
+            StateMismatchError: If it is none, that of another rank, or one that the tuner refuses; the
+                shared tuner is unchanged.
+        """
+        known = isinstance(state, Mapping) and {"tuner", "asked", "delivered"} <= set(state)
+        check(known, "state", "a state_dict of SharedTuner", state, StateMismatchError)
+        if self.ranks.is_first:
+            mine = state["tuner"] is not None
+            check(mine, "state", "the state of rank 0", "another rank's", StateMismatchError)
+            self.tuner.load_state_dict(state["tuner"])
+            self._undelivered = None if state["delivered"] else self.tuner.decisions[-1]
+        self._asked, self._met = state["asked"], 0
+
+    def checkpoint(self) -> "SharedCheckpoint":
+        """Return what ``torch.distributed.checkpoint`` saves and loads on all ranks together."""
+        return SharedCheckpoint(self)
+
+    def _meet(self, place: str, value: float, weight: float) -> list[Any]:
+        said = self.ranks.meet(place, self._met, value, weight)
+        self._met += 1
+        return said
+
+    def _decided(self) -> tuple[bytes, BaseException | None]:
+        """Return the message of rank 0: a decision, or what the tuner raised."""
+        try:
+            if self._undelivered is None:
+                self._undelivered = self.tuner.ask()
+        except Exception as error:
+            return json.dumps({"error": _told(error)}).encode(), error
+        decision = self._undelivered
+        kind = type(decision).__name__
+        return json.dumps({"kind": kind, "values": decision.to_dict()}).encode(), None
+
+
+class SharedCheckpoint:
+    """The state of a shared tuner as one object of bytes, the same on all ranks.
+
+    ``torch.distributed.checkpoint`` loads tensors in place, and so none that has grown; a history grows.
+
+    Args:
+        shared: Whose state it is.
+
+    Example::
+
+        state = {"model": model_state, "tuner": shared.checkpoint()}
+        torch.distributed.checkpoint.save(state, checkpoint_id="checkpoint")
+    """
+
+    def __init__(self, shared: "SharedTuner[Any]") -> None:
+        self._shared = shared
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of rank 0; all ranks call it together."""
+        ranks, buffer = self._shared.ranks, io.BytesIO()
+        self._shared._meet("state", 0.0, 0.0)
+        if ranks.is_first:
+            torch.save(self._shared.state_dict(), buffer)
+        return {"state": ranks.receive(buffer.getvalue(), "state")}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``, with any number of ranks.
+
+        Raises:
+            StateMismatchError: As ``SharedTuner.load_state_dict``.
+        """
+        buffer = io.BytesIO(state["state"])
+        self._shared.load_state_dict(torch.load(buffer, weights_only=True))
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    if isinstance(error, CostlyError):
+        received = error.received if isinstance(error.received, int | str) else repr(error.received)
+        said = {"name": error.name, "expected": error.expected, "received": received}
+        return {"kind": type(error).__name__, **said}
+    return {
+        "kind": "RankError",
+        "name": "rank 0",
+        "expected": "a decision",
+        "received": repr(error),
+    }
+
+
+def _decision(received: Mapping[str, Any]) -> Any:
+    """Return the decision in a message; raise what rank 0 raised."""
+    if "error" in received:
+        said = received["error"]
+        kind = getattr(errors, said["kind"], RankError)
+        raise kind(said["name"], said["expected"], said["received"])
+    return _RECORDS[received["kind"]].from_dict(received["values"])

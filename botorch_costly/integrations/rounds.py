@@ -1,0 +1,120 @@
+"""How long a round of training is: steps, epochs or seconds."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from botorch_costly.errors import check, check_count, check_positive
+
+_MEASURED = 10  # steps of the first round of seconds, whose time says how many the next has
+
+
+@dataclass(frozen=True)
+class RoundLength:
+    """The length of a round, in one of three units.
+
+    Args:
+        steps: Of the optimizer.
+        epochs: Passes over the training data.
+        seconds: Of training, about: each round has a number of steps, by the seconds that a step took
+            in the round before. The first round has ten.
+
+    Raises:
+        InvalidArgumentError: If not exactly one of them is given, or it is not positive.
+
+    Example:
+        >>> RoundLength(steps=50)
+        RoundLength(steps=50, epochs=None, seconds=None)
+    """
+
+    _: KW_ONLY
+    steps: int | None = None
+    epochs: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name, value in vars(self).items() if value is not None]
+        check(len(given) == 1, "RoundLength", "one of steps, epochs and seconds", given)
+        if self.seconds is not None:
+            check_positive("seconds", self.seconds)
+        for name in ("steps", "epochs"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, check_count(name, getattr(self, name), minimum=1))
+
+
+class RoundClock:
+    """Counts steps and epochs of a round, and says when it is over.
+
+    Args:
+        length: Of a round.
+        now: Seconds on some clock.
+
+    Example:
+        >>> clock = RoundClock(RoundLength(steps=2))
+        >>> clock.begin()
+        >>> clock.step(), clock.step()
+        (False, True)
+    """
+
+    def __init__(self, length: RoundLength, now: Callable[[], float] = time.monotonic) -> None:
+        check(isinstance(length, RoundLength), "length", "a RoundLength", length)
+        self.length, self._now = length, now
+        self._steps = self._epochs = 0
+        self._planned: int | None = None
+        self._step_seconds: float | None = None
+        self._began: float | None = None  # None after a resume: part of the time is not known
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a round has begun and is not over."""
+        return self._planned is not None
+
+    def begin(self, agree: Callable[[float], float] = float) -> None:
+        """Begin a round.
+
+        Args:
+            agree: Turns the steps that this process has measured into those that all processes of a
+                distributed run agree on.
+        """
+        self._steps = self._epochs = 0
+        self._planned = self._plan(agree)
+        self._began = self._now()
+
+    def step(self, *, ends_epoch: bool = False) -> bool:
+        """Count a step of training, and return whether the round is over with it.
+
+        Args:
+            ends_epoch: Whether it is the last step of an epoch.
+
+        Raises:
+            InvalidArgumentError: If no round has begun.
+        """
+        check(self.is_running, "step", "a round that has begun", "none")
+        self._steps, self._epochs = self._steps + 1, self._epochs + ends_epoch
+        in_epochs = self.length.epochs is not None
+        over = (self._epochs if in_epochs else self._steps) >= (self._planned or 1)
+        if over:
+            if self._began is not None:
+                self._step_seconds = (self._now() - self._began) / self._steps
+            self._planned = self._began = None
+        return over
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return how far the round is, in plain values."""
+        done = {"steps": self._steps, "epochs": self._epochs, "planned": self._planned}
+        return {**done, "step_seconds": self._step_seconds}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue within the round of ``state_dict``."""
+        self._steps, self._epochs = state["steps"], state["epochs"]
+        self._planned, self._step_seconds = state["planned"], state["step_seconds"]
+        self._began = None
+
+    def _plan(self, agree: Callable[[float], float]) -> int:
+        length = self.length
+        if length.seconds is None:
+            return length.steps or length.epochs or 1
+        measured = self._step_seconds
+        steps = _MEASURED if not measured else max(round(length.seconds / measured), 1)
+        return int(agree(steps))

@@ -1,0 +1,128 @@
+"""What each of two ranks runs: ``torch.distributed.run .. ranks_program.py <folder> <case>``."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import botorch_costly as bc
+from botorch_costly.errors import (
+    HorizonExceededError,
+    RankError,
+    RankLostError,
+    RanksDisagreeError,
+)
+from botorch_costly.integrations.distributed import SharedTuner
+
+SPACE = bc.SearchSpace(
+    {"lr": bc.Real(1e-4, 1e-1, log=True), "policy": bc.Choice(["a", "b" * 3000])}
+)
+ROUNDS = 20
+
+
+def tuner(horizon=ROUNDS, seed=0):
+    return bc.OnlineTuner(SPACE, horizon, seed=seed)
+
+
+def metric(decision, rank):
+    return (decision.config["lr"] - 0.01) ** 2 + 0.1 * rank + 1 / (1 + decision.round)
+
+
+def play(shared, rank, rounds):
+    """Decisions of some rounds, with a metric of which each rank measures a part."""
+    seen = []
+    for _ in range(rounds):
+        decision = shared.ask()
+        loss = None
+        if decision.query:
+            loss = shared.mean(metric(decision, rank), weight=1 + 2 * rank)
+            shared.tell(decision, -loss)
+        seen.append([decision.to_dict(), loss])
+    return seen
+
+
+def decide(rank, folder):
+    """Decisions are one; so are errors; states fit one rank, and a distributed checkpoint."""
+    import torch.distributed.checkpoint as dcp
+
+    shared = SharedTuner(tuner(seed=rank), timeout=20)  # the tuner of rank 1 is another one
+    seen = play(shared, rank, ROUNDS // 2)
+    torch.save(shared.state_dict(), folder / f"state{rank}.pt")
+    dcp.save({"tuner": shared.checkpoint()}, checkpoint_id=str(folder / "checkpoint"))
+    seen += play(shared, rank, ROUNDS // 2)
+    said = {"seen": seen, "agreed": shared.agree(float(rank + 7))}
+    try:
+        shared.ask()
+    except HorizonExceededError as error:
+        said["over"] = str(error)
+    resumed = SharedTuner(tuner(seed=rank), timeout=20)
+    dcp.load({"tuner": resumed.checkpoint()}, checkpoint_id=str(folder / "checkpoint"))
+    said["resumed"] = play(resumed, rank, ROUNDS // 2)
+    broken = SharedTuner(Broken(), timeout=20)
+    try:
+        broken.ask()
+    except (RankError, ZeroDivisionError) as error:
+        said["broken"] = [type(error).__name__, str(error)]
+    return said
+
+
+class Broken:
+    """A tuner that fails."""
+
+    space = SPACE
+
+    def ask(self):
+        raise ZeroDivisionError("no idea")
+
+
+def disagree(rank, folder):
+    """Rank 1 skips a query, and asks for the next round."""
+    shared = SharedTuner(tuner(), timeout=20)
+    decision = shared.ask()
+    try:
+        shared.mean(1.0) if rank == 0 else shared.ask()
+    except RanksDisagreeError as error:
+        return {"error": str(error), "round": decision.round}
+
+
+def lose(rank, folder, way):
+    """Rank 1 ends, or hangs, in the middle of a run; rank 0 reports it, and saves a whole state."""
+    shared = SharedTuner(tuner(), timeout=4)
+    seen = play(shared, rank, 5)
+    if rank == 1 and way == "kill":
+        os.kill(os.getpid(), 9)
+    if rank == 1:
+        time.sleep(14)
+        os._exit(1)
+    if way == "late":
+        shared.ranks.meet = lambda *_: []  # rank 1 is lost after rank 0 has asked its tuner
+    began = time.monotonic()
+    try:
+        shared.ask()
+    except RankLostError as error:
+        bc.save(folder / "state.pt", tuner=shared)
+        return {"error": str(error), "seconds": time.monotonic() - began, "seen": seen}
+
+
+def main():
+    folder, case = Path(sys.argv[1]), sys.argv[2]
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    said = (
+        lose(rank, folder, case)
+        if case in ("kill", "hang", "late")
+        else {"decide": decide, "disagree": disagree}[case](rank, folder)
+    )
+    (folder / f"{rank}.json").write_text(json.dumps(said))
+    if case not in ("kill", "hang", "late"):
+        dist.destroy_process_group()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Rounds of steps, epochs and seconds."""
+
+import pytest
+
+from botorch_costly.errors import InvalidArgumentError
+from botorch_costly.integrations import RoundClock, RoundLength
+
+
+class Watch:
+    """A clock that a test turns."""
+
+    def __init__(self):
+        self.time = 0.0
+
+    def __call__(self):
+        return self.time
+
+
+def steps_of_a_round(clock, seconds, watch, limit=1000):
+    clock.begin()
+    for step in range(1, limit):
+        watch.time += seconds
+        if clock.step():
+            return step
+    return limit
+
+
+def test_rounds_of_steps():
+    watch = Watch()
+    clock = RoundClock(RoundLength(steps=3), watch)
+    assert [steps_of_a_round(clock, 1.0, watch) for _ in range(3)] == [3, 3, 3]
+
+
+def test_rounds_of_epochs():
+    clock = RoundClock(RoundLength(epochs=2))
+    clock.begin()
+    ends = [clock.step(ends_epoch=step % 4 == 3) for step in range(8)]
+    assert ends == [False] * 7 + [True]
+
+
+def test_rounds_of_seconds_follow_the_pace():
+    watch = Watch()
+    clock = RoundClock(RoundLength(seconds=2.0), watch)
+    rounds = [steps_of_a_round(clock, pace, watch) for pace in (0.1, 0.1, 0.5, 0.5, 8.0, 8.0)]
+    assert rounds == [10, 20, 20, 4, 4, 1]
+
+
+def test_time_between_rounds_does_not_count():
+    watch = Watch()
+    clock = RoundClock(RoundLength(seconds=2.0), watch)
+    steps_of_a_round(clock, 0.1, watch)
+    watch.time += 1000  # validation
+    assert steps_of_a_round(clock, 0.1, watch) == 20
+
+
+def test_processes_agree_on_the_steps_of_a_round():
+    clock = RoundClock(RoundLength(seconds=2.0))
+    clock.begin(lambda steps: steps - 8)
+    assert [clock.step(), clock.step()] == [False, True]
+
+
+@pytest.mark.parametrize("unit", ["steps", "epochs", "seconds"])
+def test_a_state_continues_within_a_round(unit):
+    watch = Watch()
+    clock, resumed = (RoundClock(RoundLength(**{unit: 3}), watch) for _ in range(2))
+    steps_of_a_round(clock, 0.1, watch, limit=11)
+    clock.begin()
+    clock.step(ends_epoch=True)
+    resumed.load_state_dict(clock.state_dict())
+    left = 2 if unit != "seconds" else 29
+    assert resumed.is_running
+    assert [resumed.step(ends_epoch=True) for _ in range(left)] == [False] * (left - 1) + [True]
+    assert not resumed.is_running
+
+
+def test_a_step_outside_of_a_round():
+    with pytest.raises(InvalidArgumentError, match="a round that has begun"):
+        RoundClock(RoundLength(steps=1)).step()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"steps": 1, "epochs": 1}, {"steps": 0}, {"epochs": 0.5}, {"seconds": 0}]
+)
+def test_lengths_that_are_wrong(wrong):
+    with pytest.raises(InvalidArgumentError):
+        RoundLength(**wrong)
