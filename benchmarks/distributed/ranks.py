@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from botorch_costly import Decision, OnlineTuner, Real, SearchSpace
 from botorch_costly.integrations.distributed import SharedTuner
-from botorch_costly.rewards.scale import as_number
+from botorch_costly.plain import as_number
 
 SPACE = SearchSpace({name: Real(0.0, 1.0) for name in ("a", "b", "c", "d")})
 

@@ -17,8 +17,8 @@ from botorch_costly.errors import (
     check_nonnegative,
 )
 from botorch_costly.integrations.ranks import Ranks
+from botorch_costly.plain import as_number
 from botorch_costly.records import Decision, TwinDecision
-from botorch_costly.rewards.scale import as_number
 from botorch_costly.space import SearchSpace
 
 D = TypeVar("D", bound=Decision)
