@@ -21,7 +21,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from benchmarks.training.stn.augmentation import GREY, holes, jitter
+from benchmarks.training.stn.augmentation import GREY, Axes, holes, jitter
 from botorch_costly.errors import InvalidShapeError, check, check_count, check_rate
 
 AUGMENTATIONS = (
@@ -93,6 +93,7 @@ def augment(
     probabilities: Tensor,  # shape: (8,) or (n, 8)
     draws: Tensor,  # shape: (n, DRAWS)
     strengths: Strengths = STRENGTHS,
+    axes: Axes | None = None,
 ) -> Tensor:  # shape: (n, 3, side, side)
     """Alter each picture in those of the eight ways that hit it.
 
@@ -102,6 +103,7 @@ def augment(
             two dimensions. At 0 nothing is changed, at 1 every picture is.
         draws: Uniform numbers in [0, 1), as from ``draw``.
         strengths: Where they hit.
+        axes: Of the colours, as ``axes_of`` returns them; what is compiled needs to be given them.
 
     Raises:
         InvalidShapeError: If the shapes do not fit together.
@@ -125,9 +127,9 @@ def augment(
     warped = F.grid_sample(pictures, grid, padding_mode="border", align_corners=False)
     pictures = torch.where(_wide(crop | mirrored | upturned | turned), warped, pictures)
 
-    pictures = torch.where(_wide(colour), _distorted(pictures, colours, strengths), pictures)
-    luma = pictures.new_tensor(GREY)[:, None, None]
-    grey = (pictures * luma).sum(1, keepdim=True)
+    pictures = torch.where(_wide(colour), _distorted(pictures, colours, strengths, axes), pictures)
+    red, green, blue = pictures.split(1, 1)
+    grey = GREY[0] * red + GREY[1] * green + GREY[2] * blue
     pictures = torch.where(_wide(greyed), grey, pictures)
     pictures = torch.where(_wide(blurred), _blurred(pictures, sigma, strengths), pictures)
     side = pictures.shape[-1]
@@ -162,7 +164,7 @@ def _window(
     # A window that would be wider than the picture is as wide as the picture.
     half = torch.stack([(area * ratio).sqrt(), (area / ratio).sqrt()], -1).clamp(max=1)
     centre = (1 - half) * (2 * places[:, 2:] - 1)
-    whole = torch.tensor([0.0, 0.0, 1.0, 1.0], device=places.device, dtype=places.dtype)
+    whole = torch.cat([torch.zeros_like(half), torch.ones_like(half)], -1)
     return torch.where(hit[:, None], torch.cat([centre, half], -1), whole)
 
 
@@ -181,11 +183,16 @@ def _turns(
     return flips[..., None] * turn
 
 
-def _distorted(pictures: Tensor, colours: Tensor, strengths: Strengths) -> Tensor:
+def _distorted(
+    pictures: Tensor,
+    colours: Tensor,  # shape: (n, 4), in [0, 1)
+    strengths: Strengths,
+    axes: Axes | None,
+) -> Tensor:
     """Change brightness, contrast, saturation and hue, each by its own factor of each picture."""
-    moves = (2 * colours - 1) * (strengths.colour * colours.new_tensor([0.8, 0.8, 0.8, 0.2]))
-    brightness, contrast, saturation = (1 + moves[:, :3]).unbind(-1)
-    return jitter(pictures, brightness, contrast, saturation, moves[:, 3])
+    moves = strengths.colour * (2 * colours - 1)
+    brightness, contrast, saturation = (1 + 0.8 * moves[:, :3]).unbind(-1)
+    return jitter(pictures, brightness, contrast, saturation, 0.2 * moves[:, 3], axes)
 
 
 def _blurred(
