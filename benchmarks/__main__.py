@@ -150,6 +150,18 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.training.schedule.timing",
         "milliseconds of a step of a self-tuning network beside the plain one",
     ),
+    "simclr": (
+        "benchmarks.training.simclr.benchmark",
+        "augmentation tuned within one contrastive training on CIFAR-10",
+    ),
+    "simclr-readout": (
+        "benchmarks.training.simclr.readouts",
+        "which brief readout ranks representations as the final one does",
+    ),
+    "simclr-time": (
+        "benchmarks.training.simclr.timing",
+        "pictures per second, where the time goes, and what changing probabilities costs",
+    ),
     "curve-speed": (
         "benchmarks.speed.trainings",
         "seconds of a stretch of training, ask and tell",

@@ -24,8 +24,7 @@ def measure_missing(
         kind: Of the tasks; each row has their fields.
         options: With ``results``, ``again``, ``processes`` and the seeds.
     """
-    stored = {part_of(row, kind) for row in rows_of(name, options.results)}
-    missing = [task for task in wanted if options.again or task not in stored]
+    missing = missing_of(name, wanted, kind, options)
     seeds = list(seeds_of(options))
     for row in in_processes(work, missing, options.processes) if missing else ():
         done = part_of(row, kind)
@@ -34,3 +33,11 @@ def measure_missing(
             return part_of(other, kind) != done
 
         write_results(name, [row], seeds, directory=options.results, keep=stays)
+
+
+def missing_of(
+    name: str, wanted: Sequence[Named], kind: type[Named], options: argparse.Namespace
+) -> list[Named]:
+    """Return the tasks that ``measure_missing`` would measure."""
+    stored = {part_of(row, kind) for row in rows_of(name, options.results)}
+    return [task for task in wanted if options.again or task not in stored]

@@ -49,11 +49,12 @@ def run_online(
     rounds: int | None = None,
     report_every: int = REPORT_EVERY,
     save_every: int = 1,
+    saves: bool = True,
 ) -> Record:
     """Train through the horizon, or as many ``rounds``.
 
     With a ``checkpoint``, resume from it if it is there, and save after every round, or after every
-    ``save_every`` rounds and at the end.
+    ``save_every`` rounds and at the end. Of processes that train together, one ``saves``, and all resume.
     """
     rounds = problem.horizon if rounds is None else rounds
     run, record = problem.setup(seed), Record()
@@ -64,7 +65,11 @@ def run_online(
         _one_round(run, policy, record)
         if run.round % report_every == 0 or run.round == rounds:
             record.test_accuracy.append((run.round, run.test().accuracy))
-        if checkpoint is not None and (run.round % save_every == 0 or run.round == rounds):
+        if (
+            checkpoint is not None
+            and saves
+            and (run.round % save_every == 0 or run.round == rounds)
+        ):
             _save(checkpoint, run, policy, record)
         after_round(record)
     return record

@@ -15,6 +15,7 @@ from benchmarks.suite import data
 from benchmarks.suite.data import MissingDataError, Part
 from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
 from benchmarks.suite.runner import run_online
+from benchmarks.training.kept import Kept
 from benchmarks.training.schedule import benchmark, timing
 from benchmarks.training.schedule.batches import Batches
 from benchmarks.training.schedule.measuring import measured
@@ -213,7 +214,7 @@ class TestDivergence:
     @pytest.mark.parametrize("method", KINDS)
     def test_the_run_goes_on_to_its_end_is_stored_and_resumed(self, method, tmp_path):
         recipe = problem(learning_rate=1e30)
-        kept = benchmark._Kept(recipe)
+        kept = Kept(recipe)
         options = {"checkpoint": tmp_path / "checkpoint.pt", "report_every": 2}
         straight = run_online(kept, policy_of(method, recipe, 3), 3, report_every=2)
         assert kept.run.validate() == Metrics(100.0, 0.0)
@@ -229,7 +230,7 @@ class TestDivergence:
         for metrics in (Metrics(0.5, 0.8), Metrics(100.0, 0.0)):
             decision = policy.decide()
             policy.query(decision, metrics)
-        told = policy._policy.tuner.observations[-1]
+        told = policy.policy.tuner.observations[-1]
         assert told.reward is not None
         assert told.reward < 0
         assert policy.decide().round == 2

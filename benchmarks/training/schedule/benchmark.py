@@ -21,6 +21,7 @@ from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.record import Row, rows_of
 from benchmarks.suite.runner import run_online
+from benchmarks.training.kept import Kept
 from benchmarks.training.schedule.methods import METHODS, policy_of
 from benchmarks.training.schedule.picture import draw
 from benchmarks.training.schedule.problem import ScheduleProblem
@@ -33,7 +34,6 @@ from benchmarks.training.schedule.recipes import (
     Recipe,
     tiny,
 )
-from benchmarks.training.schedule.run import TuningRun
 from benchmarks.training.schedule.table import text
 from botorch_costly import Decision
 from botorch_costly.device import check_device
@@ -54,7 +54,7 @@ class Task(NamedTuple):
 def measure(task: Task, recipe: Recipe, checkpoints: Path) -> Row:
     """Train once under a method, from the last checkpoint if there is one; return how it went."""
     problem = ScheduleProblem(recipe)
-    policy, kept = policy_of(task.method, problem, task.seed), _Kept(problem)
+    policy, kept = policy_of(task.method, problem, task.seed), Kept(problem)
     path = checkpoints / f"{'-'.join(map(str, task))}.pt".replace(" ", "_")
     record = run_online(
         kept,
@@ -84,20 +84,6 @@ def measure(task: Task, recipe: Recipe, checkpoints: Path) -> Row:
         "names": list(kept.run.hyperparameters.names),
         "reports": kept.run.reports,
     }
-
-
-class _Kept:
-    """A problem that keeps the run it sets up."""
-
-    def __init__(self, problem: ScheduleProblem) -> None:
-        self._problem = problem
-        self.name, self.space, self.default = problem.name, problem.space, problem.default
-        self.horizon = problem.horizon
-
-    def setup(self, seed: int) -> TuningRun:
-        """Set up the run."""
-        self.run = self._problem.setup(seed)
-        return self.run
 
 
 def _letter(decision: Decision) -> str:

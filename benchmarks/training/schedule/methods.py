@@ -47,32 +47,32 @@ class TimedPolicy:
     """A policy whose decisions are timed, in seconds of the CPU."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy, self.seconds = policy, 0.0
+        self.policy, self.seconds = policy, 0.0
 
     def start(self, run: TrainingRun) -> None:
         """Let the policy meet the run."""
-        self._policy.start(run)
+        self.policy.start(run)
 
     def decide(self) -> Decision:
         """Return the policy's decision."""
         began = time.process_time()
-        decision = self._policy.decide()
+        decision = self.policy.decide()
         self.seconds += time.process_time() - began
         return decision
 
     def query(self, decision: Decision, metrics: Metrics) -> None:
         """Tell the policy what the validation said."""
         began = time.process_time()
-        self._policy.query(decision, metrics)
+        self.policy.query(decision, metrics)
         self.seconds += time.process_time() - began
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the policy, and the seconds."""
-        return {"policy": self._policy.state_dict(), "seconds": self.seconds}
+        return {"policy": self.policy.state_dict(), "seconds": self.seconds}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        self._policy.load_state_dict(state["policy"])
+        self.policy.load_state_dict(state["policy"])
         self.seconds = state["seconds"]
 
 

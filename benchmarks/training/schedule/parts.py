@@ -1,13 +1,38 @@
 """Pictures for training, validation and test, drawn anew for each seed."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import Generator
 
 from benchmarks.suite.data import Part, split
-from benchmarks.training.schedule.recipes import CLASSES, Recipe
+from benchmarks.training.schedule.recipes import CLASSES
 from botorch_costly.errors import check
+
+
+class Sizes(Protocol):
+    """Where pictures come from, and how many of them a run has."""
+
+    @property
+    def data(self) -> Callable[[], Part]:
+        """Pictures for training and validation."""
+
+    @property
+    def test(self) -> Callable[[], Part] | None:
+        """Pictures for the test; what is left of the others if there are none."""
+
+    @property
+    def train(self) -> int:
+        """Pictures of a class to train on."""
+
+    @property
+    def validation(self) -> int:
+        """Pictures of a class to query at."""
+
+    @property
+    def most_test(self) -> int:
+        """Pictures of the test, at most."""
 
 
 def pictures_of(read: Callable[[], Part], side: int = 32) -> Part:
@@ -30,7 +55,7 @@ def pictures_of(read: Callable[[], Part], side: int = 32) -> Part:
     return part
 
 
-def parts_of(recipe: Recipe, generator: Generator) -> dict[str, Part]:
+def parts_of(recipe: Sizes, generator: Generator) -> dict[str, Part]:
     """Draw the parts of a run, as many pictures of each class as the recipe says.
 
     Raises:

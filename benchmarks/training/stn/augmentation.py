@@ -39,6 +39,7 @@ AUGMENTATIONS: dict[str, Bounds] = {
     "cutout_holes": Bounds(0.0, HOLES + 1.0, start=1.5, whole=True),
 }
 GREY = (0.299, 0.587, 0.114)  # luma, ITU-R BT.601
+Axes = tuple[Tensor, Tensor, Tensor]
 _CHROMA = ((0.5959, -0.2746, -0.3213), (0.2115, -0.5227, 0.3112))  # I and Q
 
 
@@ -84,9 +85,13 @@ def jitter(
     contrast: Tensor,  # shape: (n,)
     saturation: Tensor,  # shape: (n,)
     turn: Tensor,  # shape: (n,), of the hue, in turns
+    axes: Axes | None = None,
 ) -> Tensor:  # shape: (n, 3, height, width)
-    """Change the colours of each picture by its own factors, in one affine map a picture."""
-    grey, chroma, back = _axes(pictures.device, pictures.dtype)
+    """Change the colours of each picture by its own factors, in one affine map a picture.
+
+    What is compiled is given its ``axes``, as from ``axes_of``: a cache is nothing to compile.
+    """
+    grey, chroma, back = axes_of(pictures.device, pictures.dtype) if axes is None else axes
     pixels = pictures.flatten(2)
     mean = brightness * (pixels.mean(-1) @ grey)  # m, of the brightened picture
     cos, sin = (2 * torch.pi * turn).cos(), (2 * torch.pi * turn).sin()
@@ -123,7 +128,7 @@ def holes(
 
 
 @cache
-def _axes(device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+def axes_of(device: torch.device, dtype: torch.dtype) -> Axes:
     """Return the grey, ``(3,)``, the chroma, ``(2, 3)``, and the way back from the chroma, ``(3, 2)``."""
     grey = torch.tensor(GREY, dtype=torch.float64)
     chroma = torch.tensor(_CHROMA, dtype=torch.float64)

@@ -1,0 +1,138 @@
+"""What sets the eight probabilities: a constant, an expert, chance, and tuners that query.
+
+Every tuner is rewarded by the gain of a readout's accuracy on validation, in percentage points, clipped
+to [-2, 2]. A round whose loss is not finite is a failed query of that round, whether it was one or not.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchmarks.harness.tuners import as_it_comes, as_published, with_budget
+from benchmarks.suite.policies import FixedPolicy, Policy, RandomPolicy, TunedPolicy, Tuner
+from benchmarks.suite.protocol import Metrics, TrainingRun
+from benchmarks.training.schedule.methods import TimedPolicy
+from benchmarks.training.simclr.augmentation import AUGMENTATIONS
+from benchmarks.training.simclr.run import ONE_OPERATION, START, ContrastiveProblem, ContrastiveRun
+from botorch_costly import (
+    AlwaysQuery,
+    BernoulliQuery,
+    ConfidenceQuery,
+    Decision,
+    QueryRule,
+    Refit,
+    Schedule,
+)
+from botorch_costly.errors import check
+
+FIXED, FULL, COIN, CONFIDENT = "fixed 0.5", "full feedback", "coin", "confidence 0.8"
+_BUDGET = 0.5  # share of the rounds that the priced rule may query
+_COIN_RATE = 0.6  # the paper's, where it is not known how often the confidence rule queried
+_REFIT = Refit(every=10, seconds=60.0, forgetting=True)  # the cap is never to bind
+_EXPERT = {"crop": 1.0, "colour": 0.8, "flip_horizontal": 0.5, "grey": 0.2}
+# What the authors of SimCLR train with on CIFAR-10: no blur there, nor any of the other three.
+EXPERT = {**dict.fromkeys(AUGMENTATIONS, 0.0), **_EXPERT}
+# The least there can be in the space.
+OFF = {**dict.fromkeys(AUGMENTATIONS, 0.0), "crop": 0.5}
+
+CONSTANT: dict[str, Mapping[str, Any]] = {
+    FIXED: START,
+    "expert": EXPERT,
+    "off": OFF,
+    "one operation": ONE_OPERATION,
+}
+RULES: dict[str, Callable[[int], QueryRule]] = {
+    FULL: lambda horizon: AlwaysQuery(),
+    "full, learned": lambda horizon: AlwaysQuery(),
+    "confidence 0.9": lambda horizon: ConfidenceQuery(0.9),
+    CONFIDENT: lambda horizon: ConfidenceQuery(0.8),
+    "confidence 0.7": lambda horizon: ConfidenceQuery(0.7),
+    "priced": lambda horizon: with_budget(max(round(_BUDGET * horizon), 1)),
+}
+METHODS = (*CONSTANT, "random schedule", *RULES, COIN, "as it comes")
+
+
+class ReadoutPolicy(TunedPolicy):
+    """A tuner that hears of rounds that failed, and what each query cost in seconds."""
+
+    def __init__(self, tuner: Tuner, *, guarded: bool = False) -> None:
+        super().__init__(tuner, guarded=guarded, metric="accuracy")
+        self._played: Decision | None = None
+
+    def start(self, run: TrainingRun) -> None:
+        """Meet the run, which knows what failed.
+
+        Raises:
+            InvalidArgumentError: If it is another kind of run.
+        """
+        super().start(run)
+        contrastive = isinstance(run, ContrastiveRun)
+        check(contrastive, "run", "a run of ContrastiveProblem", type(run).__name__)
+        self._run: Any = run
+
+    def decide(self) -> Decision:
+        """Report the round before if it failed unqueried; return the tuner's decision."""
+        if self._played is not None and self._run.failed:
+            self._tell(self._played, math.nan)
+        decision = super().decide()
+        self._played = None if decision.query else decision
+        return decision
+
+    def query(self, decision: Decision, metrics: Metrics) -> None:
+        """Tell the tuner the gain, or that the query failed, and its seconds."""
+        self._tell(decision, math.nan if self._run.failed else metrics.accuracy)
+
+    def _tell(self, decision: Decision, metric: float) -> None:
+        seconds = self._run.last_query_seconds if decision.query else 0.0
+        tuner: Any = self.tuner
+        tuner.tell(decision, self.reward(metric, decision), seconds=seconds)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states of the tuner and of its reward, and an unqueried decision."""
+        played = None if self._played is None else self._played.to_dict()
+        return {**super().state_dict(), "played": played}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        super().load_state_dict(state)
+        played = state["played"]
+        self._played = None if played is None else Decision.from_dict(played)
+
+
+class ReplayPolicy(FixedPolicy):
+    """A schedule that was exported, played again; nothing is queried."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__({})
+        self._schedule = schedule
+
+    def decide(self) -> Decision:
+        """Return the configuration of the next round."""
+        return self._play(dict(self._schedule[self._round]), "replayed")
+
+
+def policy_of(
+    method: str, problem: ContrastiveProblem, seed: int, coin: float | None = None
+) -> TimedPolicy:
+    """Return what decides in a run.
+
+    Args:
+        method: One of ``METHODS``.
+        problem: What is tuned.
+        seed: Of the tuner.
+        coin: The probability of a query under ``COIN`` after the design, which is queried.
+    """
+    return TimedPolicy(_policy_of(method, problem, seed, _COIN_RATE if coin is None else coin))
+
+
+def _policy_of(method: str, problem: ContrastiveProblem, seed: int, coin: float) -> Policy:
+    if method in CONSTANT:
+        return FixedPolicy(CONSTANT[method])
+    space, horizon, start = problem.space, problem.horizon, problem.default
+    if method == "random schedule":
+        return RandomPolicy(space, seed)
+    if method == "as it comes":
+        return ReadoutPolicy(as_it_comes(space, horizon, start, seed), guarded=True)
+    rule = BernoulliQuery(coin) if method == COIN else RULES[method](horizon)
+    options = {"refit": _REFIT} if method == "full, learned" else {}
+    return ReadoutPolicy(as_published(space, horizon, rule, seed, start=start, **options))
