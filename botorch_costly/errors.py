@@ -81,6 +81,11 @@ class MissingExtraError(CostlyError, ImportError):
 
     name: Any  # of ImportError it may be None
 
+    def __init__(self, name: str, expected: str, received: object) -> None:
+        """As CostlyError; ImportError has a name of its own, which it would reset."""
+        super().__init__(name, expected, received)
+        self.name = name
+
 
 class NumericalError(CostlyError, ArithmeticError):
     """A factorization or optimization met numbers it cannot continue from."""

@@ -14,6 +14,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import StateMismatchError
 from botorch_costly.query import Progress
+from tests.integrations.pages import names_of
 from tests.registry import acquisitions, kernels, models, query_rules
 from tests.strategies import comparisons, each
 
@@ -208,7 +209,7 @@ def test_code_of_pages_runs(page, tmp_path, monkeypatch, capsys):
     Path("studies.csv").write_text("\n".join(["dataset,lr,accuracy", *rows]))
     state = torch.get_rng_state()
     try:
-        names = Loop().names()
+        names = {**Loop().names(), **names_of(page)}
         for i, block in enumerate(code_of(page)):
             exec(compile(block, f"{page.name}, block {i + 1}", "exec"), names)
     finally:

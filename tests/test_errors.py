@@ -29,6 +29,10 @@ BUILT_IN = {
     errors.StateMismatchError: ValueError,
     errors.RestoreError: RuntimeError,
     errors.HorizonExceededError: RuntimeError,
+    errors.RankError: RuntimeError,
+    errors.RanksDisagreeError: RuntimeError,
+    errors.RankLostError: RuntimeError,
+    errors.MissingExtraError: ImportError,
     errors.NumericalError: ArithmeticError,
 }
 NOT_NUMBERS = [float("nan"), np.float64("nan"), True, "0.5", None, [0.5], 1j]

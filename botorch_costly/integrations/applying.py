@@ -108,7 +108,15 @@ def _modules(modules: nn.Module | Iterable[nn.Module]) -> list[nn.Module]:
     parts = [modules] if isinstance(modules, nn.Module) else list(modules)
     for part in parts:
         check(isinstance(part, nn.Module), "modules", "torch.nn.Module objects", part)
-    return parts
+    return [inner_network(part) for part in parts]
+
+
+def inner_network(network: nn.Module) -> nn.Module:
+    """Return the network within a ``DistributedDataParallel``, whose parts have their own names."""
+    if isinstance(network, nn.parallel.DistributedDataParallel):
+        inner: nn.Module = network.module
+        return inner
+    return network
 
 
 def _targets(

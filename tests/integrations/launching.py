@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def launched(program, folder, *arguments, ranks=2, seconds=300):
+def launched(program, folder, *arguments, ranks=2, seconds=900):
     """Run a program of this folder on some ranks; return what each wrote, None for one that ended."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node", str(ranks), str(Path(__file__).parent / program)]

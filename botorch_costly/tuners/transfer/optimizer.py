@@ -155,6 +155,33 @@ class TransferOptimizer(Recorded[TransferDecision, Observation]):
         self._ledger.suggest(decision)
         return decision
 
+    def adopt(self, config: Mapping[str, Plain]) -> TransferDecision:
+        """Enter an evaluation that was not asked for, such as that of another program, to be told.
+
+        Args:
+            config: Its configuration, of the space; it need not be a candidate.
+
+        Returns:
+            The decision to tell. Until then it is under way, as one that was asked for.
+
+        Raises:
+            HorizonExceededError: As ``ask``.
+            InvalidConfigError: If it does not belong to the space. The optimizer is unchanged.
+
+        Example:
+            >>> from botorch_costly import Real
+            >>> space = SearchSpace({"lr": Real(0.0, 1.0)})
+            >>> earlier = Task([{"lr": 0.1}, {"lr": 0.9}], [1.0, 2.0])
+            >>> optimizer = TransferOptimizer(space, [earlier])
+            >>> optimizer.tell(optimizer.adopt({"lr": 0.5}), 1.5).reward
+            1.5
+        """
+        number = self._ledger.next_within(self.horizon)
+        known = self.space.canonical(config)
+        decision = TransferDecision(number, known, query=True, reason="not asked for")
+        self._ledger.suggest(decision)
+        return decision
+
     def _decoded(self, point: Tensor) -> Mapping[str, Plain]:
         if self._candidates is None or self._listed is None:
             return self.space.decode(point)

@@ -2,15 +2,14 @@
 
 import copy
 import logging
-import random
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 
+from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import RestoreError, check
 from botorch_costly.parameters import Scheduled
@@ -153,7 +152,7 @@ class Session:
 
     def _states(self) -> list[Any]:
         parts = [_state_of(part) for part in self._parts]
-        return [parts, _global_generators()]
+        return [parts, global_generators()]
 
     def _restore(self, kept: list[Any]) -> None:
         states, generators = copy.deepcopy(kept)
@@ -166,7 +165,7 @@ class Session:
             except Exception as error:
                 expected = f"{type(part).__name__} to take an earlier state of its own"
                 raise RestoreError("restore", expected, error) from error
-        _set_global_generators(generators)
+        set_global_generators(generators)
 
     def _copied(self, state: Any) -> Any:
         """Return a copy that shares no tensor with the state."""
@@ -203,24 +202,3 @@ def _plays_a_schedule(tuner: TwinTuner) -> bool:
 
 def _state_of(part: Stateful | torch.Generator) -> Any:
     return part.get_state() if isinstance(part, torch.Generator) else part.state_dict()
-
-
-def _global_generators() -> dict[str, Any]:
-    """Return the states of the global generators, whose draws order the data of most loaders."""
-    states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    numpy = np.random.get_state(legacy=False)  # noqa: NPY002  the user's, which goes back with the rest
-    key = torch.from_numpy(numpy["state"]["key"].astype(np.int64))  # a tensor can be saved
-    states["numpy"] = {**numpy, "state": {**numpy["state"], "key": key}}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        states["cuda"] = torch.cuda.get_rng_state_all()
-    return states
-
-
-def _set_global_generators(states: dict[str, Any]) -> None:
-    torch.set_rng_state(states["torch"].cpu())
-    random.setstate(states["python"])
-    numpy = states["numpy"]
-    key = numpy["state"]["key"].cpu().numpy().astype(np.uint32)
-    np.random.set_state({**numpy, "state": {**numpy["state"], "key": key}})  # noqa: NPY002
-    if "cuda" in states:
-        torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])

@@ -1,0 +1,134 @@
+"""Tuning within a Trainer of Lightning; its extra is ``botorch_costly[lightning]``."""
+
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from botorch_costly.ask_tell.protocol import Stateful
+from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.integrations.applying import Rates
+from botorch_costly.integrations.distributed import Deciding
+from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions, one_optimizer
+from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.rounds import RoundLength
+from botorch_costly.rewards.gain import Kind
+
+try:
+    from lightning.pytorch import Callback
+except ImportError:
+    Callback = object
+
+_NEVER = sys.maxsize  # batches until the next validation
+
+
+class TunerCallback(Callback):
+    """Tune while a ``Trainer`` fits, and validate only when a decision says so.
+
+    The configuration is put into effect at the beginning of a round, and validation runs at its end if
+    it is a query. The gain of the monitored metric is the reward. A network that a query finds diverged
+    goes back to its last good state, with optimizer, schedulers and gradient scaler. The state of all of
+    it is in the trainer's checkpoints, and a run that is resumed from one goes on identically.
+
+    In a distributed run rank 0 decides, and the metric is the mean over the ranks.
+
+    Args:
+        tuner: An ``OnlineTuner``.
+        monitor: The name under which ``validation_step`` logs the metric.
+        length: Of a round; one epoch if omitted.
+        metric: Whether it is a loss or an accuracy.
+        guard: Whether the network goes back to its last good state when it has diverged.
+        rates: ``"multipliers"`` if learning rates multiply those of a scheduler.
+        others: Names in the configuration that training reads itself, from ``callback.config``.
+        parts: What else goes back with the network, such as a loader with a ``state_dict``.
+        timeout: Seconds after which a rank that does not come is lost.
+
+    Raises:
+        InvalidArgumentError: If an option is outside its range; when training starts, if there is not
+            one optimizer, no validation, or another ``check_val_every_n_epoch`` than 1.
+        InvalidConfigError: When training starts, if a name matches no parameter group.
+        MissingExtraError: If Lightning is missing, or older than 2.4.
+
+    Example::
+
+        tuner = bc.OnlineTuner(space, horizon=300, start=default)
+        trainer = Trainer(max_epochs=300, callbacks=[TunerCallback(tuner, "val_loss")])
+        trainer.fit(model, train_loader, val_loader)
+    """
+
+    def __init__(
+        self,
+        tuner: Deciding[Any],
+        monitor: str,
+        *,
+        length: RoundLength | None = None,
+        metric: Kind = "loss",
+        guard: bool = True,
+        rates: Rates = "values",
+        others: Collection[str] = (),
+        parts: Iterable[Stateful] = (),
+        timeout: float = 60.0,
+    ) -> None:
+        require("lightning", "2.4", "lightning")
+        super().__init__()
+        self.monitor, self._parts = monitor, tuple(parts)
+        length = RoundLength(epochs=1) if length is None else length
+        options = TrainerOptions(
+            length, metric=metric, guard=guard, rates=rates, others=others, timeout=timeout
+        )
+        self.driver = Driver(tuner, options)
+        self._steps = 0
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration of the present round; empty before the first one."""
+        return {} if self.driver.decision is None else self.driver.decision.config
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Connect the ranks."""
+        if stage == "fit":
+            self.driver.connect()
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin, or continue from what the trainer has restored."""
+        every = trainer.check_val_every_n_epoch
+        check(every == 1, "check_val_every_n_epoch", "1: the tuner says when to validate", every)
+        validates = trainer.enable_validation
+        check(validates, "validation", "a validation_step and data for it", "none")
+        schedulers = tuple(config.scheduler for config in trainer.lr_scheduler_configs)
+        scaler = trainer.precision_plugin
+        parts = (*self._parts, scaler) if scaler.state_dict() else self._parts
+        optimizer = one_optimizer(trainer.optimizers)
+        self.driver.start(Trained(pl_module, optimizer, schedulers, parts))
+        self._steps = trainer.global_step
+
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Begin a round if none is running."""
+        self.driver.before_step()
+
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Let the trainer validate after this batch, or not."""
+        stepped, self._steps = trainer.global_step > self._steps, trainer.global_step
+        due = stepped and self.driver.after_step(ends_epoch=trainer.is_last_batch)
+        trainer.val_check_batch = batch_idx + 1 if due else _NEVER
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """Tell the metric of a query."""
+        if trainer.sanity_checking:
+            return
+        metrics = trainer.callback_metrics
+        if self.monitor not in metrics:
+            expected = f"a metric that validation logs, of {sorted(metrics)}"
+            raise InvalidArgumentError("monitor", expected, self.monitor)
+        self.driver.validated(float(metrics[self.monitor]))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state that the trainer saves."""
+        return self.driver.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from the state that the trainer loads."""
+        self.driver.load_state_dict(state_dict)

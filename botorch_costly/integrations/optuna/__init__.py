@@ -1,0 +1,5 @@
+"""Samplers of Optuna; their extra is ``botorch_costly[optuna]``."""
+
+from botorch_costly.integrations.optuna.sampler import TransferSampler
+
+__all__ = ["TransferSampler"]

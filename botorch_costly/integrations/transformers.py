@@ -1,0 +1,158 @@
+"""Tuning within a Trainer of Transformers; its extra is ``botorch_costly[transformers]``."""
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from botorch_costly.ask_tell.protocol import Stateful
+from botorch_costly.ask_tell.state import load, save
+from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check
+from botorch_costly.integrations.applying import Rates, unwrapped
+from botorch_costly.integrations.distributed import Deciding
+from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
+from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.rounds import RoundLength
+from botorch_costly.rewards.gain import Kind
+
+try:
+    from transformers import TrainerCallback
+except ImportError:
+    TrainerCallback = object
+
+STATE_FILE = "botorch_costly.pt"  # within a checkpoint of the trainer
+
+
+class TunerCallback(TrainerCallback):
+    """Tune while a ``Trainer`` trains, and evaluate only when a decision says so.
+
+    The configuration is put into effect at the beginning of a round, and the trainer evaluates at its
+    end if it is a query, whatever its ``eval_strategy``. The gain of the monitored metric is the reward.
+    A network that a query finds diverged goes back to its last good state, with optimizer, scheduler and
+    gradient scaler. The state of all of it is in each checkpoint of the trainer, and a run that is
+    resumed from one goes on identically.
+
+    A ``Trainer`` has a scheduler, always: unless ``rates="values"``, a learning rate in the space
+    multiplies its rate. In a distributed run rank 0 decides.
+
+    Args:
+        tuner: An ``OnlineTuner``.
+        monitor: The name of the metric in what ``evaluate`` returns.
+        length: Of a round; one epoch if omitted.
+        metric: Whether it is a loss or an accuracy.
+        guard: Whether the network goes back to its last good state when it has diverged.
+        rates: ``"multipliers"``, or ``"values"`` for a space without a learning rate.
+        others: Names in the configuration that training reads itself, from ``callback.config``.
+        parts: What else goes back with the network.
+        resume_from: The checkpoint that the trainer resumes from, if it does not lie in its
+            ``output_dir``.
+        timeout: Seconds after which a rank that does not come is lost.
+
+    Raises:
+        InvalidArgumentError: If an option is outside its range; in training, if the metric is not
+            among those of an evaluation.
+        InvalidConfigError: When training starts, if a name matches no parameter group.
+        StateMismatchError: When training starts, if the checkpoint is of another tuner or space, or of
+            a run without one.
+        MissingExtraError: If Transformers is missing, or older than 4.46.
+
+    Example::
+
+        tuner = bc.OnlineTuner(space, horizon=300, start=default)
+        callback = TunerCallback(tuner, length=RoundLength(steps=50))
+        Trainer(model, args, train_dataset=train, eval_dataset=val, callbacks=[callback]).train()
+    """
+
+    def __init__(
+        self,
+        tuner: Deciding[Any],
+        monitor: str = "eval_loss",
+        *,
+        length: RoundLength | None = None,
+        metric: Kind = "loss",
+        guard: bool = True,
+        rates: Rates = "multipliers",
+        others: Collection[str] = (),
+        parts: Iterable[Stateful] = (),
+        resume_from: str | os.PathLike[str] | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        require("transformers", "4.46", "transformers")
+        self.monitor, self._parts, self._resume_from = monitor, tuple(parts), resume_from
+        length = RoundLength(epochs=1) if length is None else length
+        options = TrainerOptions(
+            length, metric=metric, guard=guard, rates=rates, others=others, timeout=timeout
+        )
+        self.driver = Driver(tuner, options)
+        self._epoch_steps = 0
+        self._seen: set[str] = set()
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration of the present round; empty before the first one."""
+        return {} if self.driver.decision is None else self.driver.decision.config
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Begin, or continue from the checkpoint that the trainer has restored."""
+        loader = kwargs["train_dataloader"]
+        sized = hasattr(loader, "__len__")
+        if self.driver.options.length.epochs is not None:
+            check(sized, "length", "steps or seconds, for the data have no length", "epochs")
+        batches = len(loader) if sized else 1
+        self._epoch_steps = max(-(-batches // args.gradient_accumulation_steps), 1)
+        optimizer = kwargs["optimizer"]
+        scaler = getattr(optimizer, "scaler", None)
+        parts = self._parts if scaler is None else (*self._parts, scaler)
+        if state.global_step > 0:
+            load(self._file(args, state), tuning=self.driver)
+        schedulers = (kwargs["lr_scheduler"],)
+        self.driver.start(Trained(kwargs["model"], unwrapped(optimizer), schedulers, parts))
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Begin a round if none is running."""
+        self._check_told()
+        self.driver.before_step()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Let the trainer evaluate now, or not."""
+        ends_epoch = state.global_step % self._epoch_steps == 0
+        control.should_evaluate = self.driver.after_step(ends_epoch=ends_epoch)
+        return control
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Keep the trainer from evaluating each epoch."""
+        control.should_evaluate = False
+        return control
+
+    def on_evaluate(
+        self, args: Any, state: Any, control: Any, metrics: Mapping[str, float], **kwargs: Any
+    ) -> None:
+        """Tell the metric of a query."""
+        self._seen |= set(metrics)
+        if self.monitor in metrics:
+            self.driver.validated(metrics[self.monitor])
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Save the state beside that of the trainer."""
+        if state.is_world_process_zero:
+            save(_folder(args, state) / STATE_FILE, tuning=self.driver)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """See that the last query was told."""
+        self._check_told()
+
+    def _check_told(self) -> None:
+        if self.driver.is_due:
+            expected = f"a metric of an evaluation, of {sorted(self._seen)}"
+            raise InvalidArgumentError("monitor", expected, self.monitor)
+
+    def _file(self, args: Any, state: Any) -> Path:
+        folder = _folder(args, state) if self._resume_from is None else Path(self._resume_from)
+        file = folder / STATE_FILE
+        expected = "a checkpoint of a run with this callback, complete (see resume_from=)"
+        check(file.exists(), "checkpoint", expected, str(file), StateMismatchError)
+        return file
+
+
+def _folder(args: Any, state: Any) -> Path:
+    return Path(args.output_dir) / f"checkpoint-{state.global_step}"

@@ -1,0 +1,62 @@
+"""What the pages of adapters leave to the reader: a module, a trainer, data."""
+
+import pytest
+
+from tests.integrations.digits import DEFAULT, SPACE
+
+
+def names_of(page):
+    """Names for the code of a page; skip the page if it is about a library that is missing."""
+    makers = {"lightning": of_lightning, "optuna": of_optuna, "transformers": of_transformers}
+    named = page.stem in makers and page.parent.name == "integrations"
+    return makers[page.stem]() if named else {}
+
+
+def of_lightning():
+    pytest.importorskip("lightning.pytorch", reason="needs the extra botorch_costly[lightning]")
+    from functools import partial
+
+    from tests.integrations.lightning_program import Digits, Trainer, loaders
+
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    train, val = loaders()
+    return {
+        "Trainer": partial(Trainer, accelerator="cpu", enable_model_summary=False, **quiet),
+        "model": Digits(),
+        "train_loader": train,
+        "val_loader": val,
+        "space": SPACE,
+        "default": DEFAULT,
+    }
+
+
+def of_optuna():
+    optuna = pytest.importorskip("optuna", reason="needs the extra botorch_costly[optuna]")
+    from tests.integrations import optuna_program as program
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return {
+        "optuna": optuna,
+        "objective": program.objective,
+        "earlier_study": program.earlier(),
+    }
+
+
+def of_transformers():
+    pytest.importorskip("transformers", reason="needs the extra botorch_costly[transformers]")
+    from transformers import Trainer, TrainingArguments
+
+    from tests.integrations import transformers_program as program
+
+    arguments = TrainingArguments(
+        "out", max_steps=24, report_to=[], use_cpu=True, disable_tqdm=True
+    )
+    return {
+        "Trainer": Trainer,
+        "arguments": arguments,
+        "model": program.network(),
+        "train": program.data("train"),
+        "val": program.data("val"),
+        "space": program.SPACE,
+        "default": program.START,
+    }

@@ -1,0 +1,197 @@
+"""Optuna's studies, sampled after earlier ones: in one process, in threads, in two processes."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import botorch_costly as bc
+from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, MissingExtraError
+from botorch_costly.task_records import Task
+from tests.integrations.launching import ROOT
+
+optuna = pytest.importorskip("optuna", reason="needs the extra botorch_costly[optuna]")
+from optuna.distributions import (  # noqa: E402
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from botorch_costly.integrations.optuna import TransferSampler  # noqa: E402
+from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
+from tests.integrations import optuna_program as program  # noqa: E402
+
+MIXED = {
+    "lr": FloatDistribution(1e-4, 1e-1, log=True),
+    "dropout": FloatDistribution(0.0, 0.5, step=0.05),
+    "layers": IntDistribution(1, 64, log=True),
+    "width": IntDistribution(16, 128, step=16),
+    "flag": CategoricalDistribution([False, None, "light", 0.5]),
+    "fixed": IntDistribution(3, 3),
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+@pytest.fixture(scope="module")
+def earlier():
+    return program.earlier()
+
+
+def by_hand(earlier, outcomes):
+    """Parameters of a plain optimizer that is asked and told in turn: the naive twin."""
+    # Optuna sorts the names of what trials have in common.
+    space = bc.SearchSpace({"layers": bc.Integer(1, 5), "lr": bc.Real(1e-4, 1e-1, log=True)})
+    done = [(t.params, t.value) for t in earlier.trials]
+    task = Task([params for params, _ in done], [value for _, value in done])
+    optimizer, asked = bc.TransferOptimizer(space, [task], maximize=False), []
+    for value in outcomes:
+        decision = optimizer.ask()
+        asked.append(dict(decision.config))
+        optimizer.tell(decision, value)
+    return asked
+
+
+def test_a_study_is_a_plain_optimizer_after_earlier_tasks(earlier):
+    study = optuna.create_study(sampler=TransferSampler([earlier]))
+    study.optimize(program.objective, n_trials=6)
+    outcomes = [trial.value for trial in study.trials]
+    assert [trial.params for trial in study.trials] == by_hand(earlier, outcomes)
+    assert min(outcomes) < 0.3
+
+
+def test_distributions_and_back():
+    distributions = Distributions(MIXED)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    for _ in range(30):
+        params = study.ask(MIXED).params
+        config = distributions.config(params)
+        varied = {name: value for name, value in params.items() if name != "fixed"}
+        back = distributions.params(distributions.space.canonical(config))
+        assert back.keys() == varied.keys()
+        for name, value in varied.items():
+            same = pytest.approx(value) if isinstance(value, float) else value
+            assert back[name] == same
+            assert type(back[name]) is type(value)
+            assert MIXED[name]._contains(MIXED[name].to_internal_repr(back[name]))
+
+
+@pytest.mark.parametrize("params", [{}, {"lr": 1.0}, {"lr": "fast"}, {"lr": None}])
+def test_parameters_outside_are_no_configuration(params):
+    others = {"dropout": 0.1, "layers": 2, "width": 32, "flag": None}
+    assert Distributions(MIXED).config({**others, **params}) is None
+
+
+def test_a_mixed_space_and_parameters_that_come_and_go():
+    def objective(trial):
+        values = {}
+        for name, d in MIXED.items():
+            values[name] = trial._suggest(name, d)
+        extra = trial.suggest_float("extra", 0, 1) if values["layers"] > 8 else 0.0
+        return values["dropout"] + values["width"] / 100 + extra
+
+    first = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    first.optimize(objective, n_trials=8)
+    study = optuna.create_study(sampler=TransferSampler([first], warm_start=2))
+    study.optimize(objective, n_trials=5)
+    assert len(study.trials) == 5
+    assert all(set(MIXED) <= set(trial.params) for trial in study.trials)
+
+
+def test_directions_may_differ(earlier):
+    study = optuna.create_study(direction="maximize", sampler=TransferSampler([earlier]))
+    study.optimize(lambda trial: -program.objective(trial), n_trials=4)
+    assert study.best_value > -0.5
+
+
+def test_failed_pruned_and_foreign_trials_are_learnt_from(earlier):
+    study = optuna.create_study(sampler=TransferSampler([earlier]))
+    study.enqueue_trial({"lr": 1e-4, "layers": 1})
+    study.optimize(program.objective, n_trials=1)
+
+    def fails(trial):
+        program.objective(trial)
+        raise optuna.TrialPruned if trial.number == 2 else ZeroDivisionError
+
+    study.optimize(fails, n_trials=2, catch=ZeroDivisionError)
+    running = study.ask(program.DISTRIBUTIONS)
+    study.optimize(program.objective, n_trials=1)
+    optimizer = study.sampler._memory._optimizer
+    told = {one.round: one.reward for one in optimizer.observations}
+    assert len(told) == 3  # one was enqueued, one failed, one was pruned
+    assert study.trials[0].params in [dict(one.config) for one in optimizer.decisions]
+    assert running.params in [dict(one.config) for one in optimizer.pending]
+
+
+def test_threads_and_copies(earlier):
+    sampler = TransferSampler([earlier])
+    for copied in (copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):
+        study = optuna.create_study(sampler=copied)
+        study.optimize(program.objective, n_trials=4, n_jobs=2)
+        params = [tuple(trial.params.values()) for trial in study.trials]
+        assert len(set(params)) == 4
+    copied.reseed_rng()
+    assert copied._seed != sampler._seed
+
+
+def worker(folder, seed, trials, *killed):
+    command = [sys.executable, "-m", "tests.integrations.optuna_program"]
+    return subprocess.Popen([*command, str(folder), str(seed), str(trials), *killed], cwd=ROOT)
+
+
+@pytest.mark.slow
+def test_two_processes_share_a_journal(tmp_path):
+    workers = [worker(tmp_path, seed, 50) for seed in (0, 1)]
+    assert [one.wait(timeout=900) for one in workers] == [0, 0]
+    study = optuna.load_study(study_name="target", storage=program.storage(tmp_path))
+    assert [trial.number for trial in study.trials] == list(range(100))
+    assert all(trial.state.name == "COMPLETE" for trial in study.trials)
+    mine = [set(map(int, (tmp_path / f"{seed}.txt").read_text().split())) for seed in (0, 1)]
+    assert [len(one) for one in mine] == [50, 50]
+    assert mine[0] | mine[1] == set(range(100))
+    params = [tuple(trial.params.values()) for trial in study.trials]
+    assert len(set(params)) > 90  # what two processes begin at once may be alike
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_does_not_stop_the_study(tmp_path):
+    assert worker(tmp_path, 0, 8, "3").wait(timeout=300) == -9
+    assert worker(tmp_path, 1, 5).wait(timeout=300) == 0
+    study = optuna.load_study(study_name="target", storage=program.storage(tmp_path))
+    states = [trial.state.name for trial in study.trials]
+    assert states == ["COMPLETE", "COMPLETE", "RUNNING"] + ["COMPLETE"] * 5
+
+
+def test_what_is_refused(earlier, monkeypatch):
+    with pytest.raises(InvalidArgumentError, match="studies"):
+        TransferSampler([])
+    with pytest.raises(InvalidArgumentError, match="a completed trial"):
+        TransferSampler([optuna.create_study()])
+    two = optuna.create_study(directions=["minimize"] * 2, sampler=TransferSampler([earlier]))
+    with pytest.raises(InvalidArgumentError, match="one objective"):
+        two.ask(program.DISTRIBUTIONS).suggest_float("lr", 1e-4, 1e-1)
+    other = TransferSampler([earlier], distributions={"batch": IntDistribution(1, 9)})
+    with pytest.raises(InvalidArgumentError, match="batch"):
+        optuna.create_study(sampler=other).ask().suggest_int("batch", 1, 9)
+    monkeypatch.setattr("botorch_costly.integrations.extras.version", lambda _: "3.6.1")
+    with pytest.raises(MissingExtraError, match=r"botorch_costly\[optuna\]"):
+        TransferSampler([earlier])
+
+
+def test_an_adopted_evaluation_is_told_like_one_that_was_asked_for():
+    space = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
+    task = Task([{"x": k / 10} for k in range(11)], [-abs(k / 10 - 0.4) for k in range(11)])
+    asked, adopting = (bc.TransferOptimizer(space, [task]) for _ in range(2))
+    first = asked.ask()
+    adopted = adopting.adopt(first.config)
+    assert [one.config for one in adopting.pending] == [first.config]
+    asked.tell(first, 0.3)
+    adopting.tell(adopted, 0.3)
+    assert adopting.ask().config == asked.ask().config
+    with pytest.raises(InvalidConfigError):
+        adopting.adopt({"x": 2.0})
