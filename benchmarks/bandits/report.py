@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.bandits.policies import CE, FULL, PRICES, priced
+from benchmarks.bandits.policies import CE, FORGETTING, FULL, LOWER_KAPPA, PRICES, priced
 from benchmarks.harness.figures import new_figure, save
 from benchmarks.harness.statistics import Estimate, paired_ratio
 from benchmarks.priced.comparison import Outcome
@@ -23,6 +23,7 @@ PAPER = {
     CE: ((0.017, 52), (0.038, 53), (0.028, 52)),
 }
 PROBLEMS = ("sine", "bump", "steps")
+_OURS = (CE, f"{CE}, {LOWER_KAPPA}", *(priced(price) for price in PRICES))
 _RIVALS = ("EXP3.S", "EXP3.R", "epsilon-greedy", "softmax", "UCB1", "GP-UCB", "TV-GP-UCB")
 
 Stored = Sequence[Mapping[str, Any]]
@@ -126,6 +127,17 @@ def _ratio(ours: torch.Tensor, theirs: torch.Tensor) -> str:
     return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
+def _look(name: str) -> dict[str, Any]:
+    """Return how a row is drawn: rivals dashed and thin, ours by colour, with either kernel alike."""
+    if name == FULL:
+        return {"color": "0.5", "linestyle": ":", "linewidth": 2}
+    if name in _RIVALS:
+        return {"color": CYCLE[_RIVALS.index(name)], "linestyle": "--", "linewidth": 1}
+    ours = name.removesuffix(f", {FORGETTING}")
+    style = "-" if name == ours else "-."
+    return {"color": CYCLE[_OURS.index(ours)], "linestyle": style, "linewidth": 2}
+
+
 def draw(stored: Stored, results: Path) -> None:
     """Draw the arms (Figure A1) above the running regret of every row (Figure A2)."""
     found = cells(stored)
@@ -136,19 +148,16 @@ def draw(stored: Stored, results: Path) -> None:
         for k, curve in enumerate(DriftingArms(problem).values(horizon).T.tolist()):
             axes[0, i].plot(curve, color=CYCLE[k], label=f"arm {k}")
         axes[0, i].set_title(problem)
-        for k, (name, cell) in enumerate(found.get(problem, {}).items()):
-            ours = name not in _RIVALS
+        for name, cell in found.get(problem, {}).items():
             rounds = torch.linspace(0, horizon, len(cell.running) + 1)[1:].tolist()
             axes[1, i].plot(
                 rounds,
                 cell.running,
-                color=CYCLE[k % len(CYCLE)],
-                linestyle=("-" if name != FULL else ":") if ours else "--",
-                linewidth=2 if ours else 1,
+                **_look(name),
                 label=name,
             )
         axes[1, i].set_xlabel("round")
-        axes[1, i].set_ylim(bottom=0)
+        axes[1, i].set_yscale("log")
     axes[0, 0].set_ylabel("mean reward")
     axes[1, 0].set_ylabel("average regret so far")
     axes[0, 0].legend(loc="lower right", fontsize=8)
