@@ -170,14 +170,20 @@ class TestViews:
         assert found.min() >= -1e-5
         assert found.max() <= 1 + 1e-5
 
-    def test_pictures_have_probabilities_of_their_own_and_independent_draws(self):
+    def test_ways_hit_independently_of_each_other(self):
+        rates = only("grey", 0.5) + only("cutout", 0.5)
+        found = augment(pictures(N, 8), rates, draw(N, seeded()))
+        greyed = (found[:, 0] == found[:, 1]).flatten(1).all(1)
+        holed = (found == 0.5).flatten(1).any(1)
+        shares = [(greyed & holed), (greyed & ~holed), (~greyed & holed)]
+        assert [s.double().mean().item() for s in shares] == pytest.approx([0.25] * 3, abs=0.03)
+
+    def test_pictures_have_probabilities_of_their_own(self):
         rates = torch.zeros(N, 8)
         rates[: N // 2, AUGMENTATIONS.index("cutout")] = 1.0
         found = augment(pictures(N, 8), rates, draw(N, seeded()))
         changed = (found != pictures(N, 8)).flatten(1).any(1)
         assert changed.tolist() == [True] * (N // 2) + [False] * (N // 2)
-        hits = (draw(N, seeded())[:, :8] < 0.5).double()
-        assert torch.corrcoef(hits.mT).fill_diagonal_(0).abs().max() < 0.08
 
     def test_flips_and_quarter_turns_are_exchanges_of_pixels(self):
         torch.testing.assert_close(altered("flip_horizontal"), pictures().flip(-1))
