@@ -39,6 +39,9 @@ def draw(rows: Sequence[Row], directory: Path, name: str) -> None:
     for row in rows:
         if row["method"] in COLOURS:  # the bandits with coins are in the table alone
             runs.setdefault(row["method"], []).append(row)
+    # Means over other seeds are of other data: only methods with all the seeds are compared.
+    most = max(map(len, runs.values()), default=0)
+    runs = {method: mine for method, mine in runs.items() if len(mine) == most}
     if not runs:
         return
     save(validation_figure(runs), directory / f"{name}-validation.png", dpi=110)
