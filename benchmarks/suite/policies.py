@@ -1,6 +1,7 @@
 """What sets the hyperparameters of a run: a constant, chance, or a tuner that pays for its queries."""
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -30,8 +31,8 @@ class Policy(Protocol):
         """Continue from ``state_dict``."""
 
 
-class _NoFeedback:
-    """A policy that needs no query."""
+class UnqueriedPolicy:
+    """A policy that needs no query; it counts its rounds."""
 
     def __init__(self) -> None:
         self._round = 0
@@ -55,7 +56,7 @@ class _NoFeedback:
         self._round = state["round"]
 
 
-class FixedPolicy(_NoFeedback):
+class FixedPolicy(UnqueriedPolicy):
     """The same configuration in every round."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -67,7 +68,7 @@ class FixedPolicy(_NoFeedback):
         return self._play(self._config, "fixed")
 
 
-class AnnealedPolicy(_NoFeedback):
+class AnnealedPolicy(UnqueriedPolicy):
     """The default, whose learning rate follows a schedule of the share of the run."""
 
     def __init__(self, problem: OnlineProblem, schedule: Callable[[float], float]) -> None:
@@ -95,7 +96,7 @@ def one_cycle(share: float) -> float:
     return cosine((share - 0.3) / 0.7)
 
 
-class RandomPolicy(_NoFeedback):
+class RandomPolicy(UnqueriedPolicy):
     """A fresh uniform configuration in every round."""
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
@@ -164,3 +165,36 @@ class TunedPolicy:
         """Continue from ``state_dict``."""
         self.tuner.load_state_dict(state["tuner"])
         self.reward.load_state_dict(state["gain"])
+
+
+class TimedPolicy:
+    """A policy whose decisions are timed, in seconds of the CPU."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.seconds = policy, 0.0
+
+    def start(self, run: TrainingRun) -> None:
+        """Let the policy meet the run."""
+        self.policy.start(run)
+
+    def decide(self) -> Decision:
+        """Return the policy's decision."""
+        began = time.process_time()
+        decision = self.policy.decide()
+        self.seconds += time.process_time() - began
+        return decision
+
+    def query(self, decision: Decision, metrics: Metrics) -> None:
+        """Tell the policy what the validation said."""
+        began = time.process_time()
+        self.policy.query(decision, metrics)
+        self.seconds += time.process_time() - began
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the policy, and the seconds."""
+        return {"policy": self.policy.state_dict(), "seconds": self.seconds}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self.policy.load_state_dict(state["policy"])
+        self.seconds = state["seconds"]

@@ -1,11 +1,8 @@
 """What decides between training only and tuning as well: static schedules, and tuners that query."""
 
-import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from benchmarks.suite.policies import Policy, TunedPolicy
-from benchmarks.suite.protocol import Metrics, TrainingRun
+from benchmarks.suite.policies import TimedPolicy, TunedPolicy, UnqueriedPolicy
 from benchmarks.training.schedule.net_gain import NetGainPolicy
 from benchmarks.training.schedule.problem import ScheduleProblem
 from benchmarks.training.schedule.recipes import TRAIN, TUNE, Recipe
@@ -16,64 +13,16 @@ DENSE, GRID = TUNE, "static grid"
 _SWITCH = 1  # the decay of the learning rate after which tuning is rarer, counted from 0
 
 
-class StaticPolicy:
-    """An arm for each round, fixed beforehand; nothing is queried."""
+class StaticPolicy(UnqueriedPolicy):
+    """An arm for each round, fixed beforehand."""
 
     def __init__(self, arm_of: Callable[[int], str]) -> None:
-        self._arm_of, self._round = arm_of, 0
-
-    def start(self, run: TrainingRun) -> None:
-        """Nothing about the run matters."""
+        super().__init__()
+        self._arm_of = arm_of
 
     def decide(self) -> Decision:
         """Return the arm of the next round."""
-        self._round += 1
-        arm = {"arm": self._arm_of(self._round - 1)}
-        return Decision(self._round - 1, arm, query=False, reason="a static schedule")
-
-    def query(self, decision: Decision, metrics: Metrics) -> None:
-        """Nothing is queried."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the round."""
-        return {"round": self._round}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
-        self._round = state["round"]
-
-
-class TimedPolicy:
-    """A policy whose decisions are timed, in seconds of the CPU."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.seconds = policy, 0.0
-
-    def start(self, run: TrainingRun) -> None:
-        """Let the policy meet the run."""
-        self.policy.start(run)
-
-    def decide(self) -> Decision:
-        """Return the policy's decision."""
-        began = time.process_time()
-        decision = self.policy.decide()
-        self.seconds += time.process_time() - began
-        return decision
-
-    def query(self, decision: Decision, metrics: Metrics) -> None:
-        """Tell the policy what the validation said."""
-        began = time.process_time()
-        self.policy.query(decision, metrics)
-        self.seconds += time.process_time() - began
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the policy, and the seconds."""
-        return {"policy": self.policy.state_dict(), "seconds": self.seconds}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
-        self.policy.load_state_dict(state["policy"])
-        self.seconds = state["seconds"]
+        return self._play({"arm": self._arm_of(self._round)}, "a static schedule")
 
 
 def _switching(recipe: Recipe) -> Callable[[int], str]:

@@ -16,10 +16,10 @@ References:
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.suite.policies import Tuner
-from benchmarks.suite.protocol import Metrics, TrainingRun
+from benchmarks.suite.policies import TunedPolicy, Tuner
+from benchmarks.suite.protocol import Metrics
 from benchmarks.training.schedule.recipes import PACES
-from botorch_costly import Decision, GainReward
+from botorch_costly import Decision
 
 
 def extra_cost(config: Mapping[str, Any], step_cost: float) -> float:
@@ -33,7 +33,7 @@ def extra_cost(config: Mapping[str, Any], step_cost: float) -> float:
     return 0.0 if pace is None else step_cost / pace
 
 
-class NetGainPolicy:
+class NetGainPolicy(TunedPolicy):
     """A tuner, rewarded by the net gain of the validation loss in nats.
 
     Args:
@@ -42,43 +42,34 @@ class NetGainPolicy:
     """
 
     def __init__(self, tuner: Tuner, step_cost: float) -> None:
-        self._tuner, self._step_cost = tuner, step_cost
-        self._gain = GainReward("loss")
+        super().__init__(tuner)
+        self._step_cost = step_cost
         self._spent = 0.0  # in rounds of training
         self._first: list[float] = []  # level and time of the first query
 
-    def start(self, run: TrainingRun) -> None:
-        """Nothing about the run matters."""
-
     def decide(self) -> Decision:
         """Return the arm of the next round, and whether to validate after it."""
-        decision = self._tuner.ask()
+        decision = super().decide()
         self._spent += 1 + extra_cost(decision.config, self._step_cost)
         return decision
 
     def query(self, decision: Decision, metrics: Metrics) -> None:
         """Tell the tuner the net gain of a round; the first query gives a reference alone."""
-        gain, level = self._gain(metrics.loss, decision), self._gain.level(metrics.loss)
+        gain, level = self.reward(metrics.loss, decision), self._gain.level(metrics.loss)
         if gain is None:
             self._first = [level, self._spent]
-            self._tuner.tell(decision, None)
+            self.tuner.tell(decision, None)
             return
         pace = (level - self._first[0]) / (self._spent - self._first[1])
         # While training only got worse, time is worth nothing.
         worth = max(pace, 0.0) * extra_cost(decision.config, self._step_cost)
-        self._tuner.tell(decision, gain - worth)
+        self.tuner.tell(decision, gain - worth)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of tuner and gain, and what was spent."""
-        return {
-            "tuner": self._tuner.state_dict(),
-            "gain": self._gain.state_dict(),
-            "spent": self._spent,
-            "first": self._first,
-        }
+        return {**super().state_dict(), "spent": self._spent, "first": self._first}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        self._tuner.load_state_dict(state["tuner"])
-        self._gain.load_state_dict(state["gain"])
+        super().load_state_dict(state)
         self._spent, self._first = state["spent"], list(state["first"])

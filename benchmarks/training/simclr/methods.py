@@ -9,9 +9,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.harness.tuners import as_it_comes, as_published, with_budget
-from benchmarks.suite.policies import FixedPolicy, Policy, RandomPolicy, TunedPolicy, Tuner
+from benchmarks.suite.policies import (
+    FixedPolicy,
+    Policy,
+    RandomPolicy,
+    TimedPolicy,
+    TunedPolicy,
+    Tuner,
+    UnqueriedPolicy,
+)
 from benchmarks.suite.protocol import Metrics, TrainingRun
-from benchmarks.training.schedule.methods import TimedPolicy
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS
 from benchmarks.training.simclr.run import ONE_OPERATION, START, ContrastiveProblem, ContrastiveRun
 from botorch_costly import (
@@ -99,11 +106,11 @@ class ReadoutPolicy(TunedPolicy):
         self._played = None if played is None else Decision.from_dict(played)
 
 
-class ReplayPolicy(FixedPolicy):
-    """A schedule that was exported, played again; nothing is queried."""
+class ReplayPolicy(UnqueriedPolicy):
+    """A schedule that was exported, played again."""
 
     def __init__(self, schedule: Schedule) -> None:
-        super().__init__({})
+        super().__init__()
         self._schedule = schedule
 
     def decide(self) -> Decision:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.harness.command_line import add_seeds, parser_for
+from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
 from benchmarks.training.schedule.recipes import CLASSES
@@ -117,7 +117,6 @@ def main(arguments: list[str]) -> None:
     add_seeds(parser, seeds=16)
     options: argparse.Namespace = parser.parse_args(arguments)
     recipe = tiny(CPU) if options.smoke else CPU
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
-    wanted = [Task(recipe.name, seed) for seed in seeds]
+    wanted = [Task(recipe.name, seed) for seed in seeds_of(options)]
     measure_missing(NAME, wanted, partial(measure, recipe=recipe), Task, options)
     print(text([row for row in rows_of(NAME, options.results) if row["recipe"] == recipe.name]))
