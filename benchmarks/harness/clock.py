@@ -19,6 +19,11 @@ def synchronize(device: torch.device | str) -> None:
         torch.cuda.synchronize(device)
 
 
+def clock_of(device: torch.device) -> Callable[[], float]:
+    """Return the clock of a device: of a CPU its own time, since others may use it meanwhile."""
+    return time.process_time if device.type == "cpu" else time.perf_counter
+
+
 def timed(call: Callable[[], T], device: torch.device | str = "cpu") -> tuple[float, T]:
     """Return the milliseconds of a call and what it returned."""
     synchronize(device)

@@ -12,8 +12,9 @@ from torch.nn import functional as F  # noqa: N812
 from benchmarks.suite.data import Part, split
 from benchmarks.suite.networks import Dropout
 from benchmarks.suite.protocol import Metrics
+from benchmarks.suite.states import check_state
 from botorch_costly import SearchSpace
-from botorch_costly.errors import StateMismatchError, check, check_count
+from botorch_costly.errors import check_count
 
 Alter = Callable[[Tensor, Mapping[str, Any], Generator], Tensor]
 Parameters = list[dict[str, Any]]
@@ -207,11 +208,7 @@ class NetworkRun:
             StateMismatchError: If ``state`` comes from another problem or another seed (whose
                 rows are split otherwise), or lacks a part.
         """
-        own = self.state_dict()
-        keys = f"the keys {list(own)}"
-        check(set(state) == set(own), "state", keys, list(state), StateMismatchError)
-        for name in ("problem", "seed"):
-            check(state[name] == own[name], name, str(own[name]), state[name], StateMismatchError)
+        check_state(state, self.state_dict(), ("problem", "seed"))
         self.restore(state)
         self._generator.set_state(state["generator"])
         self._round = state["round"]

@@ -15,12 +15,12 @@ from benchmarks.suite import data
 from benchmarks.suite.data import MissingDataError, Part
 from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
 from benchmarks.suite.runner import run_online
+from benchmarks.training.batches import Batches
 from benchmarks.training.kept import Kept
+from benchmarks.training.parts import pictures_of
 from benchmarks.training.schedule import benchmark, timing
-from benchmarks.training.schedule.batches import Batches
 from benchmarks.training.schedule.measuring import measured
 from benchmarks.training.schedule.methods import METHODS, policy_of
-from benchmarks.training.schedule.parts import pictures_of
 from benchmarks.training.schedule.problem import ScheduleProblem
 from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, tiny
 from benchmarks.training.schedule.table import by_method, text

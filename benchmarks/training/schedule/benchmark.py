@@ -22,12 +22,12 @@ from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.record import Row, rows_of
 from benchmarks.suite.runner import run_online
 from benchmarks.training.kept import Kept
+from benchmarks.training.picture_run import PRECISIONS
 from benchmarks.training.schedule.methods import METHODS, policy_of
 from benchmarks.training.schedule.picture import draw
 from benchmarks.training.schedule.problem import ScheduleProblem
 from benchmarks.training.schedule.recipes import (
     CPU,
-    PRECISIONS,
     PUBLISHED,
     TRAIN,
     TUNE,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.suite.data import Part, cifar10, cifar10_test, whole_cifar10
+from benchmarks.training.parts import CLASSES
+from benchmarks.training.picture_run import PRECISIONS
 from benchmarks.training.stn import AUGMENTATIONS, SMALL, VGG16, Bounds, Convolution
 from benchmarks.training.stn.networks import dropout_bounds
 from botorch_costly.errors import check, check_count, check_nonnegative, check_positive
@@ -13,8 +15,6 @@ from botorch_costly.errors import check, check_count, check_nonnegative, check_p
 TRAIN, TUNE = "train only", "train and tune"
 # Training batches to one tuning batch; the arms of a bandit are the first two.
 PACES: dict[str, int | None] = {TRAIN: None, TUNE: 1, "2 to 1": 2, "5 to 1": 5, "10 to 1": 10}
-CLASSES = 10
-PRECISIONS = ("fp32", "bf16")
 
 
 @dataclass(frozen=True)

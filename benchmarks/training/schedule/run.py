@@ -1,19 +1,17 @@
 """One self-tuning network in training, stopped between two rounds; tuning is an arm of its rounds."""
 
 import copy
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from benchmarks.harness.clock import synchronize
-from benchmarks.suite.data import Part
 from benchmarks.suite.protocol import Metrics
-from benchmarks.training.schedule.batches import Batches
+from benchmarks.training.batches import Batches
+from benchmarks.training.picture_run import PictureRun
 from benchmarks.training.schedule.measuring import measured, storable
-from benchmarks.training.schedule.parts import parts_of
 from benchmarks.training.schedule.recipes import PACES, Recipe
 from benchmarks.training.stn import (
     Hyperparameters,
@@ -25,11 +23,10 @@ from benchmarks.training.stn import (
     tuning_objective,
     unperturbed_logits,
 )
-from botorch_costly.device import check_device
-from botorch_costly.errors import InvalidConfigError, StateMismatchError, check
+from botorch_costly.errors import InvalidConfigError, check
 
 
-class TuningRun:
+class TuningRun(PictureRun[Recipe]):
     """A run of a recipe: see ``ScheduleProblem.setup``.
 
     Every ``test`` adds a line to ``reports``: where training, validation, test and hyperparameters
@@ -37,21 +34,9 @@ class TuningRun:
     """
 
     def __init__(self, recipe: Recipe, seed: int) -> None:
-        self.recipe, self.seed, self._round, self.tunings = recipe, seed, 0, 0
-        self._batches, self.training_seconds, self.query_seconds = 0, 0.0, 0.0
+        super().__init__(recipe, seed)
+        self.tunings = self._batches = 0
         self.reports: list[dict[str, Any]] = []
-        self.device = check_device(recipe.device)
-        self._clock = clock_of(self.device)
-        self._generator = Generator().manual_seed(seed)
-        self._draws = Generator(device=self.device).manual_seed(seed)
-        parts = parts_of(recipe, self._generator)
-        self._parts = {
-            name: Part(*(tensor.to(self.device) for tensor in part)) for name, part in parts.items()
-        }
-        pictures = self._parts["train"].inputs
-        self._mean, self._std = (
-            moment(pictures, (0, 2, 3))[:, None, None] for moment in (torch.mean, torch.std)
-        )
         self.hyperparameters = Hyperparameters(recipe.hyperparameters, recipe.scale)
         many = len(self.hyperparameters.names)
         self.network = SelfTuningNetwork(
@@ -69,11 +54,6 @@ class TuningRun:
         self._tuning = torch.optim.Adam(self.hyperparameters.parameters(), recipe.tuning_rate)
         self._sums = torch.zeros(3, device=self.device)  # loss, hits, pictures since a report
 
-    @property
-    def round(self) -> int:
-        """Rounds trained so far."""
-        return self._round
-
     def train_round(self, config: Mapping[str, Any]) -> None:
         """Train the batches of a round, with tuning batches at the pace of ``config["arm"]``.
 
@@ -82,7 +62,7 @@ class TuningRun:
         """
         arm = config.get("arm")
         check(arm in PACES, "arm", f"one of {list(PACES)}", arm, InvalidConfigError)
-        began, pace = self._clock(), PACES[str(arm)]
+        began, pace = self.clock(), PACES[str(arm)]
         for group in self._weights.param_groups:
             group["lr"] = self.recipe.rate(self._round)
             group["weight_decay"] = self.recipe.weight_decay
@@ -93,7 +73,7 @@ class TuningRun:
                 self._tune()
         self._round += 1
         synchronize(self.device)  # the time of a round is its own
-        self.training_seconds += self._clock() - began
+        self.training_seconds += self.clock() - began
 
     def _train(self) -> None:
         pictures, targets = self._training.next()
@@ -114,18 +94,11 @@ class TuningRun:
         self._tuning.step()
         self.tunings += 1
 
-    def _in_precision(self) -> torch.autocast:
-        half = self.recipe.precision == "bf16"
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half)
-
-    def _normalized(self, pictures: Tensor) -> Tensor:
-        return (pictures - self._mean) / self._std
-
     def validate(self) -> Metrics:
         """Measure the network on all validation pictures: the query that costs."""
-        began = self._clock()
+        began = self.clock()
         metrics = self._measure("validation")
-        self.query_seconds += self._clock() - began
+        self.query_seconds += self.clock() - began
         return metrics
 
     def test(self) -> Metrics:
@@ -176,13 +149,9 @@ class TuningRun:
         ``state_dict``: save or copy it before training on.
         """
         return {
-            "recipe": self.recipe.name,
-            "seed": self.seed,
-            **self.save(),
-            "generators": [self._generator.get_state(), self._draws.get_state()],
+            **super().state_dict(),
             "places": [self._training.state_dict(), self._validation.state_dict()],
             "counts": [self._round, self.tunings, self._batches],
-            "seconds": [self.training_seconds, self.query_seconds],
             "sums": self._sums,
             "reports": self.reports,
         }
@@ -193,24 +162,9 @@ class TuningRun:
         Raises:
             StateMismatchError: If ``state`` comes from another recipe or another seed, or lacks a part.
         """
-        own = self.state_dict()
-        keys = f"the keys {list(own)}"
-        check(set(state) == set(own), "state", keys, list(state), StateMismatchError)
-        for name in ("recipe", "seed"):
-            check(state[name] == own[name], name, str(own[name]), state[name], StateMismatchError)
-        self.restore(state)
-        for generator, found in zip(
-            (self._generator, self._draws), state["generators"], strict=True
-        ):
-            generator.set_state(found)
+        super().load_state_dict(state)
         for batches, found in zip((self._training, self._validation), state["places"], strict=True):
             batches.load_state_dict(found)
         self._round, self.tunings, self._batches = state["counts"]
-        self.training_seconds, self.query_seconds = state["seconds"]
         self.reports = list(state["reports"])
         self._sums.copy_(state["sums"])
-
-
-def clock_of(device: torch.device) -> Callable[[], float]:
-    """Return the clock of a device: of a CPU its own time, since others may use it meanwhile."""
-    return time.process_time if device.type == "cpu" else time.perf_counter

@@ -28,7 +28,7 @@ from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.record import Row, rows_of
 from benchmarks.suite.runner import Record, run_online
 from benchmarks.training.kept import Kept
-from benchmarks.training.schedule.recipes import PRECISIONS
+from benchmarks.training.picture_run import PRECISIONS
 from benchmarks.training.simclr import ranks
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS
 from benchmarks.training.simclr.methods import (

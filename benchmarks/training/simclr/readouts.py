@@ -16,7 +16,7 @@ import torch
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.record import Row, rows_of
-from benchmarks.training.schedule.recipes import CLASSES
+from benchmarks.training.parts import CLASSES
 from benchmarks.training.simclr.methods import CONSTANT
 from benchmarks.training.simclr.readout import READOUTS
 from benchmarks.training.simclr.recipes import CPU, Recipe, tiny

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.suite.data import Part, cifar10, cifar10_test, whole_cifar10
-from benchmarks.training.schedule.recipes import CLASSES, PRECISIONS
+from benchmarks.training.parts import CLASSES
+from benchmarks.training.picture_run import PRECISIONS
 from benchmarks.training.simclr.networks import ENCODERS
 from benchmarks.training.simclr.readout import READOUTS
 from botorch_costly.errors import check, check_count, check_nonnegative, check_positive

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.harness.clock import synchronize
 from benchmarks.suite.data import Part
 from benchmarks.suite.protocol import Metrics
-from benchmarks.training.schedule.batches import Batches
-from benchmarks.training.schedule.parts import parts_of
-from benchmarks.training.schedule.recipes import CLASSES
-from benchmarks.training.schedule.run import clock_of
+from benchmarks.training.batches import Batches
+from benchmarks.training.parts import CLASSES
+from benchmarks.training.picture_run import PictureRun
 from benchmarks.training.simclr import ranks
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS, augment, draw, one_operation
 from benchmarks.training.simclr.lars import LARS, groups_of
@@ -33,8 +32,7 @@ from benchmarks.training.simclr.readout import READOUTS, linear_readout
 from benchmarks.training.simclr.recipes import Recipe
 from benchmarks.training.stn.augmentation import axes_of
 from botorch_costly import Real, SearchSpace
-from botorch_costly.device import check_device
-from botorch_costly.errors import NumericalError, StateMismatchError, check, check_count
+from botorch_costly.errors import NumericalError, check, check_count
 
 # Without a crop there is little to learn: at least every other view is cropped, as in the paper.
 SPACE = SearchSpace({name: Real(0.5 if name == "crop" else 0.0, 1.0) for name in AUGMENTATIONS})
@@ -76,7 +74,7 @@ class ContrastiveProblem:
         return ContrastiveRun(self.recipe, check_count("seed", seed))
 
 
-class ContrastiveRun:
+class ContrastiveRun(PictureRun[Recipe]):
     """A run of a recipe: see ``ContrastiveProblem.setup``.
 
     A round whose loss is not finite has ``failed``: the run is back at the state before it, and its next
@@ -86,25 +84,10 @@ class ContrastiveRun:
     """
 
     def __init__(self, recipe: Recipe, seed: int) -> None:
-        self.recipe, self.seed, self._round = recipe, seed, 0
+        super().__init__(recipe, seed)
         self.failures, self._in_a_row = 0, 0
         self.failed, self.loss = False, math.nan
-        self.training_seconds, self.query_seconds, self.last_query_seconds = 0.0, 0.0, 0.0
-        self.device = check_device(recipe.device)
-        self.clock = clock_of(self.device)
-        # Pictures lie on the device, once and for all.
-        self._generator = Generator().manual_seed(seed)
-        self._draws = Generator(device=self.device).manual_seed(seed)
-        self._parts = {
-            name: Part(
-                _shrunk(part.inputs, recipe.side).to(self.device), part.targets.to(self.device)
-            )
-            for name, part in parts_of(recipe, self._generator).items()
-        }
-        pictures = self._parts["train"].inputs
-        self._mean, self._std = (
-            moment(pictures, (0, 2, 3))[:, None, None] for moment in (torch.mean, torch.std)
-        )
+        self.last_query_seconds = 0.0
         self._batches = Batches(self._parts["train"], recipe.batch, self._generator)
         # An encoder and a head, in the precision and layout of the recipe.
         self._layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
@@ -125,11 +108,6 @@ class ContrastiveRun:
         self._project, self._augment = compiled(self.network), compiled(augment)
         self._good = copy.deepcopy(self.save())
 
-    @property
-    def round(self) -> int:
-        """Rounds trained so far."""
-        return self._round
-
     def train_round(self, config: Mapping[str, Any]) -> None:
         """Train the batches of a round under the probabilities of ``config``, or ``ONE_OPERATION``.
 
@@ -147,6 +125,10 @@ class ContrastiveRun:
         self._round += 1
         self._judge(ranks.total(losses).item() / ranks.many() / self.recipe.steps)
         self.training_seconds += self.clock() - began
+
+    def _sized(self, pictures: Tensor) -> Tensor:
+        """Return pictures of the side of the recipe: means of squares of pixels."""
+        return F.avg_pool2d(pictures, pictures.shape[-1] // self.recipe.side)
 
     def _probabilities(self, config: Mapping[str, Any]) -> Tensor | None:
         if config == ONE_OPERATION:
@@ -179,13 +161,6 @@ class ContrastiveRun:
         if probabilities is None:
             probabilities = one_operation(draws)
         return self._augment(pictures, probabilities, draws, axes=self._axes)
-
-    def _normalized(self, pictures: Tensor) -> Tensor:
-        return (pictures - self._mean) / self._std
-
-    def _in_precision(self) -> torch.autocast:
-        half = self.recipe.precision == "bf16"
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half)
 
     def _judge(self, loss: float) -> None:
         """Keep a good state, or go back to the last one; stop where that does not help."""
@@ -256,13 +231,9 @@ class ContrastiveRun:
         It shares its tensors with the run, like any ``state_dict``: save or copy it before training on.
         """
         return {
-            "recipe": self.recipe.name,
-            "seed": self.seed,
-            **self.save(),
-            "generators": [self._generator.get_state(), self._draws.get_state()],
+            **super().state_dict(),
             "place": self._batches.state_dict(),
             "counts": [self._round, self.failures, self._in_a_row],
-            "seconds": [self.training_seconds, self.query_seconds],
             "last": [self.loss, self.failed],
         }
 
@@ -272,22 +243,7 @@ class ContrastiveRun:
         Raises:
             StateMismatchError: If ``state`` comes from another recipe or another seed, or lacks a part.
         """
-        own = self.state_dict()
-        keys = f"the keys {list(own)}"
-        check(set(state) == set(own), "state", keys, list(state), StateMismatchError)
-        for name in ("recipe", "seed"):
-            check(state[name] == own[name], name, str(own[name]), state[name], StateMismatchError)
-        self.restore(state)
-        for generator, found in zip(
-            (self._generator, self._draws), state["generators"], strict=True
-        ):
-            generator.set_state(found)
+        super().load_state_dict(state)
         self._batches.load_state_dict(state["place"])
         self._round, self.failures, self._in_a_row = state["counts"]
-        self.training_seconds, self.query_seconds = state["seconds"]
         self.loss, self.failed = state["last"]
-
-
-def _shrunk(pictures: Tensor, side: int) -> Tensor:
-    """Return pictures of a smaller side: means of squares of pixels."""
-    return F.avg_pool2d(pictures, pictures.shape[-1] // side)
