@@ -11,10 +11,9 @@ References:
 """
 
 import argparse
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.missing import measure_missing
@@ -22,7 +21,7 @@ from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.record import Row, rows_of
 from benchmarks.suite.runner import run_online
 from benchmarks.training.kept import Kept
-from benchmarks.training.picture_run import PRECISIONS
+from benchmarks.training.options import add_training, changed
 from benchmarks.training.schedule.methods import METHODS, policy_of
 from benchmarks.training.schedule.picture import draw
 from benchmarks.training.schedule.problem import ScheduleProblem
@@ -99,8 +98,7 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
         InvalidArgumentError: If there is no such device here.
     """
     recipe = PUBLISHED if options.published else CPU
-    changes: dict[str, Any] = {"device": options.device, "precision": options.precision}
-    recipe = replace(recipe, **{name: v for name, v in changes.items() if v is not None})
+    recipe = changed(recipe, device=options.device, precision=options.precision)
     recipe = tiny(recipe) if options.smoke else recipe
     check_device(recipe.device)
     return recipe
@@ -109,17 +107,10 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
 def main(arguments: list[str]) -> None:
     """Train, store the rows, draw the figures and print the table."""
     parser = parser_for(NAME, "when to tune a self-tuning network on CIFAR-10")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--published", action="store_true", help="VGG16, 150 epochs, as the paper")
-    parser.add_argument(
-        "--smoke", action="store_true", help="the same code on tiny sizes, on the CPU"
-    )
-    parser.add_argument("--device", help="where to train; that of the setting if omitted")
-    parser.add_argument("--precision", choices=PRECISIONS, help="that of the setting if omitted")
+    add_training(parser, METHODS, published="VGG16, 150 epochs, as the paper")
     parser.add_argument(
         "--checkpoints", type=Path, default=ROOT / "out" / NAME, help="of unfinished runs"
     )
-    parser.add_argument("--again", action="store_true", help="train what is stored, too")
     add_seeds(parser, seeds=5)
     options = parser.parse_args(arguments)
     recipe = recipe_of(options)

@@ -28,7 +28,7 @@ from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.record import Row, rows_of
 from benchmarks.suite.runner import Record, run_online
 from benchmarks.training.kept import Kept
-from benchmarks.training.picture_run import PRECISIONS
+from benchmarks.training.options import add_training, changed
 from benchmarks.training.simclr import ranks
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS
 from benchmarks.training.simclr.methods import (
@@ -144,13 +144,13 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
         InvalidArgumentError: If there is no such device here.
     """
     recipe = PUBLISHED if options.published else CPU
-    changes: dict[str, Any] = {
-        "device": options.device,
-        "precision": options.precision,
-        "epochs": options.epochs,
-        "compiled": options.compile or None,
-    }
-    recipe = replace(recipe, **{name: v for name, v in changes.items() if v is not None})
+    recipe = changed(
+        recipe,
+        device=options.device,
+        precision=options.precision,
+        epochs=options.epochs,
+        compiled=options.compile or None,
+    )
     if options.epochs is not None:
         recipe = replace(recipe, name=f"{recipe.name}, {options.epochs} epochs")
     recipe = tiny(recipe) if options.smoke else recipe
@@ -175,20 +175,13 @@ def _measure_all(wanted: Sequence[Task], recipe: Recipe, options: argparse.Names
 def main(arguments: list[str]) -> None:
     """Train, store the rows, draw the figures and print the table."""
     parser = parser_for(NAME, "augmentation tuned within one contrastive training on CIFAR-10")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--published", action="store_true", help="ResNet-18 on all of CIFAR-10")
-    parser.add_argument(
-        "--smoke", action="store_true", help="the same code on tiny sizes, on the CPU"
-    )
-    parser.add_argument("--device", help="where to train; that of the setting if omitted")
-    parser.add_argument("--precision", choices=PRECISIONS, help="that of the setting if omitted")
+    add_training(parser, METHODS, published="ResNet-18 on all of CIFAR-10")
     parser.add_argument("--epochs", type=int, help="of a run; those of the setting if omitted")
     parser.add_argument("--compile", action="store_true", help="compile views and network first")
     parser.add_argument(
         "--runs", type=Path, default=ROOT / "out" / NAME, help="of checkpoints and schedules"
     )
     parser.add_argument("--replay", type=Path, help="a schedule to play again, once, and no more")
-    parser.add_argument("--again", action="store_true", help="train what is stored, too")
     add_seeds(parser, seeds=3)
     options = parser.parse_args(arguments)
     recipe = recipe_of(options)

@@ -43,7 +43,6 @@ def steps_of(run: ContrastiveRun) -> dict[str, Callable[[], object]]:
 
 def measure(name: str, recipe: Recipe, repeats: int) -> Row:
     """Return the milliseconds of a step, of its views, of a query and of a decision."""
-    compiled = recipe.compiled
     run = ContrastiveProblem(replace(recipe, steps=1)).setup(0)
     # Once under each, so that whatever is compiled for either has been.
     run.train_round(START)
@@ -58,7 +57,7 @@ def measure(name: str, recipe: Recipe, repeats: int) -> Row:
         "network": name,
         "batch": recipe.batch,
         "device": str(run.device),
-        "compiled": compiled,
+        "compiled": recipe.compiled,
         **spent,
         "views": 2 * view,
         "query": query,
