@@ -119,10 +119,16 @@ class Driver:
         """How often the network was rolled back."""
         return self._reward.restores if isinstance(self._reward, GuardedReward) else 0
 
-    def connect(self) -> None:
-        """Connect the ranks of the run; all of them call it."""
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration of the present round; empty before the first one."""
+        return {} if self.decision is None else self.decision.config
+
+    def connect(self) -> SharedTuner[Any]:
+        """Connect the ranks of the run, once; all of them call it. Return the tuner they share."""
         if self._shared is None:
             self._shared = SharedTuner(self.tuner, timeout=self.options.timeout)
+        return self._shared
 
     def start(self, trained: Trained) -> None:
         """Begin, or continue from the state that was loaded."""
@@ -145,12 +151,12 @@ class Driver:
             return
         began = time.perf_counter()
         try:
-            self.decision = self._ranks.ask()
+            self.decision = self.connect().ask()
         except HorizonExceededError:
             self._over = True  # the last configuration stays
             return
         self._apply()
-        self._clock.begin(self._ranks.agree if self.options.length.seconds else float)
+        self._clock.begin(self.connect().agree if self.options.length.seconds else float)
         self.seconds += time.perf_counter() - began
 
     def after_step(self, *, ends_epoch: bool = False) -> bool:
@@ -167,8 +173,9 @@ class Driver:
         if not self._due or self.decision is None:
             return
         began = time.perf_counter()
-        mean = self._ranks.mean(metric)
-        self._ranks.tell(self.decision, self._reward(mean, self.decision))
+        shared = self.connect()
+        mean = shared.mean(metric)
+        shared.tell(self.decision, self._reward(mean, self.decision))
         self._due = False
         self.seconds += time.perf_counter() - began
 
@@ -199,13 +206,13 @@ class Driver:
 
     def _continue(self, state: Mapping[str, Any]) -> None:
         if state["shared"] is not None:
-            self._ranks.load_state_dict(state["shared"])
+            self.connect().load_state_dict(state["shared"])
         self._reward.load_state_dict(state["reward"])
         self._clock.load_state_dict(state["clock"])
         given = state["decision"]
         self.decision = None if given is None else Decision.from_dict(json.loads(given))
         self._over, self._due = state["over"], state["due"]
-        if state["generators"] is not None and self._ranks.ranks.count == 1:
+        if state["generators"] is not None and self.connect().ranks.count == 1:
             set_global_generators(state["generators"])
 
     def _generators(self) -> dict[str, Any] | None:
@@ -224,12 +231,6 @@ class Driver:
                 others=options.others,
                 schedulers=trained.schedulers,
             )
-
-    @property
-    def _ranks(self) -> SharedTuner[Any]:
-        if self._shared is None:
-            self.connect()
-        return self._shared or SharedTuner(self.tuner)
 
 
 def one_optimizer(optimizers: Iterable[Optimizer]) -> Optimizer:

@@ -81,7 +81,7 @@ class TunerCallback(Callback):
     @property
     def config(self) -> Mapping[str, Any]:
         """The configuration of the present round; empty before the first one."""
-        return {} if self.driver.decision is None else self.driver.decision.config
+        return self.driver.config
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Connect the ranks."""

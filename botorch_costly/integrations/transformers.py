@@ -90,7 +90,7 @@ class TunerCallback(TrainerCallback):
     @property
     def config(self) -> Mapping[str, Any]:
         """The configuration of the present round; empty before the first one."""
-        return {} if self.driver.decision is None else self.driver.decision.config
+        return self.driver.config
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin, or continue from the checkpoint that the trainer has restored."""

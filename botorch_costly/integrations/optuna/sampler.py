@@ -63,9 +63,7 @@ class TransferSampler(BaseSampler):
         require("optuna", "4.0", "optuna")
         listed = isinstance(studies, Sequence) and len(studies) > 0
         check(listed, "studies", "at least one optuna.Study in a list", studies)
-        self._tasks = {
-            up: [task_from_optuna(s, maximize=up) for s in studies] for up in (True, False)
-        }
+        self._tasks = [task_from_optuna(study) for study in studies]  # larger is better
         self._robust = ByEvidence() if robust is None else robust
         self._warm_start = check_count("warm_start", warm_start)
         self._seed = check_count("seed", seed)
@@ -122,9 +120,9 @@ class TransferSampler(BaseSampler):
 
     def _begin(self, search_space: dict[str, Any], maximize: bool) -> "_Memory":
         distributions = Distributions(search_space)
-        tasks = [
-            t for t in (_translated(task, distributions) for task in self._tasks[maximize]) if t
-        ]
+        sign = 1 if maximize else -1
+        translated = [_translated(task, distributions, sign) for task in self._tasks]
+        tasks = [task for task in translated if task is not None]
         expected = f"a completed trial of an earlier study within {sorted(search_space)}"
         check(len(tasks) > 0, "studies", expected, "none")
         optimizer = TransferOptimizer(
@@ -179,13 +177,16 @@ class _Memory:
         return self._distributions.params(decision.config)
 
 
-def _translated(task: Task, distributions: Distributions) -> Task | None:
-    """Return a task in the configurations of the search space; None if none of its trials fits."""
-    tried = [
-        (c, v) for c, v in zip(task.configs, task.values, strict=True) if isinstance(c, Mapping)
-    ]
-    found = [(distributions.config(config), value) for config, value in tried]
-    fits = [(config, value) for config, value in found if config is not None]
+def _translated(task: Task, distributions: Distributions, sign: int) -> Task | None:
+    """Return a task in the configurations of the search space, its values times a sign.
+
+    None if none of its trials fits.
+    """
+    fits = []
+    for tried, value in zip(task.configs, task.values, strict=True):
+        config = distributions.config(tried) if isinstance(tried, Mapping) else None
+        if config is not None:
+            fits.append((config, None if value is None else sign * value))
     if not fits:
         return None
     return Task([config for config, _ in fits], [value for _, value in fits], name=task.name)
