@@ -151,9 +151,8 @@ class BanditPlayer:
         policy, now = self.policy, self._now
         self._state = policy.strategy.refresh(self._state, now)
         advice = policy.strategy.advise(self._state, now, chance.luck)
-        if (
-            now == 0
-        ):  # the covariance of the arms is the same in all trials and rounds, up to a factor
+        # The covariance of the arms is the same in all trials and rounds, up to a factor.
+        if now == 0:
             self._information_share = information_share(advice.belief.prior_cov[0])
         progress = self._progress(advice, chance.coin)
         proposal = arm_proposal(

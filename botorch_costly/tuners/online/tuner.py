@@ -24,9 +24,7 @@ from botorch_costly.ask_tell.state import (
     taking_over,
 )
 from botorch_costly.device import largest_reward
-from botorch_costly.errors import (
-    is_power_of_two,
-)
+from botorch_costly.errors import is_power_of_two
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.records import Decision, Observation, Plain
