@@ -138,9 +138,11 @@ class Tuner(Protocol):
 class TunedPolicy:
     """A tuner, rewarded by the gain of validation: the relative decrease of the loss, or accuracy."""
 
-    def __init__(self, tuner: Tuner, *, guarded: bool = False, metric: Kind = "loss") -> None:
+    def __init__(
+        self, tuner: Tuner, *, guarded: bool = False, metric: Kind = "loss", memory: float = 0.0
+    ) -> None:
         self.tuner, self._guarded = tuner, guarded
-        self._gain = GainReward(metric)
+        self._gain = GainReward(metric, memory=memory)
         self.reward: GainReward | GuardedReward = self._gain
 
     def start(self, run: TrainingRun) -> None:
@@ -154,8 +156,10 @@ class TunedPolicy:
 
     def query(self, decision: Decision, metrics: Metrics) -> None:
         """Turn the metric into a gain and tell the tuner."""
-        metric = metrics.loss if self._gain.kind == "loss" else metrics.accuracy
-        self.tuner.tell(decision, self.reward(metric, decision))
+        self.tuner.tell(decision, self.reward(self._metric(metrics), decision))
+
+    def _metric(self, metrics: Metrics) -> float:
+        return metrics.loss if self._gain.kind == "loss" else metrics.accuracy
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the tuner and of its reward."""

@@ -130,7 +130,7 @@ class TestFailure:
         told = policy.policy.tuner.observations
         failed = {seen.round for seen in told if seen.failed}
         if method == "as it comes":  # to a guard with a reference it is the worst gain there is
-            assert any(seen.reward == -2.0 for seen in told)
+            assert any(seen.reward == -1.0 for seen in told)
         else:
             assert failed == {1, 6}
         assert record.test_accuracy[-1][1] > 0

@@ -2,12 +2,14 @@
 
 import json
 import math
+from itertools import pairwise
 
 import pytest
 
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from botorch_costly.records import Decision
 from botorch_costly.rewards import BeforeAfterReward, GainReward
+from tests.oracles import gains as oracle
 
 nan, inf = math.nan, math.inf
 
@@ -103,6 +105,62 @@ def test_impossible_metrics_are_named(kind, metric):
         BeforeAfterReward(kind).before(metric)
 
 
+# --- gains over an average of earlier metrics -----------------------------------------------------
+
+METRICS = [2.0, 1.7, 1.9, 1.2, 1.25, 1.1, 0.9]
+ROUNDS = [0, 1, 4, 5, 6, 11, 12]
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.3, 0.8, 0.99])
+def test_gains_over_an_average_agree_with_all_metrics_at_once(memory):
+    reward = GainReward("loss", clip=inf, memory=memory)
+    found = [reward(m, r) for m, r in zip(METRICS, ROUNDS, strict=True)]
+    expected = oracle.gains(METRICS, ROUNDS, memory)
+    assert found[0] is expected[0] is None
+    assert found[1:] == pytest.approx(expected[1:], rel=1e-12)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.5, 0.9])
+def test_steady_growth_has_the_same_gain_under_every_memory(memory):
+    reward = GainReward("accuracy", memory=memory)
+    found = [reward(0.1 + 0.01 * round, round) for round in ROUNDS]
+    assert found[1:] == pytest.approx([1.0] * (len(ROUNDS) - 1))
+
+
+def test_without_memory_gains_are_those_of_the_last_metric_to_the_bit():
+    reward, parts = GainReward("loss"), BeforeAfterReward("loss")
+    for round, (before, after) in enumerate(pairwise(METRICS)):
+        reward.rebase(before, 2 * round)
+        last = parts.gain(before, after, 1)
+        assert reward(after, 2 * round + 1) == last
+
+
+def test_memory_credits_what_lasts_for_longer():
+    short, long = GainReward("accuracy"), GainReward("accuracy", memory=0.8)
+    levels = [0.3] * 10 + [0.32] * 4  # one step up, under a configuration that stays
+    found = [(short(m, r), long(m, r)) for r, m in enumerate(levels)]
+    assert all(gain == 0 for gain, _ in found[11:])
+    assert all(gain > 0.1 for _, gain in found[11:])
+
+
+def test_a_new_start_forgets_earlier_metrics():
+    reward, fresh = GainReward("loss", memory=0.8), GainReward("loss", memory=0.8)
+    for metric, round in ((3.0, 0), (2.0, 1)):
+        reward(metric, round)
+    reward.rebase(1.5, 2)
+    fresh.rebase(1.5, 2)
+    assert reward(1.4, 3) == fresh(1.4, 3)
+    assert reward(1.3, 4) == fresh(1.3, 4)
+
+
+def test_failed_queries_leave_the_average():
+    reward, whole = GainReward("loss", memory=0.8), GainReward("loss", memory=0.8)
+    for metric, round in ((2.0, 0), (1.5, 1), (nan, 2), (1.4, 3)):
+        found = reward(metric, round)
+        expected = whole(metric, round) if metric == metric else nan
+    assert found == expected
+
+
 # --- decisions or bare rounds ------------------------------------------------------------------
 
 
@@ -170,6 +228,16 @@ def test_unknown_options_are_named(options):
         BeforeAfterReward(**options)
 
 
+@pytest.mark.parametrize("memory", [-0.1, 1.0, 1.5, nan, "0.5", None, True])
+def test_an_impossible_memory_is_named(memory):
+    with pytest.raises(InvalidArgumentError, match="memory: Expected"):
+        GainReward(memory=memory)
+
+
+def test_a_memory_is_shown():
+    assert repr(GainReward(memory=0.8)) == "GainReward('loss', clip=1.0, scale=1.0, memory=0.8)"
+
+
 @pytest.mark.parametrize("reward", [GainReward, BeforeAfterReward])
 def test_options_after_the_kind_are_named(reward):
     with pytest.raises(TypeError):
@@ -187,8 +255,9 @@ def test_the_option_that_differs_is_named():
 
 
 @pytest.mark.parametrize("queries", [[], [(2.0, 0)], [(2.0, 0), (nan, 3)], [(2.0, 0), (1.5, 3)]])
-def test_state_continues_as_if_never_stopped(queries):
-    one, two = GainReward("loss"), GainReward("loss")
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_state_continues_as_if_never_stopped(queries, memory):
+    one, two = GainReward("loss", memory=memory), GainReward("loss", memory=memory)
     for metric, round in queries:
         one(metric, round)
     two.load_state_dict(json.loads(json.dumps(one.state_dict())))
@@ -202,6 +271,11 @@ def test_state_continues_as_if_never_stopped(queries):
         {"type": "BeforeAfterReward"},
         {"clip": 0.5},
         {"scale": 10.0},
+        {"memory": 0.5},
+        {"reference": None},
+        {"reference": {"level": "1"}},
+        {"reference": {"weight": -1.0}},
+        {"reference": {"mean": 1.0}},
         {"last": None},
         {"last": {"loss": 1.0}},
         {"extra": 1},

@@ -1,7 +1,11 @@
 """What sets the eight probabilities: a constant, an expert, chance, and tuners that query.
 
-Every tuner is rewarded by the gain of a readout's accuracy on validation, in percentage points, clipped
-to [-2, 2]. A round whose loss is not finite is a failed query of that round, whether it was one or not.
+Every tuner but two is rewarded by the gain of the loss of a readout on validation over an average of
+its earlier values: probabilities go on acting for some rounds, and of a gain over the last value the
+next ones get the credit. Two show what that changes: ``full, last loss`` counts from the last value,
+and ``full, accuracy`` is the paper's reward, the gain of accuracy in percentage points since the last
+value, clipped to [-2, 2]. A round whose loss is not finite is a failed query of that round, whether it
+was one or not.
 """
 
 import math
@@ -31,8 +35,10 @@ from botorch_costly import (
     Schedule,
 )
 from botorch_costly.errors import check
+from botorch_costly.rewards.gain import Kind
 
 FIXED, FULL, COIN, CONFIDENT = "fixed 0.5", "full feedback", "coin", "confidence 0.8"
+_MEMORY = 0.8  # of earlier values of the readout, in the reference of the gain
 _BUDGET = 0.5  # share of the rounds that the priced rule may query
 _COIN_RATE = 0.6  # the paper's, where it is not known how often the confidence rule queried
 _REFIT = Refit(every=10, seconds=60.0, forgetting=True)  # the cap is never to bind
@@ -56,14 +62,25 @@ RULES: dict[str, Callable[[int], QueryRule]] = {
     "confidence 0.7": lambda horizon: ConfidenceQuery(0.7),
     "priced": lambda horizon: with_budget(max(round(_BUDGET * horizon), 1)),
 }
-METHODS = (*CONSTANT, "random schedule", *RULES, COIN, "as it comes")
+REWARDS: dict[str, tuple[Kind, float]] = {
+    "full, last loss": ("loss", 0.0),
+    "full, accuracy": ("accuracy", 0.0),
+}
+METHODS = (*CONSTANT, "random schedule", *RULES, *REWARDS, COIN, "as it comes")
 
 
 class ReadoutPolicy(TunedPolicy):
     """A tuner that hears of rounds that failed, and what each query cost in seconds."""
 
-    def __init__(self, tuner: Tuner, *, guarded: bool = False) -> None:
-        super().__init__(tuner, guarded=guarded, metric="accuracy")
+    def __init__(
+        self,
+        tuner: Tuner,
+        *,
+        guarded: bool = False,
+        metric: Kind = "loss",
+        memory: float = _MEMORY,
+    ) -> None:
+        super().__init__(tuner, guarded=guarded, metric=metric, memory=memory)
         self._played: Decision | None = None
 
     def start(self, run: TrainingRun) -> None:
@@ -87,7 +104,7 @@ class ReadoutPolicy(TunedPolicy):
 
     def query(self, decision: Decision, metrics: Metrics) -> None:
         """Tell the tuner the gain, or that the query failed, and its seconds."""
-        self._tell(decision, math.nan if self._run.failed else metrics.accuracy)
+        self._tell(decision, math.nan if self._run.failed else self._metric(metrics))
 
     def _tell(self, decision: Decision, metric: float) -> None:
         seconds = self._run.last_query_seconds if decision.query else 0.0
@@ -140,6 +157,8 @@ def _policy_of(method: str, problem: ContrastiveProblem, seed: int, coin: float)
         return RandomPolicy(space, seed)
     if method == "as it comes":
         return ReadoutPolicy(as_it_comes(space, horizon, start, seed), guarded=True)
-    rule = BernoulliQuery(coin) if method == COIN else RULES[method](horizon)
+    rule = BernoulliQuery(coin) if method == COIN else RULES.get(method, RULES[FULL])(horizon)
     options = {"refit": _REFIT} if method == "full, learned" else {}
-    return ReadoutPolicy(as_published(space, horizon, rule, seed, start=start, **options))
+    metric, memory = REWARDS.get(method, ("loss", _MEMORY))
+    tuner = as_published(space, horizon, rule, seed, start=start, **options)
+    return ReadoutPolicy(tuner, metric=metric, memory=memory)
