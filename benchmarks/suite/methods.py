@@ -36,12 +36,17 @@ def one_run(make: Callable[[OnlineProblem, int], Policy]) -> Method:
 
 
 def tuned(
-    *, guarded: bool = True, rule: Callable[[int], QueryRule] | None = None, **options: Any
+    *,
+    guarded: bool = True,
+    memory: float = 0.0,
+    rule: Callable[[int], QueryRule] | None = None,
+    **options: Any,
 ) -> Method:
     """Return the method of training once under a tuner as it comes, started from the default.
 
     Args:
         guarded: Whether diverged networks are rolled back.
+        memory: Of the reference that gains are counted from.
         rule: From the horizon to the query rule; that of the tuner if omitted.
         options: Of the tuner.
     """
@@ -49,7 +54,7 @@ def tuned(
     def make(problem: OnlineProblem, seed: int) -> Policy:
         chosen = options if rule is None else {**options, "query": rule(problem.horizon)}
         tuner = as_it_comes(problem.space, problem.horizon, problem.default, seed, **chosen)
-        return TunedPolicy(tuner, guarded=guarded)
+        return TunedPolicy(tuner, guarded=guarded, memory=memory)
 
     return one_run(make)
 
@@ -109,6 +114,7 @@ METHODS: dict[str, Method] = {
     "tuned, no ranks": tuned(rewards=RewardScale()),
     "tuned, all ranks": tuned(rewards=RewardScale(ranks=True)),
     "tuned, priced": tuned(rule=_quarter),
+    "tuned, memory": tuned(memory=0.8),
     "population": PopulationTraining(),
     "halving": SuccessiveHalving(),
 }
