@@ -47,6 +47,10 @@ class Ledger(Generic[S, T]):
         """What was told, by number, as far as it is kept."""
         return tuple(self._told[number] for number in sorted(self._told))
 
+    def suggestion(self, number: int) -> S:
+        """Return a suggestion that is kept, as it was entered."""
+        return self._suggested[number]
+
     def config_of(self, number: int) -> Mapping[str, Plain] | None:
         """Return the configuration of a suggestion; None if that is not kept."""
         suggestion = self._suggested.get(number)
@@ -98,6 +102,15 @@ class Ledger(Generic[S, T]):
         self._told[outcome.id] = outcome
         self.queries += not self._suggested[outcome.id].query
         self.failed_queries += outcome.failed
+
+    def withdraw(self, suggestion: S) -> None:
+        """Take out a suggestion that nothing will come of; its number is not given again.
+
+        Raises:
+            Errors of ``check_open``.
+        """
+        self.check_open(suggestion)
+        self.queries -= self._suggested.pop(suggestion.id).query
 
     def history(self, missing: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return one plain dictionary per suggestion that is kept, with what came of it.

@@ -1,4 +1,4 @@
-"""What a tuner lets its user read from the ledger: decisions, observations, counts, a history."""
+"""What a tuner lets its user read from the ledger, and take back: decisions, observations, a history."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
@@ -46,3 +46,19 @@ class Recorded(Generic[D, T]):
     def history(self) -> list[dict[str, Any]]:
         """One plain dictionary per round, ready for a data frame."""
         return self._ledger.history(self._missing)
+
+
+class Withdrawable(Recorded[D, T]):
+    """A tuner whose decisions can be taken back."""
+
+    def withdraw(self, decision: D) -> None:
+        """Take back a decision that nothing will come of; it was never asked for, but for the horizon.
+
+        Args:
+            decision: What ``ask`` or ``adopt`` returned, and was not told.
+
+        Raises:
+            UnknownDecisionError: If it is of another tuner, or was taken back before.
+            AlreadyToldError: If it was told. In both cases the tuner is unchanged.
+        """
+        self._ledger.withdraw(decision)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import botorch_costly as bc
-from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, MissingExtraError
+from botorch_costly.errors import InvalidArgumentError, MissingExtraError
 from botorch_costly.task_records import Task
 from tests.integrations.launching import ROOT
 
@@ -181,17 +181,3 @@ def test_what_is_refused(earlier, monkeypatch):
     monkeypatch.setattr("botorch_costly.integrations.extras.version", lambda _: "3.6.1")
     with pytest.raises(MissingExtraError, match=r"botorch_costly\[optuna\]"):
         TransferSampler([earlier])
-
-
-def test_an_adopted_evaluation_is_told_like_one_that_was_asked_for():
-    space = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
-    task = Task([{"x": k / 10} for k in range(11)], [-abs(k / 10 - 0.4) for k in range(11)])
-    asked, adopting = (bc.TransferOptimizer(space, [task]) for _ in range(2))
-    first = asked.ask()
-    adopted = adopting.adopt(first.config)
-    assert [one.config for one in adopting.pending] == [first.config]
-    asked.tell(first, 0.3)
-    adopting.tell(adopted, 0.3)
-    assert adopting.ask().config == asked.ask().config
-    with pytest.raises(InvalidConfigError):
-        adopting.adopt({"x": 2.0})

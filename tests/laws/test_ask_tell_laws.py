@@ -1,6 +1,7 @@
 """What every optimizer that is asked and told must be."""
 
 import copy
+import dataclasses
 import io
 import math
 import pickle
@@ -14,6 +15,9 @@ from tests.registry.optimizers import OPTIMIZERS
 from tests.tuners.online.states import leaves, same
 
 ROUNDS = 14
+
+
+OFFLINE = [name for name, case in OPTIMIZERS.items() if hasattr(case.make(0), "withdraw")]
 
 
 @pytest.fixture(params=OPTIMIZERS)
@@ -185,3 +189,55 @@ def test_a_file_is_replaced_at_once_and_loads_into_parts_of_equal_options(
     with pytest.raises(errors.StateMismatchError, match="written by save"):
         load(path, optimizer=other)
     assert same(other.state_dict(), optimizer.state_dict())
+
+
+@pytest.mark.parametrize("case", [OPTIMIZERS[name] for name in OFFLINE], ids=OFFLINE)
+def test_what_is_taken_back_was_never_asked_for(case):
+    """Nothing of it is left, in states as well; later numbers and tells go on."""
+    optimizer, _ = run(case, 3)
+    rows = optimizer.history
+    first, second = optimizer.ask(), optimizer.ask()
+    optimizer.withdraw(pickle.loads(pickle.dumps(first)))
+    optimizer.withdraw(second)
+    assert optimizer.history == rows
+    assert optimizer.pending == ()
+    before = copy.deepcopy(optimizer.state_dict())
+    with pytest.raises(errors.UnknownDecisionError):
+        optimizer.withdraw(first)
+    with pytest.raises(errors.AlreadyToldError):
+        optimizer.withdraw(optimizer.decisions[0])
+    assert same(optimizer.state_dict(), before)
+    again = case.make(0)
+    again.load_state_dict(through_a_file(optimizer.state_dict()))
+    assert step(case, optimizer) == step(case, again)
+    assert optimizer.decisions[-1].round == 5
+
+
+ADOPTED = {
+    "TransferOptimizer": lambda optimizer, one: optimizer.adopt(one.config),
+    "CurveOptimizer": lambda optimizer, one: optimizer.adopt(
+        one.config, one.until, training=None if one.training == one.round else one.training
+    ),
+    "SubsetOptimizer": lambda optimizer, one: optimizer.adopt(one.config, one.fidelities),
+}
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_what_is_adopted_is_as_if_it_had_been_asked_for(name):
+    """Another program's evaluations, entered and told, leave the belief that asking would have left."""
+    case = OPTIMIZERS[name]
+    asked, adopting = case.make(0), case.make(0)
+    for _ in range(8):
+        one = asked.ask()
+        adopted = ADOPTED[name.split()[0]](adopting, one)
+        assert adopting.pending == (adopted,)
+        case.tell(asked, one, math.sin(one.id))
+        case.tell(adopting, adopted, math.sin(one.id))
+    for ours, theirs in zip(asked.history, adopting.history, strict=True):
+        unlike = {key for key in ours if ours[key] != theirs[key]}
+        assert unlike <= {"reason", "share", "weights"}
+    before = copy.deepcopy(adopting.state_dict())
+    with pytest.raises(errors.InvalidConfigError):
+        ADOPTED[name.split()[0]](adopting, dataclasses.replace(one, config={"lr": 5.0}))
+    assert same(adopting.state_dict(), before)
+    step(case, adopting)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidShapeError, check, check_count
+from botorch_costly.errors import InvalidConfigError, InvalidShapeError, check, check_count
 from botorch_costly.parameters import Integer, Plain
 from botorch_costly.plain import as_number
 from botorch_costly.space import SearchSpace
@@ -106,6 +106,15 @@ class Lengths:
     def digest(self) -> str:
         """What a state says of the candidates."""
         return "the space" if self.configs is None else _digest(self.configs)
+
+    def canonical(self, config: Mapping[str, Any]) -> dict[str, Plain]:
+        """Return a configuration in plain values; raise InvalidConfigError if its length is not known."""
+        known = self._space.canonical(config)
+        if self._each is not None:
+            listed = tuple(self._space.encode(known).tolist()) in self._by_point
+            expected = "one of the candidates, which have lengths"
+            check(listed, "config", expected, config, InvalidConfigError)
+        return known
 
     def of(self, config: Mapping[str, Plain]) -> int:
         """Return the iterations of a whole training of a configuration."""

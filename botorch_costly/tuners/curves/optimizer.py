@@ -2,7 +2,6 @@
 
 import logging
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.recorded import Recorded
+from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
 from botorch_costly.curve_records import CurveDecision, CurveObservation
@@ -27,14 +26,13 @@ from botorch_costly.tuners.curves.choice import Choice, Chooser, EndChooser, New
 from botorch_costly.tuners.curves.lengths import Ladder, Lengths
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.told import observation_of
-from botorch_costly.tuners.curves.trainings import Training, Trainings
+from botorch_costly.tuners.curves.trainings import Training, Trainings, stretch_of
 
 _SEARCH = Search(num_restarts=8)
-_FALLING = 5  # curves, most of which fall, that look like losses
 _logger = logging.getLogger(__name__)
 
 
-class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
+class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
     r"""Tune hyperparameters over many trainings, none of which is longer than it is worth.
 
     ``ask`` says which configuration to train, from which of its iterations to which; ``tell`` hands in
@@ -153,13 +151,8 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
             space, iterations, compression=Compression(softplus=True), resumes=False, **options
         )
 
-    _missing: ClassVar = {
-        "reward": None,
-        "cost": None,
-        "curve": None,
-        "broken": False,
-        "failed": False,
-    }
+    _missing: ClassVar = dict.fromkeys(("reward", "cost", "curve"))
+    _missing |= {"broken": False, "failed": False}
 
     # -- the face ---------------------------------------------------------------------------------
 
@@ -173,6 +166,9 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         number = self._ledger.next_within(self.horizon)
         with unchanged_on_error(self._chooser):
             decision = self._decision(number, self._chooser.choose(self._trainings))
+        return self._asked(decision)
+
+    def _asked(self, decision: CurveDecision) -> CurveDecision:
         self._ledger.suggest(decision)
         self._trainings.asked(decision)
         return decision
@@ -183,15 +179,54 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         config = self._lengths.config_of(point) if training is None else training.config
         done, length = (0 if training is None else training.done), self._lengths.of(config)
         next_rung = self._ladder.after(done, length)
-        return CurveDecision(
-            number,
-            config,
-            query=True,
-            reason=reason,
-            training=number if training is None else training.number,
-            since=done if self._resumes else 0,
-            until=next_rung if share is None else max(self._ladder.at(share, length), done + 1),
+        until = next_rung if share is None else max(self._ladder.at(share, length), done + 1)
+        return stretch_of(number, config, training, until, reason, resumes=self._resumes)
+
+    def adopt(
+        self,
+        config: Mapping[str, Plain],
+        until: int | None = None,
+        *,
+        training: int | None = None,
+    ) -> CurveDecision:
+        """Enter a stretch that was not asked for, such as that of another program, to be told.
+
+        Args:
+            config: Its configuration, of the space, or of the candidates where these have lengths.
+            until: Iterations that it is trained for then; those of a whole training if omitted.
+            training: Number of the training that goes on; a new one if omitted.
+
+        Returns:
+            The decision to tell. Until then it is under way, as one that was asked for.
+
+        Raises:
+            HorizonExceededError: If all stretches of the horizon have been asked for.
+            InvalidConfigError: If the configuration does not belong to the space.
+            InvalidArgumentError: If the training is of another configuration or cannot go on, or
+                ``until`` is beyond a whole one, or no more than it has. The optimizer is unchanged.
+
+        Example:
+            >>> from botorch_costly import Real
+            >>> optimizer = CurveOptimizer(SearchSpace({"lr": Real(0.0, 1.0)}), 9)
+            >>> optimizer.tell(optimizer.adopt({"lr": 0.5}, 3), [0.2, 0.3, 0.35]).reward
+            0.35
+        """
+        number = self._ledger.next_within(self.horizon)
+        known = self._lengths.canonical(config)
+        before = None if training is None else self._trainings.going_on_with(training, known)
+        done, length = 0 if before is None else before.done, self._lengths.of(known)
+        end = length if until is None else check_count("until", until)
+        check(done < end <= length, "until", f"more than {done}, at most {length}", until)
+        return self._asked(
+            stretch_of(number, known, before, end, "not asked for", resumes=self._resumes)
         )
+
+    def withdraw(self, decision: CurveDecision) -> None:
+        """Take back a stretch; see ``Withdrawable``. Its training is as it was before."""
+        self._ledger.check_open(decision)
+        asked = self._ledger.suggestion(decision.round)  # whatever a copy says of its training
+        super().withdraw(asked)
+        self._trainings.withdrawn(asked)
 
     def tell(
         self,
@@ -226,7 +261,7 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         self._ledger.check_open(decision)
         told = observation_of(decision, curve, cost=cost, broken=broken, priced=self._priced)
         self._ledger.tell(told)
-        asked = self._ledger.suggestions[decision.round]  # whatever a copy says of its iterations
+        asked = self._ledger.suggestion(decision.round)  # whatever a copy says of its iterations
         self._trainings.told(asked, told)
         self._priced = cost is not None
         if told.broken and is_power_of_two(self._broken):
@@ -335,9 +370,7 @@ class CurveOptimizer(Recorded[CurveDecision, CurveObservation]):
         """Warn once if most curves fall."""
         if self._warned:
             return
-        curves = [[r for r in t.curve if not math.isnan(r)] for t in self._trainings]
-        rises = [curve[-1] - curve[0] for curve in curves if len(curve) > 1]
-        if len(rises) >= _FALLING and statistics.median(rises) < 0:
+        if self._trainings.fall:
             self._warned = True
             better = "larger" if self._sign > 0 else "smaller"
             _logger.warning("Most curves grow worse, if %s is better: is maximize right?", better)

@@ -1,6 +1,7 @@
 """The trainings of a run: what each has shown, what it cost, and where it may go on."""
 
 import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -8,7 +9,10 @@ import torch
 from torch import Tensor
 
 from botorch_costly.curve_records import CurveDecision, CurveObservation
+from botorch_costly.errors import check
 from botorch_costly.parameters import Plain
+
+_FALLING = 5  # curves, most of which fall, that look like losses
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,14 @@ class Trainings:
             self._by_number[number] = begun
         self._by_number[number] = replace(self._by_number[number], until=decision.until)
 
+    def withdrawn(self, decision: CurveDecision) -> None:
+        """Take out a stretch that has been asked for, and its training if that has no other."""
+        training = self._by_number[decision.training]
+        if training.number == decision.round:
+            del self._by_number[training.number]
+        else:
+            self._by_number[training.number] = replace(training, until=None)
+
     def told(self, decision: CurveDecision, observation: CurveObservation) -> None:
         """Enter what a stretch has shown."""
         self._by_number[decision.training] = self.after(decision, observation)
@@ -138,6 +150,20 @@ class Trainings:
         """The trainings that may go on."""
         return [training for training in self if training.may_go_on]
 
+    def going_on_with(self, number: int, config: Mapping[str, Plain]) -> Training:
+        """Return the training of some number; raise unless it has that configuration and may go on."""
+        going_on = {t.number: t for t in self.going_on if dict(t.config) == dict(config)}
+        expected = f"the number of a training of {dict(config)} that may go on"
+        check(number in going_on, "training", expected, number)
+        return going_on[number]
+
+    @property
+    def fall(self) -> bool:
+        """Whether most of several curves fall."""
+        curves = [[r for r in t.curve if not math.isnan(r)] for t in self]
+        rises = [curve[-1] - curve[0] for curve in curves if len(curve) > 1]
+        return len(rises) >= _FALLING and statistics.median(rises) < 0
+
     @property
     def stretches(self) -> int:
         """How many stretches have been told."""
@@ -154,3 +180,24 @@ class Trainings:
     def points(self) -> Tensor:
         """The encoded configurations, shape ``(n, d)``."""
         return torch.stack([training.point for training in self])
+
+
+def stretch_of(
+    number: int,
+    config: Mapping[str, Plain],
+    training: Training | None,
+    until: int,
+    reason: str,
+    *,
+    resumes: bool,
+) -> CurveDecision:
+    """Return a stretch of a training, or of a new one if that is None, to where it ends."""
+    return CurveDecision(
+        number,
+        config,
+        query=True,
+        reason=reason,
+        training=number if training is None else training.number,
+        since=training.done if training is not None and resumes else 0,
+        until=until,
+    )

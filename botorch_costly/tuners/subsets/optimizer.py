@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.recorded import Recorded
+from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
 from botorch_costly.errors import (
     InvalidSpaceError,
@@ -33,7 +33,7 @@ _SAMPLING = Sampling()
 _logger = logging.getLogger(__name__)
 
 
-class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
+class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
     r"""Tune for the whole of the data by evaluations on parts of it, or on other cheap versions.
 
     ``ask`` says which configuration to evaluate, and at which fidelities; ``tell`` hands in its value and
@@ -151,6 +151,37 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
         self._ledger.suggest(decision)
         return decision
 
+    def adopt(self, config: Mapping[str, Plain], fidelities: Mapping[str, float]) -> SubsetDecision:
+        """Enter an evaluation that was not asked for, such as that of another program, to be told.
+
+        Args:
+            config: Its configuration, of the space; it need not be a candidate.
+            fidelities: The setting of each fidelity.
+
+        Returns:
+            The decision to tell. Until then it is under way, as one that was asked for.
+
+        Raises:
+            HorizonExceededError: As ``ask``.
+            InvalidConfigError: If one does not belong to its space. The optimizer is unchanged.
+
+        Example:
+            >>> optimizer = SubsetOptimizer(SearchSpace({"lr": Real(0.0, 1.0)}))
+            >>> optimizer.tell(optimizer.adopt({"lr": 0.5}, {"fraction": 0.25}), 1.5).cost
+            0.25
+        """
+        number = self._ledger.next_within(self.horizon)
+        known, at = self.space.canonical(config), self.fidelities.canonical(fidelities)
+        decision = SubsetDecision(
+            number,
+            known,
+            query=True,
+            reason="not asked for",
+            fidelities={name: as_number(name, value) for name, value in at.items()},
+        )
+        self._ledger.suggest(decision)
+        return decision
+
     def _decoded(self, point: Tensor) -> tuple[Mapping[str, Plain], Mapping[str, Any]]:
         """Return configuration and fidelities of a point, as they were listed."""
         if self._candidates is not None:
@@ -186,7 +217,7 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
         self._ledger.check_open(decision)
         number = as_number("value", value)
         finite = math.isfinite(number)
-        asked = self._ledger.suggestions[decision.round]
+        asked = self._ledger.suggestion(decision.round)
         paid = (
             self._share(asked) if cost is None else check_positive("cost", as_number("cost", cost))
         )
@@ -265,8 +296,9 @@ class SubsetOptimizer(Recorded[SubsetDecision, SubsetObservation]):
 
     def _known(self) -> Evaluations:
         """Return what was told; failures have the lowest value seen."""
-        asked, told = self._ledger.suggestions, self.observations
-        rows = [self._point(asked[o.round].config, asked[o.round].fidelities) for o in told]
+        told = self.observations
+        asked = [self._ledger.suggestion(o.round) for o in told]
+        rows = [self._point(one.config, one.fidelities) for one in asked]
         values = [math.nan if o.reward is None else self._sign * o.reward for o in told]
         rewards = torch.tensor(values, dtype=torch.float64)
         finite = rewards[~rewards.isnan()]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
-from botorch_costly.ask_tell.recorded import Recorded
+from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
 from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError, check, check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
@@ -31,7 +31,7 @@ _BY_EVIDENCE = ByEvidence()
 _logger = logging.getLogger(__name__)
 
 
-class TransferOptimizer(Recorded[TransferDecision, Observation]):
+class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
     """Tune with what earlier studies found, and without harm for long if they mislead.
 
     The next configuration maximizes an upper bound in which the earlier tasks have a share. The share

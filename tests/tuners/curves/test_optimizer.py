@@ -75,6 +75,50 @@ def test_a_training_may_be_stopped_early_and_goes_on_from_there():
     assert (on.training, on.since, on.until) == (first.training, 3, 8)
 
 
+def test_a_stretch_that_is_taken_back_leaves_its_training_as_it_was():
+    optimizer = made()
+    first = optimizer.adopt({"lr": 0.01, "width": 5}, 4)
+    optimizer.tell(first, curve_of(first))
+    longer = optimizer.adopt(first.config, training=0)
+    assert (longer.since, longer.until) == (4, LENGTH)
+    assert not optimizer.trainings[0].may_go_on
+    optimizer.withdraw(longer)
+    assert optimizer.trainings[0].may_go_on
+    assert optimizer.trainings[0].done == 4
+    optimizer.withdraw(optimizer.adopt({"lr": 0.1, "width": 5}))
+    assert len(optimizer.trainings) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"until": 0}, "until: Expected more than 0, at most 32"),
+        ({"until": 33}, "until: Expected more than 0, at most 32"),
+        ({"until": 4, "training": 0}, "until: Expected more than 4"),
+        ({"training": 1}, "training: Expected the number of a training of .* that may go on"),
+        ({"training": 0, "config": {"lr": 0.1, "width": 5}}, "training: Expected the number"),
+    ],
+)
+def test_what_cannot_be_adopted_is_refused_and_nothing_is_lost(options, said):
+    optimizer = made()
+    first = optimizer.adopt({"lr": 0.01, "width": 5}, 4)
+    optimizer.tell(first, curve_of(first))
+    before = optimizer.state_dict()
+    with pytest.raises(errors.InvalidArgumentError, match=said):
+        optimizer.adopt(**{"config": first.config, **options})
+    assert same(optimizer.state_dict(), before)
+
+
+def test_only_candidates_with_lengths_can_be_adopted():
+    candidates = [{"lr": 0.01, "width": 5}, {"lr": 0.1, "width": 5}]
+    optimizer = bc.CurveOptimizer(SPACE, candidates=candidates, lengths=[4, 8])
+    assert optimizer.adopt(candidates[1]).until == 8
+    with pytest.raises(
+        errors.InvalidConfigError, match="one of the candidates, which have lengths"
+    ):
+        optimizer.adopt({"lr": 0.05, "width": 5})
+
+
 def test_without_resuming_every_stretch_begins_anew():
     optimizer = made(resumes=False)
     asked = play(optimizer, 30)

@@ -296,3 +296,14 @@ def test_options_by_gaps_check_themselves(bad):
 def test_a_task_of_another_space_is_refused():
     with pytest.raises(errors.InvalidConfigError):
         bc.TransferOptimizer(SPACE, [bc.Task([{"depth": 3}], [1.0])])
+
+
+def test_an_adopted_evaluation_is_learnt_from_like_one_that_was_asked_for():
+    space = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
+    task = bc.Task([{"x": k / 10} for k in range(11)], [-abs(k / 10 - 0.4) for k in range(11)])
+    asked, adopting = (bc.TransferOptimizer(space, [task]) for _ in range(2))
+    first = asked.ask()
+    adopted = adopting.adopt(first.config)
+    asked.tell(first, 0.3)
+    adopting.tell(adopted, 0.3)
+    assert adopting.ask().config == asked.ask().config
