@@ -123,7 +123,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(CurveDecision, CurveObservation)
         self._trainings = Trainings(space.encode, self._lengths.of, self._sign)
-        self._resumes = resumes
+        self.resumes = resumes
         self._chooser = self._chooser_of(compression, search, seed)
         self._priced: bool | None = None  # whether costs are told
         self._warned = False
@@ -133,8 +133,8 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         new = NewPoints(self.space, self._lengths.points, search, generator)
         parts = (new, self._ladder, generator)
         if compression is not None:
-            return ScoreChooser(*parts, compression, resumes=self._resumes)
-        return EndChooser(*parts, dim=self.space.dim, resumes=self._resumes)
+            return ScoreChooser(*parts, compression, resumes=self.resumes)
+        return EndChooser(*parts, dim=self.space.dim, resumes=self.resumes)
 
     @classmethod
     def as_published(
@@ -180,7 +180,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         done, length = (0 if training is None else training.done), self._lengths.of(config)
         next_rung = self._ladder.after(done, length)
         until = next_rung if share is None else max(self._ladder.at(share, length), done + 1)
-        return stretch_of(number, config, training, until, reason, resumes=self._resumes)
+        return stretch_of(number, config, training, until, reason, resumes=self.resumes)
 
     def adopt(
         self,
@@ -218,7 +218,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         end = length if until is None else check_count("until", until)
         check(done < end <= length, "until", f"more than {done}, at most {length}", until)
         return self._asked(
-            stretch_of(number, known, before, end, "not asked for", resumes=self._resumes)
+            stretch_of(number, known, before, end, "not asked for", resumes=self.resumes)
         )
 
     def withdraw(self, decision: CurveDecision) -> None:

@@ -1,0 +1,207 @@
+"""Trials of an engine, in any order and from several processes, as evaluations of an optimizer."""
+
+import math
+import random
+
+import pytest
+
+import botorch_costly as bc
+from botorch_costly import errors
+from botorch_costly.integrations.offline import CurveTrials, Ended, SubsetTrials, TransferTrials
+
+SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Integer(1, 5)})
+LONGEST = 9
+TASK = bc.Task(
+    [{"lr": 10.0**-k, "layers": n} for k in (1, 2, 3, 4) for n in (1, 3, 5)],
+    [-abs(k - 2.5) - abs(n - 3) for k in (1, 2, 3, 4) for n in (1, 3, 5)],
+)
+ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=9)
+
+
+def transfer(seed=0):
+    return TransferTrials(bc.TransferOptimizer(SPACE, [TASK], seed=seed))
+
+
+def curves(seed=0):
+    optimizer = bc.CurveOptimizer(
+        SPACE, LONGEST, resumes=False, search=bc.Search(num_restarts=2), seed=seed
+    )
+    return CurveTrials(optimizer, "epochs", shortest=1, longest=LONGEST)
+
+
+def subsets(seed=0):
+    return SubsetTrials(bc.SubsetOptimizer(SPACE, sampling=ROUGH, seed=seed))
+
+
+KINDS = pytest.mark.parametrize("make", [transfer, curves, subsets])
+
+
+def metric(setting, share=1.0):
+    return -abs(math.log10(setting["lr"]) + 2) - 0.1 * abs(setting["layers"] - 3) - 0.2 / share
+
+
+def outcome(setting, how="complete"):
+    """What a setting comes to, whichever kind it is of."""
+    epochs = setting.get("epochs", 1)
+    curve = {at: metric(setting, at / LONGEST) for at in range(1, epochs + 1)}
+    value = metric(setting, setting.get("fraction", 1.0))
+    return Ended(value, curve if "epochs" in setting else {}, float(epochs), how)
+
+
+def known(trials):
+    """What the optimizer was told, and what it holds to be under way, as text without an order."""
+    rows = [
+        {
+            k: v
+            for k, v in row.items()
+            if k not in ("round", "training", "reason", "share", "weights")
+        }
+        for row in trials._optimizer.history
+    ]
+    return sorted(map(str, rows))
+
+
+def played(engine, watcher, count=10, seed=0):
+    """Run trials three at a time, which end in any order; another process only sees them."""
+    order, running = random.Random(seed), {}
+    for trial in range(count):
+        running[trial] = engine.ask(trial)
+        watcher.enter(trial, running[trial])
+        if len(running) == 3:
+            done = order.choice(sorted(running))
+            how = ("complete", "complete", "stopped", "failed")[done % 4]
+            ended = outcome(running.pop(done), how)
+            engine.end(done, ended)
+            watcher.end(done, ended)
+    return running
+
+
+@KINDS
+def test_a_process_that_only_sees_knows_as_much_as_the_one_that_asked(make):
+    engine, watcher = make(), make(seed=1)
+    running = played(engine, watcher)
+    assert known(watcher) == known(engine)
+    assert [dict(one.config) for one in watcher._optimizer.pending] == [
+        {name: setting[name] for name in SPACE.names} for setting in running.values()
+    ]
+    before = known(watcher)
+    for trial, setting in running.items():
+        watcher.enter(trial, setting)
+    watcher.end(0, outcome({"lr": 0.1, "layers": 1}))
+    assert known(watcher) == before
+    watcher.ask(99)
+    assert len(watcher._optimizer.pending) == len(running) + 1
+
+
+@KINDS
+def test_trials_one_by_one_are_those_of_the_plain_optimizer(make):
+    trials, twin = make(), make()._optimizer
+    for trial in range(6):
+        setting, decision = trials.ask(trial), twin.ask()
+        assert setting.items() >= dict(decision.config).items()
+        ended = outcome(setting)
+        trials.end(trial, ended)
+        if make is curves:
+            twin.tell(decision, list(ended.curve.values()), cost=ended.cost)
+        else:
+            twin.tell(decision, ended.value, **({"cost": ended.cost} if make is subsets else {}))
+    assert trials.best() == twin.best_seen()
+
+
+@KINDS
+def test_no_two_trials_under_way_are_the_same(make):
+    trials = make()
+    for trial in range(6):
+        trials.end(trial, outcome(trials.ask(trial)))
+    settings = [trials.ask(("more", trial)) for trial in range(4)]
+    assert len({tuple(setting.values()) for setting in settings}) == 4
+    first = settings[0]
+    assert trials.are_close(first, {**first, "lr": first["lr"] * 1.001})
+    assert not trials.are_close(first, {**first, "lr": first["lr"] * 1.1})
+    assert not trials.are_close(first, {**first, "layers": 1 + first["layers"] % 5})
+
+
+@KINDS
+def test_what_runs_otherwise_than_asked_is_entered_as_it_runs(make):
+    trials = make()
+    asked = trials.ask("a", lambda setting: {**setting, "layers": 2})
+    assert asked["layers"] == 2
+    assert [one.config["layers"] for one in trials._optimizer.pending] == [2]
+    trials.enter("a", {**asked, "layers": 4})
+    assert [one.config["layers"] for one in trials._optimizer.pending] == [4]
+    trials.withdraw("a")
+    trials.withdraw("never begun")
+    assert trials._optimizer.pending == ()
+    trials.end("a", outcome(asked))
+    trials.enter("a", asked)
+    assert trials._optimizer.history == []
+    assert trials.has_ended("a")
+    assert not trials.has_ended("b")
+
+
+@KINDS
+def test_a_setting_outside_is_refused_and_nothing_is_lost(make):
+    trials = make()
+    asked = trials.ask("a")
+    before = known(trials)
+    for wrong in ({**asked, "layers": 9}, {"lr": 0.1}):
+        with pytest.raises(errors.InvalidConfigError):
+            trials.enter("a", wrong)
+        with pytest.raises(errors.InvalidConfigError):
+            trials.ask("b", lambda setting, wrong=wrong: wrong)
+        assert known(trials) == before
+
+
+def test_a_longer_training_of_a_configuration_is_known_as_such():
+    trials = curves()
+    setting = {"lr": 0.01, "layers": 3, "epochs": 3}
+    for trial, epochs in enumerate((3, 9, 9)):
+        trials.enter(trial, {**setting, "epochs": epochs})
+        trials.end(trial, outcome({**setting, "epochs": epochs}))
+    first, second = trials._optimizer.trainings
+    assert (first.done, first.iterations, second.done) == (9, 12, 9)
+
+
+@pytest.mark.parametrize(
+    ("ended", "curve", "broken"),
+    [
+        (Ended(0.5), (None, None, None, 0.5), False),
+        (Ended(0.5, {1: 0.1, 4: 0.4}), (0.1, None, None, 0.4), False),
+        (Ended(None, {2: 0.2}, how="stopped"), (None, 0.2), False),
+        (Ended(None, {2: math.nan}, how="stopped"), (None, None), True),
+        (Ended(None, how="stopped"), (None,), False),
+        (Ended(0.5, {1: 0.1}, how="failed"), (0.1,), True),
+        (Ended(how="failed"), (None,), True),
+    ],
+)
+def test_what_a_trial_has_shown_is_a_curve(ended, curve, broken):
+    trials = curves()
+    trials.enter(0, {"lr": 0.01, "layers": 3, "epochs": 4})
+    trials.end(0, ended)
+    (told,) = trials._optimizer.observations
+    assert (told.curve, told.broken) == (curve, broken)
+
+
+def test_what_was_stopped_or_failed_counts_as_the_worst_value():
+    for make in (transfer, subsets):
+        trials = make()
+        for trial, how in enumerate(("complete", "stopped", "failed")):
+            trials.end(trial, outcome(trials.ask(trial), how))
+        assert [one.failed for one in trials._optimizer.observations] == [False, True, True]
+
+
+def test_what_cannot_be_is_refused_and_may_be_told_again():
+    trials = curves()
+    trials.enter(0, {"lr": 0.01, "layers": 3, "epochs": 4})
+    with pytest.raises(errors.InvalidArgumentError, match="the iterations 1 to 4"):
+        trials.end(0, Ended(0.5, {0: 0.1, 5: 0.2}))
+    trials.end(0, Ended(0.5))
+    assert len(trials._optimizer.observations) == 1
+    going_on = bc.CurveOptimizer(SPACE, LONGEST)
+    with pytest.raises(errors.InvalidArgumentError, match="resumes=False"):
+        CurveTrials(going_on, "epochs", shortest=1, longest=LONGEST)
+    anew = bc.CurveOptimizer(SPACE, LONGEST, resumes=False)
+    with pytest.raises(errors.InvalidSpaceError, match="layers"):
+        CurveTrials(anew, "layers", shortest=1, longest=LONGEST)
+    with pytest.raises(errors.InvalidArgumentError, match="how"):
+        Ended(how="pruned")
