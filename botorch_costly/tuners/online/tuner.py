@@ -4,7 +4,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ from botorch_costly.ask_tell.state import (
     taking_over,
 )
 from botorch_costly.device import largest_reward
-from botorch_costly.errors import is_power_of_two
+from botorch_costly.errors import check_count, is_power_of_two
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.records import Decision, Observation, Plain
@@ -262,6 +262,37 @@ class OnlineTuner(Recorded[Decision, Observation]):
         lowest ranks look alike. Later rewards make another belief; this one stays as it is.
         """
         return self._learner.model
+
+    @property
+    def reachable(self) -> SearchSpace:
+        """The part of the space that is searched: a learning rate stays near the start's."""
+        return self._reachable
+
+    @torch.inference_mode(mode=False)
+    def believed(
+        self, configs: Sequence[Mapping[str, Plain]], round: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return what is believed now of configurations in a round, in units of the reward.
+
+        Args:
+            configs: Configurations of ``reachable``.
+            round: Of the run, from 0, earlier or later; the next one if omitted. What was told later than
+                a round counts for it, too.
+
+        Returns:
+            Means and standard deviations of the reward, without the noise of a query, each of
+            shape ``(n,)``. The units have the meaning that they have in ``belief``.
+
+        Raises:
+            InvalidArgumentError: If the round is no integer of at least 0.
+            InvalidConfigError: If a configuration is not one of ``reachable``.
+        """
+        now = len(self._ledger) if round is None else check_count("round", round)
+        x = [self._encode(config) for config in configs]
+        points = torch.stack(x) if x else torch.zeros(0, self._reachable.dim, **self._tkwargs)
+        when = points.new_tensor(float(self._intervals.at(now).number))
+        mean, variance = self._learner.model.mean_and_variance(at_round(points, when))
+        return self._sign * mean.detach(), variance.detach().sqrt()
 
     def best_seen(self) -> dict[str, Plain] | None:
         """Return the incumbent: of the configurations seen the one believed best today; None unseen."""
