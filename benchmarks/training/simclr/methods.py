@@ -38,7 +38,7 @@ from botorch_costly.errors import check
 from botorch_costly.rewards.gain import Kind
 
 FIXED, FULL, COIN, CONFIDENT = "fixed 0.5", "full feedback", "coin", "confidence 0.8"
-_MEMORY = 0.8  # of earlier values of the readout, in the reference of the gain
+_MEMORY = 0.5  # of earlier values of the readout, in the reference of the gain
 _BUDGET = 0.5  # share of the rounds that the priced rule may query
 _COIN_RATE = 0.6  # the paper's, where it is not known how often the confidence rule queried
 _REFIT = Refit(every=10, seconds=60.0, forgetting=True)  # the cap is never to bind
