@@ -7,7 +7,12 @@ from tests.integrations.digits import DEFAULT, SPACE
 
 def names_of(page):
     """Names for the code of a page; skip the page if it is about a library that is missing."""
-    makers = {"lightning": of_lightning, "optuna": of_optuna, "transformers": of_transformers}
+    makers = {
+        "lightning": of_lightning,
+        "optuna": of_optuna,
+        "trackers": of_trackers,
+        "transformers": of_transformers,
+    }
     named = page.stem in makers and page.parent.name == "integrations"
     return makers[page.stem]() if named else {}
 
@@ -40,6 +45,13 @@ def of_optuna():
         "objective": program.objective,
         "earlier_study": program.earlier(),
     }
+
+
+def of_trackers():
+    """What a page on experiment trackers needs, which write to the folder they run in."""
+    for library in ("tensorboard", "mlflow", "wandb"):
+        pytest.importorskip(library, reason=f"needs {library}")
+    return {}
 
 
 def of_transformers():

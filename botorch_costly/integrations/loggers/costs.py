@@ -1,0 +1,90 @@
+"""What a tuner knows of its costs: how many queries it may pay for, and what a round gives up."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+from botorch_costly.plain import Plain
+from botorch_costly.query import QueryRule
+from botorch_costly.records import Decision
+
+
+@runtime_checkable
+class Budgeted(Protocol):
+    """A tuner with a query rule, and perhaps a cap on queries."""
+
+    @property
+    def query(self) -> QueryRule:
+        """Whether to query."""
+
+    @property
+    def max_queries(self) -> int | None:
+        """The most queries that the run may pay for."""
+
+
+@runtime_checkable
+class Believing(Protocol):
+    """A tuner that says what it believes of configurations."""
+
+    maximize: bool
+
+    def best_seen(self) -> Mapping[str, Plain] | None:
+        """Return the incumbent; None if nothing was seen."""
+
+    def believed(
+        self, configs: Sequence[Mapping[str, Plain]], round: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return means and standard deviations of the reward in a round, each ``(n,)``."""
+
+
+@runtime_checkable
+class Exploring(Protocol):
+    """A tuner that keeps account of what exploring has cost so far."""
+
+    @property
+    def exploration_cost(self) -> float:
+        """What exploring is expected to have cost so far."""
+
+
+def budget_of(tuner: object) -> int | None:
+    """Return the most queries that a run may pay for, if that is known."""
+    if not isinstance(tuner, Budgeted):
+        return None
+    caps = [cap for cap in (tuner.query.budget, tuner.max_queries) if cap is not None]
+    return min(caps, default=None)
+
+
+def exploration_cost_of(tuner: object) -> Callable[[Decision], float | None]:
+    """Return a function from the latest decision to what its round is expected to cost.
+
+    Of a tuner that believes it is by how much the configuration is believed to earn less than the
+    incumbent, at least 0. Of one that keeps account it is what came to that since the last call.
+    """
+    if isinstance(tuner, Exploring):
+        return _Account(tuner)
+    if isinstance(tuner, Believing):
+        believing = tuner
+        return lambda decision: shortfall(believing, decision)
+    return lambda decision: None
+
+
+def shortfall(tuner: Believing, decision: Decision) -> float | None:
+    """Return by how much a decision is believed to earn less than the incumbent; None if unknown."""
+    best = tuner.best_seen()
+    if best is None:
+        return None
+    mean, _ = tuner.believed([best, decision.config], decision.round)
+    missed = float(mean[0] - mean[1])
+    return max(missed if tuner.maximize else -missed, 0.0)
+
+
+class _Account:
+    """What was added to an account since it was last read."""
+
+    def __init__(self, tuner: Exploring) -> None:
+        self._tuner, self._before = tuner, tuner.exploration_cost
+
+    def __call__(self, decision: Decision) -> float:
+        before, self._before = self._before, self._tuner.exploration_cost
+        return self._before - before

@@ -1,0 +1,224 @@
+"""A tuner that sends an entry a round to loggers."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from botorch_costly.errors import check
+from botorch_costly.integrations.distributed import Deciding
+from botorch_costly.integrations.loggers.costs import budget_of, exploration_cost_of
+from botorch_costly.integrations.loggers.entry import LogEntry
+from botorch_costly.integrations.loggers.logger import Logger
+from botorch_costly.records import Decision, Observation
+from botorch_costly.space import SearchSpace
+
+D = TypeVar("D", bound=Decision)
+_logger = logging.getLogger(__name__)
+
+
+class Recording(Deciding[D], Protocol[D]):
+    """An optimizer that keeps its decisions and what was told of them."""
+
+    @property
+    def horizon(self) -> int | None:
+        """Rounds of the run, if known."""
+
+    @property
+    def queries(self) -> int:
+        """Queries paid for."""
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """The queries told so far, as far as they are kept."""
+
+
+@dataclass
+class _Running(Generic[D]):
+    """A round that is not over."""
+
+    decision: D
+    milliseconds: float = 0.0
+    cost: float | None = None
+    told: Observation | None = None
+
+
+class LoggedTuner(Generic[D]):
+    """A tuner, and the loggers that hear of each of its rounds.
+
+    It is asked and told as the tuner itself, decides exactly as that one does, and has its state: a
+    state saved with loggers loads without them, and the reverse. Everything else of the tuner is reached
+    by ``tuner``. The entry of a round is sent when it is over: when the next decision is asked for, or at
+    ``close``. In a distributed run it is what ``SharedTuner`` takes, and rank 0 alone logs.
+
+    Args:
+        tuner: An ``OnlineTuner``, or another one whose decisions are ``Decision`` records.
+        loggers: Where entries are sent. One that raises does not stop the run: its first error is
+            reported once as a warning of the ``logging`` module.
+
+    Raises:
+        InvalidArgumentError: If the tuner cannot be asked and told, or a logger is none.
+
+    Example:
+        >>> import botorch_costly as bc
+        >>> tuner = bc.RandomTuner(bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)}))
+        >>> class Printing(Logger):
+        ...     def log(self, entry):
+        ...         print(entry.round, entry.queries, entry.reward)
+        >>> with LoggedTuner(tuner, Printing()) as logged:
+        ...     decision = logged.ask()
+        ...     _ = logged.tell(decision, 0.5)
+        ...     decision = logged.ask()
+        0 1 0.5
+        1 1 None
+    """
+
+    def __init__(self, tuner: Recording[D], loggers: Logger | Iterable[Logger]) -> None:
+        asked = callable(getattr(tuner, "ask", None)) and callable(getattr(tuner, "tell", None))
+        check(asked and not isinstance(tuner, type), "tuner", "an OnlineTuner or the like", tuner)
+        self.tuner = tuner
+        self._loggers = [loggers] if isinstance(loggers, Logger) else list(loggers)
+        for one in self._loggers:
+            check(isinstance(one, Logger), "loggers", "Logger objects", one)
+        self._troubled: set[int] = set()
+        self._running: _Running[D] | None = None
+        self._cost_of: Callable[[Decision], float | None]
+        self._take_up()
+
+    # -- the face of the tuner ---------------------------------------------------------------------
+
+    @property
+    def space(self) -> SearchSpace:
+        """What is tuned."""
+        return self.tuner.space
+
+    @property
+    def horizon(self) -> int | None:
+        """Rounds of the run, if known."""
+        return self.tuner.horizon
+
+    @property
+    def queries(self) -> int:
+        """Queries paid for."""
+        return self.tuner.queries
+
+    @property
+    def decisions(self) -> tuple[D, ...]:
+        """The decisions so far, as far as they are kept."""
+        return self.tuner.decisions
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """The queries told so far, as far as they are kept."""
+        return self.tuner.observations
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One plain dictionary per round, ready for a data frame."""
+        return self.tuner.history
+
+    def ask(self) -> D:
+        """Return the next decision of the tuner, and log the round before."""
+        began = time.perf_counter()
+        decision = self.tuner.ask()
+        milliseconds = 1000 * (time.perf_counter() - began)
+        self._flush()
+        self._queries = self.tuner.queries
+        cost = self._guarded(self.tuner, self._cost_of, decision)
+        self._running = _Running(decision, milliseconds, cost)
+        return decision
+
+    def tell(self, decision: D, reward: float | None, **details: Any) -> Observation:
+        """Tell the tuner; arguments and errors are its own."""
+        began = time.perf_counter()
+        told: Observation = self.tuner.tell(decision, reward, **details)
+        milliseconds = 1000 * (time.perf_counter() - began)
+        self._seconds += told.seconds or 0.0
+        self._queries = self.tuner.queries
+        running = self._running
+        if running is not None and told.round == running.decision.round:
+            running.told = told
+            running.milliseconds += milliseconds
+        else:
+            self._send(_Running(decision, milliseconds, told=told))
+        return told
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the tuner."""
+        return self.tuner.state_dict()
+
+    def load_state_dict(self, state: Any, **options: Any) -> None:
+        """Continue from the state of the tuner; arguments and errors are its own.
+
+        Rounds that were logged after the state was saved are logged again.
+        """
+        self.tuner.load_state_dict(state, **options)
+        self._take_up()
+
+    # -- logging -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Log the last round and close the loggers; the tuner can still be used."""
+        self._flush()
+        for one in self._loggers:
+            self._guarded(one, one.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _take_up(self) -> None:
+        """Take the tuner as it is: its last round is running, unless that was told."""
+        told = {one.round: one for one in self.tuner.observations}
+        self._seconds = sum(one.seconds or 0.0 for one in told.values())
+        decisions = self.tuner.decisions
+        last = decisions[-1] if decisions else None
+        is_running = last is not None and last.round not in told
+        self._running = _Running(last) if last is not None and is_running else None
+        self._first = 0 if last is None else last.round + (not is_running)
+        self._begun, self._queries = False, self.tuner.queries
+        self._cost_of = exploration_cost_of(self.tuner)
+
+    def _flush(self) -> None:
+        """Send the entry of the running round, which is over."""
+        if self._running is not None:
+            over, self._running = self._running, None
+            self._send(over)
+
+    def _send(self, over: _Running[D]) -> None:
+        entry = LogEntry(
+            decision=over.decision,
+            observation=over.told,
+            queries=self._queries,
+            budget=budget_of(self.tuner),
+            horizon=self.tuner.horizon,
+            seconds=self._seconds,
+            exploration_cost=over.cost,
+            milliseconds=over.milliseconds,
+        )
+        if not self._begun:
+            self._begun = True
+            for one in self._loggers:
+                self._guarded(one, one.begin, self._first)
+        for one in self._loggers:
+            self._guarded(one, one.log, entry)
+
+    def _guarded(self, one: object, call: Callable[..., Any], *args: Any) -> Any:
+        """Call what belongs to the log; report the first error of each object, and go on."""
+        try:
+            return call(*args)
+        except Exception as error:
+            if id(one) not in self._troubled:
+                self._troubled.add(id(one))
+                said = "%s could not log (%s: %s). The run goes on."
+                _logger.warning(said, type(one).__name__, type(error).__name__, error)
+        return None

@@ -1,0 +1,90 @@
+"""A table of a run: whole after a kill, continued after a resume, and never in place of another one."""
+
+import csv
+
+import pytest
+
+from botorch_costly.errors import InvalidArgumentError
+from botorch_costly.integrations.loggers import CsvLogger
+from tests.integrations.loggers.playing import Memory, cheap, logged, play, play_cheap
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_has_what_the_entries_say(tmp_path):
+    memory, path = Memory(), tmp_path / "new folder" / "run.csv"
+    with logged(CsvLogger(path), memory) as tuner:
+        play(tuner, 8, seconds=2.0)
+    rows = rows_of(path)
+    assert len(rows) == 8
+    for row, entry in zip(rows, memory.entries, strict=True):
+        expected = {k: "" if v is None else str(v) for k, v in entry.row().items()}
+        assert row == expected
+    assert {row["config/policy"] for row in rows} == {"none", 'a, "b"'}
+
+
+def test_rows_can_be_read_while_the_run_goes_on(tmp_path):
+    tuner = play_cheap(cheap(CsvLogger(tmp_path / "run.csv")), 4)
+    assert [row["round"] for row in rows_of(tmp_path / "run.csv")] == ["0", "1", "2"]
+    tuner.close()
+    play_cheap(tuner, 1)
+    tuner.close()
+    assert [row["round"] for row in rows_of(tmp_path / "run.csv")] == ["0", "1", "2", "3", "4"]
+
+
+def columns(path):
+    return [{k: v for k, v in row.items() if k != "tuner_ms"} for row in rows_of(path)]
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_resumed_run_continues_its_table_and_what_it_replaces_is_kept(tmp_path, torn):
+    path, whole = tmp_path / "run.csv", tmp_path / "whole.csv"
+    with cheap(CsvLogger(whole)) as tuner:
+        play_cheap(tuner, 12)
+    killed = cheap(CsvLogger(path))
+    state = play_cheap(killed, 5).state_dict()
+    play_cheap(killed, 3)
+    if torn:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("7,7,Fal")
+    before = path.read_text()
+    resumed = cheap(CsvLogger(path))
+    resumed.load_state_dict(state)
+    play_cheap(resumed, 7)
+    resumed.close()
+    assert columns(path) == columns(whole)
+    assert (tmp_path / "run.csv.1").read_text() == before
+
+
+def test_a_run_that_is_resumed_where_it_ended_adds_to_its_table(tmp_path):
+    path = tmp_path / "run.csv"
+    with cheap(CsvLogger(path)) as first:
+        play_cheap(first, 4)
+    state, before = first.state_dict(), path.read_text()
+    second = cheap(CsvLogger(path))
+    second.load_state_dict(state)
+    play_cheap(second, 2)
+    second.close()
+    assert path.read_text().startswith(before)
+    assert [row["round"] for row in rows_of(path)] == list("012345")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_table_of_another_run_is_kept(tmp_path):
+    path = tmp_path / "run.csv"
+    path.write_text("something,else\n1,2\n")
+    for _ in range(2):
+        with cheap(CsvLogger(path)) as tuner:
+            play_cheap(tuner, 2)
+    assert (tmp_path / "run.csv.1").read_text() == "something,else\n1,2\n"
+    assert len(rows_of(tmp_path / "run.csv.2")) == len(rows_of(path)) == 2
+
+
+def test_a_logger_that_hears_nothing_makes_no_file(tmp_path):
+    cheap(CsvLogger(tmp_path / "run.csv")).close()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InvalidArgumentError, match="a file"):
+        CsvLogger(tmp_path)
