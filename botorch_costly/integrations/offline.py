@@ -102,17 +102,21 @@ class OfflineTrials(ABC, Generic[D]):
         self._open[trial] = decision
         return settled
 
-    def enter(self, trial: Hashable, setting: Mapping[str, Plain]) -> None:
+    def enter(self, trial: Hashable, setting: Mapping[str, Plain]) -> bool:
         """Enter a trial that is under way. One that is known, or has ended, stays as it is.
+
+        Returns:
+            Whether anything was new.
 
         Raises:
             InvalidConfigError: If the setting does not belong to the space.
         """
         known, settled = self._open.get(trial), self.space.canonical(setting)
         if trial in self._ended or (known is not None and self._setting(known) == settled):
-            return
+            return False
         self.withdraw(trial)
         self._open[trial] = self._adopt(settled)
+        return True
 
     def withdraw(self, trial: Hashable) -> None:
         """Take back a trial that is under way; any other stays as it is."""

@@ -19,7 +19,7 @@ from optuna.distributions import (  # noqa: E402
     IntDistribution,
 )
 
-from botorch_costly.integrations.optuna import TransferSampler  # noqa: E402
+from botorch_costly.integrations.optuna import TransferSampler, trials  # noqa: E402
 from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
 from tests.integrations import optuna_program as program  # noqa: E402
 
@@ -121,11 +121,12 @@ def test_failed_pruned_and_foreign_trials_are_learnt_from(earlier):
     study.optimize(fails, n_trials=2, catch=ZeroDivisionError)
     running = study.ask(program.DISTRIBUTIONS)
     study.optimize(program.objective, n_trials=1)
-    optimizer = study.sampler._memory._optimizer
+    optimizer = study.sampler._trials._trials._optimizer
     told = {one.round: one.reward for one in optimizer.observations}
     assert len(told) == 3  # one was enqueued, one failed, one was pruned
     assert study.trials[0].params in [dict(one.config) for one in optimizer.decisions]
-    assert running.params in [dict(one.config) for one in optimizer.pending]
+    under_way = [dict(one.config) for one in optimizer.pending]
+    assert under_way == [running.params, study.trials[-1].params]  # and nothing that never began
 
 
 def test_threads_and_copies(earlier):
@@ -135,8 +136,67 @@ def test_threads_and_copies(earlier):
         study.optimize(program.objective, n_trials=4, n_jobs=2)
         params = [tuple(trial.params.values()) for trial in study.trials]
         assert len(set(params)) == 4
-    copied.reseed_rng()
-    assert copied._seed != sampler._seed
+
+
+def test_two_that_ask_at_once_do_not_begin_alike(earlier, monkeypatch):
+    """Each reads the storage before the other has said what it will run."""
+    storage = optuna.storages.InMemoryStorage()
+    studies = [
+        optuna.create_study(
+            study_name="shared",
+            storage=storage,
+            sampler=TransferSampler([earlier], distributions=program.DISTRIBUTIONS),
+            load_if_exists=True,
+        )
+        for _ in range(2)
+    ]
+    first, second = (study.ask() for study in studies)
+    plain, rates = trials._claim, []
+
+    def meanwhile(study, trial, setting, seconds):
+        if trial.number == second.number and not rates:
+            rates.append(None)
+            rates[0] = first.suggest_float("lr", 1e-4, 1e-1, log=True)
+        plain(study, trial, setting, seconds)
+
+    monkeypatch.setattr(trials, "_claim", meanwhile)
+    other = {"lr": second.suggest_float("lr", 1e-4, 1e-1, log=True)}
+    one = {"lr": rates[0], "layers": first.suggest_int("layers", 1, 5)}
+    other["layers"] = second.suggest_int("layers", 1, 5)
+    known = studies[1].sampler._trials._trials
+    assert not known.are_close(one, other)
+    assert len(known._optimizer.pending) == 2
+
+
+def test_what_is_enqueued_is_under_way(earlier):
+    study = optuna.create_study(sampler=TransferSampler([earlier]))
+    for params in ({"lr": 1e-2, "layers": 3}, {"layers": 2}):
+        study.enqueue_trial(params)
+    study.enqueue_trial({"lr": 2e-3, "layers": 4})
+    study.optimize(program.objective, n_trials=2)
+    assert study.trials[1].params["layers"] == 2
+    under_way = [dict(one.config) for one in study.sampler._trials._trials._optimizer.pending]
+    assert under_way == [{"lr": 2e-3, "layers": 4}, study.trials[1].params]
+
+
+def test_a_finite_space_may_be_tried_again(caplog):
+    def objective(trial):
+        return trial.suggest_int("layers", 1, 3)
+
+    first = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    first.optimize(objective, n_trials=3)
+    study = optuna.create_study(sampler=TransferSampler([first]))
+    study.optimize(objective, n_trials=6)
+    assert {trial.params["layers"] for trial in study.trials[:3]} == {1, 2, 3}
+    assert len([said for said in caplog.messages if said.startswith("All has been tried")]) == 1
+
+
+def test_the_best_parameters_are_those_of_the_optimizer(earlier):
+    sampler = TransferSampler([earlier])
+    study = optuna.create_study(sampler=sampler)
+    assert sampler.best_params(study) is None
+    study.optimize(program.objective, n_trials=4)
+    assert sampler.best_params(study) == study.best_params
 
 
 def worker(folder, seed, trials, *killed):

@@ -1,5 +1,5 @@
 """Samplers of Optuna; their extra is ``botorch_costly[optuna]``."""
 
-from botorch_costly.integrations.optuna.sampler import TransferSampler
+from botorch_costly.integrations.optuna.transfer import TransferSampler
 
 __all__ = ["TransferSampler"]

@@ -3,6 +3,7 @@
 What lies on a grid is an integer, its place on the grid; what is categorical is the index of its option.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from botorch_costly.errors import check
 from botorch_costly.parameters import Choice, Integer, Parameter, Real
 from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
+
+_ROUNDING = 1e-9  # of steps
 
 
 class Distributions:
@@ -37,13 +40,7 @@ class Distributions:
         """Return the configuration of a trial's parameters; None if one is missing or outside."""
         found: dict[str, Plain] = {}
         for name, distribution in self._parts.items():
-            if name not in params:
-                return None
-            try:
-                inside = distribution._contains(distribution.to_internal_repr(params[name]))
-            except (TypeError, ValueError):
-                inside = False
-            if not inside:
+            if name not in params or not contains(distribution, params[name]):
                 return None
             found[name] = _place(distribution, params[name])
         return found
@@ -51,6 +48,29 @@ class Distributions:
     def params(self, config: Mapping[str, Plain]) -> dict[str, Any]:
         """Return the parameters that a configuration stands for."""
         return {name: _value(self._parts[name], value) for name, value in config.items()}
+
+
+def contains(distribution: Any, value: Any) -> bool:
+    """Return whether a value is one of a distribution's."""
+    try:
+        return bool(distribution._contains(distribution.to_internal_repr(value)))
+    except (TypeError, ValueError):
+        return False
+
+
+def next_step(distribution: Any, number: float) -> float:
+    """Return the least value of a distribution of numbers that is no smaller, or its largest one."""
+    low, high, step = distribution.low, distribution.high, distribution.step
+    if step is not None:
+        number = low + step * math.ceil((number - low) / step - _ROUNDING)
+    value = min(max(number, low), high)
+    return int(value) if _kind(distribution) == "IntDistribution" else float(value)
+
+
+def is_number(distribution: Any, least: float, *, whole: bool = False) -> bool:
+    """Return whether a distribution is of several numbers, or of whole ones, from ``least`` on."""
+    kinds = ("IntDistribution",) if whole else ("IntDistribution", "FloatDistribution")
+    return _kind(distribution) in kinds and least <= distribution.low < distribution.high
 
 
 def _kind(distribution: Any) -> str:

@@ -1,0 +1,110 @@
+"""A sampler of Optuna that begins where earlier studies ended."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from botorch_costly.errors import check, check_count
+from botorch_costly.integrations.offline import TransferTrials
+from botorch_costly.integrations.optuna.distributions import Distributions
+from botorch_costly.integrations.optuna.outcomes import Outcomes
+from botorch_costly.integrations.optuna.sampler import OfflineSampler
+from botorch_costly.integrations.optuna.trials import StudyTrials
+from botorch_costly.task_readers import task_from_optuna
+from botorch_costly.task_records import Task
+from botorch_costly.tuners import ByEvidence, ByGaps, TransferOptimizer
+
+with suppress(ImportError):
+    from optuna.search_space import intersection_search_space
+
+
+class TransferSampler(OfflineSampler):
+    """Sample with what earlier studies found, and without harm for long if they mislead.
+
+    All that is known is read from the study's storage, so several processes may work on one study, each
+    with a sampler of its own; trials that run elsewhere count as under way. A trial that was pruned
+    or failed counts as the worst value seen. So does one whose process died, once the storage finds it
+    out (``heartbeat_interval``); until then it counts as under way.
+
+    References:
+        Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
+        UAI 2022.
+
+    Args:
+        studies: Earlier studies with one objective, of either direction.
+        distributions: Of the parameters; those that all complete trials have, of the study or, before
+            there are any, of the earlier studies, if omitted. Other parameters are drawn at random.
+        robust: How the share of the earlier studies is decided.
+        warm_start: Trials that begin with a portfolio of the earlier studies' best.
+        seed: Of randomness. Processes that share a study may share it.
+
+    Raises:
+        InvalidArgumentError: If there is no earlier study with a completed trial, or an argument is
+            outside its range; when a trial begins, if the study has several objectives.
+        MissingExtraError: If Optuna is missing, or older than 4.0.
+
+    Example::
+
+        study = optuna.create_study(sampler=TransferSampler([earlier_study]), direction="maximize")
+        study.optimize(objective, n_trials=50)
+    """
+
+    def __init__(
+        self,
+        studies: Sequence[Any],
+        *,
+        distributions: Mapping[str, Any] | None = None,
+        robust: ByEvidence | ByGaps | None = None,
+        warm_start: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(distributions, seed)
+        listed = isinstance(studies, Sequence) and len(studies) > 0
+        check(listed, "studies", "at least one optuna.Study in a list", studies)
+        self._tasks = [task_from_optuna(study) for study in studies]  # larger is better
+        self._robust = ByEvidence() if robust is None else robust
+        self._warm_start = check_count("warm_start", warm_start)
+        self._earlier = _shared(
+            [intersection_search_space(s.get_trials(deepcopy=False)) for s in studies]
+        )
+
+    def _at_first(self) -> Mapping[str, Any]:
+        return self._earlier
+
+    def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
+        distributions = Distributions(space)
+        sign = 1 if maximize else -1
+        translated = [_translated(task, distributions, sign) for task in self._tasks]
+        tasks = [task for task in translated if task is not None]
+        expected = f"a completed trial of an earlier study within {sorted(space)}"
+        check(len(tasks) > 0, "studies", expected, "none")
+        optimizer = TransferOptimizer(
+            distributions.space,
+            tasks,
+            maximize=maximize,
+            robust=self._robust,
+            warm_start=self._warm_start,
+            seed=seed,
+        )
+        return StudyTrials(space, distributions, {}, TransferTrials(optimizer), Outcomes())
+
+
+def _translated(task: Task, distributions: Distributions, sign: int) -> Task | None:
+    """Return a task in the configurations of the search space, its values times a sign.
+
+    None if none of its trials fits.
+    """
+    fits = []
+    for tried, value in zip(task.configs, task.values, strict=True):
+        config = distributions.config(tried) if isinstance(tried, Mapping) else None
+        if config is not None:
+            fits.append((config, None if value is None else sign * value))
+    if not fits:
+        return None
+    return Task([config for config, _ in fits], [value for _, value in fits], name=task.name)
+
+
+def _shared(spaces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the distributions that are the same in all search spaces."""
+    first, *others = spaces
+    return {n: d for n, d in first.items() if all(space.get(n) == d for space in others)}

@@ -1,0 +1,130 @@
+"""The trials of a study of Optuna, as evaluations of an optimizer.
+
+All that is known is read from the study's storage. A process says there, too, what it has asked for: in
+its claim, before the trial suggests the first parameter. A process that finds the claim of another one
+beside its own asks again, so that no two of them begin alike.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from botorch_costly.errors import InvalidConfigError
+from botorch_costly.integrations.offline import OfflineTrials, Setting
+from botorch_costly.integrations.optuna.distributions import Distributions, contains, next_step
+from botorch_costly.integrations.optuna.outcomes import CLAIM, ENDS, Outcomes
+
+_AGAIN = 3  # times that is asked again beside the claim of another process
+
+
+class StudyTrials:
+    """Reads a study's trials, and says what the next one is.
+
+    Args:
+        space: The distributions that are sampled together, by name.
+        distributions: Of the configuration's parameters, those of ``fidelities`` left out.
+        fidelities: Distributions of the iterations, or of other fidelities, by name.
+        trials: Keeps the optimizer in step with them.
+        outcomes: Reads what trials came to.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, Any],
+        distributions: Distributions,
+        fidelities: Mapping[str, Any],
+        trials: OfflineTrials[Any],
+        outcomes: Outcomes,
+    ) -> None:
+        self.space = list(space.items())
+        self._distributions, self._fidelities, self._trials = (
+            distributions,
+            dict(fidelities),
+            trials,
+        )
+        self._outcomes = outcomes
+
+    # -- settings and parameters ------------------------------------------------------------------
+
+    def _setting(self, params: Mapping[str, Any]) -> Setting | None:
+        """Return the setting of parameters; None if one is missing or outside."""
+        config = self._distributions.config(params)
+        inside = all(n in params and contains(d, params[n]) for n, d in self._fidelities.items())
+        if config is None or not inside:
+            return None
+        return self._trials.space.canonical({**config, **{n: params[n] for n in self._fidelities}})
+
+    def _params(self, setting: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters that are suggested for a setting."""
+        config = {name: value for name, value in setting.items() if name not in self._fidelities}
+        fidelities = {name: next_step(d, setting[name]) for name, d in self._fidelities.items()}
+        return {**self._distributions.params(config), **fidelities}
+
+    def _setting_of(self, trial: Any) -> Setting | None:
+        """Return what a trial runs, will run or has run; None if it is not known."""
+        found = self._setting(trial.params)
+        if found is not None or trial.state.name in ENDS:
+            return found
+        if trial.state.name == "WAITING":
+            return self._setting(trial.system_attrs.get("fixed_params", {}))
+        claim = trial.system_attrs.get(CLAIM)
+        try:
+            return None if claim is None else self._trials.space.canonical(claim["setting"])
+        except InvalidConfigError:
+            return None  # of another search space
+
+    # -- the face ---------------------------------------------------------------------------------
+
+    def read(self, trials: Iterable[Any], now: int | None = None) -> list[Setting]:
+        """Take in what the trials of a study run and have come to, but for the one that begins now.
+
+        Returns:
+            The settings that were not known.
+        """
+        new: list[Setting] = []
+        for trial in trials:
+            if trial.number == now or self._trials.has_ended(trial.number):
+                continue
+            setting = self._setting_of(trial)
+            if setting is None:
+                self._trials.withdraw(trial.number)
+            elif self._trials.enter(trial.number, setting):
+                new.append(setting)
+            if trial.state.name in ENDS:
+                self._trials.end(trial.number, self._outcomes.of(trial))
+        return new
+
+    def ask(self, study: Any, trial: Any) -> dict[str, Any]:
+        """Return the parameters of the trial that begins now, and claim them.
+
+        Raises:
+            HorizonExceededError: If all settings of a finite space have been tried.
+        """
+        began = time.perf_counter()
+        fixed = trial.system_attrs.get("fixed_params", {})
+
+        def settle(proposed: Setting) -> Setting:
+            settled = self._setting({**self._params(proposed), **fixed})
+            return self._trials.space.canonical(proposed) if settled is None else settled
+
+        for _ in range(1 + _AGAIN):
+            setting = self._trials.ask(trial.number, settle)
+            _claim(study, trial, setting, time.perf_counter() - began)
+            new = self.read(study.get_trials(deepcopy=False), trial.number)
+            if not any(self._trials.are_close(setting, other) for other in new):
+                break
+        return self._params(setting)
+
+    def best(self) -> dict[str, Any] | None:
+        """Return the parameters that are believed best, without fidelities; None before any."""
+        found = self._trials.best()
+        return None if found is None else self._distributions.params(found)
+
+
+def _claim(study: Any, trial: Any, setting: Setting, seconds: float) -> None:
+    """Say in the storage what a trial will run, and how long deciding took.
+
+    Optuna's own samplers keep what other processes need in this place as well.
+    """
+    said = {"setting": dict(setting), "seconds": seconds}
+    study._storage.set_trial_system_attr(trial._trial_id, CLAIM, said)
