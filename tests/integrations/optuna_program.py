@@ -6,21 +6,39 @@ from pathlib import Path
 
 import optuna
 import torch
+from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from botorch_costly.integrations.optuna import TransferSampler
+import botorch_costly as bc
+from botorch_costly.integrations.optuna import CurveSampler, SubsetSampler, TransferSampler
 
 DISTRIBUTIONS = {
-    "lr": optuna.distributions.FloatDistribution(1e-4, 1e-1, log=True),
-    "layers": optuna.distributions.IntDistribution(1, 5),
+    "lr": FloatDistribution(1e-4, 1e-1, log=True),
+    "layers": IntDistribution(1, 5),
 }
+OF_CURVES = {**DISTRIBUTIONS, "epochs": IntDistribution(1, 9)}
+OF_SUBSETS = {**DISTRIBUTIONS, "rows": IntDistribution(100, 10_000, step=100)}
+ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=8)
 
 
 def objective(trial, away=0.0):
     lr = trial.suggest_float("lr", 1e-4, 1e-1, log=True)
     layers = trial.suggest_int("layers", 1, 5)
     return abs(torch.tensor(lr).log10().item() + 2 + away) + 0.1 * abs(layers - 3)
+
+
+def objective_of_curves(trial):
+    value, epochs = objective(trial), trial.suggest_int("epochs", 1, 9)
+    for epoch in range(epochs):
+        trial.report(value + 1 / (1 + epoch), epoch)
+    return value + 1 / epochs
+
+
+def objective_of_subsets(trial):
+    value, rows = objective(trial), trial.suggest_int("rows", 100, 10_000, step=100)
+    trial.set_user_attr("joules", 0.1 * rows)
+    return value + (1000 / rows) ** 0.3
 
 
 def earlier(away=0.2, trials=15):
@@ -33,26 +51,46 @@ def storage(folder):
     return JournalStorage(JournalFileBackend(str(folder / "journal.log")))
 
 
+def transfer(**options):
+    return TransferSampler([earlier()], distributions=DISTRIBUTIONS, **options)
+
+
+def curves(**options):
+    return CurveSampler("epochs", distributions=OF_CURVES, **options)
+
+
+def subsets(**options):
+    options = {"sampling": ROUGH, "cost": "joules", **options}
+    return SubsetSampler("rows", distributions=OF_SUBSETS, **options)
+
+
+KINDS = {
+    "transfer": (transfer, objective),
+    "curves": (curves, objective_of_curves),
+    "subsets": (subsets, objective_of_subsets),
+}
+
+
 def main():
-    folder, seed, trials = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    killed = int(sys.argv[4]) if len(sys.argv) > 4 else None
+    folder, name, trials = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    sampler, told = KINDS[sys.argv[4]]
+    killed = int(sys.argv[5]) if len(sys.argv) > 5 else None
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = TransferSampler([earlier()], distributions=DISTRIBUTIONS, seed=seed)
     study = optuna.create_study(
-        study_name="target", storage=storage(folder), sampler=sampler, load_if_exists=True
+        study_name="target", storage=storage(folder), sampler=sampler(), load_if_exists=True
     )
     mine = []
 
     def watched(trial):
-        value = objective(trial)
+        value = told(trial)
         mine.append(trial.number)
         if len(mine) == killed:
             os.kill(os.getpid(), 9)
         return value
 
     study.optimize(watched, n_trials=trials)
-    (folder / f"{seed}.txt").write_text(" ".join(map(str, mine)))
+    (folder / f"{name}.txt").write_text(" ".join(map(str, mine)))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """What the pages of adapters leave to the reader: a module, a trainer, data."""
 
+import math
+
 import pytest
 
 from tests.integrations.digits import DEFAULT, SPACE
@@ -44,6 +46,8 @@ def of_optuna():
         "optuna": optuna,
         "objective": program.objective,
         "earlier_study": program.earlier(),
+        "train_one_epoch": lambda lr, epoch: abs(math.log10(lr) + 2) + 1 / (1 + epoch),
+        "validation_loss": lambda lr, share: abs(math.log10(lr) + 2) + 0.1 / share,
     }
 
 

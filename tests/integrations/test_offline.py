@@ -61,7 +61,7 @@ def known(trials):
     return sorted(map(str, rows))
 
 
-def played(engine, watcher, count=10, seed=0):
+def played(engine, watcher, count=9, seed=0):
     """Run trials three at a time, which end in any order; another process only sees them."""
     order, running = random.Random(seed), {}
     for trial in range(count):
@@ -96,7 +96,7 @@ def test_a_process_that_only_sees_knows_as_much_as_the_one_that_asked(make):
 @KINDS
 def test_trials_one_by_one_are_those_of_the_plain_optimizer(make):
     trials, twin = make(), make()._optimizer
-    for trial in range(6):
+    for trial in range(5):
         setting, decision = trials.ask(trial), twin.ask()
         assert setting.items() >= dict(decision.config).items()
         ended = outcome(setting)

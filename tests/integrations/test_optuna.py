@@ -199,29 +199,32 @@ def test_the_best_parameters_are_those_of_the_optimizer(earlier):
     assert sampler.best_params(study) == study.best_params
 
 
-def worker(folder, seed, trials, *killed):
+def worker(folder, name, trials, kind, *killed):
     command = [sys.executable, "-m", "tests.integrations.optuna_program"]
-    return subprocess.Popen([*command, str(folder), str(seed), str(trials), *killed], cwd=ROOT)
+    return subprocess.Popen([*command, str(folder), name, str(trials), kind, *killed], cwd=ROOT)
 
 
 @pytest.mark.slow
-def test_two_processes_share_a_journal(tmp_path):
-    workers = [worker(tmp_path, seed, 50) for seed in (0, 1)]
+@pytest.mark.parametrize("kind", program.KINDS)
+def test_two_processes_share_a_journal(tmp_path, kind):
+    count = 50 if kind == "transfer" else 15
+    workers = [worker(tmp_path, name, count, kind) for name in "ab"]
     assert [one.wait(timeout=900) for one in workers] == [0, 0]
     study = optuna.load_study(study_name="target", storage=program.storage(tmp_path))
-    assert [trial.number for trial in study.trials] == list(range(100))
+    assert [trial.number for trial in study.trials] == list(range(2 * count))
     assert all(trial.state.name == "COMPLETE" for trial in study.trials)
-    mine = [set(map(int, (tmp_path / f"{seed}.txt").read_text().split())) for seed in (0, 1)]
-    assert [len(one) for one in mine] == [50, 50]
-    assert mine[0] | mine[1] == set(range(100))
-    params = [tuple(trial.params.values()) for trial in study.trials]
-    assert len(set(params)) > 90  # what two processes begin at once may be alike
+    mine = [set(map(int, (tmp_path / f"{name}.txt").read_text().split())) for name in "ab"]
+    assert [len(one) for one in mine] == [count, count]
+    assert mine[0] | mine[1] == set(range(2 * count))
+    params = [tuple(sorted(trial.params.items())) for trial in study.trials]
+    assert len(set(params)) == 2 * count
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_does_not_stop_the_study(tmp_path):
-    assert worker(tmp_path, 0, 8, "3").wait(timeout=300) == -9
-    assert worker(tmp_path, 1, 5).wait(timeout=300) == 0
+@pytest.mark.parametrize("kind", program.KINDS)
+def test_a_process_that_is_killed_does_not_stop_the_study(tmp_path, kind):
+    assert worker(tmp_path, "a", 8, kind, "3").wait(timeout=300) == -9
+    assert worker(tmp_path, "b", 5, kind).wait(timeout=300) == 0
     study = optuna.load_study(study_name="target", storage=program.storage(tmp_path))
     states = [trial.state.name for trial in study.trials]
     assert states == ["COMPLETE", "COMPLETE", "RUNNING"] + ["COMPLETE"] * 5

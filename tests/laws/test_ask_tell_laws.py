@@ -227,7 +227,7 @@ def test_what_is_adopted_is_as_if_it_had_been_asked_for(name):
     """Another program's evaluations, entered and told, leave the belief that asking would have left."""
     case = OPTIMIZERS[name]
     asked, adopting = case.make(0), case.make(0)
-    for _ in range(8):
+    for _ in range(5):
         one = asked.ask()
         adopted = ADOPTED[name.split()[0]](adopting, one)
         assert adopting.pending == (adopted,)

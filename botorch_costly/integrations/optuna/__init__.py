@@ -1,5 +1,7 @@
 """Samplers of Optuna; their extra is ``botorch_costly[optuna]``."""
 
+from botorch_costly.integrations.optuna.curves import CurveSampler
+from botorch_costly.integrations.optuna.subsets import SubsetSampler
 from botorch_costly.integrations.optuna.transfer import TransferSampler
 
-__all__ = ["TransferSampler"]
+__all__ = ["CurveSampler", "SubsetSampler", "TransferSampler"]

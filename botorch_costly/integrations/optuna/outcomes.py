@@ -8,6 +8,7 @@ import math
 import statistics
 from typing import Any
 
+from botorch_costly.errors import check
 from botorch_costly.integrations.offline import Ended
 
 CLAIM = (
@@ -16,6 +17,13 @@ CLAIM = (
 ENDS = {"COMPLETE": "complete", "PRUNED": "stopped", "FAIL": "failed"}
 _LEAST = 1e-3  # seconds of a trial
 _logger = logging.getLogger(__name__)
+
+
+def attribute(name: str | None) -> str | None:
+    """Return the name of a user attribute with costs, or None; raise InvalidArgumentError otherwise."""
+    named = name is None or (isinstance(name, str) and name != "")
+    check(named, "cost", "the name of a user attribute of trials, or None", name)
+    return name
 
 
 class Outcomes:

@@ -4,11 +4,12 @@ import logging
 import threading
 import zlib
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from botorch_costly.errors import HorizonExceededError, check, check_count
 from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.optuna.distributions import Distributions, is_number
 from botorch_costly.integrations.optuna.trials import StudyTrials
 
 try:
@@ -17,6 +18,7 @@ try:
 except ImportError:
     BaseSampler = object
 
+_ABOVE_0 = 5e-324  # the smallest number
 _STRIDE = 65_537  # between the seeds of optimizers that begin at different trials
 _logger = logging.getLogger(__name__)
 
@@ -32,7 +34,10 @@ class OfflineSampler(BaseSampler):
         distributions: Of the parameters that are sampled together; those that all complete trials have
             if None.
         seed: Of randomness.
-        pruned: Whether pruned trials count as complete for that.
+        fidelities: Names of the parameters that say how much a trial trains; the first trials, before
+            anything is sampled together, are as small as these allow.
+        whole: Whether these parameters are whole numbers.
+        pruned: Whether pruned trials count as complete for the first argument.
 
     Raises:
         InvalidArgumentError: If an argument is outside its range.
@@ -40,11 +45,20 @@ class OfflineSampler(BaseSampler):
     """
 
     def __init__(
-        self, distributions: Mapping[str, Any] | None, seed: int, *, pruned: bool = False
+        self,
+        distributions: Mapping[str, Any] | None,
+        seed: int,
+        *,
+        fidelities: Sequence[str] = (),
+        whole: bool = False,
+        pruned: bool = False,
     ) -> None:
         require("optuna", "4.0", "optuna")
         self._seed = check_count("seed", seed)
         self._given = None if distributions is None else dict(distributions)
+        self._fidelities, self._whole = tuple(fidelities), whole
+        if self._given is not None:
+            self._check_fidelities(self._given)
         self._intersection = IntersectionSearchSpace(include_pruned=pruned)
         self._trials: StudyTrials | None = None
         self._exhausted = False
@@ -78,6 +92,7 @@ class OfflineSampler(BaseSampler):
         check(one, "study", "a study with one objective", f"{len(study.directions)} of them")
         if not search_space:
             return {}
+        self._check_fidelities(search_space)
         with self._lock:
             trials = self._read(study, search_space, trial.number)
             try:
@@ -91,7 +106,10 @@ class OfflineSampler(BaseSampler):
     def sample_independent(
         self, study: Any, trial: Any, param_name: str, param_distribution: Any
     ) -> Any:
-        """Return a parameter at random."""
+        """Return a parameter at random, or the least of those that say how much a trial trains."""
+        if param_name in self._fidelities:
+            self._check_fidelities({param_name: param_distribution}, [param_name])
+            return param_distribution.low
         seed = zlib.crc32(f"{self._seed} {trial.number} {param_name}".encode())
         drawn = RandomSampler(seed=seed)
         return drawn.sample_independent(study, trial, param_name, param_distribution)
@@ -113,6 +131,27 @@ class OfflineSampler(BaseSampler):
             self._trials = trials
         trials.read(listed, number)
         return trials
+
+    def _check_fidelities(
+        self, space: Mapping[str, Any], names: Sequence[str] | None = None
+    ) -> None:
+        """Raise unless the parameters that say how much a trial trains are in a search space."""
+        kind = "suggest_int" if self._whole else "suggest_float or suggest_int"
+        for name in self._fidelities if names is None else names:
+            given = (
+                f"a parameter of all trials, as trial.{kind} gives it; there are {sorted(space)}"
+            )
+            check(name in space, "iterations" if self._whole else "fidelities", given, name)
+            least = 1 if self._whole else _ABOVE_0
+            good = is_number(space[name], least, whole=self._whole)
+            low = "1" if self._whole else "above 0"
+            expected = f"what trial.{kind} gives, of several values from {low} on"
+            check(good, name, expected, space[name])
+
+    def _split(self, space: Mapping[str, Any]) -> tuple[Distributions, dict[str, Any]]:
+        """Return the distributions of the configuration, and those of the fidelities."""
+        others = {name: d for name, d in space.items() if name not in self._fidelities}
+        return Distributions(others), {name: space[name] for name in self._fidelities}
 
     def _at_first(self) -> Mapping[str, Any]:
         """Return the distributions before any trial is complete."""

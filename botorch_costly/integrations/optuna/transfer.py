@@ -72,7 +72,7 @@ class TransferSampler(OfflineSampler):
         return self._earlier
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
-        distributions = Distributions(space)
+        distributions, none = self._split(space)
         sign = 1 if maximize else -1
         translated = [_translated(task, distributions, sign) for task in self._tasks]
         tasks = [task for task in translated if task is not None]
@@ -86,7 +86,7 @@ class TransferSampler(OfflineSampler):
             warm_start=self._warm_start,
             seed=seed,
         )
-        return StudyTrials(space, distributions, {}, TransferTrials(optimizer), Outcomes())
+        return StudyTrials(space, distributions, none, TransferTrials(optimizer), Outcomes())
 
 
 def _translated(task: Task, distributions: Distributions, sign: int) -> Task | None:
