@@ -102,21 +102,23 @@ class OfflineTrials(ABC, Generic[D]):
         self._open[trial] = decision
         return settled
 
-    def enter(self, trial: Hashable, setting: Mapping[str, Plain]) -> bool:
-        """Enter a trial that is under way. One that is known, or has ended, stays as it is.
+    def knows(self, trial: Hashable, setting: Mapping[str, Plain]) -> bool:
+        """Return whether a trial has ended, or is known to be under way with a setting."""
+        known = self._open.get(trial)
+        if known is None:
+            return trial in self._ended
+        return self._setting(known) == self.space.canonical(setting)
 
-        Returns:
-            Whether anything was new.
+    def enter(self, trial: Hashable, setting: Mapping[str, Plain]) -> None:
+        """Enter a trial that is under way. One that is known, or has ended, stays as it is.
 
         Raises:
             InvalidConfigError: If the setting does not belong to the space.
         """
-        known, settled = self._open.get(trial), self.space.canonical(setting)
-        if trial in self._ended or (known is not None and self._setting(known) == settled):
-            return False
-        self.withdraw(trial)
-        self._open[trial] = self._adopt(settled)
-        return True
+        settled = self.space.canonical(setting)
+        if not self.knows(trial, settled):
+            self.withdraw(trial)
+            self._open[trial] = self._adopt(settled)
 
     def withdraw(self, trial: Hashable) -> None:
         """Take back a trial that is under way; any other stays as it is."""

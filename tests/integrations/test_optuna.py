@@ -21,6 +21,7 @@ from optuna.distributions import (  # noqa: E402
 
 from botorch_costly.integrations.optuna import TransferSampler, trials  # noqa: E402
 from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
+from botorch_costly.integrations.optuna.outcomes import Outcomes  # noqa: E402
 from tests.integrations import optuna_program as program  # noqa: E402
 
 MIXED = {
@@ -138,34 +139,37 @@ def test_threads_and_copies(earlier):
         assert len(set(params)) == 4
 
 
-def test_two_that_ask_at_once_do_not_begin_alike(earlier, monkeypatch):
+@pytest.mark.parametrize(("kind", "before"), [("transfer", 0), ("curves", 12)])
+def test_two_that_ask_at_once_do_not_begin_alike(kind, before, monkeypatch):
     """Each reads the storage before the other has said what it will run."""
-    storage = optuna.storages.InMemoryStorage()
+    monkeypatch.setattr(Outcomes, "_seconds", lambda self, trial: 1.0)
+    storage, (made, objective) = optuna.storages.InMemoryStorage(), program.KINDS[kind]
     studies = [
         optuna.create_study(
-            study_name="shared",
-            storage=storage,
-            sampler=TransferSampler([earlier], distributions=program.DISTRIBUTIONS),
-            load_if_exists=True,
+            study_name="shared", storage=storage, sampler=made(), load_if_exists=True
         )
         for _ in range(2)
     ]
+    studies[0].optimize(objective, n_trials=before)
     first, second = (study.ask() for study in studies)
-    plain, rates = trials._claim, []
+    plain, claims = trials._claim, []
 
     def meanwhile(study, trial, setting, seconds):
-        if trial.number == second.number and not rates:
-            rates.append(None)
-            rates[0] = first.suggest_float("lr", 1e-4, 1e-1, log=True)
+        claims.append((trial.number, setting))
+        if trial.number == second.number and len(claims) == 1:
+            first.suggest_float("lr", 1e-4, 1e-1, log=True)
         plain(study, trial, setting, seconds)
 
     monkeypatch.setattr(trials, "_claim", meanwhile)
-    other = {"lr": second.suggest_float("lr", 1e-4, 1e-1, log=True)}
-    one = {"lr": rates[0], "layers": first.suggest_int("layers", 1, 5)}
-    other["layers"] = second.suggest_int("layers", 1, 5)
-    known = studies[1].sampler._trials._trials
-    assert not known.are_close(one, other)
+    second.suggest_float("lr", 1e-4, 1e-1, log=True)
+    last, known = dict(claims), studies[1].sampler._trials._trials
+    assert [number for number, _ in claims[:2]] == [second.number, first.number]
+    if kind == "curves":
+        assert known.are_close(claims[0][1], claims[1][1])  # both would go on with one training
+    assert not known.are_close(last[first.number], last[second.number])
     assert len(known._optimizer.pending) == 2
+    objective(first), objective(second)
+    assert first.params != second.params
 
 
 def test_what_is_enqueued_is_under_way(earlier):

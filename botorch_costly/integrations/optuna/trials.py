@@ -75,24 +75,26 @@ class StudyTrials:
 
     # -- the face ---------------------------------------------------------------------------------
 
-    def read(self, trials: Iterable[Any], now: int | None = None) -> list[Setting]:
-        """Take in what the trials of a study run and have come to, but for the one that begins now.
-
-        Returns:
-            The settings that were not known.
-        """
-        new: list[Setting] = []
-        for trial in trials:
-            if trial.number == now or self._trials.has_ended(trial.number):
-                continue
+    def read(self, trials: Iterable[Any], now: int | None = None) -> None:
+        """Take in what the trials of a study run and have come to, but for the one that begins now."""
+        for trial in self._unended(trials, now):
             setting = self._setting_of(trial)
             if setting is None:
                 self._trials.withdraw(trial.number)
-            elif self._trials.enter(trial.number, setting):
-                new.append(setting)
+            else:
+                self._trials.enter(trial.number, setting)
             if trial.state.name in ENDS:
                 self._trials.end(trial.number, self._outcomes.of(trial))
-        return new
+
+    def _unended(self, trials: Iterable[Any], now: int | None) -> list[Any]:
+        ended = self._trials.has_ended
+        return [trial for trial in trials if trial.number != now and not ended(trial.number)]
+
+    def _is_taken(self, setting: Setting, trials: Iterable[Any], now: int) -> bool:
+        """Return whether a trial that was not known runs, or has run, what is close to a setting."""
+        settings = ((one.number, self._setting_of(one)) for one in self._unended(trials, now))
+        new = (one for number, one in settings if one and not self._trials.knows(number, one))
+        return any(self._trials.are_close(setting, one) for one in new)
 
     def ask(self, study: Any, trial: Any) -> dict[str, Any]:
         """Return the parameters of the trial that begins now, and claim them.
@@ -110,9 +112,13 @@ class StudyTrials:
         for _ in range(1 + _AGAIN):
             setting = self._trials.ask(trial.number, settle)
             _claim(study, trial, setting, time.perf_counter() - began)
-            new = self.read(study.get_trials(deepcopy=False), trial.number)
-            if not any(self._trials.are_close(setting, other) for other in new):
+            trials = study.get_trials(deepcopy=False)
+            if not self._is_taken(setting, trials, trial.number):
                 break
+            # Taken back first, so that the training which the other one goes on with may go on.
+            self._trials.withdraw(trial.number)
+            self.read(trials, trial.number)
+        self._trials.enter(trial.number, setting)
         return self._params(setting)
 
     def best(self) -> dict[str, Any] | None:
