@@ -21,7 +21,7 @@ from optuna.distributions import (  # noqa: E402
 
 from botorch_costly.integrations.optuna import TransferSampler, trials  # noqa: E402
 from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
-from botorch_costly.integrations.optuna.outcomes import Outcomes  # noqa: E402
+from botorch_costly.integrations.optuna.outcomes import CLAIM, Outcomes  # noqa: E402
 from tests.integrations import optuna_program as program  # noqa: E402
 
 MIXED = {
@@ -170,6 +170,19 @@ def test_two_that_ask_at_once_do_not_begin_alike(kind, before, monkeypatch):
     assert len(known._optimizer.pending) == 2
     objective(first), objective(second)
     assert first.params != second.params
+
+
+def test_where_others_were_faster_each_time_a_trial_is_random(monkeypatch):
+    study = optuna.create_study(sampler=program.curves())
+    study.optimize(program.objective_of_curves, n_trials=2)
+    monkeypatch.setattr(trials.StudyTrials, "_is_taken", lambda *_: True)
+    study.optimize(program.objective_of_curves, n_trials=1)
+    assert study.trials[2].params["epochs"] == 1
+    assert study.trials[2].system_attrs[CLAIM]["setting"] == {}
+    monkeypatch.undo()
+    study.optimize(program.objective_of_curves, n_trials=1)
+    told = study.sampler._trials._trials._optimizer.observations
+    assert [one.config["lr"] for one in told] == [t.params["lr"] for t in study.trials[:3]]
 
 
 def test_what_is_enqueued_is_under_way(earlier):

@@ -14,7 +14,7 @@ from botorch_costly.integrations.offline import OfflineTrials, Setting
 from botorch_costly.integrations.optuna.distributions import Distributions, contains, next_step
 from botorch_costly.integrations.optuna.outcomes import CLAIM, ENDS, Outcomes
 
-_AGAIN = 3  # times that is asked again beside the claim of another process
+_AGAIN = 9  # times that is asked again beside the claim of another process
 
 
 class StudyTrials:
@@ -99,6 +99,8 @@ class StudyTrials:
     def ask(self, study: Any, trial: Any) -> dict[str, Any]:
         """Return the parameters of the trial that begins now, and claim them.
 
+        Where other processes were faster each time, none are returned, and the trial is random.
+
         Raises:
             HorizonExceededError: If all settings of a finite space have been tried.
         """
@@ -114,12 +116,12 @@ class StudyTrials:
             _claim(study, trial, setting, time.perf_counter() - began)
             trials = study.get_trials(deepcopy=False)
             if not self._is_taken(setting, trials, trial.number):
-                break
+                return self._params(setting)
             # Taken back first, so that the training which the other one goes on with may go on.
             self._trials.withdraw(trial.number)
             self.read(trials, trial.number)
-        self._trials.enter(trial.number, setting)
-        return self._params(setting)
+        _claim(study, trial, {}, time.perf_counter() - began)
+        return {}
 
     def best(self) -> dict[str, Any] | None:
         """Return the parameters that are believed best, without fidelities; None before any."""
