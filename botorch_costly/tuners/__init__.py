@@ -3,7 +3,16 @@
 from botorch_costly.tuners.bandits import BanditTuner
 from botorch_costly.tuners.baselines import FixedTuner, RandomTuner
 from botorch_costly.tuners.curves import Compression, CurveOptimizer
-from botorch_costly.tuners.online import Design, Hold, Limits, OnlineTuner, Prior, Refit
+from botorch_costly.tuners.online import (
+    Design,
+    Hold,
+    Importance,
+    Limits,
+    OnlineTuner,
+    Prior,
+    Refit,
+    importance,
+)
 from botorch_costly.tuners.subsets import Sampling, SubsetOptimizer
 from botorch_costly.tuners.transfer import ByEvidence, ByGaps, TransferOptimizer
 from botorch_costly.tuners.twins import Session, TwinTuner
@@ -17,6 +26,7 @@ __all__ = [
     "Design",
     "FixedTuner",
     "Hold",
+    "Importance",
     "Limits",
     "OnlineTuner",
     "Prior",
@@ -27,4 +37,5 @@ __all__ = [
     "SubsetOptimizer",
     "TransferOptimizer",
     "TwinTuner",
+    "importance",
 ]

@@ -1,6 +1,7 @@
 """CE-GP-UCB: tuning inside one training run."""
 
+from botorch_costly.tuners.online.importance import Importance, importance
 from botorch_costly.tuners.online.options import Design, Hold, Limits, Prior, Refit
 from botorch_costly.tuners.online.tuner import OnlineTuner
 
-__all__ = ["Design", "Hold", "Limits", "OnlineTuner", "Prior", "Refit"]
+__all__ = ["Design", "Hold", "Importance", "Limits", "OnlineTuner", "Prior", "Refit", "importance"]

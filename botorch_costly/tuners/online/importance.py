@@ -1,0 +1,79 @@
+"""Which hyperparameters mattered when: shares of the variance of what is believed, round by round."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from botorch_costly.errors import check, check_count
+from botorch_costly.numerics.sensitivity import sensitivity
+from botorch_costly.tuners.online.tuner import OnlineTuner
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much of the variance of the believed reward each hyperparameter explains, by round.
+
+    Attributes:
+        names: Of the hyperparameters.
+        rounds: Ascending.
+        alone: Share that each explains alone, a row a round; in [0, 1].
+        total: Share that it explains with its interactions, likewise.
+    """
+
+    names: tuple[str, ...]
+    rounds: tuple[int, ...]
+    alone: tuple[tuple[float, ...], ...]
+    total: tuple[tuple[float, ...], ...]
+
+
+@torch.inference_mode(mode=False)
+def importance(
+    tuner: OnlineTuner,
+    rounds: Sequence[int] | None = None,
+    *,
+    points: int = 1024,
+    seed: int = 0,
+) -> Importance:
+    """Return which hyperparameters the believed reward depends on, in some rounds of a run.
+
+    These are Sobol indices of the posterior mean over ``tuner.reachable``, all of whose points count
+    alike, those of ``log`` parameters in the logarithm. It is what is believed now about the rounds, so
+    that later queries count for earlier rounds, too. What little was learnt of varies little: a share
+    says what the belief depends on, not how much. Where nothing is known all shares are 0.
+
+    Args:
+        tuner: Of the run.
+        rounds: Decided on and kept; about 30 of them at even distances if omitted.
+        points: Of a design; the error of a share is about one over the root of it.
+        seed: Of the design; the global generators are never touched.
+
+    Raises:
+        InvalidArgumentError: If there is no round, one was not decided on or is not kept any more, or
+            ``points`` is no integer of at least 2.
+    """
+    points = check_count("points", points, minimum=2)
+    intervals = {decision.round: decision.interval for decision in tuner.decisions}
+    every = max(len(intervals) // 30, 1)
+    chosen = sorted(intervals)[::every] if rounds is None else sorted(rounds)
+    known = len(chosen) > 0 and set(chosen) <= set(intervals)
+    check(known, "rounds", "rounds that were decided on and are kept", chosen)
+    space, belief = tuner.reachable, tuner.belief
+    engine = torch.quasirandom.SobolEngine(2 * space.dim, scramble=True, seed=seed)
+    drawn = engine.draw(points, dtype=torch.float64).to(belief.kernel.outputscale)
+    first, second = space.round(drawn[:, : space.dim]), space.round(drawn[:, space.dim :])
+    tunable = [name for name, parameter in space.parameters if parameter.width]
+    groups = [space.columns[name] for name in tunable]
+    found = {}
+    for interval in {intervals[round] for round in chosen}:
+        when = float(interval or 0)
+        found[interval] = sensitivity(
+            lambda X, when=when: belief.in_round(X, when)[0], first, second, groups
+        )
+    rows = [found[intervals[round]] for round in chosen]
+    return Importance(
+        tuple(tunable),
+        tuple(chosen),
+        tuple(tuple(row.first_order.tolist()) for row in rows),
+        tuple(tuple(row.total.tolist()) for row in rows),
+    )
