@@ -1,11 +1,13 @@
 """What an evaluation promises against what it costs: improvement per cost, and the Gittins index."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction, LogExpectedImprovement
 from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.acquisition.objective import PosteriorTransform
+from botorch.acquisition.utils import project_to_target_fidelity
+from botorch.models.cost import AffineFidelityCostModel
 from botorch.models.model import Model
 from botorch.utils.datasets import SupervisedDataset
 from botorch.utils.transforms import average_over_ensemble_models, t_batch_mode_transform
@@ -14,7 +16,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from botorch_costly.acquisition.fixed_round import as_numbers
 from botorch_costly.acquisition.improvement import best_mean, observed
-from botorch_costly.errors import check_nonnegative, check_positive
+from botorch_costly.errors import check, check_nonnegative, check_positive
 from botorch_costly.numerics.gittins import gittins_index
 
 
@@ -130,24 +132,68 @@ class PBGI(AnalyticAcquisitionFunction):
 def construct_inputs_log_ei_per_cost(
     model: Model,
     training_data: SupervisedDataset | dict[Hashable, SupervisedDataset],
-    cost_model: Model,
+    cost_model: Model | None = None,
     best_f: float | Tensor | None = None,
     posterior_transform: PosteriorTransform | None = None,
     *,
     maximize: bool = True,
     overhead: float = 0.0,
     as_published: bool = False,
+    fidelity_weights: Mapping[int | str, float] | None = None,
+    target_fidelities: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
-    """Return the keyword arguments; ``best_f`` defaults to the largest posterior mean over the data."""
+    """Return the keyword arguments; ``best_f`` defaults to the largest posterior mean over the data.
+
+    In place of a model, costs may be known: ``overhead`` plus the columns times ``fidelity_weights``.
+    With ``target_fidelities`` the default threshold is what is believed of the data there.
+    """
     if best_f is None:
-        X = observed(training_data)
+        X = _at_target(observed(training_data), target_fidelities)
         best_f = best_mean(model, X, maximize=maximize, posterior_transform=posterior_transform)
     return {
         "model": model,
-        "cost_model": cost_model,
+        "cost_model": _cost_model(cost_model, fidelity_weights),
         "best_f": best_f,
         "posterior_transform": posterior_transform,
         "maximize": maximize,
         "overhead": overhead,
         "as_published": as_published,
     }
+
+
+@acqf_input_constructor(PBGI)
+def construct_inputs_pbgi(
+    model: Model,
+    price: float,
+    cost_model: Model | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    *,
+    maximize: bool = True,
+    overhead: float = 0.0,
+    fidelity_weights: Mapping[int | str, float] | None = None,
+    target_fidelities: Mapping[int, float] | None = None,
+) -> dict[str, Any]:
+    """Return the keyword arguments; costs may be known, as for ``LogEIPerCost``."""
+    return {
+        "model": model,
+        "cost_model": _cost_model(cost_model, fidelity_weights),
+        "price": price,
+        "posterior_transform": posterior_transform,
+        "maximize": maximize,
+        "overhead": overhead,
+    }
+
+
+def _cost_model(given: Model | None, weights: Mapping[int | str, float] | None) -> Model:
+    """Return a model of the costs: the one given, or a weighted sum of columns."""
+    one = (given is None) != (weights is None)
+    received = "both" if given is not None else "neither"
+    check(one, "cost_model", "either a cost_model or fidelity_weights", received)
+    if given is not None:
+        return given
+    columns = {int(column): float(weight) for column, weight in (weights or {}).items()}
+    return AffineFidelityCostModel(columns, fixed_cost=0.0)
+
+
+def _at_target(X: Tensor, target: Mapping[int, float] | None) -> Tensor:
+    return project_to_target_fidelity(X, dict(target), X.shape[-1]) if target else X

@@ -8,6 +8,7 @@ as it runs; what ended is told, once.
 A *setting* is all that a trial is told: its configuration and, beside it, its iterations or fidelities.
 """
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
@@ -15,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
 from botorch_costly.curve_records import CurveDecision
-from botorch_costly.errors import InvalidSpaceError, check
+from botorch_costly.errors import InvalidSpaceError, StateMismatchError, check
 from botorch_costly.parameters import Integer, Plain
-from botorch_costly.plain import as_number
+from botorch_costly.plain import as_number, listed, tupled
 from botorch_costly.records import Decision
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision
@@ -139,6 +140,49 @@ class OfflineTrials(ABC, Generic[D]):
     def has_ended(self, trial: Hashable) -> bool:
         """Return whether nothing more is expected of a trial."""
         return trial in self._ended
+
+    def under_way(self) -> dict[Any, Setting]:
+        """Return the settings of all trials that have not ended, by key."""
+        return {trial: self._setting(decision) for trial, decision in self._open.items()}
+
+    def rename(self, trial: Hashable, key: Hashable) -> None:
+        """Know a trial that is under way by another key from now on."""
+        self._open[key] = self._open.pop(trial)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which all trials are known again.
+
+        Keys are to be plain values, tuples of them among these.
+        """
+        under_way = [[listed(key), decision.round] for key, decision in self._open.items()]
+        return {
+            "optimizer": self._optimizer.state_dict(),
+            "open": json.dumps(under_way),
+            "ended": json.dumps([listed(key) for key in self._ended]),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``.
+
+        Raises:
+            StateMismatchError: If the state belongs to another optimizer, or is damaged; all stays.
+        """
+        damaged = StateMismatchError(type(self).__name__, "a state of its own", state)
+        before = self._optimizer.state_dict()
+        try:
+            numbers = {tupled(key): number for key, number in json.loads(state["open"])}
+            ended = {tupled(key) for key in json.loads(state["ended"])}
+            self._optimizer.load_state_dict(state["optimizer"])
+        except StateMismatchError:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged from error
+        pending = {decision.round: decision for decision in self._optimizer.pending}
+        if not set(numbers.values()) <= set(pending):
+            self._optimizer.load_state_dict(before)
+            raise damaged
+        self._open = {key: pending[number] for key, number in numbers.items()}
+        self._ended = ended
 
     def best(self) -> dict[str, Plain] | None:
         """Return the configuration that is believed best; None before there is one."""

@@ -1,10 +1,12 @@
 """A GP over configurations and fidelities, such as the share of the data."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from botorch.models import SingleTaskGP
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from botorch.utils.datasets import SupervisedDataset
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import Likelihood
 from gpytorch.means import ConstantMean
@@ -131,3 +133,21 @@ class SubsetGP(SingleTaskGP):
         )
         self.fidelities = tuple(columns)
         self.to(train_X)
+
+    @classmethod
+    def construct_inputs(
+        cls,
+        training_data: SupervisedDataset,
+        *,
+        fidelity_features: Sequence[int] = (-1,),
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Return the keyword arguments for a set of training data, as BoTorch's models do.
+
+        Args:
+            training_data: Inputs and outcomes; the noise is learnt, whether or not it is known.
+            fidelity_features: Columns of the fidelities.
+            **options: Further arguments, such as ``basis``.
+        """
+        data = {"train_X": training_data.X, "train_Y": training_data.Y}
+        return {**data, "fidelities": tuple(fidelity_features), **options}

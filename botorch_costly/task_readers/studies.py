@@ -65,7 +65,7 @@ def task_from_ax(
             omitted: its objective if the metric is that alone, and otherwise the metric itself.
         maximize: Whether the coming optimizer maximizes. If the metric has the other direction, its
             values change their sign.
-        name: Of the task; that of the experiment if omitted.
+        name: Of the task; that of the experiment, if it has one, if omitted.
 
     Raises:
         InvalidArgumentError: If ``experiment`` is none, has no data of the metric in a completed trial,
@@ -93,7 +93,15 @@ def task_from_ax(
     turn = _turn(lower=lower, maximize=maximize)
     configs = [FrozenConfig.from_json(found.arms_by_name[arm].parameters) for arm, _ in rows]
     values = [turn * float(mean) for _, mean in rows]
-    return Task(configs, values, name=found.name if name is None else name)
+    return Task(configs, values, name=_name(found) if name is None else name)
+
+
+def _name(experiment: Any) -> str | None:
+    try:
+        name: str | None = experiment.name
+    except ValueError:  # Ax, of an experiment without one
+        return None
+    return name
 
 
 def _turn(*, lower: bool, maximize: bool) -> float:

@@ -10,6 +10,7 @@ from botorch.optim import optimize_acqf
 from botorch.utils.datasets import SupervisedDataset
 
 from botorch_costly.acquisition import PBGI, LogEIPerCost, best_mean
+from botorch_costly.acquisition.cost_weighted import predicted_cost
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.models import LinearCost
 from tests.acquisition.beliefs import BOUNDS
@@ -122,3 +123,33 @@ def test_the_threshold_is_the_largest_posterior_mean(model, data, cost):
 def test_bad_options_are_named(make, name, model, cost):
     with pytest.raises(InvalidArgumentError, match=f"{name}: Expected"):
         make(model, cost)
+
+
+@pytest.mark.parametrize(("kind", "more"), [(LogEIPerCost, {}), (PBGI, {"price": 0.1})])
+def test_input_constructors_know_costs_by_columns(kind, more, model, data):
+    X, Y = data
+    dataset = SupervisedDataset(X, Y, feature_names=["a", "b"], outcome_names=["y"])
+    construct = get_acqf_input_constructor(kind)
+    arguments = construct(
+        model=model,
+        training_data=dataset,
+        fidelity_weights={"1": 2.0},
+        overhead=0.5,
+        target_fidelities={1: 1.0},
+        **more,
+    )
+    points = X.unsqueeze(-2)
+    cost = predicted_cost(arguments["cost_model"], points, arguments["overhead"])
+    torch.testing.assert_close(cost, 0.5 + 2 * X[:, 1], check_dtype=False)
+    assert kind(**arguments)(points).isfinite().all()
+    if "best_f" in arguments:
+        at_target = torch.stack([X[:, 0], torch.ones_like(X[:, 1])], -1)
+        torch.testing.assert_close(arguments["best_f"], best_mean(model, at_target))
+
+
+@pytest.mark.parametrize("given", ["neither", "both"])
+def test_a_cost_is_a_model_or_known(given, model, data, cost):
+    costs = {"cost_model": cost, "fidelity_weights": {1: 2.0}} if given == "both" else {}
+    construct = get_acqf_input_constructor(PBGI)
+    with pytest.raises(InvalidArgumentError, match=f"cost_model: Expected .*Received '{given}'"):
+        construct(model=model, price=0.1, **costs)

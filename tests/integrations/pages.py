@@ -10,6 +10,7 @@ from tests.integrations.digits import DEFAULT, SPACE
 def names_of(page):
     """Names for the code of a page; skip the page if it is about a library that is missing."""
     makers = {
+        "ax": of_ax,
         "lightning": of_lightning,
         "optuna": of_optuna,
         "trackers": of_trackers,
@@ -17,6 +18,20 @@ def names_of(page):
     }
     named = page.stem in makers and page.parent.name == "integrations"
     return makers[page.stem]() if named else {}
+
+
+def of_ax():
+    pytest.importorskip("ax", reason="needs the extra botorch_costly[ax]")
+    from tests.integrations import ax_program as program
+
+    program.quiet()
+    return {
+        **vars(program),
+        "client": program.client(),
+        "drifting": program.drifting(None),
+        "earlier": program.earlier(),
+        "objective": lambda **parameters: program.loss(parameters),
+    }
 
 
 def of_lightning():

@@ -152,6 +152,41 @@ def test_a_setting_outside_is_refused_and_nothing_is_lost(make):
         assert known(trials) == before
 
 
+@KINDS
+def test_a_state_knows_the_trials_under_way(make):
+    trials, again = make(), make()
+    played(trials, make(seed=1), count=5)
+    trials.rename(4, ("renamed", 4))
+    again.load_state_dict(trials.state_dict())
+    assert again.under_way() == trials.under_way()
+    assert ("renamed", 4) in again.under_way()
+    assert [again.has_ended(trial) for trial in range(5)] == [
+        trials.has_ended(trial) for trial in range(5)
+    ]
+    for one in (trials, again):
+        one.end(("renamed", 4), outcome(one.under_way()[("renamed", 4)]))
+    assert again.ask("next") == trials.ask("next")
+    assert known(again) == known(trials)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"open": "[[0, 99]]"}, {"open": "[0]"}, {"ended": "{"}, {"optimizer": {}}]
+)
+def test_a_damaged_state_is_refused_and_nothing_is_lost(damage):
+    trials, other = transfer(), transfer()
+    played(trials, transfer(seed=1), count=4)
+    before = trials.under_way(), known(trials)
+    other.ask("a")
+    with pytest.raises(errors.StateMismatchError):
+        trials.load_state_dict({**other.state_dict(), **damage})
+    assert (trials.under_way(), known(trials)) == before
+    missing = other.state_dict()
+    del missing[next(iter(damage))]
+    with pytest.raises(errors.StateMismatchError):
+        trials.load_state_dict(missing)
+    assert (trials.under_way(), known(trials)) == before
+
+
 def test_a_longer_training_of_a_configuration_is_known_as_such():
     trials = curves()
     setting = {"lr": 0.01, "layers": 3, "epochs": 3}

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from botorch.fit import fit_gpytorch_mll
+from botorch.utils.datasets import SupervisedDataset
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
 
@@ -120,3 +121,12 @@ def test_what_makes_no_sense_is_refused():
     for name, value in (("end", 0.0), ("change", -1.0)):
         with pytest.raises(InvalidArgumentError, match=name):
             setattr(SubsetKernel(), name, value)
+
+
+def test_botorch_constructs_the_inputs_of_the_model():
+    generator = torch.Generator().manual_seed(3)
+    X = torch.rand(6, 3, generator=generator, dtype=torch.float64)
+    dataset = SupervisedDataset(X, X[:, :1], feature_names=["a", "share", "b"], outcome_names=["y"])
+    arguments = SubsetGP.construct_inputs(dataset, fidelity_features=[1], basis="cost")
+    assert SubsetGP(**arguments).fidelities == (1,)
+    assert arguments["basis"] == "cost"

@@ -5,13 +5,12 @@ from contextlib import suppress
 from typing import Any
 
 from botorch_costly.errors import check, check_count
+from botorch_costly.integrations.earlier import translated
 from botorch_costly.integrations.offline import TransferTrials
-from botorch_costly.integrations.optuna.distributions import Distributions
 from botorch_costly.integrations.optuna.outcomes import Outcomes
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
 from botorch_costly.task_readers import task_from_optuna
-from botorch_costly.task_records import Task
 from botorch_costly.tuners import ByEvidence, ByGaps, TransferOptimizer
 
 with suppress(ImportError):
@@ -73,11 +72,7 @@ class TransferSampler(OfflineSampler):
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
         distributions, none = self._split(space)
-        sign = 1 if maximize else -1
-        translated = [_translated(task, distributions, sign) for task in self._tasks]
-        tasks = [task for task in translated if task is not None]
-        expected = f"a completed trial of an earlier study within {sorted(space)}"
-        check(len(tasks) > 0, "studies", expected, "none")
+        tasks = translated("studies", self._tasks, distributions, 1 if maximize else -1)
         optimizer = TransferOptimizer(
             distributions.space,
             tasks,
@@ -87,21 +82,6 @@ class TransferSampler(OfflineSampler):
             seed=seed,
         )
         return StudyTrials(space, distributions, none, TransferTrials(optimizer), Outcomes())
-
-
-def _translated(task: Task, distributions: Distributions, sign: int) -> Task | None:
-    """Return a task in the configurations of the search space, its values times a sign.
-
-    None if none of its trials fits.
-    """
-    fits = []
-    for tried, value in zip(task.configs, task.values, strict=True):
-        config = distributions.config(tried) if isinstance(tried, Mapping) else None
-        if config is not None:
-            fits.append((config, None if value is None else sign * value))
-    if not fits:
-        return None
-    return Task([config for config, _ in fits], [value for _, value in fits], name=task.name)
 
 
 def _shared(spaces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

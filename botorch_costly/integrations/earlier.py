@@ -1,0 +1,50 @@
+"""Earlier studies in the configurations of an engine's search space."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from botorch_costly.errors import check
+from botorch_costly.plain import Plain
+from botorch_costly.space import SearchSpace
+from botorch_costly.task_records import Task
+
+
+class Translation(Protocol):
+    """Maps parameters of an engine to configurations."""
+
+    space: SearchSpace
+
+    def config(self, params: Mapping[str, Any]) -> dict[str, Plain] | None:
+        """Return the configuration of a trial's parameters; None if one is missing or outside."""
+
+
+def translated(
+    name: str, tasks: Sequence[Task], translation: Translation, sign: int = 1
+) -> list[Task]:
+    """Return the tasks of which a trial fits the search space, with those trials.
+
+    Args:
+        name: Of the argument that the tasks came from, for the error.
+        tasks: Earlier studies, in parameters of the engine.
+        translation: Of the engine's parameters.
+        sign: A factor of the values, 1 or -1.
+
+    Raises:
+        InvalidArgumentError: If no trial of any task fits.
+    """
+    found = [_translated(task, translation, sign) for task in tasks]
+    expected = f"a completed trial of an earlier study within {sorted(translation.space.names)}"
+    check(any(task is not None for task in found), name, expected, "none")
+    return [task for task in found if task is not None]
+
+
+def _translated(task: Task, translation: Translation, sign: int) -> Task | None:
+    """Return a task in the configurations of the search space; None if none of its trials fits."""
+    fits = []
+    for tried, value in zip(task.configs, task.values, strict=True):
+        config = translation.config(tried) if isinstance(tried, Mapping) else None
+        if config is not None:
+            fits.append((config, None if value is None else sign * value))
+    if not fits:
+        return None
+    return Task([config for config, _ in fits], [value for _, value in fits], name=task.name)
