@@ -1,11 +1,13 @@
 """Which hyperparameters mattered when: shares of the variance of what is believed, round by round."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from botorch_costly.errors import check, check_count
+from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.sensitivity import sensitivity
 from botorch_costly.tuners.online.tuner import OnlineTuner
 
@@ -66,10 +68,8 @@ def importance(
     groups = [space.columns[name] for name in tunable]
     found = {}
     for interval in {intervals[round] for round in chosen}:
-        when = float(interval or 0)
-        found[interval] = sensitivity(
-            lambda X, when=when: belief.in_round(X, when)[0], first, second, groups
-        )
+        believed = _mean_at(belief, float(interval or 0))
+        found[interval] = sensitivity(believed, first, second, groups)
     rows = [found[intervals[round]] for round in chosen]
     return Importance(
         tuple(tunable),
@@ -77,3 +77,8 @@ def importance(
         tuple(tuple(row.first_order.tolist()) for row in rows),
         tuple(tuple(row.total.tolist()) for row in rows),
     )
+
+
+def _mean_at(belief: StreamingGP, when: float) -> Callable[[Tensor], Tensor]:
+    """Return the mean of a belief at a time, as a function of configurations."""
+    return lambda X: belief.in_round(X, when)[0]
