@@ -12,6 +12,7 @@ from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.records import Decision, Observation
 from botorch_costly.transfer_records import TransferDecision
 from botorch_costly.transforms import CurveCompression
+from botorch_costly.tuners import Importance
 from botorch_costly.tuners.curves.trainings import Training
 
 pytest.importorskip("matplotlib")
@@ -306,3 +307,26 @@ def test_transfer_is_drawn_where_it_is_told_to_be_and_from_where_it_is_known():
 def test_transfer_that_cannot_be_drawn_is_refused(decisions, options, error):
     with pytest.raises(error, match="Expected"):
         plotting.plot_transfer(decisions, TOLD[:1], **options)
+
+
+def test_importance_is_stacked_up_to_the_whole():
+    alone = ((0.1, 0.5), (0.2, 0.6), (0.0, 0.0))
+    found = Importance(("lr", "dropout"), (0, 4, 8), alone, ((0.5, 0.9), (0.4, 0.8), (0.0, 0.0)))
+    ax = plotting.plot_importance(found)
+    assert labels(ax) == ["several together", "lr", "dropout"]
+    tops = {c.get_label(): c.get_paths()[0].vertices for c in ax.collections}
+    at_first = {name: max(y for x, y in top if x == 0) for name, top in tops.items()}
+    assert at_first == pytest.approx({"dropout": 0.5, "lr": 0.6, "several together": 1.0})
+    assert max(y for x, y in tops["several together"] if x == 8) == 0  # nothing was known
+    with pytest.raises(InvalidArgumentError, match="at least two rounds"):
+        plotting.plot_importance(Importance(("lr",), (0,), ((1.0,),), ((1.0,),)))
+
+
+def test_of_many_hyperparameters_the_smallest_are_one_area():
+    names = tuple(f"p{i}" for i in range(10))
+    row = tuple(0.01 * (i + 1) for i in range(10))
+    ax = plotting.plot_importance(Importance(names, (0, 1), (row, row), (row, row)))
+    assert labels(ax) == ["several together", "3 others", *(f"p{i}" for i in range(3, 10))]
+    others = next(c for c in ax.collections if c.get_label() == "3 others")
+    heights = [y for x, y in others.get_paths()[0].vertices if x == 0]
+    assert max(heights) - min(heights) == pytest.approx(0.06)

@@ -6,6 +6,7 @@ make a figure that pyplot does not know: no window shows it, and it need not be 
 """
 
 from botorch_costly.plotting.beliefs import Marks, plot_belief, plot_query_value
+from botorch_costly.plotting.importance import plot_importance
 from botorch_costly.plotting.runs import (
     plot_queries,
     plot_regret_against_cost,
@@ -28,6 +29,7 @@ __all__ = [
     "Marks",
     "plot_belief",
     "plot_curve_weights",
+    "plot_importance",
     "plot_queries",
     "plot_query_value",
     "plot_regret_against_cost",

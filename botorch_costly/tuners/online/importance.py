@@ -1,7 +1,8 @@
 """Which hyperparameters mattered when: shares of the variance of what is believed, round by round."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -68,8 +69,8 @@ def importance(
     groups = [space.columns[name] for name in tunable]
     found = {}
     for interval in {intervals[round] for round in chosen}:
-        believed = _mean_at(belief, float(interval or 0))
-        found[interval] = sensitivity(believed, first, second, groups)
+        mean = partial(_mean, belief, float(interval or 0))
+        found[interval] = sensitivity(mean, first, second, groups)
     rows = [found[intervals[round]] for round in chosen]
     return Importance(
         tuple(tunable),
@@ -79,6 +80,5 @@ def importance(
     )
 
 
-def _mean_at(belief: StreamingGP, when: float) -> Callable[[Tensor], Tensor]:
-    """Return the mean of a belief at a time, as a function of configurations."""
-    return lambda X: belief.in_round(X, when)[0]
+def _mean(belief: StreamingGP, interval: float, points: Tensor) -> Tensor:
+    return belief.in_round(points, interval)[0]
