@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread is faster than two for the small problems of the tests.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all test-everywhere test-elsewhere lint bench tutorials docs clean
+.PHONY: demo test test-all test-everywhere test-elsewhere test-lowest lint bench tutorials docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -40,6 +40,13 @@ test-everywhere: $(VENV)/.installed
 test-elsewhere: $(VENV)/.installed
 	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow' --perturb 1 $(MATHEMATICS)
 	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
+
+# The smallest versions that pyproject.toml allows, in an environment of its own.
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	mkdir -p out && $(PYTHON) -m tests.lowest > out/lowest.txt
+	.venv-lowest/bin/python -m pip install -q -c out/lowest.txt -e '.[test]'
+	.venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m 'not slow'
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -84,4 +91,4 @@ docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest out .pytest_cache .mypy_cache .ruff_cache
