@@ -64,9 +64,9 @@ def sensitivity(
     )
     alone = (f_B * (f_mixed - f_A)).mean(-1)
     together = (f_A - f_mixed).square().mean(-1) / 2
-    # What varies by rounding alone does not vary.
-    tiny = torch.finfo(values.dtype).eps * (1 + center.squeeze(-1).abs())
-    varies = variance > tiny.square()
+    # What varies by rounding alone does not vary; NaN is neither, and stays.
+    tiny = torch.finfo(values.dtype).eps * ends.abs().amax((-1, -2)).unsqueeze(-1)
+    varies = ~(variance <= tiny.square())
     scale = torch.where(varies, variance, torch.ones_like(variance))
     shares = (torch.where(varies, part / scale, 0.0).clamp(0, 1) for part in (alone, together))
     return Sensitivity(*shares)

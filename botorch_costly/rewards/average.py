@@ -14,15 +14,15 @@ class DiscountedAverage:
     Args:
         level: The average.
         age: Mean age of the readings in rounds before the last one, with the same weights.
-        weight: Sum of the weights; 0 before the first reading.
+        weight: Sum of the weights; 0 if there is no reading.
 
     Raises:
         InvalidArgumentError: If one of them is no finite number, or the age or the weight is negative.
     """
 
-    level: float = 0.0
-    age: float = 0.0
-    weight: float = 0.0
+    level: float
+    age: float
+    weight: float
 
     def __post_init__(self) -> None:
         check(math.isfinite(as_number("level", self.level)), "level", "a finite number", self.level)
@@ -32,7 +32,7 @@ class DiscountedAverage:
     @classmethod
     def of(cls, reading: float) -> "DiscountedAverage":
         """Return the average of one reading, which is the last one."""
-        return cls(reading, weight=1.0)
+        return cls(reading, age=0.0, weight=1.0)
 
     def then(self, reading: float, elapsed: int, memory: float) -> "DiscountedAverage":
         """Return the average with one more reading.
@@ -46,3 +46,7 @@ class DiscountedAverage:
         share = kept / (kept + 1)  # of the readings before; exactly 0 without memory
         level = reading - share * (reading - self.level)
         return DiscountedAverage(level, share * (self.age + elapsed), kept + 1)
+
+
+NOTHING = DiscountedAverage(level=0.0, age=0.0, weight=0.0)
+"""The average before the first reading."""

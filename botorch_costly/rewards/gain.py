@@ -49,7 +49,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
-from botorch_costly.rewards.average import DiscountedAverage
+from botorch_costly.rewards.average import NOTHING, DiscountedAverage
 
 Kind = Literal["loss", "accuracy"]
 _DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}
@@ -241,7 +241,7 @@ class GainReward(MetricGain):
         check(check_rate("memory", memory) < 1, "memory", "a number in [0, 1)", memory)
         self.memory = float(memory)
         self._last = _Last()
-        self._reference = DiscountedAverage()
+        self._reference = NOTHING
 
     def __repr__(self) -> str:
         memory = f", memory={self.memory})" if self.memory else ")"
@@ -326,6 +326,8 @@ class GainReward(MetricGain):
                     check_count(name, number)
             check(last.given in (None, "decision", "round"), "given", "a way", last.given)
             reference = DiscountedAverage(**state["reference"])
+            known = (reference.weight > 0) == (last.round is not None)
+            check(known, "reference", "an average of what was measured", state["reference"])
         except (TypeError, InvalidArgumentError) as error:
             raise StateMismatchError("state", "a state_dict of GainReward", state) from error
         self._last, self._reference = last, reference

@@ -83,3 +83,21 @@ def test_an_offset_changes_nothing(generator):
     plain = sensitivity(lambda X: X.sum(-1).sin(), first, second, COLUMNS)
     shifted = sensitivity(lambda X: X.sum(-1).sin() + 1e6, first, second, COLUMNS)
     torch.testing.assert_close(plain.first_order, shifted.first_order, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_shares_know_no_unit(generator, tkwargs, scale):
+    first, second = designs(1024, generator, tkwargs)
+    if tkwargs["dtype"] == torch.float32:
+        scale = scale**0.3  # its square is a number in single precision, too
+    one, other = (
+        sensitivity(lambda X, s=s: s * X[:, 0], first, second, COLUMNS) for s in (1, scale)
+    )
+    torch.testing.assert_close(one.total, other.total, atol=1e-4, rtol=0)
+    assert one.total[0] > 0.8
+
+
+def test_what_is_not_a_number_has_no_shares(generator, tkwargs):
+    found = sensitivity(lambda X: X[:, 0] / 0 * 0, *designs(64, generator, tkwargs), COLUMNS)
+    assert found.first_order.isnan().all()
+    assert found.total.isnan().all()

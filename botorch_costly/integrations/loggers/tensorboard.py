@@ -33,6 +33,7 @@ class TensorBoardLogger(Logger):
         """Hide what was written of this round and later ones."""
         self.close()
         self._first = round
+        self._said.clear()  # a text that is hidden is written again
 
     def log(self, entry: LogEntry) -> None:
         """Write the numbers, and the texts that changed."""
@@ -40,7 +41,7 @@ class TensorBoardLogger(Logger):
             from torch.utils.tensorboard import SummaryWriter
 
             # Event files are appended to; from the first round of a resumed run on they are purged.
-            self._writer = SummaryWriter(self.folder, purge_step=self._first or None)
+            self._writer = SummaryWriter(self.folder, purge_step=self._first)
         for name, value in entry.numbers().items():
             self._writer.add_scalar(f"{self.prefix}/{name}", value, entry.round)
         for name, value in entry.row().items():
