@@ -41,6 +41,9 @@ from benchmarks.suite.compute_bound import foresight
 from benchmarks.tables import figure_1, figure_a3, single_precision, table_a2_loop, table_a2_report
 from benchmarks.training.schedule import table as stn
 from benchmarks.training.schedule import timing as stn_timing
+from benchmarks.training.simclr import readouts as simclr_readouts
+from benchmarks.training.simclr import table as simclr
+from benchmarks.training.simclr import timing as simclr_timing
 
 Rows = Sequence[Mapping[str, Any]]
 Say = Callable[[Rows], str]
@@ -126,6 +129,13 @@ REPORTS: dict[str, Report] = {
     "meta-speed": Report("Time, memory and choices of TransferOptimizer", transfer.text),
     "stn": Report("When to tune a self-tuning network", stn.text, picture="stn-validation.png"),
     "stn-time": Report("Time of a step of a self-tuning network", stn_timing.text),
+    "simclr": Report(
+        "Augmentation tuned within one contrastive training", simclr.text, picture="simclr.png"
+    ),
+    "simclr-readout": Report(
+        "Which brief readout ranks as the final one does", simclr_readouts.text
+    ),
+    "simclr-time": Report("Time of a contrastive step", simclr_timing.text),
     "curve-speed": Report("Time of a stretch of training", trainings.text),
     "streaming": Report("Time of an update and of a round", streaming.report),
     "speed": Report("Time of a decision", speed.report, picture="speed.png"),

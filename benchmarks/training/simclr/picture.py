@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.harness.figures import new_figure, save
 from benchmarks.harness.record import Row
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS
+from benchmarks.training.simclr.methods import EXPERT
 from benchmarks.training.simclr.table import by_method
 from botorch_costly import plotting
 
@@ -58,12 +59,12 @@ def schedule_figure(runs: Mapping[str, Mapping[int, Row]]) -> Any:
                 values = [mean(s[place] for s in at) for at in zip(*stretches, strict=True)]
                 shares = [(i + 0.5) / len(values) for i in range(len(values))]
                 ax.plot(shares, values, color=colour, label=method)
-        ax.axhline(0.5, color="0.7", linewidth=0.8, linestyle=":")
+        ax.axhline(EXPERT[augmentation], color="0.5", linewidth=0.8, linestyle="--", label="expert")
         ax.set_title(augmentation.replace("_", " "), fontsize="medium")
         ax.set_ylim(-0.03, 1.03)
     for ax in axes[-1]:
         ax.set_xlabel("share of the run")
     handles = axes[0, 0].get_legend_handles_labels()
     if handles[0]:
-        figure.legend(*handles, loc="outside lower center", ncols=5)
+        figure.legend(*handles, loc="outside lower center", ncols=6)
     return figure
