@@ -1,0 +1,139 @@
+"""The command ``botorch-costly``: what a saved run did, without the code that ran it."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from botorch_costly.errors import CostlyError, check
+from botorch_costly.files import replacing
+from botorch_costly.reports import (
+    SavedRun,
+    csv_of,
+    picture_of,
+    saved_runs,
+    text_of,
+    text_of_schedule,
+)
+from botorch_costly.reports.picture import FORMATS
+from botorch_costly.schedule import Schedule
+
+PROGRAM = "botorch-costly"
+_FAILED = 2  # as argparse exits
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command, and return its exit code.
+
+    Args:
+        arguments: Those after the name of the command; of the process if omitted.
+
+    Returns:
+        0, or 2 after an error, which is written to the standard error.
+
+    Raises:
+        SystemExit: If the arguments are not those of the command, with code 2.
+    """
+    given = _parser().parse_args(arguments)
+    try:
+        given.action(given)
+    except (CostlyError, OSError, ImportError) as error:
+        _say(f"{PROGRAM}: error: {error}", sys.stderr)
+        return _FAILED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(PROGRAM, description="Reports of saved runs and schedules.")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    report = actions.add_parser("report", help="describe runs in plain text")
+    plot = actions.add_parser(
+        "plot", help="draw the schedule, the rewards and the queries of a run"
+    )
+    export = actions.add_parser(
+        "export", help="write a schedule (.json) or a table of rounds (.csv)"
+    )
+    for action, run in ((report, _report), (plot, _plot), (export, _export)):
+        action.set_defaults(action=run)
+        action.add_argument("file", metavar="FILE", help="a saved state, or an exported schedule")
+        action.add_argument("--run", help="the name of the run, if the file holds several")
+    for action, output in ((plot, "OUT.png"), (export, "OUT.json|OUT.csv")):
+        action.add_argument("-o", "--output", required=True, metavar=output)
+        action.add_argument("--force", action="store_true", help="replace a file that is there")
+    return parser
+
+
+def _report(given: argparse.Namespace) -> None:
+    found = _read(given.file)
+    runs = found if isinstance(found, list) and given.run is None else [_one(found, given.run)]
+    _say("\n\n".join(_described(run) for run in runs), sys.stdout)
+
+
+def _plot(given: argparse.Namespace) -> None:
+    suffix = _suffix(given.output, FORMATS)
+    _check_target(given)
+    _write(given.output, picture_of(_one(_read(given.file), given.run), suffix))
+
+
+def _export(given: argparse.Namespace) -> None:
+    suffix = _suffix(given.output, ("json", "csv"))
+    _check_target(given)
+    run = _one(_read(given.file), given.run)
+    if suffix == "csv":
+        text = csv_of(run)
+    else:
+        text = (run if isinstance(run, Schedule) else run.schedule()).to_json() + "\n"
+    _write(given.output, text.encode())
+
+
+def _read(path: str) -> list[SavedRun] | Schedule:
+    """Return the runs in a file, or the schedule if it holds JSON."""
+    with open(path, "rb") as file:
+        start = file.read(64).lstrip()
+    return Schedule.from_json(Path(path)) if start.startswith(b"{") else saved_runs(path)
+
+
+def _one(found: list[SavedRun] | Schedule, name: str | None) -> SavedRun | Schedule:
+    if isinstance(found, Schedule):
+        check(name is None, "--run", "no name, for a schedule holds one run", name)
+        return found
+    names = [run.name for run in found]
+    if name is None:
+        check(len(found) == 1, "--run", f"a name among {names}", name)
+        return found[0]
+    check(name in names, "--run", f"a name among {names}", name)
+    return found[names.index(name)]
+
+
+def _described(run: SavedRun | Schedule) -> str:
+    return text_of(run) if isinstance(run, SavedRun) else text_of_schedule(run)
+
+
+def _suffix(path: str, known: tuple[str, ...]) -> str:
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    expected = "a file that ends in " + " or ".join(f".{one}" for one in known)
+    check(suffix in known, "output", expected, path)
+    return suffix
+
+
+def _check_target(given: argparse.Namespace) -> None:
+    """Raise before any work if the output cannot be written, or would replace what is there."""
+    target = Path(given.output)
+    check(target.parent.is_dir(), "output", "a file in a folder that exists", given.output)
+    if target.exists():
+        other = not (os.path.exists(given.file) and os.path.samefile(given.file, target))
+        check(other, "output", "another file than the one that is read", given.output)
+        check(given.force, "output", "a file that is not there yet, or --force", given.output)
+
+
+def _write(path: str, content: bytes) -> None:
+    with replacing(path) as file:
+        file.write(content)
+
+
+def _say(text: str, stream: object) -> None:
+    """Print text; what the terminal cannot show, or would obey, is escaped."""
+    shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream)  # type: ignore[call-overload]

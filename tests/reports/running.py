@@ -1,0 +1,30 @@
+"""A run whose numbers are known, and its saved state."""
+
+import botorch_costly as bc
+
+SPACE = bc.SearchSpace(
+    {
+        "lr": bc.Real(1e-4, 1e-1, log=True),
+        "depth": bc.Integer(1, 4),
+        "policy": bc.Choice(["none", r"<b>$\frac$", (1, 2)]),
+    }
+)
+START = {"lr": 0.01, "depth": 2, "policy": r"<b>$\frac$"}
+FAILED, UNTOLD = 5, 7  # the second and the third query
+
+
+def played(rounds=16, **options):
+    """A tuner that held each configuration for two rounds, and queried the ends of the intervals."""
+    tuner = bc.OnlineTuner(SPACE, horizon=40, start=START, seed=1, **options)
+    for _ in range(rounds):
+        decision = tuner.ask()
+        if decision.query and decision.round != UNTOLD:
+            reward = float("nan") if decision.round == FAILED else decision.config["lr"]
+            tuner.tell(decision, reward, seconds=1.5)
+    return tuner
+
+
+def saved(folder, tuner=None):
+    path = folder / "run.pt"
+    bc.save(path, tuner=tuner or played())
+    return path

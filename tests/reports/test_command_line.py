@@ -1,0 +1,174 @@
+"""The command: what it writes, and what it refuses to write over."""
+
+import csv
+import io
+import json
+import re
+import shlex
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import botorch_costly as bc
+from botorch_costly.command_line import main
+from botorch_costly.reports import picture_of, saved_runs
+from tests.reports.running import START, played, saved
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    tuner = played()
+    saved(folder, tuner)
+    tuner.export_schedule(folder / "schedule.json")
+    bc.save(folder / "two.pt", first=tuner, second=played(rounds=2))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def within(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def refused(capsys, *arguments):
+    """The message of a command that fails."""
+    capsys.readouterr()
+    assert main(arguments) == 2
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.startswith("botorch-costly: error: ")
+    return error
+
+
+def test_the_entry_point_is_the_command():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, name = project["scripts"]["botorch-costly"].split(":")
+    assert getattr(import_module(module), name) is main
+
+
+def test_a_run_is_described(capsys):
+    assert main(["report", "run.pt"]) == 0
+    assert capsys.readouterr().out.startswith("run: tuner (OnlineTuner)\nrounds: 16 of 40\n")
+
+
+def test_each_run_of_a_file_is_described_or_one(capsys):
+    assert main(["report", "two.pt"]) == 0
+    text = capsys.readouterr().out
+    assert text.index("run: first") < text.index("\n\nrun: second")
+    assert main(["report", "two.pt", "--run", "second"]) == 0
+    assert capsys.readouterr().out.startswith("run: second")
+    assert "['first', 'second']" in refused(capsys, "export", "two.pt", "-o", "two.csv")
+    assert "['first', 'second']" in refused(capsys, "report", "two.pt", "--run", "third")
+
+
+def test_a_schedule_is_described(capsys):
+    assert main(["report", "schedule.json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    schedule = bc.Schedule.from_json(Path("schedule.json"))
+    assert lines[0] == f"schedule: rounds 0 to 15, {len(schedule.entries) - 1} changes"
+    assert len(lines) == 1 + len(schedule.entries)
+
+
+def test_a_schedule_is_exported_as_the_tuner_does(tmp_path):
+    target = tmp_path / "mine.json"
+    assert main(["export", "run.pt", "-o", str(target)]) == 0
+    assert target.read_bytes() == Path("schedule.json").read_bytes()
+
+
+@pytest.mark.parametrize("source", ["run.pt", "schedule.json"])
+def test_a_table_has_a_row_a_round(source, tmp_path):
+    target = tmp_path / "history.csv"
+    assert main(["export", source, "-o", str(target)]) == 0
+    rows = list(csv.DictReader(io.StringIO(target.read_text(encoding="utf-8"))))
+    assert [int(row["round"]) for row in rows] == list(range(16))
+    assert float(rows[0]["config/lr"]) == START["lr"]
+    assert rows[0]["config/policy"] == START["policy"]
+    listed = [row["config/policy"] for row in rows if row["config/policy"].startswith("[")]
+    assert {tuple(json.loads(cell)) for cell in listed} == {(1, 2)}
+    assert ("reason" in rows[0]) == (source == "run.pt")
+
+
+@pytest.mark.parametrize("source", ["run.pt", "schedule.json"])
+def test_pictures_are_drawn(source, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert main(["plot", source, "-o", str(tmp_path / "run.png")]) == 0
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_is_the_same_each_time():
+    pytest.importorskip("matplotlib")
+    (run,) = saved_runs("run.pt")
+    first, second = (picture_of(run, "svg") for _ in range(2))
+    assert first == second
+    assert b"<svg" in first
+
+
+def test_nothing_is_written_over_without_force(capsys, tmp_path):
+    target = tmp_path / "mine.csv"
+    target.write_text("mine")
+    assert "--force" in refused(capsys, "export", "run.pt", "-o", str(target))
+    assert target.read_text() == "mine"
+    assert main(["export", "run.pt", "-o", str(target), "--force"]) == 0
+    assert target.read_text(encoding="utf-8").startswith("round,")
+
+
+def test_the_file_that_is_read_is_never_written_over(capsys):
+    before = Path("schedule.json").read_bytes()
+    message = refused(capsys, "export", "schedule.json", "-o", "./schedule.json", "--force")
+    assert "another file" in message
+    assert Path("schedule.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["report", "missing.pt"], "missing.pt"),
+        (["report", "."], "directory"),
+        (["report", "text.txt"], "written by save"),
+        (["report", "other.json"], "schedule"),
+        (["report", "schedule.json", "--run", "first"], "--run"),
+        (["export", "run.pt", "-o", "history.txt"], ".json or .csv"),
+        (["export", "run.pt", "-o", "missing/history.csv"], "a folder that exists"),
+        (["plot", "run.pt", "-o", "run.gif"], ".png or .svg"),
+    ],
+)
+def test_errors_say_what_was_expected(arguments, said, capsys):
+    Path("text.txt").write_text("no state")
+    Path("other.json").write_text("{}")
+    before = sorted(Path().iterdir())
+    assert said in refused(capsys, *arguments)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_names_cannot_command_the_terminal(tmp_path, capsys):
+    space = bc.SearchSpace({"lr\x1b[2J": bc.Real(0.0, 1.0), "größe": bc.Real(0.0, 1.0)})
+    tuner = bc.FixedTuner(space, {"lr\x1b[2J": 0.1, "größe": 0.5}, horizon=3)
+    tuner.ask()
+    assert main(["report", str(saved(tmp_path, tuner))]) == 0
+    text = capsys.readouterr().out
+    assert r"lr\x1b[2J=0.1, größe=0.5" in text
+    assert "\x1b" not in text
+
+
+def commands():
+    """What is typed on the page."""
+    page = (ROOT / "docs" / "guide" / "command-line.md").read_text(encoding="utf-8")
+    blocks = "".join(re.findall(r"^```console\n(.*?)^```$", page, flags=re.M | re.S))
+    return [
+        shlex.split(line, comments=True) for line in re.findall(r"^\$ (.*)$", blocks, flags=re.M)
+    ]
+
+
+def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    saved(tmp_path)
+    assert len(commands()) >= 4
+    for program, *arguments in commands():
+        assert program == "botorch-costly"
+        assert main(arguments) == 0
+        assert all(Path(name).stat().st_size for name in arguments if "." in name)

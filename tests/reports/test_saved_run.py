@@ -1,0 +1,148 @@
+"""A run is read from its state alone, whatever tuner made it."""
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly.errors import InvalidArgumentError, StateMismatchError
+from botorch_costly.reports import SavedRun, rows_of, saved_runs, text_of
+from tests.registry.optimizers import OPTIMIZERS
+from tests.reports.running import FAILED, SPACE, START, UNTOLD, played, saved
+
+
+@pytest.fixture(scope="module")
+def tuner():
+    return played(query=bc.BernoulliQuery(1.0), limits=bc.Limits(max_queries=9))
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in OPTIMIZERS if n.split()[0] not in ("BanditTuner", "TwinTuner")]
+)
+def test_the_state_of_each_optimizer_tells_its_run(name):
+    case = OPTIMIZERS[name]
+    optimizer = case.make(3)
+    for number in (0.4, None, 0.1):
+        suggestion = optimizer.ask()
+        case.tell(optimizer, suggestion, number)
+    run = SavedRun.from_state(optimizer.state_dict())
+    assert run.decisions == optimizer.decisions
+    assert run.observations == optimizer.observations
+    assert (run.rounds, run.queries) == (3, optimizer.queries)
+    assert run.failed_queries == optimizer.failed_queries
+    assert run.space == optimizer.space
+    assert run.pending == optimizer.pending
+    assert len(rows_of(run)) == 3
+    assert type(optimizer).__name__ in text_of(run)
+
+
+@pytest.mark.parametrize("name", ["BanditTuner EXP3S", "TwinTuner"])
+def test_tuners_that_choose_or_go_back_tell_theirs(name):
+    case = OPTIMIZERS[name]
+    tuner = case.make(3)
+    for _ in range(4):
+        decision = tuner.ask()
+        if decision.query:
+            case.tell(tuner, decision, 0.3)
+    run = SavedRun.from_state(tuner.state_dict())
+    assert run.decisions == tuner.decisions
+    assert run.observations == tuner.observations
+    if name == "TwinTuner":
+        with pytest.raises(StateMismatchError, match="plays each round once"):
+            run.schedule()
+
+
+def test_options_are_read_and_the_schedule_is_that_of_the_tuner(tuner):
+    run = SavedRun.from_state(tuner.state_dict())
+    assert (run.horizon, run.budget, run.maximize) == (40, 9, True)
+    assert run.schedule() == tuner.schedule()
+    assert run.best.reward == max(o.reward for o in tuner.observations if o.reward is not None)
+    assert run.seconds == 1.5 * len(tuner.observations)
+
+
+def test_the_least_loss_is_the_best():
+    run = SavedRun.from_state(played(maximize=False).state_dict())
+    rewards = [o.reward for o in run.observations if o.reward is not None]
+    assert len(set(rewards)) > 1
+    assert run.best.reward == min(rewards)
+
+
+def test_the_text_tells_what_was_paid_and_why(tuner):
+    text = text_of(SavedRun.from_state(tuner.state_dict(), "mine"))
+    queries = tuner.queries
+    assert "run: mine (OnlineTuner)\nrounds: 16 of 40\n" in text
+    assert f"queries: {queries} ({queries / 16:.0%} of the rounds), 1 failed, 1 not told" in text
+    assert "query rule: BernoulliQuery(rate=1.0)" in text
+    assert f"spent: {queries} of 9 queries, {1.5 * (queries - 1):.4g} seconds" in text
+    counts = [int(line.split()[0]) for line in text.splitlines() if " query  " in line]
+    assert sum(counts) == queries
+
+
+def test_the_text_tells_what_came_of_the_latest_queries():
+    tuner = played(rounds=10)
+    lines = text_of(SavedRun.from_state(tuner.state_dict())).partition("latest queries:\n")[2]
+    first, second, *_ = tuner.decisions[1::2]
+    said = lines.splitlines()
+    assert said[0].startswith(f"  round 1: lr={first.config['lr']:.4g}, depth=2, ")
+    assert said[1].endswith(f"; {second.config['lr']:.4g}")
+    assert [line.rpartition("; ")[2] for line in said[2:4]] == ["failed", "not told"]
+
+
+def test_rows_have_the_columns_of_logs(tuner):
+    rows = rows_of(SavedRun.from_state(tuner.state_dict()))
+    first, failed, untold = rows[0], rows[FAILED], rows[UNTOLD]
+    assert {name: first[f"config/{name}"] for name in START} == dict(START)
+    assert (failed["failed"], failed["reward"], failed["query_seconds"]) == (True, None, 1.5)
+    assert (untold["query"], untold["failed"], untold["query_seconds"]) == (True, False, None)
+
+
+def test_states_are_found_wherever_they_are_in_a_file(tmp_path, tuner):
+    path, state = tmp_path / "mine.pt", tuner.state_dict()
+    torch.save(state, path)
+    assert [run.name for run in saved_runs(path)] == ["tuner"]
+    torch.save({"epoch": 3, "session": {"tuner": state}, "other": state}, path)
+    assert [run.name for run in saved_runs(path)] == ["session.tuner", "other"]
+
+
+def test_a_run_of_which_rounds_were_forgotten_says_so():
+    run = SavedRun.from_state(played(limits=bc.Limits(keep_rounds=12)).state_dict())
+    assert "rounds: 16 of 40, 12 of them kept" in text_of(run)
+
+
+def test_a_run_that_has_not_begun_is_described():
+    run = SavedRun.from_state(played(rounds=0).state_dict())
+    assert "rounds: 0 of 40\nqueries: 0, 0 failed" in text_of(run)
+    assert (run.best, run.seconds, run.cost) == (None, None, None)
+    with pytest.raises(InvalidArgumentError):
+        run.schedule()
+
+
+def test_what_is_no_state_is_refused(tmp_path, tuner):
+    state = tuner.state_dict()
+    for damaged in (
+        {**state, "header": {**state["header"], "version": "1"}},
+        {**state, "ledger": {**state["ledger"], "suggestions": "[{}]"}},
+        {**state, "ledger": {**state["ledger"], "outcomes": "["}},
+        {**state, "ledger": {}},
+        {},
+    ):
+        with pytest.raises(StateMismatchError):
+            SavedRun.from_state(damaged)
+    torch.save({"network": {"weight": torch.zeros(2)}}, tmp_path / "network.pt")
+    with pytest.raises(StateMismatchError, match="state of a tuner"):
+        saved_runs(tmp_path / "network.pt")
+
+
+def test_a_space_that_is_no_space_of_literals_is_unknown_and_runs_no_code(tuner, tmp_path):
+    state = tuner.state_dict()
+    made = tmp_path / "made"
+    for text in (f"open({str(made)!r}, 'w')", "Real(low=1, high=0)", "Real(", "Real(low=print())"):
+        run = SavedRun.from_state({**state, "header": {**state["header"], "space.lr": text}})
+        assert run.space is None
+        assert run.schedule().entries == tuner.schedule().entries
+    assert not made.exists()
+
+
+def test_the_file_of_a_run_holds_it(tmp_path, tuner):
+    (run,) = saved_runs(saved(tmp_path, tuner))
+    assert run.decisions == tuner.decisions
+    assert run.space == SPACE
