@@ -11,6 +11,7 @@ from botorch_costly.files import replacing
 from botorch_costly.reports import (
     SavedRun,
     csv_of,
+    html_of,
     picture_of,
     saved_runs,
     text_of,
@@ -58,6 +59,8 @@ def _parser() -> argparse.ArgumentParser:
         action.set_defaults(action=run)
         action.add_argument("file", metavar="FILE", help="a saved state, or an exported schedule")
         action.add_argument("--run", help="the name of the run, if the file holds several")
+    report.add_argument("--html", dest="output", metavar="OUT.html", help="write a page instead")
+    report.add_argument("--force", action="store_true", help="replace a file that is there")
     for action, output in ((plot, "OUT.png"), (export, "OUT.json|OUT.csv")):
         action.add_argument("-o", "--output", required=True, metavar=output)
         action.add_argument("--force", action="store_true", help="replace a file that is there")
@@ -65,9 +68,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _report(given: argparse.Namespace) -> None:
+    if given.output is not None:
+        _suffix(given.output, ("html", "htm"))
+        _check_target(given)
     found = _read(given.file)
-    runs = found if isinstance(found, list) and given.run is None else [_one(found, given.run)]
-    _say("\n\n".join(_described(run) for run in runs), sys.stdout)
+    runs = _all(found) if given.run is None else [_one(found, given.run)]
+    if given.output is not None:
+        _write(given.output, html_of(runs).encode())
+    else:
+        _say("\n\n".join(map(_described, runs)), sys.stdout)
 
 
 def _plot(given: argparse.Namespace) -> None:
@@ -92,6 +101,10 @@ def _read(path: str) -> list[SavedRun] | Schedule:
     with open(path, "rb") as file:
         start = file.read(64).lstrip()
     return Schedule.from_json(Path(path)) if start.startswith(b"{") else saved_runs(path)
+
+
+def _all(found: list[SavedRun] | Schedule) -> Sequence[SavedRun | Schedule]:
+    return [found] if isinstance(found, Schedule) else found
 
 
 def _one(found: list[SavedRun] | Schedule, name: str | None) -> SavedRun | Schedule:

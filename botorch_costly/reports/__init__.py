@@ -1,9 +1,10 @@
 """Reports of saved runs, for which neither the tuner nor the training loop has to be built.
 
-``saved_runs`` reads what ``botorch_costly.save`` wrote. A run is then described as text, drawn, or
-written as a table. The command ``botorch-costly`` does the same from a shell.
+``saved_runs`` reads what ``botorch_costly.save`` wrote. A run is then described as text or as
+an HTML page, drawn, or written as a table. The command ``botorch-costly`` does the same from a shell.
 """
 
+from botorch_costly.reports.html import html_of
 from botorch_costly.reports.picture import picture_of
 from botorch_costly.reports.saved_run import SavedRun, saved_runs
 from botorch_costly.reports.table import csv_of, rows_of
@@ -12,6 +13,7 @@ from botorch_costly.reports.text import text_of, text_of_schedule
 __all__ = [
     "SavedRun",
     "csv_of",
+    "html_of",
     "picture_of",
     "rows_of",
     "saved_runs",

@@ -1,6 +1,8 @@
 """A picture of a run: its schedule, its rewards, its queries."""
 
 import io
+import re
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _SALT = {"svg.hashsalt": "botorch_costly"}  # pictures of one run have equal bytes
 _DATES = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
@@ -41,10 +44,13 @@ def picture_of(run: SavedRun | Schedule, format: str = "png") -> bytes:
     from matplotlib import rc_context
 
     file, metadata = io.BytesIO(), dict(_DATES[format])
-    with rc_context(dict(_SALT)):
+    with rc_context(dict(_SALT)), warnings.catch_warnings():
+        # A character that the font lacks is drawn as a box, which is seen without a warning.
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
         figure = _of_schedule(run) if isinstance(run, Schedule) else _of_run(run)
         figure.savefig(file, format=format, dpi=150, metadata=metadata)
-    return file.getvalue()
+    # Names are in comments of an SVG, too, and XML has no control characters.
+    return _CONTROL.sub(b"", file.getvalue()) if format == "svg" else file.getvalue()
 
 
 def _of_run(run: SavedRun) -> "Figure":

@@ -1,0 +1,111 @@
+"""A run as one HTML page, which needs no other file and no network."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from botorch_costly.records import Decision
+from botorch_costly.reports.picture import picture_of
+from botorch_costly.reports.saved_run import SavedRun
+from botorch_costly.reports.text import facts_of, outcome_text, value_text
+from botorch_costly.schedule import Schedule
+
+# The browser is told to load nothing and to run nothing, whatever a name in the run may hold.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_STYLE = """
+body { font-family: sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
+table { border-collapse: collapse; margin: 1em 0; font-size: 0.9em; }
+th, td { border-bottom: 1px solid #ccc; padding: 0.25em 0.8em; text-align: left; }
+img { max-width: 100%; }
+"""
+
+
+def html_of(runs: Sequence[SavedRun | Schedule]) -> str:
+    """Return a page on runs: facts, a picture, the reasons, each query, the options.
+
+    Args:
+        runs: Saved runs, or schedules, of which there are a picture and the changes.
+
+    Raises:
+        ImportError: If Matplotlib is missing.
+    """
+    sections = (_of_schedule(one) if isinstance(one, Schedule) else _of_run(one) for one in runs)
+    body = "\n".join(line for section in sections for line in section)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<title>{escape(", ".join(map(_title, runs)))}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def _of_run(run: SavedRun) -> list[str]:
+    facts = facts_of(run).items()
+    reasons = [("query" if query else "skip", why, count) for query, why, count in run.reasons]
+    played = [_heading("Schedule and queries"), _picture(run)] if run.decisions else []
+    return [
+        f"<h1>{escape(_title(run))}</h1>",
+        _table((), facts),
+        *played,
+        _heading("Reasons"),
+        _table(("decision", "reason", "rounds"), reasons),
+        _heading("Queries"),
+        _queries(run),
+        _heading("Options"),
+        _table(("option", "value"), run.header.items()),
+    ]
+
+
+def _of_schedule(schedule: Schedule) -> list[str]:
+    names = list(schedule.entries[0][1])
+    rows = [(at, *(value_text(config[name]) for name in names)) for at, config in schedule.entries]
+    return [
+        f"<h1>{escape(_title(schedule))}</h1>",
+        _picture(schedule),
+        _heading("Changes"),
+        _table(("from round", *names), rows),
+    ]
+
+
+def _title(run: SavedRun | Schedule) -> str:
+    if isinstance(run, SavedRun):
+        return f"{run.name} ({run.kind})"
+    return f"Schedule of rounds {run.rounds[0]} to {run.rounds[-1]}"
+
+
+def _queries(run: SavedRun) -> str:
+    """Return a table of what was paid for: the decisions with a query, and others that were told."""
+    paid = [one for one in run.decisions if one.query or one.round in run.told]
+    names = list(paid[0].config) if paid else []
+    rows = [(one.round, *_cells(run, one, names)) for one in paid]
+    return _table(("round", *names, "reward", "reason", "confidence"), rows)
+
+
+def _cells(run: SavedRun, decision: Decision, names: Sequence[str]) -> list[str]:
+    values = [value_text(decision.config[name]) for name in names]
+    confidence = "" if decision.confidence is None else f"{decision.confidence:.3g}"
+    return [*values, outcome_text(run, decision), decision.reason, confidence]
+
+
+def _picture(run: SavedRun | Schedule) -> str:
+    """Return a picture within the page; as an image it cannot run what a name in it may hold."""
+    content = base64.b64encode(picture_of(run, "svg")).decode("ascii")
+    said = "The hyperparameters over the rounds"
+    return f'<p><img alt="{said}" src="data:image/svg+xml;base64,{content}"></p>'
+
+
+def _heading(text: str) -> str:
+    return f"<h2>{escape(text)}</h2>"
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    head = f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in names)}</tr>\n" if names else ""
+    cells = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
+    return f"<table>\n{head}" + "".join(f"<tr>{row}</tr>\n" for row in cells) + "</table>"

@@ -1,0 +1,139 @@
+"""The page of a run: what it shows, that names in it do nothing, that it loads nothing."""
+
+import base64
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+import botorch_costly as bc
+from botorch_costly.command_line import main
+from botorch_costly.reports import SavedRun, html_of
+from tests.reports.running import START, played, saved
+
+pytest.importorskip("matplotlib")
+
+HOSTILE = "<script>document.title='taken'</script>\"><img src=x onerror=alert(1)>-->\x1b]]>$x$"
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+
+class Page(HTMLParser):
+    """The tags of a page with their attributes, and the cells of its tables."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.tables, self.titles = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+        if self.open and self.open[-1] in ("title", "h1"):
+            self.titles.append(data)
+
+
+@pytest.fixture(scope="module")
+def tuner():
+    return played()
+
+
+@pytest.fixture(scope="module")
+def text(tuner):
+    return html_of([SavedRun.from_state(tuner.state_dict(), "mine")])
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    space = bc.SearchSpace({HOSTILE: bc.Choice([HOSTILE, "b"])})
+    tuner = bc.FixedTuner(space, {HOSTILE: HOSTILE}, horizon=3)
+    tuner.tell(tuner.ask(), 0.5)
+    run = SavedRun.from_state(tuner.state_dict(), HOSTILE)
+    return html_of([run, run.schedule()])
+
+
+def test_each_query_has_a_row_with_its_reason(tuner, text):
+    facts, reasons, queries, options = Page(text).tables
+    assert ["queries", "8 (50% of the rounds), 1 failed, 1 not told"] in facts
+    assert queries[0] == ["round", *START, "reward", "reason", "confidence"]
+    decided = [d for d in tuner.decisions if d.query]
+    assert [(int(row[0]), row[-2]) for row in queries[1:]] == [(d.round, d.reason) for d in decided]
+    assert [row[-3] for row in queries[1:5]].count("failed") == 1
+    assert [row[-3] for row in queries[1:5]].count("not told") == 1
+    assert sum(int(row[2]) for row in reasons[1:]) == len(tuner.decisions)
+    assert ["horizon", "40"] in options
+
+
+def test_names_are_text_and_nothing_is_loaded(text, hostile):
+    for page in (Page(text), Page(hostile)):
+        known = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "img"}
+        assert {tag for tag, _ in page.tags} <= known | {"table", "tr", "td", "th"}
+        assert {name for _, attributes in page.tags for name in attributes} <= {
+            *("lang", "charset", "http-equiv", "content", "alt", "src")
+        }
+        sources = [attributes["src"] for tag, attributes in page.tags if tag == "img"]
+        assert len(sources) >= 1
+        assert all(re.match(r"data:image/svg\+xml;base64,[\w+/=]+$", source) for source in sources)
+        for source in sources:
+            picture = ElementTree.fromstring(base64.b64decode(source.partition(",")[2]))
+            assert picture.tag.endswith("}svg")
+    cells = [cell for table in Page(hostile).tables for row in table for cell in row]
+    assert cells.count(HOSTILE) >= 3
+    assert f"{HOSTILE} (FixedTuner)" in Page(hostile).titles
+
+
+def test_a_run_that_has_not_begun_has_a_page():
+    page = Page(html_of([SavedRun.from_state(played(rounds=0).state_dict())]))
+    assert not [tag for tag, _ in page.tags if tag == "img"]
+
+
+def test_the_command_writes_the_page(tmp_path, capsys, tuner):
+    target = tmp_path / "run.html"
+    arguments = ["report", str(saved(tmp_path, tuner)), "--html", str(target)]
+    target.write_text("mine")
+    assert main(arguments) == 2
+    assert target.read_text() == "mine"
+    assert main([*arguments, "--force"]) == 0
+    assert Page(target.read_text(encoding="utf-8")).titles[0] == "tuner (OnlineTuner)"
+    assert "--force" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_a_browser_shows_it_and_runs_nothing(tmp_path, hostile):
+    page = tmp_path / "run.html"
+    page.write_text(hostile, encoding="utf-8")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--timeout=5000", "--dump-dom"]
+    ran = subprocess.run(
+        [*command, page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "HOME": str(tmp_path)},
+        check=True,
+    )
+    shown = Page(ran.stdout)
+    assert f"{HOSTILE} (FixedTuner)" in shown.titles
+    assert not [tag for tag, _ in shown.tags if tag == "script"]
+    assert len([tag for tag, _ in shown.tags if tag == "img"]) == 2
