@@ -110,6 +110,23 @@ def test_directions_may_differ(earlier):
     assert study.best_value > -0.5
 
 
+def test_a_sampler_of_two_studies_keeps_them_apart(earlier):
+    sampler = TransferSampler([earlier])
+    lower = optuna.create_study(sampler=sampler)
+    upper = optuna.create_study(direction="maximize", sampler=sampler)
+    lower.optimize(program.objective, n_trials=3)
+    for _ in range(2):
+        upper.optimize(lambda trial: -program.objective(trial), n_trials=2)
+        lower.optimize(program.objective, n_trials=1)
+        for study in (upper, lower):
+            assert sampler.best_params(study) == study.best_params
+            told = sampler._studied.trials._trials._optimizer.observations
+            assert [one.reward for one in told] == [trial.value for trial in study.trials]
+    other = optuna.create_study(sampler=sampler)
+    other.optimize(lambda trial: trial.suggest_float("lr", 1e-4, 1e-1, log=True), n_trials=1)
+    assert set(sampler.infer_relative_search_space(other, None)) == {"lr"}
+
+
 def test_failed_pruned_and_foreign_trials_are_learnt_from(earlier):
     study = optuna.create_study(sampler=TransferSampler([earlier]))
     study.enqueue_trial({"lr": 1e-4, "layers": 1})
@@ -122,7 +139,7 @@ def test_failed_pruned_and_foreign_trials_are_learnt_from(earlier):
     study.optimize(fails, n_trials=2, catch=ZeroDivisionError)
     running = study.ask(program.DISTRIBUTIONS)
     study.optimize(program.objective, n_trials=1)
-    optimizer = study.sampler._trials._trials._optimizer
+    optimizer = study.sampler._studied.trials._trials._optimizer
     told = {one.round: one.reward for one in optimizer.observations}
     assert len(told) == 3  # one was enqueued, one failed, one was pruned
     assert study.trials[0].params in [dict(one.config) for one in optimizer.decisions]
@@ -162,7 +179,7 @@ def test_two_that_ask_at_once_do_not_begin_alike(kind, before, monkeypatch):
 
     monkeypatch.setattr(trials, "_claim", meanwhile)
     second.suggest_float("lr", 1e-4, 1e-1, log=True)
-    last, known = dict(claims), studies[1].sampler._trials._trials
+    last, known = dict(claims), studies[1].sampler._studied.trials._trials
     assert [number for number, _ in claims[:2]] == [second.number, first.number]
     if kind == "curves":
         assert known.are_close(claims[0][1], claims[1][1])  # both would go on with one training
@@ -181,7 +198,7 @@ def test_where_others_were_faster_each_time_a_trial_is_random(monkeypatch):
     assert study.trials[2].system_attrs[CLAIM]["setting"] == {}
     monkeypatch.undo()
     study.optimize(program.objective_of_curves, n_trials=1)
-    told = study.sampler._trials._trials._optimizer.observations
+    told = study.sampler._studied.trials._trials._optimizer.observations
     assert [one.config["lr"] for one in told] == [t.params["lr"] for t in study.trials[:3]]
 
 
@@ -192,7 +209,9 @@ def test_what_is_enqueued_is_under_way(earlier):
     study.enqueue_trial({"lr": 2e-3, "layers": 4})
     study.optimize(program.objective, n_trials=2)
     assert study.trials[1].params["layers"] == 2
-    under_way = [dict(one.config) for one in study.sampler._trials._trials._optimizer.pending]
+    under_way = [
+        dict(one.config) for one in study.sampler._studied.trials._trials._optimizer.pending
+    ]
     assert under_way == [{"lr": 2e-3, "layers": 4}, study.trials[1].params]
 
 

@@ -31,7 +31,7 @@ def quiet():
 def optimizer_of(study):
     """The optimizer after all trials have been read."""
     study.sampler.best_params(study)
-    return study.sampler._trials._trials._optimizer
+    return study.sampler._studied.trials._trials._optimizer
 
 
 def played(kind, trials, sampler=None, **options):

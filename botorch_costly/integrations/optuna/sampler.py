@@ -59,13 +59,12 @@ class OfflineSampler(BaseSampler):
         self._fidelities, self._whole = tuple(fidelities), whole
         if self._given is not None:
             self._check_fidelities(self._given)
-        self._intersection = IntersectionSearchSpace(include_pruned=pruned)
-        self._trials: StudyTrials | None = None
-        self._exhausted = False
+        self._pruned = pruned
+        self._studied: _Studied | None = None
         self._lock = threading.Lock()  # trials of one process may run in threads
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_lock": None, "_trials": None}
+        return {**vars(self), "_lock": None, "_studied": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())
@@ -77,7 +76,7 @@ class OfflineSampler(BaseSampler):
         """Return the distributions that are sampled together."""
         if self._given is not None:
             return self._given
-        found = self._intersection.calculate(study)
+        found = self._of(study).intersection.calculate(study)
         return {name: d for name, d in (found or self._at_first()).items() if not d.single()}
 
     def sample_relative(
@@ -98,8 +97,9 @@ class OfflineSampler(BaseSampler):
             try:
                 return trials.ask(study, trial)
             except HorizonExceededError as error:
-                if not self._exhausted:
-                    self._exhausted = True
+                studied = self._of(study)
+                if not studied.exhausted:
+                    studied.exhausted = True
                     _logger.warning("All has been tried (%s): further trials are random.", error)
                 return {}
 
@@ -122,13 +122,21 @@ class OfflineSampler(BaseSampler):
         with self._lock:
             return self._read(study, space, None).best()
 
+    def _of(self, study: Any) -> "_Studied":
+        """Return what is known of a study; nothing yet of another one than before."""
+        studied = self._studied
+        if studied is None or not studied.is_of(study):
+            studied = self._studied = _Studied(study, pruned=self._pruned)
+        return studied
+
     def _read(self, study: Any, space: dict[str, Any], number: int | None) -> StudyTrials:
         """Return the trials of a study, read anew."""
-        trials, listed = self._trials, study.get_trials(deepcopy=False)
+        studied, listed = self._of(study), study.get_trials(deepcopy=False)
+        trials = studied.trials
         if trials is None or trials.space != list(space.items()):
             seed = self._seed + _STRIDE * (len(listed) if number is None else number)
             trials = self._begin(space, seed=seed, maximize=study.direction.name == "MAXIMIZE")
-            self._trials = trials
+            studied.trials = trials
         trials.read(listed, number)
         return trials
 
@@ -160,3 +168,25 @@ class OfflineSampler(BaseSampler):
     @abstractmethod
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
         """Return what reads a study's trials, and asks an optimizer of a search space."""
+
+
+class _Studied:
+    """What a sampler knows of one study.
+
+    Args:
+        study: The study.
+        pruned: Whether pruned trials count as complete for what trials have in common.
+    """
+
+    def __init__(self, study: Any, *, pruned: bool) -> None:
+        # Studies in memory are all of number 0, each in a storage of its own.
+        self._storage, self._number = study._storage, study._study_id
+        self._directions = list(study.directions)
+        self.intersection = IntersectionSearchSpace(include_pruned=pruned)
+        self.trials: StudyTrials | None = None
+        self.exhausted = False
+
+    def is_of(self, study: Any) -> bool:
+        """Return whether this is known of a study."""
+        one = self._storage is study._storage and self._number == study._study_id
+        return one and self._directions == list(study.directions)
