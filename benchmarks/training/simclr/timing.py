@@ -92,7 +92,8 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     for name in options.networks:
         recipe = RECIPES[name]
         recipe = replace(recipe, device=options.device or recipe.device, compiled=options.compile)
-        recipe = replace(tiny(recipe), steps=recipe.steps) if options.smoke else recipe
+        if options.smoke:  # with rounds enough for decisions
+            recipe = replace(tiny(recipe), steps=recipe.steps, epochs=recipe.steps)
         yield measure(name, recipe, options.repeats)
 
 
