@@ -39,10 +39,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         given.action(given)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has what it wanted
+        _drop_output()
     except (CostlyError, OSError, ImportError) as error:
         _say(f"{PROGRAM}: error: {error}", sys.stderr)
         return _FAILED
     return 0
+
+
+def _drop_output() -> None:
+    """Send what is still to be printed nowhere, or the interpreter would report it at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import shlex
 import tomllib
@@ -53,6 +54,15 @@ def test_the_entry_point_is_the_command():
 def test_a_run_is_described(capsys):
     assert main(["report", "run.pt"]) == 0
     assert capsys.readouterr().out.startswith("run: tuner (OnlineTuner)\nrounds: 16 of 40\n")
+
+
+def test_a_reader_that_stops_early_is_no_error(monkeypatch, capsys):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        monkeypatch.setattr("sys.stdout", closed)
+        assert main(["report", "run.pt"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_each_run_of_a_file_is_described_or_one(capsys):
