@@ -237,6 +237,9 @@ def test_a_study_that_does_not_match_is_named():
     study.optimize(program.objective, n_trials=1)
     with pytest.raises(InvalidArgumentError, match=r"iterations: .*\['layers', 'lr'\].*'steps'"):
         study.optimize(program.objective, n_trials=1)
+    for sampler in (SubsetSampler("share"), CurveSampler("share")):
+        with pytest.raises(InvalidArgumentError, match=r"\['layers', 'lr'\].*'share'"):
+            sampler.best_params(study)
     study = optuna.create_study(sampler=SubsetSampler("lr"))
     with pytest.raises(InvalidArgumentError, match=r"lr: .*above 0"):
         study.ask().suggest_categorical("lr", ["low", "high"])

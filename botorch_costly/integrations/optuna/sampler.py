@@ -115,10 +115,15 @@ class OfflineSampler(BaseSampler):
         return drawn.sample_independent(study, trial, param_name, param_distribution)
 
     def best_params(self, study: Any) -> dict[str, Any] | None:
-        """Return the parameters that are believed best in a study; None before a value is known."""
+        """Return the parameters that are believed best in a study; None before a value is known.
+
+        Raises:
+            InvalidArgumentError: If the study lacks a parameter that says how much a trial trains.
+        """
         space = self.infer_relative_search_space(study, None)
         if not space:
             return None
+        self._check_fidelities(space)
         with self._lock:
             return self._read(study, space, None).best()
 
