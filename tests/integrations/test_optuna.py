@@ -147,6 +147,31 @@ def test_failed_pruned_and_foreign_trials_are_learnt_from(earlier):
     assert under_way == [running.params, study.trials[-1].params]  # and nothing that never began
 
 
+@pytest.mark.parametrize("kind", program.KINDS)
+def test_what_ends_before_all_is_suggested_is_not_tried_again(kind):
+    def objective(trial):
+        lr = trial.suggest_float("lr", 1e-4, 1e-1, log=True)
+        raise optuna.TrialPruned if trial.number % 2 else ZeroDivisionError(lr)
+
+    sampler = program.KINDS[kind][0]()
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=4, catch=ZeroDivisionError)
+    assert all(set(trial.params) == {"lr"} for trial in study.trials)
+    sampler.best_params(study)
+    optimizer = sampler._studied.trials._trials._optimizer
+    told = [one.config["lr"] for one in optimizer.observations]
+    assert told == [trial.params["lr"] for trial in study.trials]
+    assert len(set(told)) > 2
+    assert len(optimizer.pending) == 0
+    # What was suggested otherwise than claimed is what ran.
+    trial = study.ask()
+    trial.suggest_int("layers", 1, 5)
+    study._storage.set_trial_param(trial._trial_id, "lr", 0.01, program.DISTRIBUTIONS["lr"])
+    study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    sampler.best_params(study)
+    assert optimizer.observations[-1].config["lr"] == 0.01
+
+
 def test_threads_and_copies(earlier):
     sampler = TransferSampler([earlier])
     for copied in (copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):

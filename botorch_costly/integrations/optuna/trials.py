@@ -63,13 +63,21 @@ class StudyTrials:
     def _setting_of(self, trial: Any) -> Setting | None:
         """Return what a trial runs, will run or has run; None if it is not known."""
         found = self._setting(trial.params)
-        if found is not None or trial.state.name in ENDS:
+        if found is not None or trial.state.name == "COMPLETE":
             return found
         if trial.state.name == "WAITING":
             return self._setting(trial.system_attrs.get("fixed_params", {}))
+        # It may be under way, or have failed or been pruned, before it has suggested all parameters.
+        claimed = self._claimed(trial)
+        return None if claimed is None else self._setting({**claimed, **trial.params})
+
+    def _claimed(self, trial: Any) -> dict[str, Any] | None:
+        """Return the parameters that a trial claims; None without a claim in this search space."""
         claim = trial.system_attrs.get(CLAIM)
+        if claim is None:
+            return None
         try:
-            return None if claim is None else self._trials.space.canonical(claim["setting"])
+            return self._params(self._trials.space.canonical(claim["setting"]))
         except InvalidConfigError:
             return None  # of another search space
 
