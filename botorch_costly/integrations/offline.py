@@ -141,6 +141,15 @@ class OfflineTrials(ABC, Generic[D]):
         """Return whether nothing more is expected of a trial."""
         return trial in self._ended
 
+    @property
+    def maximizes(self) -> bool:
+        """Whether larger values are better."""
+        return bool(self._optimizer.maximize)
+
+    def iterations_of(self, setting: Mapping[str, Plain]) -> int | None:
+        """Return how long a trial of a setting trains; None if the optimizer does not say it."""
+        return None
+
     def under_way(self) -> dict[Any, Setting]:
         """Return the settings of all trials that have not ended, by key."""
         return {trial: self._setting(decision) for trial, decision in self._open.items()}
@@ -253,6 +262,10 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         check(not optimizer.resumes, "optimizer", anew, "resumes=True")
         self.space = _with(optimizer.space, {iterations: Integer(shortest, longest)})
         self._iterations = iterations
+
+    def iterations_of(self, setting: Mapping[str, Plain]) -> int | None:
+        """Return how long a trial of a setting trains."""
+        return int(as_number(self._iterations, setting[self._iterations]))
 
     def _setting(self, decision: CurveDecision) -> Setting:
         return {**decision.config, self._iterations: decision.until}

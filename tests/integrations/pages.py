@@ -1,6 +1,7 @@
 """What the pages of adapters leave to the reader: a module, a trainer, data."""
 
 import math
+import warnings
 
 import pytest
 
@@ -13,6 +14,7 @@ def names_of(page):
         "ax": of_ax,
         "lightning": of_lightning,
         "optuna": of_optuna,
+        "ray": of_ray,
         "trackers": of_trackers,
         "transformers": of_transformers,
     }
@@ -25,6 +27,7 @@ def of_ax():
     from tests.integrations import ax_program as program
 
     program.quiet()
+    warnings.simplefilter("ignore")  # Ax's own, of pandas; pytest undoes this after the test
     return {
         **vars(program),
         "client": program.client(),
@@ -63,6 +66,19 @@ def of_optuna():
         "earlier_study": program.earlier(),
         "train_one_epoch": lambda lr, epoch: abs(math.log10(lr) + 2) + 1 / (1 + epoch),
         "validation_loss": lambda lr, share: abs(math.log10(lr) + 2) + 0.1 / share,
+    }
+
+
+def of_ray():
+    pytest.importorskip("ray.tune", reason="needs the extra botorch_costly[ray]")
+    from tests.integrations import ray_program as program
+
+    program.start()
+    return {
+        "tune": program.tune,
+        "space": program.SPACE,
+        "earlier": program.EARLIER,
+        "train": program.trainable(),
     }
 
 

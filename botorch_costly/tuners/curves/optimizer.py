@@ -101,6 +101,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         self._lengths = Lengths(space, iterations, candidates, lengths)
         for name, value in (("resumes", resumes), ("maximize", maximize)):
             check(isinstance(value, bool), name, "a bool", value)
+        self.maximize = maximize
         self._sign = 1.0 if maximize else -1.0
         check(isinstance(search, Search), "search", "a Search", search)
         compressed = compression is None or isinstance(compression, Compression)

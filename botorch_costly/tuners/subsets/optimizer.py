@@ -107,6 +107,7 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
             "seed": check_count("seed", seed),
         }
         self._header = header(type(self).__name__, space, options)
+        self.maximize = maximize
         self._sign = 1.0 if maximize else -1.0
         self._ledger = Ledger(SubsetDecision, SubsetObservation)
         generator = torch.Generator().manual_seed(seed)

@@ -98,6 +98,7 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         warm_start = check_count("warm_start", warm_start)
         self.space = space
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
+        self.maximize = maximize
         self._sign = 1.0 if maximize else -1.0
         encoded = [one.in_space(space, fill=fill) for one in _checked(tasks)]
         inputs = [one.points for one in encoded]

@@ -1,0 +1,230 @@
+"""A searcher of Ray Tune that asks an offline optimizer."""
+
+import logging
+import math
+import os
+import pickle
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from botorch_costly.errors import (
+    HorizonExceededError,
+    InvalidConfigError,
+    StateMismatchError,
+    check,
+)
+from botorch_costly.files import replacing
+from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.offline import (
+    Ended,
+    OfflineTrials,
+    SubsetTrials,
+    TransferTrials,
+)
+from botorch_costly.tuners import SubsetOptimizer, TransferOptimizer
+
+try:
+    from ray.tune.search import Searcher
+except ImportError:
+    Searcher = object
+
+_MODES = {"max": True, "min": False}
+# What reading a file raises that no searcher has written.
+_DAMAGED = (pickle.UnpicklingError, RuntimeError, LookupError, TypeError, ValueError, EOFError)
+_logger = logging.getLogger(__name__)
+
+
+class OfflineSearcher(Searcher):
+    """Search with earlier studies, by learning curves, or on parts of the data.
+
+    Each trial is an evaluation of the optimizer: its configuration and, beside it, its iterations or
+    fidelities are the ``config`` of the trial; constants of ``param_space`` are added by Ray. Trials
+    under way are not tried twice. A trial that failed counts as the worst value seen, or as diverged; one
+    that a scheduler stopped has the value that it had then. One that ended without any is taken back.
+
+    Args:
+        optimizer: A ``TransferOptimizer`` or ``SubsetOptimizer``; or ``CurveTrials`` of a
+            ``CurveOptimizer``. It is asked and told by this alone.
+        metric: That trials report.
+        mode: ``"max"`` or ``"min"``, the direction of the optimizer.
+        iterations: What of a report counts iterations from 1, for curves.
+        cost: What of a report is the cost of the trial so far, in any unit; by default its seconds. A
+            trial without one counts as dear as others. If None, a trial costs its iterations or the
+            product of its fidelities.
+
+    Raises:
+        InvalidArgumentError: If the optimizer is of no such kind, or has another direction than the mode.
+        MissingExtraError: If Ray is missing, or older than 2.60.
+
+    Example::
+
+        searcher = OfflineSearcher(TransferOptimizer(space, [earlier]), metric="score", mode="max")
+        tuner = tune.Tuner(train, tune_config=tune.TuneConfig(search_alg=searcher, num_samples=20))
+    """
+
+    def __init__(
+        self,
+        optimizer: TransferOptimizer | SubsetOptimizer | OfflineTrials[Any],
+        *,
+        metric: str | None = None,
+        mode: str | None = None,
+        iterations: str = "training_iteration",
+        cost: str | None = "time_total_s",
+    ) -> None:
+        require("ray", "2.60", "ray")
+        super().__init__(metric=metric, mode=mode)
+        self._trials = _trials_of(optimizer)
+        self._iterations, self._cost = iterations, cost
+        self._curves: dict[str, dict[int, float]] = {}  # of trials under way, by iteration
+        self._costs: dict[str, float] = {}  # of trials under way and ended
+        self._check_mode(mode)
+
+    _metric: str | None
+    _mode: str | None
+
+    def _check_mode(self, mode: str | None) -> None:
+        expected = f"{'max' if self._trials.maximizes else 'min'!r}, the direction of the optimizer"
+        good = mode is None or _MODES.get(mode) is self._trials.maximizes
+        check(good, "mode", expected, mode)
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
+    ) -> bool:
+        """Take metric and mode of the run, where they were not given before.
+
+        Raises:
+            InvalidArgumentError: If the mode is another than the optimizer's, or the constants name a
+                parameter of the optimizer.
+        """
+        self._check_mode(mode)
+        taken = sorted(set(config) & set(self._trials.space.names))
+        expected = "constants alone, for the space of parameters is the optimizer's"
+        check(not taken, "param_space", expected, taken)
+        self._metric = metric or self._metric
+        self._mode = mode or self._mode
+        return True
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        """Return the configuration of a trial.
+
+        None while trials under way are to be waited for; ``FINISHED`` if nothing is left to try.
+        """
+        named = self._metric is not None
+        check(named, "metric", "the name of what trials report", self._metric)
+        try:
+            return self._trials.ask(trial_id)
+        except HorizonExceededError:
+            finished: str = Searcher.FINISHED
+            return None if self._trials.under_way() else finished
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Take down what a trial under way has reported."""
+        if self._trials.has_ended(trial_id):
+            return
+        value, at = result.get(str(self._metric)), result.get(self._iterations)
+        if value is not None and at is not None:
+            self._curves.setdefault(trial_id, {})[int(at)] = float(value)
+        cost = result.get(str(self._cost))
+        if cost is not None and 0 < cost < math.inf:
+            self._costs[trial_id] = float(cost)
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Tell what a trial has come to; a second time changes nothing."""
+        said = dict(result or {})
+        self.on_trial_result(trial_id, said)
+        if trial_id not in self._trials.under_way() and not self._trials.has_ended(trial_id):
+            self._enter(trial_id, said)
+        setting = self._trials.under_way().get(trial_id)
+        if setting is not None:
+            ended = self._ended(trial_id, said, self._trials.iterations_of(setting), error=error)
+            if ended.value is None and not error:
+                self._trials.withdraw(trial_id)
+            else:
+                self._trials.end(trial_id, ended)
+        self._curves.pop(trial_id, None)
+
+    def _enter(self, trial_id: str, said: Mapping[str, Any]) -> None:
+        """Enter a trial that was begun after the state at hand was saved."""
+        # Ray flattens what is reported before a searcher sees it.
+        setting = {name: said.get(f"config/{name}") for name in self._trials.space.names}
+        try:
+            self._trials.enter(trial_id, setting)
+        except InvalidConfigError:
+            _logger.warning("Trial %s is not known, and is left out: %s.", trial_id, setting)
+
+    def _ended(
+        self, trial_id: str, said: Mapping[str, Any], planned: int | None, *, error: bool
+    ) -> Ended:
+        """Return what a trial came to that was to train for some iterations, if these are planned."""
+        curve = self._curves.get(trial_id, {})
+        value = said.get(str(self._metric))
+        if value is None and curve:
+            value = curve[max(curve)]
+        if planned is not None:
+            curve = self._within(trial_id, curve, planned)
+        short = planned is not None and max(curve, default=0) < planned
+        return Ended(
+            None if value is None else float(value),
+            curve if planned is not None else {},
+            self._cost_of(trial_id),
+            "failed" if error else "stopped" if short else "complete",
+        )
+
+    def _within(self, trial_id: str, curve: Mapping[int, float], planned: int) -> dict[int, float]:
+        """Return a curve up to its planned end."""
+        within = {at: value for at, value in curve.items() if 1 <= at <= planned}
+        if len(within) < len(curve):
+            _logger.warning(
+                "Trial %s was to train for %d iterations and reports %d; others are left out.",
+                trial_id,
+                planned,
+                max(curve),
+            )
+        return within
+
+    def _cost_of(self, trial_id: str) -> float | None:
+        """Return the cost of a trial; the median of the others if it said none."""
+        if self._cost is None:
+            return None
+        others = statistics.median(self._costs.values()) if self._costs else 1.0
+        return self._costs.get(trial_id, others)
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write the state to a file, which is replaced as a whole."""
+        curves = {trial: sorted(curve.items()) for trial, curve in self._curves.items()}
+        state = {"trials": self._trials.state_dict(), "curves": curves, "costs": dict(self._costs)}
+        with replacing(checkpoint_path) as file:
+            torch.save(state, file)
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Continue from a file.
+
+        Raises:
+            StateMismatchError: If it is damaged, or of another optimizer; the searcher is unchanged.
+            OSError: If it cannot be read.
+        """
+        try:
+            state = torch.load(os.fspath(checkpoint_path), weights_only=True)
+            curves = {trial: dict(curve) for trial, curve in state["curves"].items()}
+            costs, trials = dict(state["costs"]), state["trials"]
+        except _DAMAGED as error:
+            expected = "a file that a searcher saved"
+            raise StateMismatchError("checkpoint_path", expected, checkpoint_path) from error
+        self._trials.load_state_dict(trials)
+        self._curves, self._costs = curves, costs
+
+
+def _trials_of(optimizer: Any) -> OfflineTrials[Any]:
+    if isinstance(optimizer, TransferOptimizer):
+        return TransferTrials(optimizer)
+    if isinstance(optimizer, SubsetOptimizer):
+        return SubsetTrials(optimizer)
+    expected = "a TransferOptimizer, a SubsetOptimizer, or CurveTrials of a CurveOptimizer"
+    check(isinstance(optimizer, OfflineTrials), "optimizer", expected, optimizer)
+    trials: OfflineTrials[Any] = optimizer
+    return trials
