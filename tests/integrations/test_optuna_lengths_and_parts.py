@@ -1,6 +1,7 @@
 """Optuna's studies whose trials are as long, or of as much data, as their sampler says."""
 
 import datetime
+import threading
 
 import pytest
 
@@ -155,7 +156,7 @@ def ended(**fields):
 def test_costs_are_seconds_without_deciding_or_what_the_trial_says(caplog):
     assert Outcomes().of(ended()).cost == 8.0
     quick = ended()
-    quick.datetime_complete = quick.datetime_start
+    quick.datetime_complete = quick.datetime_start + datetime.timedelta(seconds=1)
     assert Outcomes().of(quick).cost == 1e-3
     outcomes = Outcomes(cost="joules")
     assert outcomes.of(ended()).cost == 1.0
@@ -163,6 +164,38 @@ def test_costs_are_seconds_without_deciding_or_what_the_trial_says(caplog):
     assert outcomes.of(ended(user_attrs={"joules": -1.0})).cost == 5.0
     assert len(caplog.messages) == 1
     assert "trial.set_user_attr('joules', ..)" in caplog.messages[0]
+
+
+def test_a_trial_that_was_added_and_not_run_has_no_cost_of_its_own(caplog):
+    study, outcomes = optuna.create_study(), Outcomes()
+    study.add_trial(optuna.trial.create_trial(value=0.5))
+    assert outcomes.of(ended()).cost == 8.0
+    assert outcomes.of(study.trials[0]).cost == 8.0
+    assert len(caplog.messages) == 1
+    assert Outcomes(priced=False).of(study.trials[0]).cost is None
+    assert len(caplog.messages) == 1
+
+
+def test_waiting_for_other_threads_is_no_cost_of_a_trial():
+    study = played("curves", 1)
+    with study.sampler._lock:  # as another thread has it that decides
+        thread = threading.Thread(target=study.optimize, args=(program.objective_of_curves, 1))
+        thread.start()
+        thread.join(0.3)
+    thread.join()
+    assert study.trials[1].system_attrs[CLAIM]["seconds"] >= 0.3
+    ran = study.trials[1].duration.total_seconds()
+    assert Outcomes().of(study.trials[1]).cost < ran - 0.29
+
+
+def test_deciding_that_all_has_been_tried_is_no_cost(caplog):
+    space = {"layers": IntDistribution(1, 2), "epochs": IntDistribution(1, 2)}
+    study = optuna.create_study(sampler=CurveSampler("epochs", distributions=space))
+    study.optimize(lambda trial: sum(trial._suggest(*one) for one in space.items()), n_trials=6)
+    assert [said for said in caplog.messages if said.startswith("All has been tried")]
+    at_random = [t for t in study.trials if not t.system_attrs[CLAIM]["setting"]]
+    assert at_random
+    assert all(trial.system_attrs[CLAIM]["seconds"] > 0 for trial in at_random)
 
 
 def test_steps_that_are_no_iterations_are_left_out_and_warned_of(caplog):

@@ -33,11 +33,18 @@ class Outcomes:
         cost: User attribute of a trial with its cost; None for its seconds.
         iterations: Parameter with the iterations of a trial that reports a curve; None without curves.
         first_step: Step of the report after the first iteration.
+        priced: Whether costs count.
     """
 
     def __init__(
-        self, *, cost: str | None = None, iterations: str | None = None, first_step: int = 0
+        self,
+        *,
+        cost: str | None = None,
+        iterations: str | None = None,
+        first_step: int = 0,
+        priced: bool = True,
     ) -> None:
+        self._priced = priced
         self._cost, self._iterations, self._first_step = cost, iterations, first_step
         self._costs: list[float] = []
         self._warned: set[str] = set()
@@ -64,8 +71,10 @@ class Outcomes:
             )
         return within
 
-    def _cost_of(self, trial: Any) -> float:
+    def _cost_of(self, trial: Any) -> float | None:
         """Return the cost of a trial; the median of the others if it has none."""
+        if not self._priced:
+            return None
         if self._cost is None:
             found = self._seconds(trial)
         else:
@@ -75,20 +84,24 @@ class Outcomes:
         if 0 < found < math.inf:
             self._costs.append(found)
             return found
+        name = "the sampler's cost" if self._cost is None else repr(self._cost)
         self._warn(
             f"Trial {trial.number} has no cost above 0, and counts as dear as others. Its objective "
-            f"says it by trial.set_user_attr({self._cost!r}, ..).",
+            f"says it by trial.set_user_attr({name}, ..).",
             "cost",
         )
         return statistics.median(self._costs) if self._costs else 1.0
 
     def _seconds(self, trial: Any) -> float:
-        """Return how long a trial ran, without the time that was taken to decide on it."""
+        """Return how long a trial ran, without the time that was taken to decide on it.
+
+        A trial that was added, and not run, ends when it begins: how long it took is unknown, NaN.
+        """
         if trial.datetime_start is None or trial.datetime_complete is None:
-            return _LEAST
+            return math.nan
         deciding = trial.system_attrs.get(CLAIM, {}).get("seconds", 0.0)
         ran = (trial.datetime_complete - trial.datetime_start).total_seconds()
-        return max(ran - float(deciding), _LEAST)
+        return math.nan if ran <= 0 else max(ran - float(deciding), _LEAST)
 
     def _warn(self, text: str, about: str) -> None:
         """Warn once of each matter."""

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 import zlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -87,6 +88,7 @@ class OfflineSampler(BaseSampler):
         Raises:
             InvalidArgumentError: If the study has several objectives, or lacks a parameter.
         """
+        began = time.perf_counter()  # waiting for other threads is a part of deciding
         one = len(study.directions) == 1
         check(one, "study", "a study with one objective", f"{len(study.directions)} of them")
         if not search_space:
@@ -95,7 +97,7 @@ class OfflineSampler(BaseSampler):
         with self._lock:
             trials = self._read(study, search_space, trial.number)
             try:
-                return trials.ask(study, trial)
+                return trials.ask(study, trial, began)
             except HorizonExceededError as error:
                 studied = self._of(study)
                 if not studied.exhausted:

@@ -81,7 +81,8 @@ class TransferSampler(OfflineSampler):
             warm_start=self._warm_start,
             seed=seed,
         )
-        return StudyTrials(space, distributions, none, TransferTrials(optimizer), Outcomes())
+        trials, outcomes = TransferTrials(optimizer), Outcomes(priced=False)
+        return StudyTrials(space, distributions, none, trials, outcomes)
 
 
 def _shared(spaces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

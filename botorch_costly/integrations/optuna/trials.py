@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from botorch_costly.errors import InvalidConfigError
+from botorch_costly.errors import HorizonExceededError, InvalidConfigError
 from botorch_costly.integrations.offline import OfflineTrials, Setting
 from botorch_costly.integrations.optuna.distributions import Distributions, contains, next_step
 from botorch_costly.integrations.optuna.outcomes import CLAIM, ENDS, Outcomes
@@ -104,15 +104,19 @@ class StudyTrials:
         new = (one for number, one in settings if one and not self._trials.knows(number, one))
         return any(self._trials.are_close(setting, one) for one in new)
 
-    def ask(self, study: Any, trial: Any) -> dict[str, Any]:
+    def ask(self, study: Any, trial: Any, began: float) -> dict[str, Any]:
         """Return the parameters of the trial that begins now, and claim them.
 
         Where other processes were faster each time, none are returned, and the trial is random.
 
+        Args:
+            study: Of the trial.
+            trial: Begins now.
+            began: What ``time.perf_counter`` said when the decision on it began.
+
         Raises:
             HorizonExceededError: If all settings of a finite space have been tried.
         """
-        began = time.perf_counter()
         fixed = trial.system_attrs.get("fixed_params", {})
 
         def settle(proposed: Setting) -> Setting:
@@ -120,7 +124,11 @@ class StudyTrials:
             return self._trials.space.canonical(proposed) if settled is None else settled
 
         for _ in range(1 + _AGAIN):
-            setting = self._trials.ask(trial.number, settle)
+            try:
+                setting = self._trials.ask(trial.number, settle)
+            except HorizonExceededError:
+                _claim(study, trial, {}, time.perf_counter() - began)
+                raise
             _claim(study, trial, setting, time.perf_counter() - began)
             trials = study.get_trials(deepcopy=False)
             if not self._is_taken(setting, trials, trial.number):
