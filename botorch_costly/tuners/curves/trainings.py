@@ -43,7 +43,7 @@ class Training:
 
     @property
     def done(self) -> int:
-        """Iterations of its present state."""
+        """Iterations that it has come to; those of the longest, if it was begun anew."""
         return len(self.curve)
 
     @property
@@ -122,7 +122,7 @@ class Trainings:
         shown = [math.nan if v is None else self.sign * v for v in observation.curve]
         return replace(
             before,
-            curve=(*before.curve[: decision.since], *shown),
+            curve=_overlaid(before.curve, decision.since, shown),
             paid=before.paid + observation.cost,
             iterations=before.iterations + len(shown),
             broken=observation.broken,
@@ -180,6 +180,18 @@ class Trainings:
     def points(self) -> Tensor:
         """The encoded configurations, shape ``(n, d)``."""
         return torch.stack([training.point for training in self])
+
+
+def _overlaid(curve: tuple[float, ...], since: int, shown: Sequence[float]) -> tuple[float, ...]:
+    """Return a curve with what was shown after some iteration; NaN there leaves what is known.
+
+    A training that was begun anew and stopped early has said nothing of the iterations after.
+    """
+    end = since + len(shown)
+    earlier = [*curve[since:end], *[math.nan] * (end - max(since, len(curve)))]
+    pairs = zip(earlier, shown, strict=True)
+    new = (old if math.isnan(value) else value for old, value in pairs)
+    return (*curve[:since], *new, *curve[end:])
 
 
 def stretch_of(
