@@ -78,9 +78,9 @@ class TransferChooser:
         Raises:
             HorizonExceededError: If all configurations of a list have been asked for.
         """
-        number = len(told.points) + len(pending)
-        if number < len(self._first):
-            return Choice(self._first[number], "of the portfolio of the tasks' best")
+        first = self._next_first(torch.cat([told.points, pending]))
+        if first is not None:
+            return Choice(first, "of the portfolio of the tasks' best")
         acquisition = self.sharing.acquisition(told, self._generator)
         if len(pending):
             with torch.no_grad():
@@ -95,6 +95,24 @@ class TransferChooser:
             pool = torch.cat([self._pool, near])
             values = torch.cat([values, acquisition.at(near)]) if len(near) else values
         return Choice(self._climbed(acquisition, pool, values, told), acquisition.reason)
+
+    def _next_first(self, asked: Tensor) -> Tensor | None:
+        """Return the configuration of the portfolio that is next; None after the warm start.
+
+        Its number is that of the evaluation, so that one which is run otherwise than asked for is not
+        asked for again. Where an evaluation was taken back, that number may have been asked for: then
+        it is the first that was not.
+
+        Args:
+            asked: Encoded configurations told or under way, ``n x dim``.
+        """
+        number = len(asked)
+        if number >= len(self._first):
+            return None
+        left = ~_among(self._first, asked, _SAME)
+        if not bool(left.any()):
+            return None
+        return self._first[number if bool(left[number]) else int(left.int().argmax())]
 
     def _gone(self, asked: Tensor) -> Tensor:
         """Return which of a list have been asked for, bool of shape ``(m,)``."""

@@ -170,6 +170,40 @@ def test_a_warm_start_is_the_portfolio_and_then_the_search_goes_on(robust):
     assert "portfolio" not in optimizer.ask().reason
 
 
+@pytest.mark.parametrize("taken_back", [[0], [2], [0, 1], [0, 2]])
+def test_what_is_taken_back_in_a_warm_start_is_asked_for_again(taken_back):
+    tasks = [study(0.2), study(0.5, seed=1), study(0.9, seed=2)]
+    optimizer = bc.TransferOptimizer(SPACE, tasks, warm_start=4)
+    portfolio = [dict(optimizer.ask().config) for _ in range(4)]
+    optimizer = bc.TransferOptimizer(SPACE, tasks, warm_start=4)
+    asked = [optimizer.ask() for _ in range(3)]
+    for number in taken_back:
+        optimizer.withdraw(asked[number])
+    for number in {0, 1, 2} - set(taken_back):
+        optimizer.tell(asked[number], value(asked[number].config))
+    for _ in range(1 + len(taken_back)):
+        optimizer.tell(decision := optimizer.ask(), value(decision.config))
+        assert "portfolio" in decision.reason
+    ran = [dict(one.config) for one in optimizer.observations]
+    assert sorted(map(str, ran)) == sorted(map(str, portfolio))
+    assert "portfolio" not in optimizer.ask().reason
+
+
+def test_what_runs_otherwise_in_a_warm_start_is_not_asked_for_again():
+    tasks = [study(0.2), study(0.5, seed=1), study(0.9, seed=2)]
+    optimizer = bc.TransferOptimizer(SPACE, tasks, warm_start=3)
+    portfolio = [dict(optimizer.ask().config) for _ in range(3)]
+    optimizer = bc.TransferOptimizer(SPACE, tasks, warm_start=3)
+    asked = []
+    for _ in range(3):
+        decision = optimizer.ask()
+        asked.append(dict(decision.config))
+        optimizer.withdraw(decision)
+        optimizer.adopt({"x": 0.001 * len(asked), "y": 1.0})
+    assert asked == portfolio
+    assert "portfolio" not in optimizer.ask().reason
+
+
 @pytest.mark.parametrize("wrong", [-1, 1.5, "three"])
 def test_a_warm_start_is_a_count(wrong):
     with pytest.raises(errors.InvalidArgumentError, match="warm_start"):
