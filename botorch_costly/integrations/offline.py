@@ -11,10 +11,12 @@ A *setting* is all that a trial is told: its configuration and, beside it, its i
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
+from botorch_costly.ask_tell.state import unchanged_on_error
 from botorch_costly.curve_records import CurveDecision
 from botorch_costly.errors import InvalidSpaceError, StateMismatchError, check
 from botorch_costly.parameters import Integer, Plain
@@ -78,30 +80,40 @@ class OfflineTrials(ABC, Generic[D]):
     def ask(
         self, trial: Hashable, settle: Callable[[Setting], Mapping[str, Plain]] = dict
     ) -> Setting:
-        """Return the setting of a trial that begins now.
+        """Return the setting of a trial that begins now, in place of what it ran.
 
         Args:
             trial: Its key.
             settle: Returns the setting that is run for one that is proposed, such as with values that
-                the user fixed, or rounded to steps of the engine.
+                the user fixed, or rounded to steps of the engine. One that differs uses up two numbers
+                of a horizon.
 
         Raises:
-            HorizonExceededError: If all settings of a finite space have been tried.
+            HorizonExceededError: If all settings of a finite space have been tried, or the horizon is
+                used up.
             InvalidConfigError: If what ``settle`` returns does not belong to the space.
         """
-        self.withdraw(trial)
-        decision: D = self._optimizer.ask()
-        proposed = settled = self._setting(decision)
-        try:
+        with self._unchanged_on_error():
+            self.withdraw(trial)
+            decision: D = self._optimizer.ask()
+            proposed = self._setting(decision)
             settled = self.space.canonical(settle(proposed))
-        except BaseException:
-            self._optimizer.withdraw(decision)
-            raise
-        if settled != proposed:
-            self._optimizer.withdraw(decision)
-            decision = self._adopt(settled)
-        self._open[trial] = decision
+            if settled != proposed:
+                self._optimizer.withdraw(decision)
+                decision = self._adopt(settled)
+            self._open[trial] = decision
         return settled
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Return to the state before if the block raises, an interrupt included."""
+        under_way = dict(self._open)
+        try:
+            with unchanged_on_error(self._optimizer):
+                yield
+        except BaseException:
+            self._open = under_way
+            raise
 
     def knows(self, trial: Hashable, setting: Mapping[str, Plain]) -> bool:
         """Return whether a trial has ended, or is known to be under way with a setting."""
@@ -114,11 +126,17 @@ class OfflineTrials(ABC, Generic[D]):
         """Enter a trial that is under way. One that is known, or has ended, stays as it is.
 
         Raises:
+            HorizonExceededError: If the horizon is used up.
             InvalidConfigError: If the setting does not belong to the space.
         """
         settled = self.space.canonical(setting)
-        if not self.knows(trial, settled):
-            self.withdraw(trial)
+        if self.knows(trial, settled):
+            return
+        if trial not in self._open:
+            self._open[trial] = self._adopt(settled)
+            return
+        with self._unchanged_on_error():
+            self.withdraw(trial)  # first, so that its training may go on
             self._open[trial] = self._adopt(settled)
 
     def withdraw(self, trial: Hashable) -> None:

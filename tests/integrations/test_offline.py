@@ -8,6 +8,7 @@ import pytest
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.integrations.offline import CurveTrials, Ended, SubsetTrials, TransferTrials
+from tests.tuners.online.states import same
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Integer(1, 5)})
 LONGEST = 9
@@ -141,15 +142,65 @@ def test_what_runs_otherwise_than_asked_is_entered_as_it_runs(make):
 
 @KINDS
 def test_a_setting_outside_is_refused_and_nothing_is_lost(make):
-    trials = make()
-    asked = trials.ask("a")
-    before = known(trials)
+    trials, twin = make(), make()
+    asked, _ = trials.ask("a"), twin.ask("a")
+    before = trials.state_dict()
     for wrong in ({**asked, "layers": 9}, {"lr": 0.1}):
         with pytest.raises(errors.InvalidConfigError):
             trials.enter("a", wrong)
-        with pytest.raises(errors.InvalidConfigError):
-            trials.ask("b", lambda setting, wrong=wrong: wrong)
-        assert known(trials) == before
+        for trial in ("a", "b"):
+            with pytest.raises(errors.InvalidConfigError):
+                trials.ask(trial, lambda setting, wrong=wrong: wrong)
+            assert same(trials.state_dict(), before)
+
+    def interrupted(setting):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trials.ask("b", interrupted)
+    assert same(trials.state_dict(), before)
+    for one in (trials, twin):
+        one.end("a", outcome(asked))
+    assert trials.ask("b") == twin.ask("b")
+    assert same(trials.state_dict(), twin.state_dict())
+
+
+SHORT = {
+    "transfer": lambda: TransferTrials(bc.TransferOptimizer(SPACE, [TASK], horizon=2)),
+    "curves": lambda: CurveTrials(
+        bc.CurveOptimizer(SPACE, LONGEST, resumes=False, horizon=2),
+        "epochs",
+        shortest=1,
+        longest=LONGEST,
+    ),
+    "subsets": lambda: SubsetTrials(bc.SubsetOptimizer(SPACE, sampling=ROUGH, horizon=2)),
+}
+
+
+@pytest.mark.parametrize("kind", SHORT)
+def test_beyond_the_horizon_nothing_is_lost(kind):
+    trials = SHORT[kind]()
+    asked = trials.ask("a")
+    other = {**asked, "layers": 1 + asked["layers"] % 5}
+    before = trials.state_dict()
+    for refused in (
+        lambda: trials.ask("b", lambda setting: {**setting, "layers": 1 + setting["layers"] % 5}),
+        lambda: trials.ask("a", lambda setting: {**setting, "layers": 1 + setting["layers"] % 5}),
+    ):
+        with pytest.raises(errors.HorizonExceededError):
+            refused()
+        assert same(trials.state_dict(), before)
+    trials.ask("b")
+    before = trials.state_dict()
+    for refused in (
+        lambda: trials.ask("a"),
+        lambda: trials.enter("a", other),
+        lambda: trials.enter("c", other),
+    ):
+        with pytest.raises(errors.HorizonExceededError):
+            refused()
+        assert same(trials.state_dict(), before)
+    assert trials.under_way().keys() == {"a", "b"}
 
 
 @KINDS
