@@ -10,8 +10,9 @@ A *setting* is all that a trial is told: its configuration and, beside it, its i
 
 import json
 import math
+import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
@@ -194,22 +195,18 @@ class OfflineTrials(ABC, Generic[D]):
         Raises:
             StateMismatchError: If the state belongs to another optimizer, or is damaged; all stays.
         """
-        damaged = StateMismatchError(type(self).__name__, "a state of its own", state)
-        before = self._optimizer.state_dict()
         try:
-            numbers = {tupled(key): number for key, number in json.loads(state["open"])}
-            ended = {tupled(key) for key in json.loads(state["ended"])}
-            self._optimizer.load_state_dict(state["optimizer"])
-        except StateMismatchError:
+            with unchanged_on_error(self._optimizer):
+                self._optimizer.load_state_dict(state["optimizer"])
+                pending = {decision.round: decision for decision in self._optimizer.pending}
+                numbers = json.loads(state["open"])
+                under_way = {tupled(key): pending[number] for key, number in numbers}
+                ended = {tupled(key) for key in json.loads(state["ended"])}
+        except StateMismatchError:  # names what differs
             raise
         except (KeyError, TypeError, ValueError) as error:
-            raise damaged from error
-        pending = {decision.round: decision for decision in self._optimizer.pending}
-        if not set(numbers.values()) <= set(pending):
-            self._optimizer.load_state_dict(before)
-            raise damaged
-        self._open = {key: pending[number] for key, number in numbers.items()}
-        self._ended = ended
+            raise StateMismatchError(type(self).__name__, "a state of its own", state) from error
+        self._open, self._ended = under_way, ended
 
     def best(self) -> dict[str, Plain] | None:
         """Return the configuration that is believed best; None before there is one."""
@@ -281,7 +278,7 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         self.space = _with(optimizer.space, {iterations: Integer(shortest, longest)})
         self._iterations = iterations
 
-    def iterations_of(self, setting: Mapping[str, Plain]) -> int | None:
+    def iterations_of(self, setting: Mapping[str, Plain]) -> int:
         """Return how long a trial of a setting trains."""
         return int(as_number(self._iterations, setting[self._iterations]))
 
@@ -290,7 +287,7 @@ class CurveTrials(OfflineTrials[CurveDecision]):
 
     def _adopt(self, setting: Setting) -> CurveDecision:
         config = {name: value for name, value in setting.items() if name != self._iterations}
-        until = int(as_number(self._iterations, setting[self._iterations]))
+        until = self.iterations_of(setting)
         longer = [
             training.number
             for training in self._optimizer.trainings
@@ -340,6 +337,11 @@ class SubsetTrials(OfflineTrials[SubsetDecision]):
 
     def _tell(self, decision: SubsetDecision, ended: Ended) -> None:
         self._optimizer.tell(decision, ended.value_or_nan, cost=ended.cost)
+
+
+def typical_cost(costs: Collection[float]) -> float:
+    """Return what a trial counts for whose cost is not known: the median of others, or 1."""
+    return statistics.median(costs) if costs else 1.0
 
 
 def _with(space: SearchSpace, more: Mapping[str, Any]) -> SearchSpace:

@@ -105,12 +105,18 @@ class SavedRun:
         """Whether larger rewards are better."""
         return self.header.get("maximize", "True") == "True"
 
+    def options_of(self, group: str) -> dict[str, str]:
+        """Return the options of a group, such as ``"query"``, by their names within it."""
+        start = f"{group}."
+        named = self.header.items()
+        return {name.removeprefix(start): told for name, told in named if name.startswith(start)}
+
     @cached_property
     def space(self) -> SearchSpace | None:
         """The search space; None if it cannot be read from the options."""
-        named = {k.removeprefix("space."): v for k, v in self.header.items() if k[:6] == "space."}
+        named = self.options_of("space").items()
         try:
-            return SearchSpace({name: _parameter(text) for name, text in named.items()})
+            return SearchSpace({name: _parameter(text) for name, text in named})
         except (ValueError, SyntaxError, TypeError, KeyError):
             return None
 

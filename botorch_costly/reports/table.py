@@ -58,8 +58,5 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return (
-        json.dumps(value)
-        if isinstance(value, Sequence) and not isinstance(value, str)
-        else str(value)
-    )
+    listed = isinstance(value, Sequence) and not isinstance(value, str)
+    return json.dumps(value) if listed else str(value)

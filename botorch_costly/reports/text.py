@@ -48,8 +48,8 @@ def facts_of(run: SavedRun) -> dict[str, str]:
 
 def query_rule_of(run: SavedRun) -> str:
     """Return the query rule with those of its options that are set; "" without one."""
-    given = {k.removeprefix("query."): v for k, v in run.header.items() if k[:6] == "query."}
-    said = ", ".join(f"{name}={value}" for name, value in given.items() if value != "None")
+    given = run.options_of("query").items()
+    said = ", ".join(f"{name}={value}" for name, value in given if value != "None")
     rule = run.header.get("query", "")
     return f"{rule}({said})" if said else rule
 

@@ -39,7 +39,6 @@ from botorch_costly.rewards.gain import Kind
 
 FIXED, FULL, COIN, CONFIDENT = "fixed 0.5", "full feedback", "coin", "confidence 0.8"
 _MEMORY = 0.5  # of earlier values of the readout, in the reference of the gain
-_BUDGET, _MORE = 0.5, 0.6  # shares of the rounds that the priced rule may query
 _COIN_RATE = 0.6  # the paper's, where it is not known how often the confidence rule queried
 _REFIT = Refit(every=10, seconds=60.0, forgetting=True)  # the cap is never to bind
 _EXPERT = {"crop": 1.0, "colour": 0.8, "flip_horizontal": 0.5, "grey": 0.2}
@@ -60,14 +59,19 @@ RULES: dict[str, Callable[[int], QueryRule]] = {
     "confidence 0.9": lambda horizon: ConfidenceQuery(0.9),
     CONFIDENT: lambda horizon: ConfidenceQuery(0.8),
     "confidence 0.7": lambda horizon: ConfidenceQuery(0.7),
-    "priced": lambda horizon: with_budget(max(round(_BUDGET * horizon), 1)),
-    "priced, 60 %": lambda horizon: with_budget(max(round(_MORE * horizon), 1)),
+    "priced": lambda horizon: _priced(0.5, horizon),
+    "priced, 60 %": lambda horizon: _priced(0.6, horizon),
 }
 REWARDS: dict[str, tuple[Kind, float]] = {
     "full, last loss": ("loss", 0.0),
     "full, accuracy": ("accuracy", 0.0),
 }
 METHODS = (*CONSTANT, "random schedule", *RULES, *REWARDS, COIN, "as it comes")
+
+
+def _priced(share: float, horizon: int) -> QueryRule:
+    """Return the rule that may query a share of the rounds."""
+    return with_budget(max(round(share * horizon), 1))
 
 
 class ReadoutPolicy(TunedPolicy):

@@ -8,10 +8,8 @@ from botorch_costly.integrations.offline import Ended, TransferTrials
 from botorch_costly.plain import Plain
 from botorch_costly.tuners import TransferOptimizer
 
-Key = tuple[
-    int, str
-]  # index of a trial and name of an arm; -1 and a number before there is a trial
-_NO_TRIAL = -1
+Key = tuple[int, str]  # index of a trial and name of an arm
+_NO_TRIAL = -1  # index before there is a trial; the name is a number then
 
 
 class Arms:

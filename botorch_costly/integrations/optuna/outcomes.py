@@ -5,15 +5,13 @@ What a stored trial lacks cannot be mended, so a study is not stopped for it: a 
 
 import logging
 import math
-import statistics
 from typing import Any
 
 from botorch_costly.errors import check
-from botorch_costly.integrations.offline import Ended
+from botorch_costly.integrations.offline import Ended, typical_cost
 
-CLAIM = (
-    "botorch_costly:claim"  # attribute of a trial: its setting, and seconds taken to decide on it
-)
+# Attribute of a trial: its setting, and the seconds taken to decide on it.
+CLAIM = "botorch_costly:claim"
 ENDS = {"COMPLETE": "complete", "PRUNED": "stopped", "FAIL": "failed"}
 _LEAST = 1e-3  # seconds of a trial
 _logger = logging.getLogger(__name__)
@@ -90,7 +88,7 @@ class Outcomes:
             f"says it by trial.set_user_attr({name}, ..).",
             "cost",
         )
-        return statistics.median(self._costs) if self._costs else 1.0
+        return typical_cost(self._costs)
 
     def _seconds(self, trial: Any) -> float:
         """Return how long a trial ran, without the time that was taken to decide on it.

@@ -37,12 +37,8 @@ class StudyTrials:
         outcomes: Outcomes,
     ) -> None:
         self.space = list(space.items())
-        self._distributions, self._fidelities, self._trials = (
-            distributions,
-            dict(fidelities),
-            trials,
-        )
-        self._outcomes = outcomes
+        self._distributions, self._fidelities = distributions, dict(fidelities)
+        self._trials, self._outcomes = trials, outcomes
 
     # -- settings and parameters ------------------------------------------------------------------
 

@@ -2,14 +2,12 @@
 
 import logging
 import math
-import os
-import pickle
-import statistics
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
+from botorch_costly.ask_tell.state import read
 from botorch_costly.errors import (
     HorizonExceededError,
     InvalidConfigError,
@@ -23,6 +21,7 @@ from botorch_costly.integrations.offline import (
     OfflineTrials,
     SubsetTrials,
     TransferTrials,
+    typical_cost,
 )
 from botorch_costly.tuners import SubsetOptimizer, TransferOptimizer
 
@@ -32,8 +31,6 @@ except ImportError:
     Searcher = object
 
 _MODES = {"max": True, "min": False}
-# What reading a file raises that no searcher has written.
-_DAMAGED = (pickle.UnpicklingError, RuntimeError, LookupError, TypeError, ValueError, EOFError)
 _logger = logging.getLogger(__name__)
 
 
@@ -191,8 +188,8 @@ class OfflineSearcher(Searcher):
         """Return the cost of a trial; the median of the others if it said none."""
         if self._cost is None:
             return None
-        others = statistics.median(self._costs.values()) if self._costs else 1.0
-        return self._costs.get(trial_id, others)
+        known = self._costs.get(trial_id)
+        return typical_cost(self._costs.values()) if known is None else known
 
     def save(self, checkpoint_path: str) -> None:
         """Write the state to a file, which is replaced as a whole."""
@@ -209,13 +206,13 @@ class OfflineSearcher(Searcher):
             OSError: If it cannot be read.
         """
         try:
-            state = torch.load(os.fspath(checkpoint_path), weights_only=True)
+            state = read(checkpoint_path, ["trials", "curves", "costs"])
             curves = {trial: dict(curve) for trial, curve in state["curves"].items()}
-            costs, trials = dict(state["costs"]), state["trials"]
-        except _DAMAGED as error:
+            costs = dict(state["costs"])
+        except (AttributeError, TypeError, ValueError) as error:
             expected = "a file that a searcher saved"
             raise StateMismatchError("checkpoint_path", expected, checkpoint_path) from error
-        self._trials.load_state_dict(trials)
+        self._trials.load_state_dict(state["trials"])
         self._curves, self._costs = curves, costs
 
 

@@ -1,7 +1,6 @@
 """Trainings that are begun, paused and continued as they promise: ask for a stretch, tell its curve."""
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -67,6 +66,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         InvalidSpaceError: If the space holds a single configuration.
 
     Example:
+        >>> import math
         >>> import numpy as np
         >>> from botorch_costly import Real
         >>> optimizer = CurveOptimizer(SearchSpace({"lr": Real(1e-4, 1e-1, log=True)}), 27)
@@ -265,8 +265,9 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         asked = self._ledger.suggestion(decision.round)  # whatever a copy says of its iterations
         self._trainings.told(asked, told)
         self._priced = cost is not None
-        if told.broken and is_power_of_two(self._broken):
-            _logger.warning("Training %d diverged (%d so far).", decision.training, self._broken)
+        so_far = self._trainings.broken
+        if told.broken and is_power_of_two(so_far):
+            _logger.warning("Training %d diverged (%d so far).", decision.training, so_far)
         self._warn_of_losses()
         return told
 
@@ -313,8 +314,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
 
         None of those that diverged, whose weights may be lost; None if there is no other with a value.
         """
-        known = [training for training in self._trainings if training.known and not training.broken]
-        return max(known, key=lambda training: training.latest, default=None)
+        return self._trainings.best
 
     @property
     def trainings(self) -> tuple[Training, ...]:
@@ -324,7 +324,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
     @property
     def paid(self) -> float:
         """What all stretches told have cost."""
-        return math.fsum(training.paid for training in self._trainings)
+        return self._trainings.paid
 
     def early_signal(self, share: float) -> float | None:
         """Return how well ranks after a share of a training are believed to foretell those at its end.
@@ -349,7 +349,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         best, signal = self.best_training, self.early_signal(0.25)
         lines = [
             f"{self._trainings.stretches} stretches of {len(self._trainings)} trainings, {whole} of them "
-            f"whole, {self._broken} diverged, {len(self.pending)} under way",
+            f"whole, {self._trainings.broken} diverged, {len(self.pending)} under way",
             f"paid {self.paid:.6g}" + ("" if self._priced else " iterations"),
         ]
         if signal is not None:
@@ -363,18 +363,13 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
 
     # -- what is told -----------------------------------------------------------------------------
 
-    @property
-    def _broken(self) -> int:
-        return sum(training.broken for training in self._trainings)
-
     def _warn_of_losses(self) -> None:
         """Warn once if most curves fall."""
-        if self._warned:
+        if self._warned or not self._trainings.fall:
             return
-        if self._trainings.fall:
-            self._warned = True
-            better = "larger" if self._sign > 0 else "smaller"
-            _logger.warning("Most curves grow worse, if %s is better: is maximize right?", better)
+        self._warned = True
+        better = "larger" if self._sign > 0 else "smaller"
+        _logger.warning("Most curves grow worse, if %s is better: is maximize right?", better)
 
     # -- the state --------------------------------------------------------------------------------
 

@@ -165,6 +165,22 @@ class Trainings:
         return len(rises) >= _FALLING and statistics.median(rises) < 0
 
     @property
+    def best(self) -> Training | None:
+        """The training whose latest value is best, of those that did not diverge; None without one."""
+        known = [training for training in self if training.known and not training.broken]
+        return max(known, key=lambda training: training.latest, default=None)
+
+    @property
+    def broken(self) -> int:
+        """How many trainings diverged."""
+        return sum(training.broken for training in self)
+
+    @property
+    def paid(self) -> float:
+        """What all stretches told have cost."""
+        return math.fsum(training.paid for training in self)
+
+    @property
     def stretches(self) -> int:
         """How many stretches have been told."""
         return self._told
