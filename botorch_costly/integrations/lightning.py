@@ -29,6 +29,9 @@ class TunerCallback(Callback):
     goes back to its last good state, with optimizer, schedulers and gradient scaler. The state of all of
     it is in the trainer's checkpoints, and a run that is resumed from one goes on identically.
 
+    An ``EarlyStopping`` or ``ModelCheckpoint`` with this metric reads it after each query: at the end of
+    an epoch, where Lightning reads it by default, there may be none, or an old one.
+
     In a distributed run rank 0 decides, and the metric is the mean over the ranks.
 
     Args:
@@ -44,7 +47,8 @@ class TunerCallback(Callback):
 
     Raises:
         InvalidArgumentError: If an option is outside its range; when training starts, if there is not
-            one optimizer, no validation, or another ``check_val_every_n_epoch`` than 1.
+            one optimizer, no validation, another ``check_val_every_n_epoch`` than 1, or a
+            ``ReduceLROnPlateau`` that reads the metric.
         InvalidConfigError: When training starts, if a name matches no parameter group.
         MissingExtraError: If Lightning is missing, or older than 2.4.
 
@@ -98,6 +102,7 @@ class TunerCallback(Callback):
         scaler = trainer.precision_plugin
         parts = (*self._parts, scaler) if scaler.state_dict() else self._parts
         optimizer = one_optimizer(trainer.optimizers)
+        _read_when_measured(trainer, self.monitor)
         self.driver.start(Trained(pl_module, optimizer, schedulers, parts))
         self._steps = trainer.global_step
 
@@ -132,3 +137,20 @@ class TunerCallback(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from the state that the trainer loads."""
         self.driver.load_state_dict(state_dict)
+
+
+def _read_when_measured(trainer: Any, monitor: str) -> None:
+    """Let what monitors the metric read it after a validation, not at the end of every epoch.
+
+    Neither callback says so by an argument once it is made, and both decide by the trainer's interval.
+    """
+    for config in trainer.lr_scheduler_configs:
+        reads = config.reduce_on_plateau and config.monitor == monitor
+        expected = f"one that does not read {monitor}, which is measured when a decision says so"
+        check(not reads, "lr_scheduler", expected, "ReduceLROnPlateau")
+    for callback in trainer.early_stopping_callbacks:
+        if callback.monitor == monitor:
+            callback._check_on_train_epoch_end = False
+    for callback in trainer.checkpoint_callbacks:
+        if getattr(callback, "monitor", None) == monitor:  # not every Checkpoint has one
+            callback._save_on_train_epoch_end = False

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,10 +11,12 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, MissingExtraError
 from botorch_costly.integrations import RoundLength
-from tests.integrations.digits import by_hand, tuner
+from tests.integrations.digits import BATCH, by_hand, data, tuner
 from tests.integrations.launching import ROOT, launched
 
 pytest.importorskip("lightning.pytorch", reason="needs the extra botorch_costly[lightning]")
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+
 from botorch_costly.integrations.lightning import TunerCallback
 from tests.integrations import lightning_program
 
@@ -63,6 +66,55 @@ def test_a_killed_run_goes_on_identically(tmp_path):
     assert resumed["weights"] == whole["weights"]
 
 
+def trainer_of(**options):
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False}
+    plain = {"accelerator": "cpu", "logger": False, "enable_checkpointing": False}
+    return lightning_program.Trainer(**{**quiet, **plain, **options})
+
+
+class StatefulLoader:
+    """Batches in an order of their own for each epoch, and a state that says which is the next."""
+
+    def __init__(self):
+        self.data, self.epoch, self.next = data("train"), 0, 0
+
+    def __len__(self):
+        return len(self.data) // BATCH
+
+    def __iter__(self):
+        generator = torch.Generator().manual_seed(self.epoch)
+        order = torch.randperm(len(self.data), generator=generator).split(BATCH)
+        while self.next < len(order):
+            rows = order[self.next]
+            self.next += 1
+            yield self.data[rows]
+        self.epoch, self.next = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "next": self.next}
+
+    def load_state_dict(self, state):
+        self.epoch, self.next = state["epoch"], state["next"]
+
+
+def from_checkpoint(folder, checkpoint=None):
+    torch.manual_seed(1)
+    module = lightning_program.Digits()
+    callback = TunerCallback(tuner(6), "val_loss", length=RoundLength(steps=7))
+    kept = ModelCheckpoint(folder, monitor="val_loss", save_top_k=-1, filename="{step}")
+    trainer = trainer_of(callbacks=[callback, kept], max_epochs=6, enable_checkpointing=True)
+    trainer.fit(module, StatefulLoader(), lightning_program.loaders()[1], ckpt_path=checkpoint)
+    told = [one.to_dict() for one in callback.driver.tuner.observations]
+    return told, [weight.tolist() for weight in module.parameters()]
+
+
+def test_a_run_goes_on_identically_from_a_checkpoint_within_an_epoch(tmp_path):
+    whole = from_checkpoint(tmp_path / "whole")
+    within = [path for path in (tmp_path / "whole").iterdir() if "step=14" in path.name]
+    assert len(within) == 1  # of ten steps an epoch
+    assert from_checkpoint(tmp_path / "resumed", within[0]) == whole
+
+
 def test_two_ranks_play_one_run(tmp_path):
     first, second = launched("lightning_program.py", tmp_path, "ranks")
     assert first["weights"] == second["weights"]
@@ -87,17 +139,16 @@ class Scheduled(lightning_program.Digits):
         return [optimizer], [torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)]
 
 
+class Plateau(lightning_program.Digits):
+    def configure_optimizers(self):
+        optimizer = super().configure_optimizers()
+        scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        reads = {"scheduler": scheduler, "monitor": "val_loss"}
+        return {"optimizer": optimizer, "lr_scheduler": reads}
+
+
 def fit(callback, module=None, **options):
-    trainer = lightning_program.Trainer(
-        max_epochs=1,
-        callbacks=[callback],
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        **options,
-    )
+    trainer = trainer_of(**{"max_epochs": 1, "callbacks": [callback], **options})
     trainer.fit(module or lightning_program.Digits(), *lightning_program.loaders())
 
 
@@ -122,6 +173,39 @@ def test_validation_in_other_epochs_is_refused():
         fit(TunerCallback(tuner(5), "val_loss"), check_val_every_n_epoch=2)
     with pytest.raises(InvalidArgumentError, match="validation"):
         fit(TunerCallback(tuner(5), "val_loss"), limit_val_batches=0)
+
+
+class Worsening(lightning_program.Digits):
+    """Its loss grows from query to query."""
+
+    def validation_step(self, batch, index):
+        self.losses.append(float(len(self.losses)))
+        self.log("val_loss", self.losses[-1])
+
+
+def test_patience_counts_queries():
+    stopped, module = EarlyStopping("val_loss", patience=2), Worsening()
+    callback = TunerCallback(tuner(30), "val_loss", guard=False)
+    fit(callback, module, callbacks=[stopped, callback], max_epochs=30)
+    queries = [one.round for one in callback.driver.tuner.observations]
+    assert queries != [0, 1, 2]  # some epochs have none
+    assert stopped.stopped_epoch == queries[-1]
+    assert len(queries) == 3  # the best one and two that are worse
+
+
+def test_a_checkpoint_is_judged_by_the_metric_of_its_own_weights(tmp_path):
+    kept = ModelCheckpoint(tmp_path, monitor="val_loss", save_top_k=-1, filename="{epoch}")
+    callback, module = TunerCallback(tuner(12), "val_loss"), lightning_program.Digits()
+    fit(callback, module, callbacks=[callback, kept], max_epochs=12, enable_checkpointing=True)
+    queries = [one.round for one in callback.driver.tuner.observations]
+    assert {Path(path).stem for path in kept.best_k_models} == {f"epoch={k}" for k in queries}
+    measured = sorted(module.losses[1:])  # after the sanity check
+    assert sorted(map(float, kept.best_k_models.values())) == pytest.approx(measured)
+
+
+def test_a_scheduler_that_reads_the_metric_in_each_epoch_is_refused():
+    with pytest.raises(InvalidArgumentError, match="ReduceLROnPlateau"):
+        fit(TunerCallback(tuner(5), "val_loss", rates="multipliers"), Plateau())
 
 
 def test_an_entry_that_matches_no_group_is_named():
