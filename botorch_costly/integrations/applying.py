@@ -39,7 +39,8 @@ def apply(
     ``weight_decay``                        not in groups that were made without weight decay
     ``momentum``, ``betas``, ``beta1``,     as the optimizer's groups have them; any other number that
     ``beta2``, ``eps``, ..                  a group has can be set, too
-    ``dropout``                             the probability of all dropout modules and attentions
+    ``dropout``                             the probability of all dropout modules, of attentions, and
+                                            between the layers of LSTM, GRU and RNN
     ``<group>.lr``, ``<part>.dropout``, ..  in the parameter group of that ``name`` or index, in the part
                                             of the network of that name
     ======================================  ==========================================================

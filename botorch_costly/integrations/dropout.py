@@ -1,4 +1,4 @@
-"""Dropout of a network: its dropout modules, and the probabilities that attentions keep themselves."""
+"""Dropout of a network: its dropout modules, and that of attentions and recurrent modules."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ class DropoutTarget:
 
     Args:
         name: The name in the configuration.
-        module: A dropout module or an attention.
+        module: A dropout module, an attention or a recurrent module.
         value: The probability to be.
     """
 
@@ -50,6 +50,13 @@ def dropout_targets(
     for network in modules:
         for path, module in network.named_modules():
             within = not where or path == where or path.startswith(f"{where}.")
-            if within and isinstance(module, _DropoutNd | nn.MultiheadAttention):
+            if within and _drops(module):
                 found[id(module)] = DropoutTarget(name, module, value)
     return list(found.values())
+
+
+def _drops(module: nn.Module) -> bool:
+    """Return whether a module has a probability of its own; recurrent ones drop between layers."""
+    if isinstance(module, nn.RNNBase):
+        return module.num_layers > 1
+    return isinstance(module, _DropoutNd | nn.MultiheadAttention)

@@ -93,6 +93,16 @@ def test_dropout_of_a_network_and_of_a_part(network):
     assert network.attention.dropout == 0.25
 
 
+def test_dropout_between_the_layers_of_a_recurrent_module():
+    layers = nn.ModuleList([nn.LSTM(2, 3, num_layers=2, dropout=0.1), nn.GRU(2, 3)])
+    apply({"dropout": 1.0}, SGD(layers.parameters(), lr=0.1), layers)
+    assert [layer.dropout for layer in layers] == [1.0, 0.0]  # one layer has none between
+    x, second = torch.ones(4, 1, 2), layers[0]
+    assert torch.equal(second(x)[0], second(2 * x)[0])  # nothing of the first layer comes through
+    layers.eval()
+    assert not torch.equal(second(x)[0], second(2 * x)[0])
+
+
 def test_a_group_without_weight_decay_keeps_none(network):
     optimizer = AdamW(groups(network, weight_decay=0.0), lr=0.1, weight_decay=0.1)
     for decay in (0.3, 0.0, 0.2):
