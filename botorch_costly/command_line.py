@@ -1,11 +1,13 @@
-"""The command ``botorch-costly``: what a saved run did, without the code that ran it."""
+"""The command ``botorch-costly``: what a saved run did, without the code that ran it; and a demo."""
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from botorch_costly.demo import ROUNDS, demo
 from botorch_costly.errors import CostlyError, check
 from botorch_costly.files import replacing
 from botorch_costly.reports import (
@@ -74,7 +76,19 @@ def _parser() -> argparse.ArgumentParser:
     for action, output in ((plot, "OUT.png"), (export, "OUT.json|OUT.csv")):
         action.add_argument("-o", "--output", required=True, metavar=output)
         action.add_argument("--force", action="store_true", help="replace a file that is there")
+    _add_demo(actions)
     return parser
+
+
+def _add_demo(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    action = actions.add_parser("demo", help="tune a small network while it trains, in seconds")
+    action.set_defaults(action=_demo)
+    action.add_argument("--rounds", type=int, default=ROUNDS, help="of training, 240 if omitted")
+    action.add_argument("--seed", type=int, default=0)
+    action.add_argument(
+        "--save", dest="output", metavar="RUN.pt", help="keep the run, for a report"
+    )
+    action.add_argument("--force", action="store_true", help="replace a file that is there")
 
 
 def _report(given: argparse.Namespace) -> None:
@@ -104,6 +118,19 @@ def _export(given: argparse.Namespace) -> None:
     else:
         text = (run if isinstance(run, Schedule) else run.schedule()).to_json() + "\n"
     _write(given.output, text.encode())
+
+
+def _demo(given: argparse.Namespace) -> None:
+    if given.output is not None:
+        _check_target(given)
+
+    def say(line: str) -> None:
+        _say(line, sys.stdout)
+        sys.stdout.flush()  # a line is seen when it is said, also through a pipe
+
+    demo(say, rounds=given.rounds, seed=given.seed, path=given.output)
+    if given.output is not None:
+        say(f"\nTry: {PROGRAM} report {shlex.quote(given.output)}")
 
 
 def _read(path: str) -> list[SavedRun] | Schedule:
@@ -142,10 +169,10 @@ def _suffix(path: str, known: tuple[str, ...]) -> str:
 
 def _check_target(given: argparse.Namespace) -> None:
     """Raise before any work if the output cannot be written, or would replace what is there."""
-    target = Path(given.output)
+    target, read = Path(given.output), getattr(given, "file", None)
     check(target.parent.is_dir(), "output", "a file in a folder that exists", given.output)
     if target.exists():
-        other = not (os.path.exists(given.file) and os.path.samefile(given.file, target))
+        other = read is None or not (os.path.exists(read) and os.path.samefile(read, target))
         check(other, "output", "another file than the one that is read", given.output)
         check(given.force, "output", "a file that is not there yet, or --force", given.output)
 
