@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 from botorch_costly.demo import ROUNDS, demo
 from botorch_costly.errors import CostlyError, check
@@ -20,6 +21,8 @@ from botorch_costly.reports import (
     text_of_schedule,
 )
 from botorch_costly.reports.picture import FORMATS
+from botorch_costly.reports.terminal import print_tables
+from botorch_costly.reports.text import printable
 from botorch_costly.schedule import Schedule
 
 PROGRAM = "botorch-costly"
@@ -99,7 +102,7 @@ def _report(given: argparse.Namespace) -> None:
     runs = _all(found) if given.run is None else [_one(found, given.run)]
     if given.output is not None:
         _write(given.output, html_of(runs).encode())
-    else:
+    elif not print_tables(runs, sys.stdout):
         _say("\n\n".join(map(_described, runs)), sys.stdout)
 
 
@@ -182,8 +185,6 @@ def _write(path: str, content: bytes) -> None:
         file.write(content)
 
 
-def _say(text: str, stream: object) -> None:
+def _say(text: str, stream: TextIO) -> None:
     """Print text; what the terminal cannot show, or would obey, is escaped."""
-    shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream)  # type: ignore[call-overload]
+    print(printable(text, stream.encoding or "utf-8"), file=stream)

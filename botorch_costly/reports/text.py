@@ -74,6 +74,22 @@ def outcome_text(run: SavedRun, decision: Decision) -> str:
     return "no reward yet" if told.reward is None else f"{told.reward:.4g}"
 
 
+def latest_queries(run: SavedRun) -> list[Decision]:
+    """Return the last decisions with a query, at most five."""
+    return [one for one in run.decisions if one.query][-_LATEST:]
+
+
+def printable(text: str, encoding: str = "utf-8") -> str:
+    r"""Return text in which what a terminal cannot show, or would obey, is escaped.
+
+    Example:
+        >>> print(printable("lr\x1b[2J"))
+        lr\x1b[2J
+    """
+    shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return shown.encode(encoding, "backslashreplace").decode(encoding)
+
+
 def _queries(run: SavedRun) -> str:
     share = f" ({run.queries / run.rounds:.0%} of the rounds)" if run.rounds else ""
     rest = f", {run.failed_queries} failed, {len(run.pending)} not told"
@@ -99,9 +115,8 @@ def _reasons(run: SavedRun) -> list[str]:
 
 
 def _latest(run: SavedRun) -> list[str]:
-    queried = [one for one in run.decisions if one.query][-_LATEST:]
     rows = [
         f"  round {one.round}: {config_text(one.config)}; {outcome_text(run, one)}"
-        for one in queried
+        for one in latest_queries(run)
     ]
     return ["latest queries:", *rows] if rows else []
