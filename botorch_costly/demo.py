@@ -140,7 +140,7 @@ def demo(
         say(f"{line_of(entry)}  {config_text(decision.config)}")
 
     with torch.random.fork_rng(devices=()):  # the caller's generator stays as it is
-        examples = _examples(seed)
+        examples = examples_of(seed)
         tuned = Training(examples, seed)
         tuned.run(tuner, rounds // 2, show)
         say(f"\nHalfway: {tuner.diagnose()}\n")
@@ -166,7 +166,7 @@ def _accuracy_of(
     return training.accuracy()
 
 
-def _examples(seed: int) -> tuple[Examples, Examples, Examples]:
+def examples_of(seed: int) -> tuple[Examples, Examples, Examples]:
     """Return pictures for training, for validation and for the test."""
     generator = torch.Generator().manual_seed(seed)
     shapes = torch.rand(_CLASSES, _SIDE, _SIDE, generator=generator)

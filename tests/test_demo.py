@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from botorch_costly.command_line import main
-from botorch_costly.demo import BAD, GOOD, SPACE, demo
+from botorch_costly.demo import BAD, GOOD, SPACE, Training, demo, examples_of
 from botorch_costly.reports import saved_runs
+from botorch_costly.tuners import FixedTuner
 
 LINE = re.compile(r"^round (\d+)/(\d+) \[[#.]{24}\] queries (\d+)/(\d+)( reward \S+)?  lr=")
 
@@ -47,6 +48,14 @@ def test_the_settings_are_of_the_space_and_the_start_is_the_bad_one():
     assert SPACE.encode(BAD).shape == SPACE.encode(GOOD).shape == (3,)
     lines = [line for line in said(rounds=12) if LINE.match(line)]
     assert lines[0].endswith("lr=0.005, dropout=0.7, noise=1.2")
+
+
+def test_the_last_round_is_queried_whatever_the_tuner_says():
+    shown = []
+    training = Training(examples_of(0), 0)
+    tuner = FixedTuner(SPACE, GOOD, horizon=3)
+    training.run(tuner, 3, lambda decision, told: shown.append(decision.round))
+    assert shown == [2]
 
 
 @pytest.mark.slow
