@@ -1,15 +1,24 @@
-"""Every notebook has been executed from top to bottom, and still runs against the package as it is."""
+"""Every notebook has been executed from top to bottom, and still runs against the package as it is.
+
+A notebook has one cell tagged ``parameters``, which assigns its sizes, such as rounds and seeds. Smaller
+ones are in the metadata of that cell under ``smoke``. They are put in place after it, as papermill does,
+so that all cells of a notebook run within seconds.
+"""
 
 import ast
 import importlib
 import json
+import sys
 import types
 from pathlib import Path
 
 import pytest
+import torch
 
-TUTORIALS = Path(__file__).parents[1] / "tutorials"
-NOTEBOOKS = sorted(TUTORIALS.glob("*.ipynb"))
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "tutorials").glob("*.ipynb"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LAUNCHING = {"distributed"}  # start processes, each of which imports everything anew
 
 every_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -21,6 +30,25 @@ def code_cells(notebook):
 
 def source(cell):
     return "".join(cell["source"])
+
+
+def is_parameters(cell):
+    return "parameters" in cell["metadata"].get("tags", [])
+
+
+def libraries(notebook):
+    """Names of the packages that the cells of a notebook import, whatever they are."""
+    for cell in code_cells(notebook):
+        for node in ast.walk(ast.parse(source(cell))):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield node.module.split(".")[0]
+
+
+def skip_without_libraries(notebook):
+    for library in sorted(set(libraries(notebook)) - {"botorch_costly", *sys.stdlib_module_names}):
+        pytest.importorskip(library, reason=f"the notebook needs {library}")
 
 
 def imported(tree):
@@ -54,6 +82,11 @@ def test_there_are_tutorials():
 
 
 @every_notebook
+def test_a_page_leads_to_it(notebook):
+    assert any(notebook.name in page.read_text(encoding="utf-8") for page in PAGES)
+
+
+@every_notebook
 def test_cells_were_executed_in_order(notebook):
     counts = [cell["execution_count"] for cell in code_cells(notebook)]
     assert counts == list(range(1, len(counts) + 1))
@@ -76,10 +109,21 @@ def test_outputs_name_no_directory_of_the_machine_they_came_from(notebook):
 
 
 @every_notebook
+def test_its_sizes_are_in_one_cell_and_smaller_ones_beside_them(notebook):
+    (cell,) = filter(is_parameters, code_cells(notebook))
+    tree = ast.parse(source(cell))
+    assert all(isinstance(node, ast.Assign) for node in tree.body)
+    nodes = list(ast.walk(tree))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    stored = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    # A size that is computed of another one would not follow a smaller one.
+    assert {name.id for name in names if isinstance(name.ctx, ast.Load)} <= {"range"}
+    assert set(cell["metadata"]["smoke"]) == stored
+
+
+@every_notebook
 def test_names_that_a_notebook_takes_from_the_package_exist(notebook):
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("sklearn")
-    pytest.importorskip("optuna")
+    skip_without_libraries(notebook)
     modules, missing = {}, []
     for cell in code_cells(notebook):
         tree = ast.parse(source(cell))
@@ -96,21 +140,47 @@ def test_names_that_a_notebook_takes_from_the_package_exist(notebook):
     assert missing == []
 
 
-@pytest.mark.slow
-@every_notebook
-def test_cells_run(notebook, tmp_path, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib")
-    pytest.importorskip("sklearn")
-    pytest.importorskip("optuna")
-    matplotlib.use("Agg")
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """An empty folder, pictures that are not shown, and the state of the generator as it was."""
+    pytest.importorskip("matplotlib").use("Agg")
     from matplotlib import pyplot
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # of processes that a notebook starts
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    state = torch.get_rng_state()
+    yield
+    torch.set_rng_state(state)
+    pyplot.close("all")
+
+
+def execute(notebook, smoke):
+    """Run the cells in turn, in the sizes of the notebook or in smaller ones."""
     # Dataclasses query their module up by name, so the namespace belongs to a module that exists.
     namespace = {"__name__": __name__}
-    try:
-        for i, cell in enumerate(code_cells(notebook), 1):
-            exec(compile(source(cell), f"{notebook.name}, cell [{i}]", "exec"), namespace)
-    finally:
-        pyplot.close("all")
+    for i, cell in enumerate(code_cells(notebook), 1):
+        exec(compile(source(cell), f"{notebook.name}, cell [{i}]", "exec"), namespace)
+        if smoke and is_parameters(cell):
+            namespace.update(cell["metadata"]["smoke"])
+
+
+@pytest.mark.parametrize(
+    "notebook",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] if path.stem in LAUNCHING else [])
+        for path in NOTEBOOKS
+    ],
+    ids=lambda path: path.stem,
+)
+def test_cells_run_in_small_sizes(notebook, elsewhere):
+    skip_without_libraries(notebook)
+    execute(notebook, smoke=True)
+
+
+@pytest.mark.slow
+@every_notebook
+def test_cells_run(notebook, elsewhere):
+    skip_without_libraries(notebook)
+    execute(notebook, smoke=False)
