@@ -170,6 +170,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.distributed.benchmark",
         "decisions that the ranks of a distributed run share, and what sharing them costs",
     ),
+    "kills": (
+        "benchmarks.endurance.kills",
+        "a tuned run that is killed at random moments, and what the kills left",
+    ),
     "speed": ("benchmarks.speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.speed.streaming", "milliseconds of an update and of a round"),
     "horizon": ("benchmarks.speed.horizon", "cost of a round early and late in a very long run"),

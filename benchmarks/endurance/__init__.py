@@ -1,0 +1,1 @@
+"""Tuned runs that are killed, and what tuning takes of the time of a trainer."""
