@@ -1,7 +1,9 @@
-"""The protocol of every optimizer: ask for a suggestion, tell what came of it."""
+"""The protocols of optimizers: asked and told, saved and loaded, and with a belief that can be read."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+
+from torch import Tensor
 
 from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
@@ -81,3 +83,18 @@ class AskTell(Stateful, Protocol[S]):
     @property
     def history(self) -> list[dict[str, Any]]:
         """One plain dictionary per suggestion, ready for a data frame."""
+
+
+@runtime_checkable
+class Believing(Protocol):
+    """A tuner that says what it believes of configurations."""
+
+    maximize: bool
+
+    def best_seen(self) -> Mapping[str, Plain] | None:
+        """Return the incumbent; None if nothing was seen."""
+
+    def believed(
+        self, configs: Sequence[Mapping[str, Plain]], round: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return means and standard deviations of the reward in a round, each ``(n,)``."""

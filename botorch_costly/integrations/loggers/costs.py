@@ -1,11 +1,9 @@
 """What a tuner knows of its costs: how many queries it may pay for, and what a round gives up."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from torch import Tensor
-
-from botorch_costly.plain import Plain
+from botorch_costly.ask_tell import Believing
 from botorch_costly.query import QueryRule
 from botorch_costly.records import Decision
 
@@ -21,21 +19,6 @@ class Budgeted(Protocol):
     @property
     def max_queries(self) -> int | None:
         """The most queries that the run may pay for."""
-
-
-@runtime_checkable
-class Believing(Protocol):
-    """A tuner that says what it believes of configurations."""
-
-    maximize: bool
-
-    def best_seen(self) -> Mapping[str, Plain] | None:
-        """Return the incumbent; None if nothing was seen."""
-
-    def believed(
-        self, configs: Sequence[Mapping[str, Plain]], round: int | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return means and standard deviations of the reward in a round, each ``(n,)``."""
 
 
 @runtime_checkable
