@@ -98,7 +98,9 @@ def weighted_median(values: Sequence[tuple[float, float]]) -> float:
         if reached > half * (1 + 1e-12):
             return value
         if reached >= half * (1 - 1e-12) and i + 1 < len(ordered):
-            return value / 2 + ordered[i + 1][0] / 2
+            after = ordered[i + 1][0]
+            # Halves of equal values may be rounded where they are as small as floats can be.
+            return value if value == after else value / 2 + after / 2
     return ordered[-1][0]
 
 

@@ -46,7 +46,7 @@ def picture_of(run: SavedRun | Schedule, format: str = "png") -> bytes:
     file, metadata = io.BytesIO(), dict(_DATES[format])
     with rc_context(dict(_SALT)), warnings.catch_warnings():
         # A character that the font lacks is drawn as a box, which is seen without a warning.
-        warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
+        warnings.filterwarnings("ignore", r"Glyph .* missing from (current )?font", UserWarning)
         figure = _of_schedule(run) if isinstance(run, Schedule) else _of_run(run)
         figure.savefig(file, format=format, dpi=150, metadata=metadata)
     # Names are in comments of an SVG, too, and XML has no control characters.

@@ -30,6 +30,13 @@ def test_few_or_constant_rewards_have_scale_one(rewards, expected):
     assert estimate_scale(rewards) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("units", [1, 3])
+def test_equal_rewards_are_their_center_even_the_smallest_of_all(units):
+    tiny = units * 5e-324
+    assert weighted_median([(tiny, 1.0), (tiny, 1.0)]) == tiny
+    assert estimate_scale([tiny, tiny]) == (tiny, 1.0)
+
+
 def test_the_scale_of_normal_rewards_is_their_standard_deviation():
     draws = torch.randn(20000, generator=torch.Generator().manual_seed(0)).tolist()
     assert estimate_scale([3 + 5 * z for z in draws]) == pytest.approx((3, 5), rel=0.03)
