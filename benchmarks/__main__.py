@@ -174,6 +174,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.endurance.kills",
         "a tuned run that is killed at random moments, and what the kills left",
     ),
+    "trainers": (
+        "benchmarks.endurance.trainers",
+        "what a tuner takes of the time of a run in Lightning or Transformers",
+    ),
     "speed": ("benchmarks.speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.speed.streaming", "milliseconds of an update and of a round"),
     "horizon": ("benchmarks.speed.horizon", "cost of a round early and late in a very long run"),

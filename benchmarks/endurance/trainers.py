@@ -1,0 +1,93 @@
+"""What a tuner takes of the time of a trainer: ``python -m benchmarks trainers``.
+
+A convolutional network learns digits in Lightning's ``Trainer``, and a small GPT-2 learns characters in
+that of Transformers, each with the callback of this package. Reported is the time within the callback,
+all of its hooks together (decisions, what is told, the guard's copies), as a share of that of the whole
+fit, and how long a round has to be for a share of one per cent. Validation is not the tuner's time. Times
+of the clock are those of a machine that may be busy, times of the processor are not.
+
+It needs the extras ``lightning`` and ``transformers``.
+"""
+
+import logging
+import warnings
+from collections.abc import Sequence
+from itertools import groupby, product
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks.endurance.fits import FITS
+from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.missing import measure_missing
+from benchmarks.harness.record import Row, rows_of
+
+NAME = "trainers"
+_SHARE = 0.01  # that is aimed at
+
+
+class Task(NamedTuple):
+    """A fit, and the key of its row."""
+
+    trainer: str
+    steps: int
+    rounds: int
+    seed: int
+
+
+def measure(task: Task) -> Row:
+    """Return what a fit took."""
+    warnings.filterwarnings("ignore")  # the trainers' own, on small machines
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    fit = FITS[task.trainer](task.steps, task.rounds, task.seed)
+    return {**task._asdict(), **fit._asdict()}
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Return one line for each trainer and length of a round, medians over seeds."""
+    heads = ("round, s", "tuner, ms", "share, %", "worst, %", "of clock, %", "1 % from, s")
+    lines = [
+        f"{'trainer':<13}{'steps':>6}{'seeds':>6}{'queries':>9}"
+        + "".join(f"{h:>13}" for h in heads)
+    ]
+
+    def kind(row: Row) -> tuple[str, int, int]:
+        return row["trainer"], row["steps"], row["rounds"]
+
+    for (trainer, steps, rounds), group in groupby(sorted(rows, key=kind), kind):
+        fits = list(group)
+        shares = [100 * fit["within_processor"] / fit["processor"] for fit in fits]
+        within = median(fit["within_processor"] for fit in fits) / rounds
+        numbers = (
+            median(fit["processor"] for fit in fits) / rounds,
+            1000 * within,
+            median(shares),
+            max(shares),
+            median(100 * fit["within"] / fit["seconds"] for fit in fits),
+            within / _SHARE,
+        )
+        queries = f"{median(fit['queries'] for fit in fits):g}/{rounds}"
+        lines.append(
+            f"{trainer:<13}{steps:>6}{len(fits):>6}{queries:>9}"
+            + "".join(f"{number:>13.2f}" for number in numbers)
+        )
+    lines.append(
+        "Medians over seeds, of the processor unless it says clock: seconds of a round, milliseconds "
+        "within\nthe callback in a round, its share of the fit, and the round from which on that is 1 %."
+    )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, store the rows and print them."""
+    parser = parser_for(NAME, "what a tuner takes of the time of a trainer")
+    parser.add_argument("--trainers", nargs="+", choices=list(FITS), default=list(FITS))
+    parser.add_argument("--steps", nargs="+", type=int, default=[25, 100], help="of a round")
+    parser.add_argument("--rounds", type=int, default=24, help="of a fit")
+    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
+    add_seeds(parser, seeds=3)
+    parser.set_defaults(processes=1)  # what is timed is not to wait for others
+    options = parser.parse_args(arguments)
+    lengths = product(options.trainers, options.steps, [options.rounds], seeds_of(options))
+    wanted = [Task(*length) for length in lengths]
+    measure_missing(NAME, wanted, measure, Task, options)
+    print(text(rows_of(NAME, options.results)))

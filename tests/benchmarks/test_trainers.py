@@ -1,0 +1,76 @@
+"""What a tuner takes of the time of a trainer is told from the fits."""
+
+import time
+
+import pytest
+
+from benchmarks.endurance import trainers
+from benchmarks.endurance.fits import Clock, in_lightning, in_transformers
+from benchmarks.endurance.trainers import Task, text
+
+ROW = {
+    **Task("Lightning", 100, 10, 0)._asdict(),
+    "seconds": 40.0,
+    "processor": 20.0,
+    "within": 0.5,
+    "within_processor": 0.1,
+    "queries": 4,
+}
+
+
+def test_shares_are_of_the_processor_and_of_the_clock():
+    worse = {**ROW, "seed": 1, "within_processor": 0.4}
+    line = text([ROW, {**ROW, "seed": 2}, worse]).splitlines()[1]
+    said = ["Lightning", "100", "3", "4/10", "2.00", "10.00", "0.50", "2.00", "1.25", "1.00"]
+    assert line.split() == said
+
+
+class Counted:
+    """A tuner that has paid for queries, and a callback."""
+
+    queries = 3
+
+    def hook(self, seconds):
+        time.sleep(seconds)
+        return seconds
+
+
+def test_the_time_within_hooks_is_added_up():
+    callback = Counted()
+    clock = Clock(callback, ("hook",))
+    fit = clock.fit(lambda: [callback.hook(0.02), callback.hook(0.03), time.sleep(0.05)], callback)
+    assert 0.05 <= fit.within <= fit.seconds - 0.05
+    assert fit.within_processor < 0.04
+    assert fit.queries == 3
+
+
+def test_the_hooks_that_are_timed_are_those_of_the_callbacks():
+    """A hook that is not timed would not be counted."""
+    from botorch_costly.integrations import lightning, transformers
+
+    clocked = {}
+
+    class Noting(Clock):
+        def __init__(self, callback, hooks):
+            clocked[type(callback)] = set(hooks)
+            raise StopIteration
+
+    for module, fit in ((lightning, in_lightning), (transformers, in_transformers)):
+        pytest.importorskip(module.__name__.rsplit(".", 1)[-1])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("benchmarks.endurance.fits.Clock", Noting)
+            with pytest.raises(StopIteration):
+                fit(5, 10, 0)
+        kind = module.TunerCallback
+        own = {name for name in vars(kind) if name.startswith("on_") or name == "setup"}
+        saving = {"on_save", "on_train_end"}  # nothing is saved in these fits
+        assert clocked[kind] == own - saving
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", trainers.FITS)
+def test_a_fit_is_timed(name):
+    pytest.importorskip(name.lower())
+    row = trainers.measure(Task(name, 3, 10, 0))
+    assert 0 < row["within_processor"] < row["processor"]
+    assert 0 < row["queries"] <= 10
