@@ -64,7 +64,8 @@ class CurveObservation(Observation):
         reward: The last finite value of the curve; None without any.
         failed: Whether there was none.
         seconds: As in ``Observation``.
-        curve: A value for each iteration of the stretch; None where there is none.
+        curve: A value for each iteration of the stretch; None where there is none. It is empty if
+            nothing came of the stretch.
         cost: What the stretch cost.
         broken: Whether the training has diverged, and cannot go on.
 
@@ -82,7 +83,7 @@ class CurveObservation(Observation):
         super().__post_init__()
         object.__setattr__(self, "curve", tuple(self.curve))
         good = all(value is None or math.isfinite(value) for value in self.curve)
-        check(good and len(self.curve) > 0, "curve", "finite numbers or None", self.curve)
+        check(good, "curve", "finite numbers or None", self.curve)
         check_positive("cost", self.cost)
         check(isinstance(self.broken, bool), "broken", "a bool", self.broken)
 

@@ -1,7 +1,9 @@
 """A process that works on a study in a journal file, and may be ended in the middle of a trial."""
 
+import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import optuna
@@ -11,7 +13,12 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 import botorch_costly as bc
-from botorch_costly.integrations.optuna import CurveSampler, SubsetSampler, TransferSampler
+from botorch_costly.integrations.optuna import (
+    CurveSampler,
+    SubsetSampler,
+    TransferSampler,
+    checkpoint_of,
+)
 
 DISTRIBUTIONS = {
     "lr": FloatDistribution(1e-4, 1e-1, log=True),
@@ -33,6 +40,20 @@ def objective_of_curves(trial):
     for epoch in range(epochs):
         trial.report(value + 1 / (1 + epoch), epoch)
     return value + 1 / epochs
+
+
+def objective_with_checkpoints(folder, trial):
+    """What ``objective_of_curves`` comes to, from files that say all that was done before."""
+    value, epochs = objective(trial), trial.suggest_int("epochs", 1, 9)
+    earlier, done = checkpoint_of(trial)
+    curve = [] if earlier is None else json.loads((folder / f"{earlier}.json").read_text())
+    assert len(curve) == done < epochs
+    for epoch in range(done, epochs):
+        curve.append(value + 1 / (1 + epoch))
+        (folder / f"{trial.number}.json").write_text(json.dumps(curve))
+        trial.report(curve[-1], epoch)
+    assert curve == [value + 1 / (1 + epoch) for epoch in range(epochs)]  # all of one configuration
+    return curve[-1]
 
 
 def objective_of_subsets(trial):
@@ -59,14 +80,25 @@ def curves(**options):
     return CurveSampler("epochs", distributions=OF_CURVES, **options)
 
 
+def resumed(**options):
+    return curves(resumes=True, **options)
+
+
 def subsets(**options):
     options = {"sampling": ROUGH, "cost": "joules", **options}
     return SubsetSampler("rows", distributions=OF_SUBSETS, **options)
 
 
+def optimizer_of(study):
+    """The optimizer after all trials have been read."""
+    study.sampler.best_params(study)
+    return study.sampler._studied.trials._trials._optimizer
+
+
 KINDS = {
     "transfer": (transfer, objective),
     "curves": (curves, objective_of_curves),
+    "resumed": (resumed, objective_with_checkpoints),
     "subsets": (subsets, objective_of_subsets),
 }
 
@@ -74,6 +106,7 @@ KINDS = {
 def main():
     folder, name, trials = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     sampler, told = KINDS[sys.argv[4]]
+    told = partial(told, folder) if sampler is resumed else told
     killed = int(sys.argv[5]) if len(sys.argv) > 5 else None
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -60,10 +60,14 @@ def of_optuna():
     from tests.integrations import optuna_program as program
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    saved = {}
     return {
         "optuna": optuna,
         "objective": program.objective,
         "earlier_study": program.earlier(),
+        "new_network": dict,
+        "load": lambda name: saved[name],
+        "save": lambda network, name: saved.update({name: network}),
         "train_one_epoch": lambda lr, epoch: abs(math.log10(lr) + 2) + 1 / (1 + epoch),
         "validation_loss": lambda lr, share: abs(math.log10(lr) + 2) + 0.1 / share,
     }

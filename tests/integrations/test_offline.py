@@ -7,7 +7,13 @@ import pytest
 
 import botorch_costly as bc
 from botorch_costly import errors
-from botorch_costly.integrations.offline import CurveTrials, Ended, SubsetTrials, TransferTrials
+from botorch_costly.integrations.offline import (
+    Checkpoint,
+    CurveTrials,
+    Ended,
+    SubsetTrials,
+    TransferTrials,
+)
 from tests.tuners.online.states import same
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Integer(1, 5)})
@@ -34,7 +40,12 @@ def subsets(seed=0):
     return SubsetTrials(bc.SubsetOptimizer(SPACE, sampling=ROUGH, seed=seed))
 
 
-KINDS = pytest.mark.parametrize("make", [transfer, curves, subsets])
+def resumed(seed=0):
+    optimizer = bc.CurveOptimizer(SPACE, LONGEST, search=bc.Search(num_restarts=2), seed=seed)
+    return CurveTrials(optimizer, "epochs", shortest=1, longest=LONGEST)
+
+
+KINDS = pytest.mark.parametrize("make", [transfer, curves, resumed, subsets])
 
 
 def metric(setting, share=1.0):
@@ -67,7 +78,7 @@ def played(engine, watcher, count=9, seed=0):
     order, running = random.Random(seed), {}
     for trial in range(count):
         running[trial] = engine.ask(trial)
-        watcher.enter(trial, running[trial])
+        watcher.enter(trial, running[trial], engine.checkpoint_of(trial))
         if len(running) == 3:
             done = order.choice(sorted(running))
             how = ("complete", "complete", "stopped", "failed")[done % 4]
@@ -102,8 +113,8 @@ def test_trials_one_by_one_are_those_of_the_plain_optimizer(make):
         assert setting.items() >= dict(decision.config).items()
         ended = outcome(setting)
         trials.end(trial, ended)
-        if make is curves:
-            twin.tell(decision, list(ended.curve.values()), cost=ended.cost)
+        if make in (curves, resumed):
+            twin.tell(decision, list(ended.curve.values())[decision.since :], cost=ended.cost)
         else:
             twin.tell(decision, ended.value, **({"cost": ended.cost} if make is subsets else {}))
     assert trials.best() == twin.best_seen()
@@ -210,6 +221,8 @@ def test_a_state_knows_the_trials_under_way(make):
     trials.rename(4, ("renamed", 4))
     again.load_state_dict(trials.state_dict())
     assert again.under_way() == trials.under_way()
+    for trial in again.under_way():
+        assert again.checkpoint_of(trial) == trials.checkpoint_of(trial)
     assert ("renamed", 4) in again.under_way()
     assert [again.has_ended(trial) for trial in range(5)] == [
         trials.has_ended(trial) for trial in range(5)
@@ -255,9 +268,9 @@ def test_a_longer_training_of_a_configuration_is_known_as_such():
         (Ended(0.5, {1: 0.1, 4: 0.4}), (0.1, None, None, 0.4), False),
         (Ended(None, {2: 0.2}, how="stopped"), (None, 0.2), False),
         (Ended(None, {2: math.nan}, how="stopped"), (None, None), True),
-        (Ended(None, how="stopped"), (None,), False),
+        (Ended(None, how="stopped"), (), False),
         (Ended(0.5, {1: 0.1}, how="failed"), (0.1,), True),
-        (Ended(how="failed"), (None,), True),
+        (Ended(how="failed"), (), True),
     ],
 )
 def test_what_a_trial_has_shown_is_a_curve(ended, curve, broken):
@@ -266,6 +279,63 @@ def test_what_a_trial_has_shown_is_a_curve(ended, curve, broken):
     trials.end(0, ended)
     (told,) = trials._optimizer.observations
     assert (told.curve, told.broken) == (curve, broken)
+
+
+@pytest.mark.parametrize(
+    ("ended", "curve", "broken"),
+    [
+        (Ended(0.5), (None, None, 0.5), False),
+        (Ended(0.5, {1: 0.1, 4: 0.4}), (None, 0.4, 0.5), False),  # 1 is of the checkpoint
+        (Ended(None, {3: 0.3}, how="stopped"), (0.3,), False),
+        (Ended(None, {2: 0.2}, how="stopped"), (), False),
+        (Ended(None, {3: 0.3}, how="failed"), (), False),
+        (Ended(None, {3: math.nan}, how="failed"), (None,), True),
+        (Ended(how="failed"), (), False),
+    ],
+)
+def test_what_a_trial_that_goes_on_has_shown(ended, curve, broken):
+    trials, setting = resumed(), {"lr": 0.01, "layers": 3}
+    trials.enter("a", {**setting, "epochs": 2})
+    trials.end("a", Ended(0.2, {1: 0.1}))
+    trials.enter("b", {**setting, "epochs": 5}, Checkpoint("a", 2))
+    assert trials.checkpoint_of("b") == Checkpoint("a", 2)
+    trials.end("b", ended)
+    told = trials._optimizer.observations[-1]
+    assert (told.curve, told.broken) == (curve, broken)
+    (training,) = trials._optimizer.trainings
+    assert training.curve[:2] == (0.1, 0.2)
+    if not broken:
+        checkpoint = Checkpoint("b", 2 + len(curve)) if curve else Checkpoint("a", 2)
+        trials.enter("c", {**setting, "epochs": 9}, checkpoint)
+        assert trials.checkpoint_of("c") == checkpoint
+
+
+def test_a_trial_that_goes_on_with_what_is_not_known_begins_anew():
+    trials, setting = resumed(), {"lr": 0.01, "layers": 3}
+    trials.enter("a", {**setting, "epochs": 2})
+    trials.end("a", Ended(0.2))
+    strange = [Checkpoint("a", 1), Checkpoint("x", 2), None]
+    for trial, checkpoint in enumerate(strange):
+        trials.enter(trial, {**setting, "epochs": 5}, checkpoint)
+        assert trials.checkpoint_of(trial) is None
+    trials.enter("other", {**setting, "layers": 2, "epochs": 5}, Checkpoint("a", 2))
+    assert trials.checkpoint_of("other") is None
+    assert len(trials._optimizer.trainings) == 5
+    trials.ask("again", lambda _: {**setting, "epochs": 9}, Checkpoint("a", 2))
+    assert trials.checkpoint_of("again") == Checkpoint("a", 2)
+
+
+def test_where_trainings_stand_is_a_part_of_the_state():
+    trials, setting = resumed(), {"lr": 0.01, "layers": 3}
+    trials.enter(("a", 0), {**setting, "epochs": 2})
+    trials.end(("a", 0), Ended(0.2))
+    state = trials.state_dict()
+    again = resumed()
+    with pytest.raises(errors.StateMismatchError):
+        again.load_state_dict({**state, "left_by": "[[0]]"})
+    again.load_state_dict(state)
+    again.enter("b", {**setting, "epochs": 5}, Checkpoint(("a", 0), 2))
+    assert again.checkpoint_of("b") == (("a", 0), 2)
 
 
 def test_what_was_stopped_or_failed_counts_as_the_worst_value():
@@ -283,9 +353,6 @@ def test_what_cannot_be_is_refused_and_may_be_told_again():
         trials.end(0, Ended(0.5, {0: 0.1, 5: 0.2}))
     trials.end(0, Ended(0.5))
     assert len(trials._optimizer.observations) == 1
-    going_on = bc.CurveOptimizer(SPACE, LONGEST)
-    with pytest.raises(errors.InvalidArgumentError, match="resumes=False"):
-        CurveTrials(going_on, "epochs", shortest=1, longest=LONGEST)
     anew = bc.CurveOptimizer(SPACE, LONGEST, resumes=False)
     with pytest.raises(errors.InvalidSpaceError, match="layers"):
         CurveTrials(anew, "layers", shortest=1, longest=LONGEST)

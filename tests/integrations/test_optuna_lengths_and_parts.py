@@ -19,6 +19,7 @@ from botorch_costly.integrations.optuna import CurveSampler, SubsetSampler  # no
 from botorch_costly.integrations.optuna.distributions import next_step  # noqa: E402
 from botorch_costly.integrations.optuna.outcomes import CLAIM, Outcomes  # noqa: E402
 from tests.integrations import optuna_program as program  # noqa: E402
+from tests.integrations.optuna_program import optimizer_of  # noqa: E402
 
 KINDS = pytest.mark.parametrize("kind", ["curves", "subsets"])
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Integer(1, 5)})
@@ -27,12 +28,6 @@ SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Intege
 @pytest.fixture(autouse=True)
 def quiet():
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-
-def optimizer_of(study):
-    """The optimizer after all trials have been read."""
-    study.sampler.best_params(study)
-    return study.sampler._studied.trials._trials._optimizer
 
 
 def played(kind, trials, sampler=None, **options):

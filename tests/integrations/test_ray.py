@@ -227,8 +227,11 @@ def test_metric_and_mode_may_come_with_the_run():
 
 
 def test_bad_optimizers_and_older_libraries_are_refused(monkeypatch):
+    resumes = bc.CurveOptimizer(SPACE, LONGEST)
     with pytest.raises(InvalidArgumentError, match="optimizer: Expected a TransferOptimizer"):
-        OfflineSearcher(bc.CurveOptimizer(SPACE, LONGEST))
+        OfflineSearcher(resumes)
+    with pytest.raises(InvalidArgumentError, match="resumes=False"):
+        OfflineSearcher(CurveTrials(resumes, "epochs", shortest=1, longest=LONGEST))
     monkeypatch.setattr(extras, "version", lambda package: "2.0.0")
     with pytest.raises(MissingExtraError, match=r"botorch_costly\[ray\]"):
         searcher()

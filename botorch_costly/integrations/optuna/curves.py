@@ -17,8 +17,11 @@ class CurveSampler(OfflineSampler):
     The length is a parameter, ``trial.suggest_int("epochs", 1, 27)``; its largest value is a whole
     training. What ``trial.report`` says after each iteration is the curve; without reports the value of
     the trial is its end. Each trial trains anew, a promising configuration several times and longer each
-    time. A pruned trial is a shorter one; one that failed has diverged, and counts as having ended at the
-    lowest value seen. Otherwise as ``TransferSampler``: any number of processes.
+    time; or, with ``resumes``, it goes on with the checkpoint of an earlier trial. A pruned trial is a
+    shorter one. One that failed when nothing was known of its configuration has diverged, and counts as
+    having ended at the lowest value seen. What was known before a longer trial failed, or was pruned too
+    early to show anything new, stays known; after two such trials in a row their configuration is left.
+    Otherwise as ``TransferSampler``: any number of processes.
 
     References:
         V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020.
@@ -28,6 +31,8 @@ class CurveSampler(OfflineSampler):
         distributions: Of the parameters, the length included; those that all complete or pruned trials
             have, if omitted. Other parameters are drawn at random.
         first_step: Step of the report after the first iteration: 0 if steps count from 0.
+        resumes: Whether trials go on with what ``checkpoint_of`` says. Their steps go on as well, and
+            they save a checkpoint before they end or are pruned.
         cost: User attribute in which a trial says what it has cost; its seconds if omitted.
         compression: Makes scores of curves, as in BOIL; by default ranks and ends are believed in.
         seed: Of randomness. Processes that share a study may share it.
@@ -49,6 +54,7 @@ class CurveSampler(OfflineSampler):
         *,
         distributions: Mapping[str, Any] | None = None,
         first_step: int = 0,
+        resumes: bool = False,
         cost: str | None = None,
         compression: Compression | None = None,
         seed: int = 0,
@@ -56,6 +62,8 @@ class CurveSampler(OfflineSampler):
         check(isinstance(iterations, str), "iterations", "the name of a parameter", iterations)
         super().__init__(distributions, seed, fidelities=[iterations], whole=True, pruned=True)
         self._first_step, self._cost = check_count("first_step", first_step), attribute(cost)
+        check(isinstance(resumes, bool), "resumes", "a bool", resumes)
+        self._resumes = resumes
         compressed = compression is None or isinstance(compression, Compression)
         check(compressed, "compression", "a Compression or None", compression)
         self._compression = compression
@@ -67,7 +75,7 @@ class CurveSampler(OfflineSampler):
             distributions.space,
             of_length.high,
             shortest=of_length.low,
-            resumes=False,
+            resumes=self._resumes,
             maximize=maximize,
             compression=self._compression,
             seed=seed,

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from botorch_costly.errors import HorizonExceededError, InvalidConfigError
-from botorch_costly.integrations.offline import OfflineTrials, Setting
+from botorch_costly.integrations.offline import Checkpoint, OfflineTrials, Setting
+from botorch_costly.integrations.optuna.checkpoints import claimed_checkpoint
 from botorch_costly.integrations.optuna.distributions import Distributions, contains, next_step
 from botorch_costly.integrations.optuna.outcomes import CLAIM, ENDS, Outcomes
 
@@ -86,7 +87,7 @@ class StudyTrials:
             if setting is None:
                 self._trials.withdraw(trial.number)
             else:
-                self._trials.enter(trial.number, setting)
+                self._trials.enter(trial.number, setting, claimed_checkpoint(trial))
             if trial.state.name in ENDS:
                 self._trials.end(trial.number, self._outcomes.of(trial))
 
@@ -95,10 +96,19 @@ class StudyTrials:
         return [trial for trial in trials if trial.number != now and not ended(trial.number)]
 
     def _is_taken(self, setting: Setting, trials: Iterable[Any], now: int) -> bool:
-        """Return whether a trial that was not known runs, or has run, what is close to a setting."""
-        settings = ((one.number, self._setting_of(one)) for one in self._unended(trials, now))
-        new = (one for number, one in settings if one and not self._trials.knows(number, one))
-        return any(self._trials.are_close(setting, one) for one in new)
+        """Return whether a trial that was not known runs, or has run, what is close to a setting.
+
+        Or goes on with the same checkpoint.
+        """
+        ours = self._trials.checkpoint_of(now)
+        for one in self._unended(trials, now):
+            theirs = self._setting_of(one)
+            if theirs is None or self._trials.knows(one.number, theirs):
+                continue
+            same = ours is not None and ours == claimed_checkpoint(one)
+            if same or self._trials.are_close(setting, theirs):
+                return True
+        return False
 
     def ask(self, study: Any, trial: Any, began: float) -> dict[str, Any]:
         """Return the parameters of the trial that begins now, and claim them.
@@ -119,20 +129,23 @@ class StudyTrials:
             settled = self._setting({**self._params(proposed), **fixed})
             return self._trials.space.canonical(proposed) if settled is None else settled
 
+        # One that is tried again, such as by Optuna's callback, has the claim of the trial that failed.
+        failed_from = claimed_checkpoint(trial)
         for _ in range(1 + _AGAIN):
             try:
-                setting = self._trials.ask(trial.number, settle)
+                setting = self._trials.ask(trial.number, settle, failed_from)
             except HorizonExceededError:
-                _claim(study, trial, {}, time.perf_counter() - began)
+                _claim(study, trial, {}, None, time.perf_counter() - began)
                 raise
-            _claim(study, trial, setting, time.perf_counter() - began)
+            checkpoint = self._trials.checkpoint_of(trial.number)
+            _claim(study, trial, setting, checkpoint, time.perf_counter() - began)
             trials = study.get_trials(deepcopy=False)
             if not self._is_taken(setting, trials, trial.number):
                 return self._params(setting)
             # Taken back first, so that the training which the other one goes on with may go on.
             self._trials.withdraw(trial.number)
             self.read(trials, trial.number)
-        _claim(study, trial, {}, time.perf_counter() - began)
+        _claim(study, trial, {}, None, time.perf_counter() - began)
         return {}
 
     def best(self) -> dict[str, Any] | None:
@@ -141,10 +154,14 @@ class StudyTrials:
         return None if found is None else self._distributions.params(found)
 
 
-def _claim(study: Any, trial: Any, setting: Setting, seconds: float) -> None:
-    """Say in the storage what a trial will run, and how long deciding took.
+def _claim(
+    study: Any, trial: Any, setting: Setting, checkpoint: Checkpoint | None, seconds: float
+) -> None:
+    """Say in the storage what a trial will run and go on with, and how long deciding took.
 
     Optuna's own samplers keep what other processes need in this place as well.
     """
     said = {"setting": dict(setting), "seconds": seconds}
+    if checkpoint is not None:
+        said["checkpoint"] = list(checkpoint)
     study._storage.set_trial_system_attr(trial._trial_id, CLAIM, said)

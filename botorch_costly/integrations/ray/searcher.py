@@ -17,6 +17,7 @@ from botorch_costly.errors import (
 from botorch_costly.files import replacing
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.offline import (
+    CurveTrials,
     Ended,
     OfflineTrials,
     SubsetTrials,
@@ -223,5 +224,8 @@ def _trials_of(optimizer: Any) -> OfflineTrials[Any]:
         return SubsetTrials(optimizer)
     expected = "a TransferOptimizer, a SubsetOptimizer, or CurveTrials of a CurveOptimizer"
     check(isinstance(optimizer, OfflineTrials), "optimizer", expected, optimizer)
+    goes_on = isinstance(optimizer, CurveTrials) and optimizer.resumes
+    anew = "CurveTrials of an optimizer with resumes=False, for each trial begins anew"
+    check(not goes_on, "optimizer", anew, "resumes=True")
     trials: OfflineTrials[Any] = optimizer
     return trials

@@ -143,7 +143,8 @@ class EndChooser:
         """Return what is trained next.
 
         Raises:
-            HorizonExceededError: If every configuration has been trained to its end, or is in training.
+            HorizonExceededError: If every configuration has been trained to its end, is in training, or
+                is left.
         """
         opening = opening_of(self._new, trainings)
         if opening is not None:
@@ -196,7 +197,7 @@ def opening_of(new: NewPoints, trainings: Trainings) -> Choice | None:
 
 def first_of(trainings: list[Training]) -> Choice:
     """Return the first training that may go on, where nothing tells one from another."""
-    expected = "a configuration that is neither trained to its end nor in training"
+    expected = "a configuration that is neither trained to its end nor in training nor left"
     check(len(trainings) > 0, "ask", expected, "none", HorizonExceededError)
     return Choice(trainings[0].point, trainings[0], "the first that may go on")
 

@@ -162,7 +162,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
 
         Raises:
             HorizonExceededError: If all stretches of the horizon have been asked for, or every
-                configuration of a finite space has been trained to its end or is in training.
+                configuration of a finite space has been trained to its end, is in training or is left.
         """
         number = self._ledger.next_within(self.horizon)
         with unchanged_on_error(self._chooser):
@@ -232,7 +232,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
     def tell(
         self,
         decision: CurveDecision,
-        curve: Sequence[float | None] | Tensor,
+        curve: Sequence[float | None] | Tensor | None,
         *,
         cost: float | None = None,
         broken: bool | None = None,
@@ -243,8 +243,10 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             decision: What ``ask`` returned, once; in any order, late, or never.
             curve: A value for each iteration of the stretch, from ``decision.since + 1`` on; None where
                 none was measured. A shorter curve is of a training that was stopped early, and may go on.
-            cost: Of the stretch, in any unit, such as seconds; its iterations if omitted. Omit it always
-                or never.
+                None in its place if nothing came of the stretch: its training is as it was before.
+                After two stretches in a row that did not bring it farther it is left.
+            cost: Of the stretch, in any unit, such as seconds; its iterations, at least one, if omitted.
+                Omit it always or never.
             broken: Whether the training has diverged and cannot go on; by default, whether its last
                 value was measured and is not finite. What diverged counts as having ended at the lowest
                 value seen.
@@ -345,11 +347,9 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
 
     def summary(self) -> str:
         """Return a few lines on what was trained, paid and found."""
-        whole = sum(training.is_whole for training in self._trainings)
         best, signal = self.best_training, self.early_signal(0.25)
         lines = [
-            f"{self._trainings.stretches} stretches of {len(self._trainings)} trainings, {whole} of them "
-            f"whole, {self._trainings.broken} diverged, {len(self.pending)} under way",
+            f"{self._trainings.tally}, {len(self.pending)} under way",
             f"paid {self.paid:.6g}" + ("" if self._priced else " iterations"),
         ]
         if signal is not None:

@@ -12,7 +12,7 @@ from botorch_costly.plain import as_number
 
 def observation_of(
     decision: CurveDecision,
-    curve: Sequence[float | None] | Tensor,
+    curve: Sequence[float | None] | Tensor | None,
     *,
     cost: float | None,
     broken: bool | None,
@@ -23,7 +23,8 @@ def observation_of(
     Args:
         decision: The stretch.
         curve: A value for each of its iterations, or of the first ones; None where none was measured.
-        cost: Of the stretch; its iterations if None.
+            None in its place if nothing came of the stretch.
+        cost: Of the stretch; its iterations, at least one, if None.
         broken: Whether the training has diverged; if None, whether its last value is not finite.
         priced: Whether costs have been told of earlier stretches; None before the first.
 
@@ -31,9 +32,9 @@ def observation_of(
         InvalidShapeError: If the curve is empty, longer than the stretch, or no row of numbers.
         InvalidArgumentError: If a value is no number, or the cost not positive, or told at times only.
     """
-    shown = _values(curve, decision.iterations)
+    shown = [] if curve is None else _values(curve, decision.iterations)
     values = tuple(v if v is not None and math.isfinite(v) else None for v in shown)
-    diverged = shown[-1] is not None and values[-1] is None
+    diverged = len(shown) > 0 and shown[-1] is not None and values[-1] is None
     consistent = priced in (None, cost is not None)
     check(consistent, "cost", "a cost, as before" if priced else "no cost, as before", cost)
     check(broken is None or isinstance(broken, bool), "broken", "a bool or None", broken)
@@ -44,7 +45,7 @@ def observation_of(
         known[-1] if known else None,
         failed=not known,
         curve=values,
-        cost=float(len(values)) if cost is None else check_positive("cost", cost),
+        cost=float(max(len(values), 1)) if cost is None else check_positive("cost", cost),
         broken=diverged if broken is None else broken,
     )
 

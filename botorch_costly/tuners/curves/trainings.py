@@ -13,6 +13,7 @@ from botorch_costly.errors import check
 from botorch_costly.parameters import Plain
 
 _FALLING = 5  # curves, most of which fall, that look like losses
+_VAIN = 2  # stretches in a row that come to nothing, after which a training is left
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Training:
         iterations: Trained for that; more than in the curve, if it was begun anew.
         broken: Whether it has diverged.
         until: Where a stretch ends that has been asked for and not been told; None if there is none.
+        vain: Stretches in a row, up to the latest, that have not brought it farther.
     """
 
     number: int
@@ -40,6 +42,7 @@ class Training:
     iterations: int = 0
     broken: bool = False
     until: int | None = None
+    vain: int = 0
 
     @property
     def done(self) -> int:
@@ -55,6 +58,11 @@ class Training:
     def may_go_on(self) -> bool:
         """Whether a further stretch can be asked for."""
         return self.until is None and not self.broken and self.done < self.length
+
+    @property
+    def is_left(self) -> bool:
+        """Whether no stretch of it is chosen any more, for one after the other came to nothing."""
+        return self.vain >= _VAIN
 
     @property
     def known(self) -> list[int]:
@@ -120,13 +128,15 @@ class Trainings:
         """Return the training of a stretch as it is after it."""
         before = self._by_number[decision.training]
         shown = [math.nan if v is None else self.sign * v for v in observation.curve]
+        curve = _overlaid(before.curve, decision.since, shown)
         return replace(
             before,
-            curve=_overlaid(before.curve, decision.since, shown),
+            curve=curve,
             paid=before.paid + observation.cost,
             iterations=before.iterations + len(shown),
             broken=observation.broken,
             until=None,
+            vain=0 if len(curve) > before.done else before.vain + 1,
         )
 
     def with_one(self, training: Training) -> "Trainings":
@@ -147,12 +157,13 @@ class Trainings:
 
     @property
     def going_on(self) -> list[Training]:
-        """The trainings that may go on."""
-        return [training for training in self if training.may_go_on]
+        """The trainings that may go on, without those that are left."""
+        return [training for training in self if training.may_go_on and not training.is_left]
 
     def going_on_with(self, number: int, config: Mapping[str, Plain]) -> Training:
         """Return the training of some number; raise unless it has that configuration and may go on."""
-        going_on = {t.number: t for t in self.going_on if dict(t.config) == dict(config)}
+        alike = (t for t in self if t.may_go_on and dict(t.config) == dict(config))
+        going_on = {t.number: t for t in alike}
         expected = f"the number of a training of {dict(config)} that may go on"
         check(number in going_on, "training", expected, number)
         return going_on[number]
@@ -174,6 +185,17 @@ class Trainings:
     def broken(self) -> int:
         """How many trainings diverged."""
         return sum(training.broken for training in self)
+
+    @property
+    def tally(self) -> str:
+        """How many stretches and trainings there are, and how these ended, in words."""
+        whole = sum(training.is_whole for training in self)
+        left = sum(training.is_left and training.may_go_on for training in self)
+        words = (
+            f"{self._told} stretches of {len(self)} trainings, {whole} of them whole, "
+            f"{self.broken} diverged"
+        )
+        return f"{words}, {left} of them left" if left else words
 
     @property
     def paid(self) -> float:

@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+import botorch_costly as bc
+from botorch_costly import errors
 from tests.tuners.curves.playing import LENGTH, made
 
 
@@ -44,3 +46,55 @@ def test_what_was_begun_anew_and_stopped_early_stays_the_best():
     best = optimizer.best_training
     assert best.curve == (0.12, 0.25, 0.3, 0.9)
     assert (best.done, best.iterations, best.paid) == (4, 8, 7.0)
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+def test_a_training_that_comes_to_nothing_twice_is_left(resumes):
+    space = bc.SearchSpace({"arm": bc.Choice(["good", "bad"])})
+    optimizer = bc.CurveOptimizer(space, 16, resumes=resumes)
+    for arm, value in (("good", 1.0), ("bad", -1.0)):
+        optimizer.tell(optimizer.adopt({"arm": arm}, 2), [0.0, value], cost=2.0)
+    asked = []
+    for _ in range(4):
+        stretch = optimizer.ask()
+        assert (stretch.since, stretch.until) == (2 if resumes else 0, 4)
+        told = optimizer.tell(stretch, None, cost=1.0)
+        assert (told.curve, told.failed, told.broken) == ((), True, False)
+        asked.append(stretch.config["arm"])
+    assert sorted(asked) == ["bad", "bad", "good", "good"]
+    with pytest.raises(errors.HorizonExceededError, match="left"):
+        optimizer.ask()
+    good, bad = optimizer.trainings
+    assert (good.curve, good.paid, good.iterations) == ((0.0, 1.0), 4.0, 2)
+    assert good.is_left
+    assert good.may_go_on
+    assert optimizer.best_training == good
+    assert "2 of them left" in optimizer.summary()
+    again = bc.CurveOptimizer(space, 16, resumes=resumes)
+    again.load_state_dict(optimizer.state_dict())
+    assert again.trainings == optimizer.trainings
+    longer = again.adopt({"arm": "bad"}, 4, training=bad.number)  # a user may
+    again.tell(longer, [0.5] * longer.iterations, cost=1.0)
+    assert again.ask().config["arm"] == "bad"  # it has come farther, and is no longer left
+
+
+def test_one_that_came_to_nothing_once_goes_on():
+    optimizer = made(resumes=True)
+    first = optimizer.adopt({"lr": 0.01, "width": 5}, 4)
+    optimizer.tell(first, [0.1] * 4)
+    for curve, vain in ((None, 1), ([0.2], 0), (None, 1), ([None], 0), (None, 1), (None, 2)):
+        stretch = optimizer.adopt(first.config, LENGTH, training=0)
+        optimizer.tell(stretch, curve)
+        (training,) = optimizer.trainings
+        assert (training.vain, training.is_left) == (vain, vain == 2)
+    assert optimizer.paid == 4 + 6  # what came to nothing counts as one iteration
+    assert training.done == 6
+
+
+def test_a_first_stretch_that_came_to_nothing_may_have_diverged():
+    optimizer = made()
+    first, other = optimizer.ask(), optimizer.ask()
+    assert optimizer.tell(first, None, broken=True).broken
+    assert not optimizer.tell(other, None).broken
+    assert [one.done for one in optimizer.trainings] == [0, 0]
+    assert optimizer.ask().training == 2

@@ -1,12 +1,4 @@
-"""Trials of an engine as evaluations of an optimizer that is asked and told.
-
-An engine runs trials, several at once, and knows each by a key. Some were asked for here, others were
-not: another process began them, or a user did. ``OfflineTrials`` keeps an optimizer in step with all of
-them. What is under way counts as pending; what runs otherwise than asked for is taken back and entered
-as it runs; what ended is told, once.
-
-A *setting* is all that a trial is told: its configuration and, beside it, its iterations or fidelities.
-"""
+"""What trials of all kinds share: an optimizer is kept in step with those of an engine."""
 
 import json
 import math
@@ -15,22 +7,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from botorch_costly.ask_tell.state import unchanged_on_error
-from botorch_costly.curve_records import CurveDecision
 from botorch_costly.errors import InvalidSpaceError, StateMismatchError, check
-from botorch_costly.parameters import Integer, Plain
-from botorch_costly.plain import as_number, listed, tupled
+from botorch_costly.parameters import Plain
+from botorch_costly.plain import listed, tupled
 from botorch_costly.records import Decision
 from botorch_costly.space import SearchSpace
-from botorch_costly.subset_records import SubsetDecision
-from botorch_costly.transfer_records import TransferDecision
-from botorch_costly.tuners import CurveOptimizer, SubsetOptimizer, TransferOptimizer
 
 Setting = dict[str, Plain]
 D = TypeVar("D", bound=Decision)
 _ALIKE = 1e-3  # distance in the unit cube at which a second evaluation tells nothing new
+
+
+class Checkpoint(NamedTuple):
+    """Where a training stands that a trial goes on with."""
+
+    trial: Any  # key of the trial that left it there
+    iterations: int  # that it has been trained for
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,10 @@ class OfflineTrials(ABC, Generic[D]):
         self._ended: set[Hashable] = set()
 
     def ask(
-        self, trial: Hashable, settle: Callable[[Setting], Mapping[str, Plain]] = dict
+        self,
+        trial: Hashable,
+        settle: Callable[[Setting], Mapping[str, Plain]] = dict,
+        checkpoint: Checkpoint | None = None,
     ) -> Setting:
         """Return the setting of a trial that begins now, in place of what it ran.
 
@@ -88,6 +86,8 @@ class OfflineTrials(ABC, Generic[D]):
             settle: Returns the setting that is run for one that is proposed, such as with values that
                 the user fixed, or rounded to steps of the engine. One that differs uses up two numbers
                 of a horizon.
+            checkpoint: What the trial goes on with if its settled configuration is another than the
+                proposed one.
 
         Raises:
             HorizonExceededError: If all settings of a finite space have been tried, or the horizon is
@@ -100,8 +100,9 @@ class OfflineTrials(ABC, Generic[D]):
             proposed = self._setting(decision)
             settled = self.space.canonical(settle(proposed))
             if settled != proposed:
+                proposed_from = self._checkpoint(decision)
                 self._optimizer.withdraw(decision)
-                decision = self._adopt(settled)
+                decision = self._adopt(settled, proposed_from or checkpoint)
             self._open[trial] = decision
         return settled
 
@@ -123,8 +124,18 @@ class OfflineTrials(ABC, Generic[D]):
             return trial in self._ended
         return self._setting(known) == self.space.canonical(setting)
 
-    def enter(self, trial: Hashable, setting: Mapping[str, Plain]) -> None:
+    def enter(
+        self,
+        trial: Hashable,
+        setting: Mapping[str, Plain],
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
         """Enter a trial that is under way. One that is known, or has ended, stays as it is.
+
+        Args:
+            trial: Its key.
+            setting: What it runs.
+            checkpoint: What it goes on with; it begins anew if None, or where that is not known.
 
         Raises:
             HorizonExceededError: If the horizon is used up.
@@ -134,11 +145,11 @@ class OfflineTrials(ABC, Generic[D]):
         if self.knows(trial, settled):
             return
         if trial not in self._open:
-            self._open[trial] = self._adopt(settled)
+            self._open[trial] = self._adopt(settled, checkpoint)
             return
         with self._unchanged_on_error():
             self.withdraw(trial)  # first, so that its training may go on
-            self._open[trial] = self._adopt(settled)
+            self._open[trial] = self._adopt(settled, checkpoint)
 
     def withdraw(self, trial: Hashable) -> None:
         """Take back a trial that is under way; any other stays as it is."""
@@ -167,6 +178,14 @@ class OfflineTrials(ABC, Generic[D]):
 
     def iterations_of(self, setting: Mapping[str, Plain]) -> int | None:
         """Return how long a trial of a setting trains; None if the optimizer does not say it."""
+        return None
+
+    def checkpoint_of(self, trial: Hashable) -> Checkpoint | None:
+        """Return what a trial under way goes on with; None if it begins anew."""
+        return self._checkpoint(self._open[trial])
+
+    def _checkpoint(self, decision: D) -> Checkpoint | None:
+        """Return what the trial of a decision goes on with; None if it begins anew."""
         return None
 
     def under_way(self) -> dict[Any, Setting]:
@@ -223,7 +242,7 @@ class OfflineTrials(ABC, Generic[D]):
         """Return the setting of a decision."""
 
     @abstractmethod
-    def _adopt(self, setting: Setting) -> D:
+    def _adopt(self, setting: Setting, checkpoint: Checkpoint | None = None) -> D:
         """Enter a setting that was not asked for."""
 
     @abstractmethod
@@ -231,120 +250,12 @@ class OfflineTrials(ABC, Generic[D]):
         """Tell what a decision came to."""
 
 
-class TransferTrials(OfflineTrials[TransferDecision]):
-    """Trials of an optimizer that knows earlier studies. What was stopped or failed counts as worst.
-
-    Args:
-        optimizer: To be asked and told by this alone.
-    """
-
-    def __init__(self, optimizer: TransferOptimizer) -> None:
-        super().__init__(optimizer)
-        self.space = optimizer.space
-
-    def _setting(self, decision: TransferDecision) -> Setting:
-        return dict(decision.config)
-
-    def _adopt(self, setting: Setting) -> TransferDecision:
-        found: TransferDecision = self._optimizer.adopt(setting)
-        return found
-
-    def _tell(self, decision: TransferDecision, ended: Ended) -> None:
-        self._optimizer.tell(decision, ended.value_or_nan)
-
-
-class CurveTrials(OfflineTrials[CurveDecision]):
-    """Trials of an optimizer of curves: how long each trains is a part of its setting.
-
-    Each trial begins anew. What was stopped may be trained for longer; what failed has diverged.
-
-    Args:
-        optimizer: To be asked and told by this alone; one whose trainings do not go on.
-        iterations: Name of the iterations in a setting.
-        shortest: The fewest there may be.
-        longest: The most.
-
-    Raises:
-        InvalidArgumentError: If the trainings of the optimizer go on.
-        InvalidSpaceError: If a parameter of the optimizer has the name of the iterations.
-    """
-
-    def __init__(
-        self, optimizer: CurveOptimizer, iterations: str, *, shortest: int, longest: int
-    ) -> None:
-        super().__init__(optimizer)
-        anew = "one with resumes=False, for each trial begins anew"
-        check(not optimizer.resumes, "optimizer", anew, "resumes=True")
-        self.space = _with(optimizer.space, {iterations: Integer(shortest, longest)})
-        self._iterations = iterations
-
-    def iterations_of(self, setting: Mapping[str, Plain]) -> int:
-        """Return how long a trial of a setting trains."""
-        return int(as_number(self._iterations, setting[self._iterations]))
-
-    def _setting(self, decision: CurveDecision) -> Setting:
-        return {**decision.config, self._iterations: decision.until}
-
-    def _adopt(self, setting: Setting) -> CurveDecision:
-        config = {name: value for name, value in setting.items() if name != self._iterations}
-        until = self.iterations_of(setting)
-        longer = [
-            training.number
-            for training in self._optimizer.trainings
-            if training.may_go_on and training.done < until and dict(training.config) == config
-        ]
-        training = longer[-1] if longer else None
-        found: CurveDecision = self._optimizer.adopt(config, until, training=training)
-        return found
-
-    def _tell(self, decision: CurveDecision, ended: Ended) -> None:
-        until, shown = decision.until, dict(ended.curve)
-        within = all(1 <= at <= until for at in shown)
-        check(within, "curve", f"values of the iterations 1 to {until}", sorted(shown))
-        if ended.how == "complete" and ended.value is not None:
-            shown.setdefault(until, ended.value)
-        last = until if ended.how == "complete" else max(shown, default=1)
-        curve = [shown.get(at) for at in range(1, last + 1)]
-        broken = True if ended.how == "failed" else None
-        self._optimizer.tell(decision, curve, cost=ended.cost, broken=broken)
-
-
-class SubsetTrials(OfflineTrials[SubsetDecision]):
-    """Trials of an optimizer of subsets: the fidelities are a part of each setting.
-
-    What was stopped or failed counts as worst.
-
-    Args:
-        optimizer: To be asked and told by this alone.
-
-    Raises:
-        InvalidSpaceError: If a parameter has the name of a fidelity.
-    """
-
-    def __init__(self, optimizer: SubsetOptimizer) -> None:
-        super().__init__(optimizer)
-        self._names = optimizer.fidelities.names
-        self.space = _with(optimizer.space, dict(optimizer.fidelities.parameters))
-
-    def _setting(self, decision: SubsetDecision) -> Setting:
-        return {**decision.config, **decision.fidelities}
-
-    def _adopt(self, setting: Setting) -> SubsetDecision:
-        config = {name: value for name, value in setting.items() if name not in self._names}
-        fidelities = {name: setting[name] for name in self._names}
-        found: SubsetDecision = self._optimizer.adopt(config, fidelities)
-        return found
-
-    def _tell(self, decision: SubsetDecision, ended: Ended) -> None:
-        self._optimizer.tell(decision, ended.value_or_nan, cost=ended.cost)
-
-
 def typical_cost(costs: Collection[float]) -> float:
     """Return what a trial counts for whose cost is not known: the median of others, or 1."""
     return statistics.median(costs) if costs else 1.0
 
 
-def _with(space: SearchSpace, more: Mapping[str, Any]) -> SearchSpace:
+def extended(space: SearchSpace, more: Mapping[str, Any]) -> SearchSpace:
     """Return a space with further parameters."""
     taken = sorted(set(space.names) & set(more))
     expected = f"other names than those of parameters, {list(space.names)}"
