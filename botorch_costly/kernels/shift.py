@@ -84,9 +84,10 @@ class ShiftKernel(Kernel):
     ) -> Tensor:
         """Return the covariance of ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
         refuse_last_dim_batch("configurations and fidelities", last_dim_is_batch)
-        covariance = self.base(self._moved(x1), self._moved(x2), diag=diag, **params)
+        covariance = self.base(self.moved(x1), self.moved(x2), diag=diag, **params)
         return covariance if diag else to_dense(covariance)
 
-    def _moved(self, x: Tensor) -> Tensor:
+    def moved(self, x: Tensor) -> Tensor:
+        """Return the configurations of inputs (``... x n x d``) as they compare at the target."""
         moves = self.shift @ self._selector
         return x[..., self._configs] + (1 - x[..., self._fidelities]) @ moves.to(x)

@@ -8,22 +8,20 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal
-from gpytorch.kernels import Kernel
 from gpytorch.module import Module
-from gpytorch.settings import lazily_evaluate_kernels
-from linear_operator import to_dense
 from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, NumericalError, check, check_count
+from botorch_costly.kernels.dense import covariance, variance
 from botorch_costly.models.covariance import ProjectedRows
+from botorch_costly.models.log_posterior import LogPosterior, assign, factored, free_parameters
 from botorch_costly.numerics.ensemble_sampling import Diagnosis, LogDensity, diagnose, walk
 from botorch_costly.numerics.reweighting import survivors
 
 _WIDE = 10.0  # standard deviation of raw parameters, beside their priors: no density is improper
 _SPREAD = 0.1  # of walkers around a start, in raw units
 _LEAST = 1e-10  # variance, by the largest of the prior
-_JITTER = 1e-8  # of the mean variance
 
 
 class HyperparameterEnsemble(Model):
@@ -110,20 +108,15 @@ class HyperparameterEnsemble(Model):
         return _solved(self._root, self._covariance(self.models.train_inputs[0], rows))
 
     def _covariance(self, rows: Tensor, others: Tensor) -> Tensor:
-        return _dense(self.models.covar_module, rows, others)
+        return covariance(self.models.covar_module, rows, others)
 
     def _variance(self, rows: Tensor, half: Tensor, *, noisy: bool) -> Tensor:  # shape: (k, b)
-        prior = self.models.covar_module(rows, diag=True)
-        variance = (prior - half.square().sum(-2)).clamp_min(_LEAST * prior.detach().max())
+        prior = variance(self.models.covar_module, rows)
+        rest = (prior - half.square().sum(-2)).clamp_min(_LEAST * prior.detach().max())
         if not noisy:
-            return variance
-        noise = self.models.likelihood.noise_covar(rows, shape=variance.shape)
-        return variance + noise.diagonal(dim1=-2, dim2=-1)
-
-
-def _dense(kernel: Kernel, rows: Tensor, others: Tensor) -> Tensor:
-    with lazily_evaluate_kernels(False):  # laziness costs more than the kernels
-        return to_dense(kernel(rows, others))
+            return rest
+        noise = self.models.likelihood.noise_covar(rows, shape=rest.shape)
+        return rest + noise.diagonal(dim1=-2, dim2=-1)
 
 
 def _solved(root: Tensor, right: Tensor) -> Tensor:
@@ -180,14 +173,15 @@ def sample_hyperparameters(
         InvalidArgumentError: If ``steps`` is less than 8.
     """
     check_count("steps", steps, minimum=8)
-    dim = sum(p.numel() for p in _free(build(torch.Size([1]))))
+    dim = sum(p.numel() for p in free_parameters(build(torch.Size([1]))))
     walkers = max(walkers, 2 * dim) + max(walkers, 2 * dim) % 2
     half = build(torch.Size([walkers // 2])).train()
     low, high = _bounds(half)
 
+    posterior = LogPosterior(half)
+
     def log_density(raw: Tensor) -> Tensor:
-        assigned(half, raw.clamp(low, high))
-        density = log_posterior(half) - 0.5 * (raw / _WIDE).square().sum(-1)
+        density = posterior(raw.clamp(low, high)) - 0.5 * (raw / _WIDE).square().sum(-1)
         return torch.where(((raw < low) | (raw > high)).any(-1), -torch.inf, density)
 
     all_of_them = build(torch.Size([walkers]))
@@ -222,19 +216,15 @@ def _carried_over(
     return begun if count == len(start.raw) else _near(begun, generator)
 
 
-def _free(model: Module) -> list[Tensor]:
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]
-
-
 def _raw(model: Module) -> Tensor:  # shape: (k, p)
-    return torch.cat([p.detach().reshape(len(p), -1) for p in _free(model)], -1)
+    return torch.cat([p.detach().reshape(len(p), -1) for p in free_parameters(model)], -1)
 
 
 def _bounds(model: Module) -> tuple[Tensor, Tensor]:
     """Return bounds of the raw parameters, each ``(p,)``: those that no transform keeps, as BoTorch's."""
     constraints = {id(p): c for _, p, c in model.named_parameters_and_constraints()}
     sides: tuple[list[Tensor], list[Tensor]] = ([], [])
-    for parameter in _free(model):
+    for parameter in free_parameters(model):
         constraint = constraints.get(id(parameter))
         ends = (-torch.inf, torch.inf)
         if constraint is not None and not constraint.enforced:
@@ -246,50 +236,5 @@ def _bounds(model: Module) -> tuple[Tensor, Tensor]:
 
 def assigned(model: SingleTaskGP, raw: Tensor) -> SingleTaskGP:
     """Give a batch of models their raw parameters, ``k x p`` as in ``Draws``, and return it."""
-    first = 0
-    for parameter in _free(model):
-        count = parameter[0].numel()
-        values = raw[:, first : first + count].reshape(parameter.shape)
-        parameter.data.copy_(values)
-        first += count
+    assign(free_parameters(model), raw)
     return model
-
-
-def factored(model: SingleTaskGP) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the factor of the data's covariance, whether it failed, and the targets less the mean."""
-    X = model.train_inputs[0]
-    cov = _dense(model.covar_module, X, X)
-    noise = model.likelihood.noise_covar(X, shape=X.shape[:-1])
-    residual = model.train_targets - model.mean_module(X)
-    jitter = _JITTER * cov.diagonal(dim1=-2, dim2=-1).mean(-1)
-    cov = cov + torch.diag_embed(noise.diagonal(dim1=-2, dim2=-1))
-    root, failed = torch.linalg.cholesky_ex(
-        cov + jitter[..., None, None] * torch.eye(cov.shape[-1]).to(cov)
-    )
-    return root, failed > 0, residual
-
-
-def log_posterior(model: SingleTaskGP) -> Tensor:  # shape: (k,)
-    """Return the log density of the raw parameters of each of a batch of models: evidence times priors.
-
-    It is minus infinity where a covariance has no Cholesky factor.
-    """
-    root, failed, residual = factored(model)
-    scaled = _solved(root, residual.unsqueeze(-1))
-    evidence = -0.5 * scaled.square().sum((-2, -1)) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    value = torch.where(failed, -torch.inf, evidence)
-    for _, module, prior, closure, _ in model.named_priors():
-        value = value + prior.log_prob(closure(module)).reshape(len(value), -1).sum(-1)
-    return value + _log_jacobian(model)
-
-
-def _log_jacobian(model: SingleTaskGP) -> Tensor:  # shape: (k,)
-    """Return the logarithm of the derivatives of the parameters by their raw values."""
-    total = model.train_targets.new_zeros(model.batch_shape)
-    for _, raw, constraint in model.named_parameters_and_constraints():
-        if constraint is not None:
-            with torch.enable_grad():
-                leaf = raw.detach().requires_grad_(True)
-                (slope,) = torch.autograd.grad(constraint.transform(leaf).sum(), leaf)
-            total = total + slope.log().reshape(len(total), -1).sum(-1)
-    return total

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from botorch_costly.numerics.ep import Minimum, log_prob_min
 
+_AT_ONCE = 1 << 18  # numbers of a batch that stay in the cache
 _LEAST = 1e-3  # share of the variance of an observation that knowing the smallest point leaves
 
 
@@ -37,12 +38,29 @@ def by_moments(
 ) -> Tensor:  # shape: (b, k)
     """Return the information of each observation by each belief, in closed form."""
     t, log_weight = hermite(nodes, c)
-    shift = torch.einsum("bki,kji->bkj", c, least.pull)
-    lost = torch.einsum("bkjl,bkl->bkj", torch.einsum("bki,kjil->bkjl", c, least.loss), c)
-    rest = (1 - lost).clamp_min(_LEAST).unsqueeze(-2)
-    distance = t.unsqueeze(-1) - shift.unsqueeze(-2)  # b x k x nodes x Z
-    log_q = least.log_prob.unsqueeze(-2) - 0.5 * (distance.square() / rest + rest.log())
-    return _information(log_q.log_softmax(-1), log_weight)
+    k, points = least.log_prob.shape
+    loss = least.loss.permute(0, 2, 3, 1).reshape(k, points * points, points)
+    at_once = max(1, _AT_ONCE // (k * points * max(points, nodes)))
+    parts = [_by_moments(x, least, loss, t, log_weight) for x in c.split(at_once)]
+    return torch.cat(parts)
+
+
+def _by_moments(
+    c: Tensor,  # shape: (b, k, Z)
+    least: Minimum,
+    loss: Tensor,  # of that, shape: (k, Z * Z, Z)
+    t: Tensor,  # shape: (nodes,)
+    log_weight: Tensor,  # shape: (nodes,)
+) -> Tensor:  # shape: (b, k)
+    each = c.transpose(0, 1)  # k x b x Z
+    shift = each @ least.pull.mT
+    lost = (each.unsqueeze(-1) * each.unsqueeze(-2)).flatten(-2) @ loss
+    rest = (1 - lost).clamp_min(_LEAST)
+    # log q = log p - ((t - shift)^2 / rest + log rest) / 2, as a polynomial in t.
+    constant = least.log_prob.unsqueeze(-2) - 0.5 * (shift.square() / rest + rest.log())
+    linear, square = shift / rest, -0.5 / rest
+    log_q = constant.unsqueeze(-1) + linear.unsqueeze(-1) * t + square.unsqueeze(-1) * t.square()
+    return _information(log_q, log_weight).mT
 
 
 def by_outcomes(
@@ -55,17 +73,20 @@ def by_outcomes(
     t, log_weight = hermite(nodes, c)
     means = mean.unsqueeze(-2) + c.unsqueeze(-2) * t.unsqueeze(-1)
     covs = cov - c.unsqueeze(-1) * c.unsqueeze(-2)
-    return _information(log_prob_min(means, covs.unsqueeze(-3)), log_weight)
+    return _information(log_prob_min(means, covs.unsqueeze(-3)).mT, log_weight)
 
 
 def _information(
-    log_q: Tensor,  # shape: (*batch, nodes, Z)
+    log_q: Tensor,  # up to a constant of each node, shape: (*batch, Z, nodes)
     log_weight: Tensor,  # shape: (nodes,)
 ) -> Tensor:  # shape: (*batch,)
-    """Return the information of outcomes about the points."""
-    log_p = (log_q + log_weight.unsqueeze(-1)).logsumexp(-2, keepdim=True)
-    of_outcome = (log_q.exp() * (log_q - log_p)).sum(-1)
-    return (of_outcome * log_weight.exp()).sum(-1).clamp_min(0)
+    """Return the information of outcomes about the points: what they leave of the entropy of ``p``."""
+    total = log_q.logsumexp(-2, keepdim=True)
+    q, weight = (log_q - total).exp(), log_weight.exp()
+    negentropy = (q * log_q).sum(-2) - total.squeeze(-2)
+    p = q @ weight
+    log_p = p.clamp_min(torch.finfo(p.dtype).tiny).log()
+    return (negentropy @ weight - (p * log_p).sum(-1)).clamp_min(0)
 
 
 def hermite(nodes: int, like: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,9 @@ from gpytorch.priors import GammaPrior
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import HyperparameterEnsemble, SubsetGP, sample_hyperparameters
 from botorch_costly.models.covariance import JointObservations
-from botorch_costly.models.ensemble import Walkers, log_posterior
+from botorch_costly.models.ensemble import Walkers
+from botorch_costly.models.log_posterior import LogPosterior
+from tests.oracles import hyperparameters as oracle
 
 NUMBERS = {"dtype": torch.float64}
 
@@ -57,33 +59,41 @@ def ensemble():
     return HyperparameterEnsemble(draws.models)
 
 
-def test_the_posterior_of_a_batch_is_each_members_evidence_and_priors():
-    models = build(torch.Size([3]))
-    generator = torch.Generator().manual_seed(1)
+def of_parameters(models):
+    """The log posterior at the parameters that models have."""
+    free = [parameter for parameter in models.parameters() if parameter.requires_grad]
+    raw = torch.cat([parameter.detach().reshape(len(parameter), -1) for parameter in free], -1)
+    return LogPosterior(models)(raw)
+
+
+def whole(batch):
+    """All that ``SubsetOptimizer`` believes in: moving optima and a shared gain."""
+    X, Y = data()
+    X, Y = X.expand(*batch, *X.shape), Y.expand(*batch, *Y.shape)
+    return SubsetGP(X, Y, level=True, moving=(0,))
+
+
+@pytest.mark.parametrize("made", [build, scaled_rbf, whole])
+def test_the_posterior_of_a_batch_is_each_members_evidence_and_priors(made):
+    """The naive twin asks GPyTorch for each part; the fast one computes priors and slopes together."""
+    models, generator = made(torch.Size([3])).train(), torch.Generator().manual_seed(1)
     for parameter in models.parameters():
         parameter.data += 0.3 * torch.randn(parameter.shape, generator=generator, **NUMBERS)
-    together = log_posterior(models.train())
+    together = of_parameters(models)
+    torch.testing.assert_close(together, oracle.log_posterior(models), rtol=1e-7, atol=1e-7)
     for i in range(3):
-        alone = build(torch.Size([1]))
+        alone = made(torch.Size([1])).train()
         for mine, theirs in zip(alone.parameters(), models.parameters(), strict=True):
             mine.data.copy_(theirs.data[i : i + 1])
-        torch.testing.assert_close(log_posterior(alone.train())[0], together[i])
-    believed = models.likelihood(models(*models.train_inputs), models.train_inputs)
-    evidence = believed.log_prob(models.train_targets)
-    constant = -6 * torch.log(torch.tensor(2 * torch.pi, **NUMBERS))
-    noise = models.likelihood.noise_covar
-    priors = noise.noise_prior.log_prob(noise.noise).squeeze(-1)
-    slope = torch.sigmoid(noise.raw_noise).log().squeeze(-1)
-    rest = together - (evidence - constant) - priors - slope
-    others = build(torch.Size([3]))
-    others.load_state_dict(models.state_dict())
-    others.likelihood.noise_covar.noise = 0.2  # changes evidence, one prior and one slope
-    believed = others.train().likelihood(others(*others.train_inputs), others.train_inputs)
-    noise = others.likelihood.noise_covar
-    expected = rest + believed.log_prob(others.train_targets) - constant
-    expected = expected + noise.noise_prior.log_prob(noise.noise).squeeze(-1)
-    expected = expected + torch.sigmoid(noise.raw_noise).log().squeeze(-1)
-    torch.testing.assert_close(log_posterior(others), expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(of_parameters(alone)[0], together[i])
+
+
+def test_a_posterior_gives_the_model_the_parameters_it_is_asked_for():
+    models, raw = whole(torch.Size([2])).train(), torch.linspace(-1, 1, 2).double()
+    posterior, count = LogPosterior(models), sum(p[0].numel() for p in models.parameters())
+    values = posterior(raw.unsqueeze(-1).expand(2, count))
+    assert all(torch.equal(p[1], torch.ones_like(p[1])) for p in models.parameters())
+    torch.testing.assert_close(values, oracle.log_posterior(models), rtol=1e-7, atol=1e-7)
 
 
 def test_draws_are_those_of_the_density_on_a_grid():
@@ -105,7 +115,7 @@ def test_draws_are_those_of_the_density_on_a_grid():
         elif "noise" in name:
             parameter.data.copy_(raw[:, 1].reshape(parameter.shape))
     with torch.no_grad():
-        weight = log_posterior(models).softmax(0)
+        weight = of_parameters(models).softmax(0)
         level = models.covar_module.outputscale.log().flatten()
     assert len(names) == 3
     mean = (weight * level).sum()
