@@ -5,7 +5,7 @@ import io
 import itertools
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from botorch_costly.errors import check
@@ -17,10 +17,11 @@ from botorch_costly.integrations.loggers.logger import Logger
 class CsvLogger(Logger):
     """Writes a row a round to a file, which can be read at any time.
 
-    A run that is resumed goes on in its file: rows of rounds that are played again are replaced. Where
-    rows would be lost, or the file is of another run, a copy of it is kept first, as ``<name>.1``,
-    ``<name>.2`` and so on. A reward that is told late has another row of its round. The file is made
-    with the first row, so that of the processes of a run only the one that logs writes it.
+    A run that is resumed goes on in its file: rows of rounds that are played again are replaced, and so
+    are rewards that were told late and are not told yet in the state. Where rows would be lost, or the
+    file is of another run, a copy of it is kept first, as ``<name>.1``, ``<name>.2`` and so on. A reward
+    that is told late has another row of its round. The file is made with the first row, so that of the
+    processes of a run only the one that logs writes it.
 
     Args:
         path: Of the file; its folder is made if it is not there.
@@ -33,30 +34,50 @@ class CsvLogger(Logger):
         self.path = Path(path)
         check(not self.path.is_dir(), "path", "a file", str(path))
         self._first = 0.0  # rows of this round and later ones are outdated
+        self._untold: frozenset[int] = frozenset()  # and those that say what came of these rounds
         self._is_prepared = False
 
     def begin(self, round: int) -> None:
         """Continue the file before this round."""
-        self._first, self._is_prepared = round, False
+        self._first, self._untold, self._is_prepared = round, frozenset(), False
+
+    def reopen(self, rounds: Collection[int]) -> None:
+        """Continue the file without what it says was told of these rounds."""
+        self._untold = frozenset(rounds)
 
     def log(self, entry: LogEntry) -> None:
         """Write a row."""
         row = {name: "" if value is None else str(value) for name, value in entry.row().items()}
         if not self._is_prepared:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _prepare(self.path, list(row), self._first)
+            _prepare(self.path, list(row), self._first, self._untold)
             self._is_prepared = True
         with open(self.path, "a", encoding="utf-8", newline="") as file:
             file.write(_line(row.values()))
 
 
-def _prepare(path: Path, columns: list[str], first: float) -> None:
-    """Bring a file into the state in which the row of round ``first`` comes next."""
+def _prepare(path: Path, columns: list[str], first: float, untold: Collection[int]) -> None:
+    """Bring a file into the state in which the row of round ``first`` comes next.
+
+    Args:
+        path: Of the file.
+        columns: Of the run.
+        first: Rows of this round and later ones are outdated.
+        untold: Rounds before it of which nothing was told yet.
+    """
+
+    def stays(row: list[str]) -> bool:
+        if len(row) != len(columns):
+            return False  # it is no row of ours
+        cells = dict(zip(columns, row, strict=True))
+        tells = cells["reward"] != "" or cells["failed"] == str(True)
+        return float(cells["round"]) < first and not (tells and int(cells["round"]) in untold)
+
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     header, *rows = csv.reader(io.StringIO(text, newline="")) if text else [[]]
     # The last row of a process that was killed may be a part of one.
     rows = rows if text.endswith("\n") else rows[:-1]
-    kept = [row for row in rows if float(row[0]) < first] if header == columns else []
+    kept = list(filter(stays, rows)) if header == columns else []
     content = "".join(map(_line, [columns, *kept]))
     if content == text:
         return

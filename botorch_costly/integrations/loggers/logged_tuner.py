@@ -2,12 +2,12 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from botorch_costly.errors import check
+from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.integrations.distributed import Deciding
 from botorch_costly.integrations.loggers.costs import budget_of, exploration_cost_of
 from botorch_costly.integrations.loggers.entry import LogEntry
@@ -16,6 +16,7 @@ from botorch_costly.records import Decision, Observation
 from botorch_costly.space import SearchSpace
 
 D = TypeVar("D", bound=Decision)
+_LOG = "log"  # the key of a state under which it says how far the log is
 _logger = logging.getLogger(__name__)
 
 
@@ -48,10 +49,11 @@ class _Running(Generic[D]):
 class LoggedTuner(Generic[D]):
     """A tuner, and the loggers that hear of each of its rounds.
 
-    It is asked and told as the tuner itself, decides exactly as that one does, and has its state: a
-    state saved with loggers loads without them, and the reverse. Everything else of the tuner is reached
-    by ``tuner``. The entry of a round is sent when it is over: when the next decision is asked for, or at
-    ``close``. In a distributed run it is what ``SharedTuner`` takes, and rank 0 alone logs.
+    It is asked and told as the tuner itself, decides exactly as that one does, and has its state, beside
+    which it says how far the log is: a state saved with loggers loads without them, and the reverse.
+    Everything else of the tuner is reached by ``tuner``. The entry of a round is sent when it is over:
+    when the next decision is asked for, or at ``close``. In a distributed run it is what ``SharedTuner``
+    takes, and rank 0 alone logs.
 
     Args:
         tuner: An ``OnlineTuner``, or another one whose decisions are ``Decision`` records.
@@ -146,16 +148,22 @@ class LoggedTuner(Generic[D]):
         return told
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the tuner."""
-        return self.tuner.state_dict()
+        """Return the state of the tuner, and how far the log is."""
+        running = self._running
+        began = None if running is None else [running.milliseconds, running.cost]
+        return {**self.tuner.state_dict(), _LOG: {"seconds": self._seconds, "running": began}}
 
     def load_state_dict(self, state: Any, **options: Any) -> None:
         """Continue from the state of the tuner; arguments and errors are its own.
 
-        Rounds that were logged after the state was saved are logged again.
+        Loggers are told what was logged after the state was saved: those rounds are logged again.
         """
+        log = state.get(_LOG) if isinstance(state, Mapping) else None
+        whole = log is None or (isinstance(log, Mapping) and set(log) == {"seconds", "running"})
+        expected = "how far the log is, as a LoggedTuner says it"
+        check(whole, f"state: {_LOG}", expected, log, StateMismatchError)
         self.tuner.load_state_dict(state, **options)
-        self._take_up()
+        self._take_up(log)
 
     # -- logging -----------------------------------------------------------------------------------
 
@@ -176,15 +184,19 @@ class LoggedTuner(Generic[D]):
     ) -> None:
         self.close()
 
-    def _take_up(self) -> None:
-        """Take the tuner as it is: its last round is running, unless that was told."""
+    def _take_up(self, log: Mapping[str, Any] | None = None) -> None:
+        """Take the tuner as it is, and the log as it was; without one a round that was told is over."""
         told = {one.round: one for one in self.tuner.observations}
-        self._seconds = sum(one.seconds or 0.0 for one in told.values())
-        decisions = self.tuner.decisions
-        last = decisions[-1] if decisions else None
-        is_running = last is not None and last.round not in told
-        self._running = _Running(last) if last is not None and is_running else None
-        self._first = 0 if last is None else last.round + (not is_running)
+        kept = sum(one.seconds or 0.0 for one in told.values())
+        self._seconds = kept if log is None else log["seconds"]  # of those not kept any more, too
+        last = self.tuner.decisions[-1] if self.tuner.decisions else None
+        self._running = None
+        if last is not None and (last.round not in told if log is None else log["running"]):
+            milliseconds, cost = (0.0, None) if log is None else log["running"]
+            self._running = _Running(last, milliseconds, cost, told.get(last.round))
+        self._first = 0 if last is None else last.round + (self._running is None)
+        open_ = (one.round for one in self.tuner.decisions if one.round not in told)
+        self._untold = frozenset(number for number in open_ if number < self._first)
         self._begun, self._queries = False, self.tuner.queries
         self._cost_of = exploration_cost_of(self.tuner)
 
@@ -209,6 +221,7 @@ class LoggedTuner(Generic[D]):
             self._begun = True
             for one in self._loggers:
                 self._guarded(one, one.begin, self._first)
+                self._guarded(one, one.reopen, self._untold)
         for one in self._loggers:
             self._guarded(one, one.log, entry)
 

@@ -1,5 +1,7 @@
 """What every logger is: a place that entries are sent to."""
 
+from collections.abc import Collection
+
 from botorch_costly.integrations.loggers.entry import LogEntry
 
 
@@ -18,6 +20,13 @@ class Logger:
         """Prepare for the entries from a round on, before the first of them.
 
         It is not 0 where a run is resumed; what was logged of that round and later ones is outdated.
+        """
+
+    def reopen(self, rounds: Collection[int]) -> None:
+        """Take back what was told of earlier rounds, after ``begin``.
+
+        Where a run is resumed these have no outcome yet: one that was logged came after the state was
+        saved, and may come again. A logger that cannot take it back has two entries then.
         """
 
     def log(self, entry: LogEntry) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.integrations.loggers import CsvLogger
-from tests.integrations.loggers.playing import Memory, cheap, logged, play, play_cheap
+from tests.integrations.loggers.playing import Memory, cheap, logged, play, play_cheap, reward_of
 
 
 def rows_of(path):
@@ -57,6 +57,64 @@ def test_a_resumed_run_continues_its_table_and_what_it_replaces_is_kept(tmp_path
     resumed.close()
     assert columns(path) == columns(whole)
     assert (tmp_path / "run.csv.1").read_text() == before
+
+
+def late(tuner, waiting, until):
+    """Play on until a round; each third reward comes two rounds late, and each sixth query fails."""
+    while not tuner.decisions or tuner.decisions[-1].round < until:
+        decision = tuner.ask()
+        waiting.append(decision)
+        for one in [one for one in waiting if one.round + 2 == decision.round]:
+            waiting.remove(one)
+            if one.round % 3 == 0:
+                tuner.tell(one, float("nan") if one.round % 6 else reward_of(one))
+
+
+@pytest.mark.parametrize("saved", range(1, 10))
+def test_a_reward_that_was_told_late_after_the_state_was_saved_has_one_row(tmp_path, saved):
+    path, whole = tmp_path / "run.csv", tmp_path / "whole.csv"
+    with cheap(CsvLogger(whole)) as tuner:
+        late(tuner, [], 14)
+    waiting, killed = [], cheap(CsvLogger(path))
+    late(killed, waiting, saved)
+    state, waited = killed.state_dict(), list(waiting)
+    late(killed, waiting, saved + 4)
+    resumed = cheap(CsvLogger(path))
+    resumed.load_state_dict(state)
+    late(resumed, waited, 14)
+    resumed.close()
+    assert columns(path) == columns(whole)
+    assert len([row for row in columns(path) if row["round"] == "3"]) == 2
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_run_that_is_killed_between_a_save_and_the_next_round_lacks_no_row(tmp_path, asked):
+    path, whole = tmp_path / "run.csv", tmp_path / "whole.csv"
+    with cheap(CsvLogger(whole)) as tuner:
+        play_cheap(tuner, 8)
+    state = None
+    for _ in range(8):
+        tuner = cheap(CsvLogger(path))
+        if state is not None:
+            tuner.load_state_dict(state)
+        state = play_cheap(tuner, 1).state_dict()
+        if asked:
+            tuner.ask()
+    tuner.load_state_dict(state)
+    tuner.close()
+    assert columns(path) == columns(whole)
+
+
+def test_a_row_that_is_none_of_the_table_is_left_out_of_what_goes_on(tmp_path):
+    path = tmp_path / "run.csv"
+    with cheap(CsvLogger(path)) as first:
+        play_cheap(first, 2)
+    path.write_text(path.read_text() + "a,note\n")
+    second = cheap(CsvLogger(path))
+    second.load_state_dict(first.state_dict())
+    play_cheap(second, 1).close()
+    assert [row["round"] for row in rows_of(path)] == list("012")
+    assert (tmp_path / "run.csv.1").read_text().endswith("a,note\n")
 
 
 def test_a_run_that_is_resumed_where_it_ended_adds_to_its_table(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import botorch_costly as bc
-from botorch_costly.errors import AlreadyToldError, InvalidArgumentError
+from botorch_costly.errors import AlreadyToldError, InvalidArgumentError, StateMismatchError
 from botorch_costly.integrations.distributed import SharedTuner
 from botorch_costly.integrations.loggers import LogEntry, LoggedTuner, Logger
 from tests.integrations.loggers.playing import (
@@ -195,10 +195,46 @@ def test_a_resumed_run_logs_what_an_uninterrupted_one_does(rounds):
     entries = [entry for entry in first.entries if entry.round < begun] + second.entries
 
     def compared(entry):
-        row = entry.row()
-        return {name: row[name] for name in ("round", "query", "reward", "queries", "reason")}
+        return {name: value for name, value in entry.row().items() if name != "tuner_ms"}
 
     assert list(map(compared, entries)) == list(map(compared, whole.entries))
+
+
+@pytest.mark.parametrize("kept", [None, 4])
+def test_a_resumed_run_counts_the_seconds_of_queries_that_are_not_kept_any_more(kept):
+    options = {"limits": bc.Limits(keep_rounds=kept), "query": bc.AlwaysQuery()}
+    memory = Memory()
+    first, second = logged(**options), logged(memory, **options)
+    second.load_state_dict(play(first, 10, seconds=2.0).state_dict())
+    play(second, 3, seconds=2.0)
+    second.close()
+    assert [entry.seconds for entry in memory.entries] == [20.0, 22.0, 24.0, 26.0]
+    plain = logged(Memory(), **options)  # a state that was saved without loggers does not say it
+    plain.load_state_dict(first.tuner.state_dict())
+    play(plain, 1, seconds=2.0).close()
+    assert plain._loggers[0].entries[-1].seconds == (22.0 if kept is None else 10.0)
+
+
+def test_an_entry_that_is_sent_after_a_resume_says_what_the_round_took():
+    before, after = Memory(), Memory()
+    first, second = logged(before, query=bc.AlwaysQuery()), logged(after, query=bc.AlwaysQuery())
+    state = play(first, 5).state_dict()
+    second.load_state_dict(state)
+    for tuner in (first, second):
+        tuner.close()
+    (again,) = after.entries
+    assert again == before.entries[-1]
+    assert again.milliseconds > 0
+    assert again.exploration_cost is not None
+
+
+@pytest.mark.parametrize("log", [{"seconds": 1.0}, 3, {"seconds": 1.0, "running": None, "x": 0}])
+def test_a_state_that_does_not_say_how_far_the_log_is_is_refused(log):
+    tuner = play(logged(), 3)
+    state = tuner.state_dict()
+    with pytest.raises(StateMismatchError, match="log"):
+        tuner.load_state_dict({**state, "log": log})
+    assert tuner.state_dict()["ledger"] == state["ledger"]
 
 
 def test_ranks_share_a_logged_tuner():
