@@ -4,6 +4,7 @@ from botorch_costly.tuners.bandits import BanditTuner
 from botorch_costly.tuners.baselines import FixedTuner, RandomTuner
 from botorch_costly.tuners.curves import Compression, CurveOptimizer
 from botorch_costly.tuners.online import (
+    BestValues,
     Design,
     Hold,
     Importance,
@@ -11,7 +12,11 @@ from botorch_costly.tuners.online import (
     OnlineTuner,
     Prior,
     Refit,
+    Slice,
+    Told,
+    best_values,
     importance,
+    slice_of,
 )
 from botorch_costly.tuners.subsets import Sampling, SubsetOptimizer
 from botorch_costly.tuners.transfer import ByEvidence, ByGaps, TransferOptimizer
@@ -19,6 +24,7 @@ from botorch_costly.tuners.twins import Session, TwinTuner
 
 __all__ = [
     "BanditTuner",
+    "BestValues",
     "ByEvidence",
     "ByGaps",
     "Compression",
@@ -34,8 +40,12 @@ __all__ = [
     "Refit",
     "Sampling",
     "Session",
+    "Slice",
     "SubsetOptimizer",
+    "Told",
     "TransferOptimizer",
     "TwinTuner",
+    "best_values",
     "importance",
+    "slice_of",
 ]

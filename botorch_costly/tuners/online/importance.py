@@ -7,9 +7,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import check, check_count
+from botorch_costly.errors import check_count
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.sensitivity import sensitivity
+from botorch_costly.tuners.online.lines import intervals_of
 from botorch_costly.tuners.online.tuner import OnlineTuner
 
 
@@ -56,11 +57,7 @@ def importance(
             ``points`` is no integer of at least 2.
     """
     points = check_count("points", points, minimum=2)
-    intervals = {decision.round: decision.interval for decision in tuner.decisions}
-    every = max(len(intervals) // 30, 1)
-    chosen = sorted(intervals)[::every] if rounds is None else sorted(rounds)
-    known = len(chosen) > 0 and set(chosen) <= set(intervals)
-    check(known, "rounds", "rounds that were decided on and are kept", chosen)
+    intervals = intervals_of(tuner.decisions, rounds)
     space, belief = tuner.reachable, tuner.belief
     engine = torch.quasirandom.SobolEngine(2 * space.dim, scramble=True, seed=seed)
     drawn = engine.draw(points, dtype=torch.float64).to(belief.kernel.outputscale)
@@ -68,13 +65,13 @@ def importance(
     tunable = [name for name, parameter in space.parameters if parameter.width]
     groups = [space.columns[name] for name in tunable]
     found = {}
-    for interval in {intervals[round] for round in chosen}:
-        mean = partial(_mean, belief, float(interval or 0))
+    for interval in set(intervals.values()):
+        mean = partial(_mean, belief, float(interval))
         found[interval] = sensitivity(mean, first, second, groups)
-    rows = [found[intervals[round]] for round in chosen]
+    rows = [found[interval] for interval in intervals.values()]
     return Importance(
         tuple(tunable),
-        tuple(chosen),
+        tuple(intervals),
         tuple(tuple(row.first_order.tolist()) for row in rows),
         tuple(tuple(row.total.tolist()) for row in rows),
     )

@@ -268,6 +268,10 @@ class OnlineTuner(Recorded[Decision, Observation]):
         """The part of the space that is searched: a learning rate stays near the start's."""
         return self._reachable
 
+    def interval_of(self, round: int) -> int:
+        """Return the number of the interval of a round, the time in which ``belief`` counts."""
+        return self._intervals.at(check_count("round", round)).number
+
     @torch.inference_mode(mode=False)
     def believed(
         self, configs: Sequence[Mapping[str, Plain]], round: int | None = None
@@ -287,10 +291,10 @@ class OnlineTuner(Recorded[Decision, Observation]):
             InvalidArgumentError: If the round is no integer of at least 0.
             InvalidConfigError: If a configuration is not one of ``reachable``.
         """
-        now = len(self._ledger) if round is None else check_count("round", round)
+        now = len(self._ledger) if round is None else round
+        when = torch.tensor(float(self.interval_of(now)), **self._tkwargs)
         x = [self._encode(config) for config in configs]
         points = torch.stack(x) if x else torch.zeros(0, self._reachable.dim, **self._tkwargs)
-        when = points.new_tensor(float(self._intervals.at(now).number))
         mean, variance = self._learner.model.mean_and_variance(at_round(points, when))
         return self._sign * mean.detach(), variance.detach().sqrt()
 

@@ -1,10 +1,13 @@
 """What a run depended on: found where it is known, and honest where nothing is."""
 
+import math
+
 import pytest
 import torch
 
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError
+from botorch_costly.numerics.sensitivity import sensitivity
 from botorch_costly.tuners import importance
 
 SPACE = bc.SearchSpace(
@@ -51,6 +54,45 @@ def test_it_is_the_share_of_what_mattered_then():
     assert late[2] < 0.15
     for row in found.alone:
         assert sum(row) <= 1.05
+
+
+def test_what_matters_together_explains_less_alone():
+    """The better policy is another one on each side of the middle."""
+
+    def crossed(config, round):
+        return float((config["a"] > 0.5) == (config["policy"] == "strong"))
+
+    found = importance(run(crossed), [59])
+    (alone,), (total,) = found.alone, found.total
+    assert total[0] > alone[0] + 0.2
+    assert total[1] > alone[1] + 0.2
+
+
+def test_it_is_by_definition_over_the_configurations_that_can_be_played():
+    """The pairs of a design, as what they decode to, and no rate that is out of reach."""
+    space = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer(1, 3)})
+    start = {"lr": 1e-2, "depth": 2}
+    tuner = bc.OnlineTuner(space, 30, start=start, hold=bc.Hold(share=0.0), seed=2)
+    for _ in range(20):
+        decision = tuner.ask()
+        lr = math.log10(decision.config["lr"])
+        tuner.tell(decision, decision.config["depth"] * lr)
+    found = importance(tuner, [19], points=64)
+    reachable = tuner.reachable
+    assert reachable != space
+    drawn = torch.quasirandom.SobolEngine(4, scramble=True, seed=0).draw(64, dtype=torch.float64)
+    pairs = [
+        torch.stack([reachable.encode(reachable.decode(x)) for x in half])
+        for half in (drawn[:, :2], drawn[:, 2:])
+    ]
+
+    def mean(points):
+        configs = [reachable.decode(x) for x in points]
+        return tuner.believed(configs, 19)[0]
+
+    expected = sensitivity(mean, *pairs, [slice(0, 1), slice(1, 2)])
+    assert found.alone[0] == pytest.approx(expected.first_order.tolist(), abs=1e-6)
+    assert found.total[0] == pytest.approx(expected.total.tolist(), abs=1e-6)
 
 
 def test_rounds_are_spread_over_the_run():
