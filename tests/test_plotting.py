@@ -9,13 +9,14 @@ import torch
 
 from botorch_costly import plotting
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from botorch_costly.plotting.bands import rectangles
 from botorch_costly.records import Decision, Observation
 from botorch_costly.transfer_records import TransferDecision
 from botorch_costly.transforms import CurveCompression
-from botorch_costly.tuners import Importance
+from botorch_costly.tuners import BestValues, Importance, Slice, Told
 from botorch_costly.tuners.curves.trainings import Training
 
-pytest.importorskip("matplotlib")
+to_hex = pytest.importorskip("matplotlib.colors").to_hex
 
 
 def decision(i):
@@ -67,6 +68,70 @@ def test_rewards_get_a_panel_without_missing_ones(decisions):
     assert axes[1].lines[0].get_xydata().tolist() == [[0, 0.7], [3, -0.2]]
 
 
+def best_of(name="lr", **changes):
+    """Of three values, in rounds 0, 2 and 4: all alike, then the last two, then the ends."""
+    found = {
+        "rounds": (0, 2, 4),
+        "values": (1e-6, 1e-4, 1e-2),
+        "behind": ((0.0, 0.0, 0.0), (2.5, 0.0, 1.5), (0.5, 3.0, 0.0)),
+        "log": True,
+    }
+    return BestValues(name=name, **{**found, **changes})
+
+
+def test_where_the_best_value_might_be_is_rectangles():
+    """Cells end halfway on the scale; values apart are rectangles apart; equal rounds are one."""
+    inner = rectangles(best_of(), 1.0, 5)
+    assert [(r.left, r.right) for r in inner] == [(0, 2), (2, 4), (4, 5.5), (4, 5.5)]
+    ends = [(r.low, r.high) for r in inner]
+    expected = [(1e-6, 1e-2), (1e-5, 1e-3), (1e-6, 1e-5), (1e-3, 1e-2)]
+    assert all(a == pytest.approx(b) for a, b in zip(ends, expected, strict=True))
+    outer = rectangles(best_of(), 2.0, 5)
+    assert outer[1][2:] == pytest.approx((1e-5, 1e-2))
+    even = best_of(values=(0.0, 2.0, 6.0), log=False)
+    assert [r[2:] for r in rectangles(even, 1.0, 5)] == [(0, 6), (1, 4), (0, 1), (4, 6)]
+    options = best_of(values=("a", "b", (1, 2)), log=False, behind=((0.0, 5.0, 5.0),) * 3)
+    assert rectangles(options, 1.0, 4) == [(0, 4.5, -0.4, 0.4)]
+    flags = best_of(values=(False, True), log=False, behind=((5.0, 0.0),) * 3)
+    assert rectangles(flags, 1.0, 4) == [(0, 4.5, 0.6, 1.4)]
+
+
+def test_a_schedule_shows_what_might_have_been_best(decisions):
+    policies = best_of("policy", values=("none", "strong", "light"), log=False)
+    lr, policy, flip = plotting.plot_schedule(decisions, log=["lr"], best=[best_of(), policies])
+    assert [len(ax.collections) for ax in (lr, policy, flip)] == [2, 2, 0]
+    wide, narrow = (len(c.get_paths()) for c in lr.collections)
+    assert (wide, narrow) == (len(rectangles(best_of(), 2.0, 5)), 4)
+    believed, played, _ = lr.lines
+    assert believed.get_ydata().tolist() == [1e-6, 1e-4, 1e-2, 1e-2]
+    assert played.get_ydata().tolist() == [d.config["lr"] for d in decisions]
+    # All options have their place, those that were never played, too.
+    assert [text.get_text() for text in policy.get_yticklabels()] == ["none", "strong", "light"]
+    assert policy.lines[1].get_ydata().tolist() == [2, 1, 2, 1, 2, 1]
+    assert "believed best" in lr.get_title(loc="right")
+    assert "believed" not in plotting.plot_schedule(decisions)[0].get_title(loc="right")
+    with pytest.raises(InvalidArgumentError, match="best: Expected names among"):
+        plotting.plot_schedule(decisions, best=[best_of("momentum")])
+
+
+def test_failed_queries_are_crosses_below_the_rewards(decisions):
+    told = [Observation(0, {"lr": 0.1}, 0.7), Observation(3, {"lr": 0.1}, failed=True)]
+    ax = plotting.plot_schedule(decisions, ["lr"], told)[-1]
+    rewards, failed = ax.lines
+    assert rewards.get_xydata().tolist() == [[0, 0.7]]
+    assert failed.get_xdata() == [3]
+    assert ax.get_title(loc="right") == "crosses: failed queries (1)"
+
+
+def test_long_names_are_broken_and_end():
+    config = {"augmentation/strength_of_rotation": 0.1, "x" * 100: 0.2}
+    axes = plotting.plot_schedule([Decision(0, config, query=True, reason="")])
+    first, second = (ax.get_ylabel() for ax in axes)
+    assert first == "augmentation/\nstrength_of_\nrotation"
+    assert [len(line) for line in second.splitlines()] == [16, 16, 16]
+    assert second.endswith("…")
+
+
 def test_given_axes_are_used(decisions, belief):
     (ax,) = plotting.plot_schedule(decisions, ["lr"])
     assert plotting.plot_schedule(decisions, ["lr"], axes=[ax]) == [ax]
@@ -116,6 +181,110 @@ def test_queries_are_grouped_by_reason(decisions):
     assert [label.get_text() for label in ax.get_yticklabels()] == ["skip (4)", "query (2)"]
     with pytest.raises(InvalidArgumentError, match="at least one decision"):
         plotting.plot_queries([])
+
+
+def test_a_raster_has_a_row_a_run_and_a_colour_a_reason(decisions):
+    rival, always = "a rival may be better", "full feedback"
+    other = [Decision(i, {"lr": 0.1}, query=i > 0, reason=always) for i in range(4)]
+    none = [Decision(i, {"lr": 0.1}, query=False, reason=rival) for i in range(3)]
+    ax = plotting.plot_query_raster({"first": decisions, "second": other, "none": none})
+    ticks = [(c.get_lineoffset(), c.get_positions()) for c in ax.collections]
+    assert ticks == [(0, [0, 3]), (1, [1, 2, 3])]
+    assert labels(ax) == [f"{always} (3)", f"{rival} (2)"]
+    drawn = [to_hex(c.get_color()) for c in ax.collections]
+    assert drawn[::-1] == [to_hex(line.get_color()) for line in ax.lines]  # as the legend says
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["first", "second", "none"]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first run on top
+    assert [text.get_text().strip() for text in ax.texts] == ["2/6", "3/4", "0/3"]
+    extents = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+    assert extents == [(-0.5, 5.5), (-0.5, 3.5), (-0.5, 2.5)]
+
+
+def test_a_run_without_a_query_is_a_row_without_a_legend():
+    skips = [Decision(i, {"lr": 0.1}, query=False, reason="held") for i in range(5)]
+    ax = plotting.plot_query_raster({"never": skips})
+    assert (len(ax.collections), ax.get_legend()) == (0, None)
+    for runs in ({}, {"empty": []}):
+        with pytest.raises(InvalidArgumentError, match="at least one"):
+            plotting.plot_query_raster(runs)
+
+
+def test_of_many_reasons_the_rarest_are_drawn_alike():
+    reasons = [f"reason {k}" for k in range(9) for _ in range(9 - k)]
+    many = [Decision(i, {"lr": 0.1}, query=True, reason=why) for i, why in enumerate(reasons)]
+    ax = plotting.plot_query_raster({"run": many})
+    assert labels(ax) == [*(f"reason {k} ({9 - k})" for k in range(7)), "other reasons (3)"]
+    rare = {to_hex(c.get_color()) for c in ax.collections[-2:]}
+    assert rare == {to_hex(ax.lines[-1].get_color())}
+
+
+def test_long_runs_have_thin_ticks():
+    def widths(rounds):
+        run = [Decision(i, {"lr": 0.1}, query=True, reason="") for i in range(rounds)]
+        pictures = (plotting.plot_query_raster({"run": run}), plotting.plot_queries(run))
+        return [ax.collections[0].get_linewidth() for ax in pictures]
+
+    assert widths(10) == [1.2, 1.2]
+    assert widths(2000) == [0.5, 0.5]
+
+
+def test_quality_is_drawn_over_any_cost_with_its_direction_and_baselines():
+    curves = {"A": ([3, 1], [0.9, 0.7], [0.1, 0.2]), "B": ([2.0], [0.5])}
+    options = {"quality": "accuracy", "cost": "dollars", "baselines": {"fixed": 0.6}}
+    for maximize, said in ((True, " (more is better)"), (False, " (less is better)"), (None, "")):
+        ax = plotting.plot_quality_against_cost(curves, maximize=maximize, **options)
+        assert ax.get_ylabel() == "accuracy" + said
+    assert ax.get_xlabel() == "dollars"
+    assert ax.lines[0].get_xydata().tolist() == [[1, 0.7], [3, 0.9]]
+    assert labels(ax) == ["A", "B", "fixed"]
+    (level,) = [line for line in ax.lines if line.get_label() == "fixed"]
+    assert set(level.get_ydata()) == {0.6}
+    bars = ax.containers[0][2][0].get_segments()
+    ends = [float(end) for (_, low), (_, high) in bars for end in (low, high)]
+    assert ends == pytest.approx([0.5, 0.9, 0.8, 1.0])
+
+
+def slice_with(values, name="lr", **changes):
+    number = len(values)
+    found = {
+        "round": 7,
+        "held": {name: values[1]},
+        "mean": tuple(0.1 * i for i in range(number)),
+        "std": (0.2,) * number,
+        "told": (Told(values[1], 0.5, 0.9), Told(values[0], 0.4, 0.1), Told(values[0], 9.0, 0.001)),
+        "log": False,
+    }
+    return Slice(name=name, values=values, **{**found, **changes})
+
+
+def test_a_slice_shows_the_belief_and_the_rewards_near_it():
+    values = tuple(10.0 ** (i / 5) for i in range(20))
+    ax = plotting.plot_slice(slice_with(values, log=True), width=3)
+    band, told = ax.collections[:2]
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((-0.6, 1.9 + 0.6))
+    assert ax.lines[0].get_ydata().tolist() == pytest.approx([0.1 * i for i in range(20)])
+    expected = [[values[1], 0.5], [values[0], 0.4]]  # not what says nothing
+    assert told.get_offsets().tolist() == [pytest.approx(point) for point in expected]
+    assert told.get_facecolors()[:, 3].tolist() == pytest.approx([0.9, 0.1])
+    assert ax.get_xscale() == "log"
+    assert set(ax.lines[1].get_xdata()) == {values[1]}
+    assert labels(ax)[-1] == f"held configuration: {values[1]:.4g}"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("lr", "reward in round 7")
+    with pytest.raises(InvalidArgumentError, match="width"):
+        plotting.plot_slice(slice_with(values), width=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "places"),
+    [((1, 2, 4), [1, 2, 4]), (("a", (1, 2), None), [0, 1, 2]), ((True, 0.5), [0, 1])],
+)
+def test_few_values_are_drawn_one_by_one(values, places):
+    ax = plotting.plot_slice(slice_with(values, told=(Told(values[1], 0.5, 1.0),)))
+    assert ax.containers[0][0].get_xdata().tolist() == places
+    assert [text.get_text() for text in ax.get_xticklabels()] == [str(v) for v in values]
+    (told,) = [c for c in ax.collections if len(c.get_offsets()) == 1 and c.get_zorder() < 2]
+    assert told.get_offsets().tolist() == [[places[1], 0.5]]
 
 
 def test_curves_are_joined_in_the_order_of_their_cost():

@@ -1,11 +1,23 @@
-"""What a run played and queried, and what that cost."""
+"""What a run played: its hyperparameters over the rounds."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.plotting.style import BLACK, CYCLE, MARKERS, columns_of, one, stack
+from botorch_costly.plotting.bands import HALF, Rectangle, are_numbers, rectangles
+from botorch_costly.plotting.style import (
+    BLACK,
+    CYCLE,
+    VERMILION,
+    columns_of,
+    lines_of,
+    mixed,
+    one,
+    stack,
+    whole_rounds,
+)
 from botorch_costly.records import Decision, Observation
+from botorch_costly.tuners import BestValues
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,10 +29,14 @@ def plot_schedule(
     observations: Sequence[Observation] | None = None,
     axes: "Sequence[Axes] | None" = None,
     log: Collection[str] = (),
+    best: Sequence[BestValues] = (),
 ) -> "list[Axes]":
     """Draw each hyperparameter over the rounds, and the rewards below them.
 
-    Dots mark the rounds with a query.
+    Dots mark the rounds with a query, crosses those that failed. Where the best values are given, a
+    dotted line is the value believed best, with the others as in the incumbent of the round. The
+    shades are the values less than one and two standard deviations of the difference behind it: those
+    that the belief cannot tell from the best, whatever was played.
 
     Args:
         decisions: In the order of their rounds.
@@ -28,6 +44,7 @@ def plot_schedule(
         observations: Their rewards are drawn in a last panel; no such panel if omitted.
         axes: One for each hyperparameter, and one more with observations; made if omitted.
         log: Names of the hyperparameters to draw on a logarithmic scale.
+        best: What ``tuners.best_values`` returned of some of the hyperparameters.
 
     Returns:
         The axes, in the order of the panels.
@@ -46,17 +63,19 @@ def plot_schedule(
     panels = len(shown) + (observations is not None)
     drawn = stack(panels) if axes is None else list(axes)
     check(len(drawn) == panels, "axes", f"{panels} axes", len(drawn), InvalidShapeError)
+    believed = {one.name: one for one in best}
+    check(set(believed) <= set(known), "best", f"names among {known}", list(believed))
     for i, name in enumerate(shown):
-        _draw_parameter(drawn[i], decisions, name, CYCLE[i % len(CYCLE)])
+        color = CYCLE[i % len(CYCLE)]
+        _draw_parameter(drawn[i], decisions, name, color, believed.get(name))
         if name in log:
             drawn[i].set_yscale("log")
     if axes is None:
-        drawn[0].set_title("dots: rounds with a query", loc="right", fontsize="small")
+        explain_schedule(drawn[0], bool(believed))
     if observations is not None:
-        seen = [(o.round, o.reward) for o in observations if o.reward is not None]
-        drawn[-1].plot(*columns_of(seen, 2), "o", color=BLACK, markersize=3)
-        drawn[-1].set_ylabel("reward")
+        _draw_rewards(drawn[-1], observations)
     drawn[-1].set_xlabel("round")
+    whole_rounds(drawn[-1])
     if axes is None:
         drawn[0].figure.align_ylabels(drawn)
     return drawn
@@ -104,102 +123,54 @@ def plot_schedule_map(
     return ax
 
 
-def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes":
-    """Draw the rounds with a query and those without one, coloured by the reason.
-
-    Reasons that differ only in what stands in parentheses are one group.
-
-    Args:
-        decisions: In the order of their rounds.
-        ax: Where to draw; made if omitted.
-
-    Raises:
-        InvalidArgumentError: If there is no decision.
-        ImportError: If Matplotlib is missing.
-    """
-    check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
-    ax = one(ax, height=2.2)
-    groups: dict[tuple[bool, str], list[int]] = {}
-    for decision in decisions:
-        key = (decision.query, decision.reason.partition(" (")[0])
-        groups.setdefault(key, []).append(decision.round)
-    queries = sum(decision.query for decision in decisions)
-    ordered = sorted(groups.items(), key=lambda group: (not group[0][0], -len(group[1])))
-    for i, ((query, reason), rounds) in enumerate(ordered):
-        word = "query" if query else "skip"
-        ax.eventplot(
-            rounds,
-            lineoffsets=1.0 if query else 0.0,
-            linelengths=0.8,
-            linewidths=1.2,
-            colors=CYCLE[i % len(CYCLE)],
-            label=f"{word}: {reason} ({len(rounds)})",
-        )
-    ax.set_yticks([0, 1], [f"skip ({len(decisions) - queries})", f"query ({queries})"])
-    ax.set_ylim(-0.6, 1.6)
-    ax.set_xlabel("round")
-    columns = 2 if len(groups) > 2 else 1
-    ax.legend(
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        fontsize="small",
-        frameon=False,
-        ncols=columns,
-    )
-    return ax
+def explain_schedule(ax: "Axes", believed: bool) -> None:
+    """Say above a schedule what its marks mean."""
+    said = "dots: rounds with a query"
+    if believed:
+        said += "; dotted: believed best; shaded: at most 1 and 2 std behind it"
+    ax.set_title(said, loc="right", fontsize="small")
 
 
-def plot_regret_against_cost(
-    curves: Mapping[str, tuple[Any, ...]],
-    ax: "Axes | None" = None,
-) -> "Axes":
-    """Draw the regret of each method over its number of queries: lower left is better.
-
-    Args:
-        curves: Name to ``(queries, regret)`` or ``(queries, regret, standard error)``, each of shape
-            ``(k,)``; points are joined in the order of their queries.
-        ax: Where to draw; made if omitted.
-
-    Raises:
-        InvalidArgumentError: If there is no curve.
-        InvalidShapeError: If the arrays of a curve differ in length.
-        ImportError: If Matplotlib is missing.
-    """
-    check(len(curves) > 0, "curves", "at least one curve", len(curves))
-    ax = one(ax)
-    for i, (name, columns) in enumerate(curves.items()):
-        lengths = [len(column) for column in columns]
-        fits = len(lengths) in (2, 3) and len(set(lengths)) == 1 and lengths[0] > 0
-        check(fits, name, "two or three arrays of one length", lengths, InvalidShapeError)
-        points = sorted(zip(*(map(float, column) for column in columns), strict=True))
-        cost, regret, *error = columns_of(points, len(columns))
-        ax.errorbar(
-            cost,
-            regret,
-            error[0] if error else None,
-            color=CYCLE[i % len(CYCLE)],
-            marker=MARKERS[i % len(MARKERS)],
-            markersize=5,
-            linewidth=2 if i == 0 else 1.2,
-            capsize=2,
-            label=name,
-        )
-    ax.set_xlabel("queries in a run")
-    ax.set_ylabel("average regret per round")
-    ax.legend(frameon=False)
-    return ax
-
-
-def _draw_parameter(ax: "Axes", decisions: Sequence[Decision], name: str, color: str) -> None:
+def _draw_parameter(
+    ax: "Axes", decisions: Sequence[Decision], name: str, color: str, found: BestValues | None
+) -> None:
     rounds = [decision.round for decision in decisions]
     values: list[Any] = [decision.config[name] for decision in decisions]
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-        levels = list(dict.fromkeys(values))  # in the order they were first played
-        values = [levels.index(value) for value in values]
+    best: list[Any] = [] if found is None else list(found.best)
+    if not are_numbers(values):
+        # In the order in which they were first played, unless all that could be are known.
+        levels = list(dict.fromkeys(values)) if found is None else list(found.values)
+        values, best = ([levels.index(value) for value in line] for line in (values, best))
         ax.set_yticks(range(len(levels)), [str(level) for level in levels])
         ax.set_ylim(-0.5, len(levels) - 0.5)
+    if found is not None:
+        for behind, share in ((2.0, 0.1), (1.0, 0.25)):
+            _shade(ax, rectangles(found, behind, rounds[-1]), mixed(color, share))
+        ends = [*found.rounds, max(rounds[-1], found.rounds[-1]) + HALF]
+        ax.plot(ends, [*best, best[-1]], ":", drawstyle="steps-post", color=BLACK, linewidth=1)
     ax.plot(rounds, values, drawstyle="steps-post", color=color, linewidth=1)
     queried = [i for i, decision in enumerate(decisions) if decision.query]
     x, y = [rounds[i] for i in queried], [values[i] for i in queried]
     ax.plot(x, y, "o", color=color, markersize=3)
-    ax.set_ylabel(name)
+    ax.set_ylabel(lines_of(name))
+
+
+def _shade(ax: "Axes", areas: Sequence[Rectangle], color: str) -> None:
+    from matplotlib.collections import PolyCollection
+
+    corners = [
+        [(a.left, a.low), (a.right, a.low), (a.right, a.high), (a.left, a.high)] for a in areas
+    ]
+    ax.add_collection(PolyCollection(corners, facecolor=color, edgecolor="none", zorder=0))
+    ax.autoscale_view()
+
+
+def _draw_rewards(ax: "Axes", observations: Sequence[Observation]) -> None:
+    seen = [(o.round, o.reward) for o in observations if o.reward is not None]
+    ax.plot(*columns_of(seen, 2), "o", color=BLACK, markersize=3)
+    failed = [o.round for o in observations if o.failed]
+    if failed:  # there is no reward to draw them at
+        foot = ax.get_xaxis_transform()
+        ax.plot(failed, [0.05] * len(failed), "x", color=VERMILION, markersize=5, transform=foot)
+        ax.set_title(f"crosses: failed queries ({len(failed)})", loc="right", fontsize="small")
+    ax.set_ylabel("reward")

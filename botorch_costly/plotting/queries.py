@@ -1,0 +1,113 @@
+"""Which rounds were paid for, and why: of one run, and of several below each other."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from botorch_costly.errors import check
+from botorch_costly.plotting.style import CYCLE, above, one, whole_rounds
+from botorch_costly.records import Decision
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_OTHERS, _TRAINED = "#777777", "#EEEEEE"
+_WIDEST, _THINNEST = 1.2, 0.5  # points that a round is drawn with
+_ROOM = 360.0  # points that all rounds of a run have
+
+
+def reason_of(decision: Decision) -> str:
+    """Return the reason of a decision without what stands in parentheses, such as a confidence."""
+    return decision.reason.partition(" (")[0]
+
+
+def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes":
+    """Draw the rounds with a query and those without one, coloured by the reason.
+
+    Reasons that differ only in what stands in parentheses are one group.
+
+    Args:
+        decisions: In the order of their rounds.
+        ax: Where to draw; made if omitted.
+
+    Raises:
+        InvalidArgumentError: If there is no decision.
+        ImportError: If Matplotlib is missing.
+    """
+    check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
+    ax = one(ax, height=2.2)
+    groups: dict[tuple[bool, str], list[int]] = {}
+    for decision in decisions:
+        key = (decision.query, reason_of(decision))
+        groups.setdefault(key, []).append(decision.round)
+    queries = sum(decision.query for decision in decisions)
+    ordered = sorted(groups.items(), key=lambda group: (not group[0][0], -len(group[1])))
+    for i, ((query, reason), rounds) in enumerate(ordered):
+        word = "query" if query else "skip"
+        ax.eventplot(
+            rounds,
+            lineoffsets=1.0 if query else 0.0,
+            linelengths=0.8,
+            linewidths=_width(len(decisions)),
+            colors=CYCLE[i % len(CYCLE)],
+            label=f"{word}: {reason} ({len(rounds)})",
+        )
+    ax.set_yticks([0, 1], [f"skip ({len(decisions) - queries})", f"query ({queries})"])
+    ax.set_ylim(-0.6, 1.6)
+    ax.set_xlabel("round")
+    whole_rounds(ax)
+    above(ax)
+    return ax
+
+
+def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" = None) -> "Axes":
+    """Draw the queries of several runs below each other: a row a run, a tick a query, by its reason.
+
+    What lies between the ticks was trained without a query; the share of queries stands at the right.
+    Reasons that differ only in what stands in parentheses are one; of more than seven the rarest are
+    drawn alike.
+
+    Args:
+        runs: Decisions by the name of their run, in the order of their rounds; from top to bottom.
+        ax: Where to draw; made if omitted.
+
+    Raises:
+        InvalidArgumentError: If there is no run, or one without a decision.
+        ImportError: If Matplotlib is missing.
+    """
+    check(len(runs) > 0, "runs", "at least one run", len(runs))
+    for name, decisions in runs.items():
+        check(len(decisions) > 0, str(name), "at least one decision", len(decisions))
+    ax = one(ax, height=0.35 * len(runs) + 1.3)
+    counts = Counter(reason_of(d) for decisions in runs.values() for d in decisions if d.query)
+    most = max(len(decisions) for decisions in runs.values())
+    last = max(decisions[-1].round for decisions in runs.values())
+    named = [reason for reason, _ in counts.most_common(len(CYCLE))]
+    width = _width(most)
+    for row, decisions in enumerate(runs.values()):
+        first, end = decisions[0].round, decisions[-1].round
+        ax.barh(row, end - first + 1, 0.8, first - 0.5, color=_TRAINED, zorder=0)
+        queries = [d for d in decisions if d.query]
+        for reason in dict.fromkeys(map(reason_of, queries)):
+            rounds = [d.round for d in queries if reason_of(d) == reason]
+            color = CYCLE[named.index(reason)] if reason in named else _OTHERS
+            ax.eventplot(rounds, lineoffsets=row, linelengths=0.8, linewidths=width, colors=color)
+        said = f" {len(queries)}/{len(decisions)}"
+        ax.text(last + 0.5, row, said, va="center", fontsize="small")
+    for color, reason in zip(CYCLE, named, strict=False):
+        ax.plot([], [], color=color, linewidth=2, label=f"{reason} ({counts[reason]})")
+    if rest := counts.total() - sum(counts[reason] for reason in named):
+        ax.plot([], [], color=_OTHERS, linewidth=2, label=f"other reasons ({rest})")
+    ax.set_yticks(range(len(runs)), [str(name) for name in runs])
+    ax.set_ylim(len(runs) - 0.4, -0.6)
+    ax.set_xlim(min(d[0].round for d in runs.values()) - 0.5, last + 0.5)
+    ax.set_xlabel("round")
+    whole_rounds(ax)
+    if counts:
+        above(ax)
+    return ax
+
+
+def _width(rounds: int) -> float:
+    """Return how wide a round is drawn, in points."""
+    return min(max(_ROOM / rounds, _THINNEST), _WIDEST)
