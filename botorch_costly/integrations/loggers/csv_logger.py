@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from botorch_costly.ask_tell.rows import cell_of
 from botorch_costly.errors import check
 from botorch_costly.files import replacing
 from botorch_costly.integrations.loggers.entry import LogEntry
@@ -47,7 +48,7 @@ class CsvLogger(Logger):
 
     def log(self, entry: LogEntry) -> None:
         """Write a row."""
-        row = {name: "" if value is None else str(value) for name, value in entry.row().items()}
+        row = {name: cell_of(value) for name, value in entry.row().items()}
         if not self._is_prepared:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             _prepare(self.path, list(row), self._first, self._untold)

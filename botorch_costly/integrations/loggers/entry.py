@@ -1,12 +1,22 @@
 """What is logged of a round: a frozen record, as numbers for trackers or as a row for tables."""
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from botorch_costly.plain import listed
+from botorch_costly.ask_tell.rows import cell_of, row_of
 from botorch_costly.records import Decision, Observation
+
+_OF_THE_ROUND = (
+    "round",
+    "interval",
+    "query",
+    "reason",
+    "confidence",
+    "reward",
+    "failed",
+    "query_seconds",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,25 +78,14 @@ class LogEntry:
 
     def row(self) -> dict[str, Any]:
         """Return everything in plain values, by name; what is not known is None."""
-        decision, told = self.decision, self.observation
+        known = row_of(self.decision, self.observation)
+        config = {name: value for name, value in known.items() if name.startswith("config/")}
         return {
-            "round": decision.round,
-            "interval": decision.interval,
-            "query": decision.query,
-            "reason": decision.reason,
-            "confidence": decision.confidence,
-            "reward": self.reward,
-            "failed": self.failed,
-            "query_seconds": None if told is None else told.seconds,
+            **{name: known[name] for name in _OF_THE_ROUND},
             "queries": self.queries,
             "budget": self.budget,
             "seconds": self.seconds,
             "exploration_cost": self.exploration_cost,
             "tuner_ms": self.milliseconds,
-            **{f"config/{name}": _cell(value) for name, value in decision.config.items()},
+            **{name: cell_of(v) if isinstance(v, list) else v for name, v in config.items()},
         }
-
-
-def _cell(value: Any) -> Any:
-    """Return a value of a configuration as one cell: tuples as JSON."""
-    return json.dumps(listed(value)) if isinstance(value, tuple) else value

@@ -1,0 +1,65 @@
+"""A round as a row of plain values: the columns that logs and reports of a run have in common."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from botorch_costly.records import Decision, Observation
+
+_OF_THE_DECISION = ("round", "config")  # what an observation repeats of it
+_UNTOLD = {"reward": None, "failed": False, "seconds": None}
+
+
+def row_of(decision: Decision, observation: Observation | None = None) -> dict[str, Any]:
+    """Return what was decided for a round and what was told of it, by column; what is not known is None.
+
+    Args:
+        decision: Of the round, of any tuner.
+        observation: What was told of it, if anything was.
+
+    Returns:
+        The fields of both in plain values, tuples as lists. ``query_seconds`` is what the query took, and
+        values of a configuration are columns of their own, ``config/<name>``, at the end.
+
+    Example:
+        >>> decision = Decision(3, {"lr": 0.1}, query=True, reason="rivals")
+        >>> row = row_of(decision, Observation(3, {"lr": 0.1}, 0.5, seconds=2.0))
+        >>> row["round"], row["reward"], row["query_seconds"], row["config/lr"]
+        (3, 0.5, 2.0, 0.1)
+        >>> row_of(decision)["reward"] is None
+        True
+    """
+    told = {} if observation is None else observation.to_dict()
+    told = {name: value for name, value in told.items() if name not in _OF_THE_DECISION}
+    values = {**decision.to_dict(), **_UNTOLD, **told}
+    seconds = values.pop(
+        "seconds"
+    )  # of the query alone: logs have the seconds of the run beside it
+    configs = {name: value for name, value in values.items() if isinstance(value, Mapping)}
+    row = {name: value for name, value in values.items() if name not in configs}
+    row["query_seconds"] = seconds
+    for name in sorted(configs, reverse=True):  # "config" after "peak"
+        row |= columns_of(name, configs[name])
+    return row
+
+
+def columns_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a mapping by column: ``<name>/<name of the value>``.
+
+    Example:
+        >>> columns_of("config", {"lr": 0.1})
+        {'config/lr': 0.1}
+    """
+    return {f"{name}/{inner}": value for inner, value in values.items()}
+
+
+def cell_of(value: Any) -> str:
+    """Return a value of a row as the text of a cell: None is empty, lists and tuples are JSON.
+
+    Example:
+        >>> cell_of(None), cell_of(0.1), cell_of([1, None])
+        ('', '0.1', '[1, null]')
+    """
+    if value is None:
+        return ""
+    return json.dumps(value) if isinstance(value, list | tuple) else str(value)
