@@ -130,8 +130,14 @@ class Driver:
             self._shared = SharedTuner(self.tuner, timeout=self.options.timeout)
         return self._shared
 
-    def start(self, trained: Trained) -> None:
-        """Begin, or continue from the state that was loaded."""
+    def start(self, trained: Trained, *, generators: bool = True) -> None:
+        """Begin, or continue from the state that was loaded.
+
+        Args:
+            trained: What training changes.
+            generators: Whether the global generators go where the state has them; False if they have
+                been there, and the trainer has drawn from them since what the next round needs.
+        """
         self.connect()
         self._trained = trained
         if self.options.guard:
@@ -140,6 +146,8 @@ class Driver:
             guarded += trained.parts
             self._reward = GuardedReward.of(GainReward(self.options.metric), *guarded)
         if self._loaded is not None:
+            if generators:
+                self.set_generators()
             self._continue(self._loaded)
             self._loaded = None
         if self.decision is not None and self._clock.is_running:
@@ -204,6 +212,12 @@ class Driver:
         check(known, "state", "the state of a tuning callback", state, StateMismatchError)
         self._loaded = state
 
+    def set_generators(self) -> None:
+        """Put the global generators where the loaded state has them, if this is the only process."""
+        states = None if self._loaded is None else self._loaded["generators"]
+        if states is not None and self.connect().ranks.count == 1:
+            set_global_generators(states)
+
     def _continue(self, state: Mapping[str, Any]) -> None:
         if state["shared"] is not None:
             self.connect().load_state_dict(state["shared"])
@@ -212,8 +226,6 @@ class Driver:
         given = state["decision"]
         self.decision = None if given is None else Decision.from_dict(json.loads(given))
         self._over, self._due = state["over"], state["due"]
-        if state["generators"] is not None and self.connect().ranks.count == 1:
-            set_global_generators(state["generators"])
 
     def _generators(self) -> dict[str, Any] | None:
         """Return the states of the global generators, unless each rank has its own."""

@@ -80,7 +80,7 @@ class TunerCallback(Callback):
             length, metric=metric, guard=guard, rates=rates, others=others, timeout=timeout
         )
         self.driver = Driver(tuner, options)
-        self._steps = 0
+        self._steps, self._fits = 0, False
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -89,7 +89,8 @@ class TunerCallback(Callback):
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Connect the ranks."""
-        if stage == "fit":
+        self._fits = stage == "fit"
+        if self._fits:
             self.driver.connect()
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -103,7 +104,10 @@ class TunerCallback(Callback):
         parts = (*self._parts, scaler) if scaler.state_dict() else self._parts
         optimizer = one_optimizer(trainer.optimizers)
         _read_when_measured(trainer, self.monitor)
-        self.driver.start(Trained(pl_module, optimizer, schedulers, parts))
+        # At the beginning of an epoch its order was drawn just now, from what was restored before.
+        within_epoch = trainer.fit_loop.restarting
+        trained = Trained(pl_module, optimizer, schedulers, parts)
+        self.driver.start(trained, generators=within_epoch)
         self._steps = trainer.global_step
 
     def on_train_batch_start(
@@ -137,6 +141,8 @@ class TunerCallback(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from the state that the trainer loads."""
         self.driver.load_state_dict(state_dict)
+        if self._fits:
+            self.driver.set_generators()  # the trainer draws the order of an epoch before it starts
 
 
 def _read_when_measured(trainer: Any, monitor: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, MissingExtraError
@@ -113,6 +114,41 @@ def test_a_run_goes_on_identically_from_a_checkpoint_within_an_epoch(tmp_path):
     within = [path for path in (tmp_path / "whole").iterdir() if "step=14" in path.name]
     assert len(within) == 1  # of ten steps an epoch
     assert from_checkpoint(tmp_path / "resumed", within[0]) == whole
+
+
+def drawing(epochs, checkpoints=(), alike=False, **options):
+    """Train with loaders that draw from the global generator; return decisions and weights."""
+    torch.manual_seed(2)
+    module, callback = lightning_program.Digits(), TunerCallback(tuner(10), "val_loss")
+    saves = bool(checkpoints)
+    trainer = trainer_of(
+        max_epochs=epochs, callbacks=[callback, *checkpoints], enable_checkpointing=saves
+    )
+    # Within an epoch a trainer begins the data anew, so batches are alike there.
+    rows = ConcatDataset(10 * [Subset(data("train"), range(BATCH))]) if alike else data("train")
+    train = DataLoader(rows, BATCH, shuffle=not alike)
+    trainer.fit(module, train, DataLoader(data("val"), batch_size=300), **options)
+    weights = torch.cat([parameter.detach().flatten() for parameter in module.parameters()])
+    return callback.driver.tuner.decisions, weights
+
+
+@pytest.mark.parametrize(
+    ("saved", "alike"),
+    [
+        ({"save_on_train_epoch_end": True}, False),
+        ({}, False),
+        ({"every_n_train_steps": 13}, True),
+    ],
+    ids=["after an epoch", "after validation", "within an epoch"],
+)
+def test_loaders_that_draw_go_on_identically(tmp_path, saved, alike):
+    """The trainer draws from the global generator before training starts, on resuming, too."""
+    whole, weights = drawing(10, alike=alike)
+    drawing(5, [ModelCheckpoint(tmp_path, filename="run", **saved)], alike)
+    path = tmp_path / "run.ckpt"
+    decisions, resumed = drawing(10, alike=alike, ckpt_path=path, weights_only=True)
+    assert decisions == whole
+    assert torch.equal(resumed, weights)
 
 
 def test_two_ranks_play_one_run(tmp_path):
