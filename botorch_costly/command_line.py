@@ -15,6 +15,7 @@ from botorch_costly.reports import (
     SavedRun,
     csv_of,
     html_of,
+    interactive_of,
     picture_of,
     saved_runs,
     text_of,
@@ -76,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         action.add_argument("--run", help="the name of the run, if the file holds several")
     report.add_argument("--html", dest="output", metavar="OUT.html", help="write a page instead")
     report.add_argument("--force", action="store_true", help="replace a file that is there")
-    for action, output in ((plot, "OUT.png"), (export, "OUT.json|OUT.csv")):
+    for action, output in ((plot, "OUT.png|OUT.html"), (export, "OUT.json|OUT.csv")):
         action.add_argument("-o", "--output", required=True, metavar=output)
         action.add_argument("--force", action="store_true", help="replace a file that is there")
     _add_demo(actions)
@@ -107,9 +108,12 @@ def _report(given: argparse.Namespace) -> None:
 
 
 def _plot(given: argparse.Namespace) -> None:
-    suffix = _suffix(given.output, FORMATS)
+    suffix = _suffix(given.output, (*FORMATS, "html"))
     _check_target(given)
-    _write(given.output, picture_of(_one(_read(given.file), given.run), suffix))
+    run = _one(_read(given.file), given.run)
+    _write(
+        given.output, interactive_of(run).encode() if suffix == "html" else picture_of(run, suffix)
+    )
 
 
 def _export(given: argparse.Namespace) -> None:

@@ -3,11 +3,13 @@
 Functions take records or plain arrays and an optional ``Axes``, and return ``Axes``. Without one they
 make a figure that pyplot does not know: no window shows it, and it need not be closed. Save it with
 ``ax.figure.savefig(...)``. Matplotlib comes with the extra ``botorch_costly[plot]``.
+``explore_run`` alone is by Plotly, and to be looked into.
 """
 
 from botorch_costly.plotting.beliefs import Marks, plot_belief, plot_query_value
 from botorch_costly.plotting.costs import plot_quality_against_cost, plot_regret_against_cost
 from botorch_costly.plotting.importance import plot_importance
+from botorch_costly.plotting.interactive import explore_run
 from botorch_costly.plotting.queries import plot_queries, plot_query_raster
 from botorch_costly.plotting.runs import plot_schedule, plot_schedule_map
 from botorch_costly.plotting.slices import plot_slice
@@ -25,6 +27,7 @@ __all__ = [
     "VERMILION",
     "YELLOW",
     "Marks",
+    "explore_run",
     "plot_belief",
     "plot_curve_weights",
     "plot_importance",

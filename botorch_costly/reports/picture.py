@@ -60,7 +60,7 @@ def _of_run(run: SavedRun) -> "Figure":
     axes = stack(len(names) + rewards + raster)
     last = len(names) + rewards
     observations = run.observations if rewards else None
-    plot_schedule(run.decisions, None, observations, axes[:last], _logarithmic(run.space))
+    plot_schedule(run.decisions, None, observations, axes[:last], logarithmic(run.space))
     axes[0].set_title("dots: rounds with a query", loc="right", fontsize="small")
     if raster:
         axes[last - 1].set_xlabel("")
@@ -69,11 +69,16 @@ def _of_run(run: SavedRun) -> "Figure":
 
 
 def _of_schedule(schedule: Schedule) -> "Figure":
-    played = zip(schedule.rounds, schedule.replay(), strict=True)
-    decisions = [Decision(round, config, query=False, reason="") for round, config in played]
+    decisions = decisions_of(schedule)
     axes = stack(len(decisions[0].config))
-    plot_schedule(decisions, None, None, axes, _logarithmic(schedule.space))
+    plot_schedule(decisions, None, None, axes, logarithmic(schedule.space))
     return _figure(axes)
+
+
+def decisions_of(schedule: Schedule) -> list[Decision]:
+    """Return the rounds of a schedule as decisions without a query."""
+    played = zip(schedule.rounds, schedule.replay(), strict=True)
+    return [Decision(round, config, query=False, reason="") for round, config in played]
 
 
 def _figure(axes: Any) -> "Figure":
@@ -93,7 +98,7 @@ def _show_dollars(ax: Any) -> None:
         text.set_parse_math(False)
 
 
-def _logarithmic(space: SearchSpace | None) -> list[str]:
+def logarithmic(space: SearchSpace | None) -> list[str]:
     """Return the names of the parameters that are searched on a logarithmic scale."""
     parameters = () if space is None else space.parameters
     return [name for name, one in parameters if not isinstance(one, Choice) and one.log]
