@@ -43,6 +43,9 @@ def of_lightning():
 
     from tests.integrations.lightning_program import Digits, Trainer, loaders
 
+    warnings.simplefilter(
+        "ignore"
+    )  # Lightning's own, of PyTorch; pytest undoes this after the test
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     train, val = loaders()
     return {

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -109,6 +110,19 @@ def test_a_picture_is_the_same_each_time(tmp_path):
     drawn = (tmp_path / "run.svg").read_bytes()
     assert b"<svg" in drawn
     assert drawn == picture_of(schedule, "svg")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("plot", "run.pt", "-o", "mine.png"), ("report", "run.pt", "--html", "mine.html")]
+)
+def test_without_matplotlib_pictures_name_their_extra_and_text_is_there(
+    arguments, capsys, monkeypatch
+):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert "pip install 'botorch_costly[plot]'" in refused(capsys, *arguments)
+    assert not Path(arguments[-1]).exists()
+    assert main(["report", "run.pt"]) == 0
 
 
 def test_nothing_is_written_over_without_force(capsys, tmp_path):

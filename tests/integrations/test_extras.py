@@ -1,0 +1,87 @@
+"""Each adapter can be imported without its library, and says which extra to install."""
+
+from importlib import import_module
+
+import pytest
+
+import botorch_costly as bc
+from botorch_costly.errors import MissingExtraError
+from botorch_costly.integrations import extras
+from tests.lowest import lowest
+from tests.test_packaging import required
+
+SPACE = bc.SearchSpace({"lr": bc.Real(1e-3, 1.0, log=True)})
+TASK = bc.Task([{"lr": 0.1}, {"lr": 0.2}], [1.0, 2.0])
+
+
+def tuner():
+    return bc.OnlineTuner(SPACE, 5)
+
+
+# Of each name that an adapter makes public: its extra, and what is given to it.
+ADAPTERS = {
+    "lightning.TunerCallback": ("lightning", lambda: (tuner(), "val_loss")),
+    "transformers.TunerCallback": ("transformers", lambda: (tuner(),)),
+    "optuna.TransferSampler": ("optuna", lambda: ([TASK],)),
+    "optuna.CurveSampler": ("optuna", lambda: ("epochs",)),
+    "optuna.SubsetSampler": ("optuna", lambda: (["share"],)),
+    "ax.TransferNode": ("ax", lambda: ([TASK],)),
+    "ax.AnalyticAcquisition": ("ax", tuple),
+    "ax.register": ("ax", tuple),
+    "ray.OfflineSearcher": ("ray", lambda: (bc.TransferOptimizer(SPACE, [TASK]),)),
+    "loggers.TensorBoardLogger": ("tensorboard", lambda: ("runs",)),
+}
+
+
+def needed(extra):
+    """The library that adapters of an extra ask for, and its smallest version."""
+    (found,) = {(library, minimum) for library, minimum, its in required() if its == extra}
+    return found
+
+
+def test_each_adapter_that_needs_a_library_is_here():
+    assert {extra for extra, _ in ADAPTERS.values()} == {extra for _, _, extra in required()}
+    for module in {name.partition(".")[0] for name in ADAPTERS} - {"loggers"}:
+        found = import_module(f"botorch_costly.integrations.{module}")
+        public = getattr(found, "__all__", ["TunerCallback"])
+        assert {f"{module}.{name}" for name in public} <= ADAPTERS.keys()
+
+
+@pytest.mark.parametrize("installed", [None, "0.0.9", "1.dev3"])
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_the_extra_is_named_where_a_library_is_missing_or_old(name, installed, monkeypatch):
+    def version(package):
+        if installed is None:
+            raise extras.PackageNotFoundError(package)
+        return installed
+
+    extra, given = ADAPTERS[name]
+    module, _, made = name.partition(".")
+    make = getattr(import_module(f"botorch_costly.integrations.{module}"), made)
+    arguments = given()
+    monkeypatch.setattr(extras, "version", version)
+    with pytest.raises(MissingExtraError) as caught:
+        make(*arguments)
+    library, minimum = needed(extra)
+    assert lowest((extra,))[library] == minimum
+    assert str(caught.value) == (
+        f"{library}: Expected version {minimum} or newer, which pip install"
+        f" 'botorch_costly[{extra}]' brings; Received {installed or 'not installed'!r}."
+    )
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_a_library_that_is_not_there_is_missed_in_earnest(name):
+    """The same, where nothing is made up: in an environment without the library."""
+    extra, given = ADAPTERS[name]
+    library, _ = needed(extra)
+    try:
+        extras.version(library)
+    except extras.PackageNotFoundError:
+        module, _, made = name.partition(".")
+        make = getattr(import_module(f"botorch_costly.integrations.{module}"), made)
+        arguments = given()
+        with pytest.raises(MissingExtraError, match=rf"botorch_costly\[{extra}\]"):
+            make(*arguments)
+    else:
+        pytest.skip(f"{library} is installed")
