@@ -67,7 +67,7 @@ def decide(rank, folder):
         broken.ask()
     except (RankError, ZeroDivisionError) as error:
         said["broken"] = [type(error).__name__, str(error)]
-    return said
+    return {**said, "disagreed": disagree(rank)}
 
 
 class Broken:
@@ -79,14 +79,14 @@ class Broken:
         raise ZeroDivisionError("no idea")
 
 
-def disagree(rank, folder):
+def disagree(rank):
     """Rank 1 skips a query, and asks for the next round."""
     shared = SharedTuner(tuner(), timeout=20)
-    decision = shared.ask()
+    shared.ask()
     try:
         shared.mean(1.0) if rank == 0 else shared.ask()
     except RanksDisagreeError as error:
-        return {"error": str(error), "round": decision.round}
+        return str(error)
 
 
 def lose(rank, folder, way):
@@ -113,13 +113,9 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    said = (
-        lose(rank, folder, case)
-        if case in ("kill", "hang", "late")
-        else {"decide": decide, "disagree": disagree}[case](rank, folder)
-    )
+    said = decide(rank, folder) if case == "decide" else lose(rank, folder, case)
     (folder / f"{rank}.json").write_text(json.dumps(said))
-    if case not in ("kill", "hang", "late"):
+    if case == "decide":
         dist.destroy_process_group()
     os._exit(0)
 
