@@ -22,12 +22,13 @@ FEW = {"arm": CategoricalDistribution(["good", "bad"]), "epochs": IntDistributio
 
 
 @pytest.fixture(autouse=True)
-def quiet():
+def quiet(monkeypatch):
+    """Without logs, and all trials as dear: what is decided does not depend on the machine."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-
-def test_a_study_that_goes_on_is_a_plain_optimizer_that_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(Outcomes, "_seconds", lambda self, trial: 1.0)
+
+
+def test_a_study_that_goes_on_is_a_plain_optimizer_that_resumes(tmp_path):
     study = optuna.create_study(sampler=program.resumed())
     study.optimize(partial(program.objective_with_checkpoints, tmp_path), n_trials=14)
     twin, asked, told_by = bc.CurveOptimizer(SPACE, 9, maximize=False), [], {}
