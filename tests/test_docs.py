@@ -172,7 +172,7 @@ class Loop:
             "restore": self.network.load_state_dict,
             "train": self.train,
             "evaluate": self.evaluate,
-            "budget": 300.0,
+            "budget": 220.0,
             "accuracy": self.accuracy,
         }
 
