@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread is faster than two for the small problems of the tests.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all test-everywhere test-elsewhere test-lowest lint bench tutorials docs clean
+.PHONY: demo test test-all test-everywhere test-elsewhere test-lowest test-lowest-quick test-extras lint bench tutorials docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -41,12 +41,27 @@ test-elsewhere: $(VENV)/.installed
 	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow' --perturb 1 $(MATHEMATICS)
 	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
 
-# The smallest versions that pyproject.toml allows, in an environment of its own.
-test-lowest:
+# The smallest versions that pyproject.toml allows, in an environment of its own (5 GB). Matplotlib of that
+# time calls the parser of today by names that it warns of.
+.venv-lowest/.installed: pyproject.toml tests/lowest.py
 	$(PYTHON) -m venv .venv-lowest
 	mkdir -p out && $(PYTHON) -m tests.lowest > out/lowest.txt
 	.venv-lowest/bin/python -m pip install -q -c out/lowest.txt -e '.[test]'
-	.venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m 'not slow'
+	touch $@
+
+LOWEST := .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m 'not slow' \
+	-W ignore::pyparsing.warnings.PyparsingDeprecationWarning
+test-lowest: .venv-lowest/.installed
+	$(LOWEST)
+
+# The part of it that continuous integration has time for: what hangs on the libraries, but no benchmarks
+# and no long runs of optimizers.
+test-lowest-quick: .venv-lowest/.installed
+	$(LOWEST) --ignore tests/benchmarks --ignore tests/tuners --ignore tests/laws --ignore tests/test_tutorials.py
+
+# Each extra by itself, in environments in out/extras: EXTRAS="optuna ray" for some of them.
+test-extras:
+	$(PYTHON) -m tests.extras $(EXTRAS)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
