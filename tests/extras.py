@@ -21,6 +21,7 @@ BENCHMARKS = "tests/benchmarks"
 EXTRAS = {
     "core": ("botorch_costly", [ADAPTERS, "tests/reports", "tests/test_canonical.py"]),
     "plot": ("matplotlib", ["tests/test_plotting.py", "tests/reports"]),
+    "plotly": ("plotly", ["tests/reports"]),
     "rich": ("rich", ["tests/reports"]),
     "tensorboard": ("tensorboard", [f"{ADAPTERS}/loggers"]),
     "optuna": (
@@ -28,6 +29,7 @@ EXTRAS = {
         [
             f"{ADAPTERS}/test_optuna.py",
             f"{ADAPTERS}/test_optuna_lengths_and_parts.py",
+            f"{ADAPTERS}/test_optuna_checkpoints.py",
             "tests/test_task_readers.py",
             f"{PAGE}[optuna]",
         ],

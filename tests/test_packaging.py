@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import extras as by_themselves
 from tests.lowest import EXTRAS, lowest, requirements
 
 ROOT = Path(__file__).parents[1]
@@ -72,6 +73,15 @@ def test_all_brings_each_adapter():
     named = {extra for _, _, extra in required()}
     assert len(named) >= 3
     assert named <= extras <= OPTIONAL.keys()
+    assert extras <= by_themselves.EXTRAS.keys()
+
+
+@pytest.mark.parametrize("extra", by_themselves.EXTRAS)
+def test_the_tests_of_each_extra_are_there(extra):
+    assert extra == "core" or extra in OPTIONAL
+    _, tests = by_themselves.EXTRAS[extra]
+    assert tests
+    assert all((ROOT / test.partition("::")[0]).exists() for test in tests)
 
 
 def test_adapters_ask_for_the_versions_that_their_extras_bring():
