@@ -12,6 +12,7 @@ from benchmarks.curves import signal, tabular
 from benchmarks.curves.live import benchmark as live
 from benchmarks.demo import table as demo
 from benchmarks.distributed import benchmark as distributed
+from benchmarks.endurance import kills
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import RESULTS, read
 from benchmarks.information import timing as information_timing
@@ -96,6 +97,7 @@ REPORTS: dict[str, Report] = {
         "Rank correlation of what is known early with the loss at the end", foresight.table
     ),
     "ddp": Report("Decisions that ranks share", distributed.text),
+    "kills": Report("A run that is killed at random moments", kills.text),
     "boil-tabular": Report("Policies on recorded learning curves", tabular.text),
     "boil-signal": Report("What early iterations say of the end", signal.text),
     "boil-rl": Report("Policies on trainings of reinforcement learning", tabular.text),
