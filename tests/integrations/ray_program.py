@@ -1,15 +1,24 @@
-"""What runs on a local cluster of Ray: a training whose score is known, and earlier studies of it."""
+"""What runs on a local cluster of Ray: a training whose score is known, and earlier studies of it.
 
+As a program it is the driver of a run, which may be killed and restored.
+"""
+
+import json
 import math
 import os
+import sys
+from pathlib import Path
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # or Ray writes a token to the home folder
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "0.5")
 
 import ray
 from ray import tune
 
 import botorch_costly as bc
+from botorch_costly.integrations.ray import OfflineSearcher
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Integer(1, 5)})
 LONGEST = 9
@@ -42,3 +51,80 @@ def start(cpus=4):
     if not ray.is_initialized():
         ray.init(num_cpus=cpus, include_dashboard=False, log_to_driver=False)
     return ray
+
+
+# -- a driver --------------------------------------------------------------------------------------
+
+ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=9)
+KINDS = {
+    "transfer": lambda: bc.TransferOptimizer(SPACE, [EARLIER]),
+    "subsets": lambda: bc.SubsetOptimizer(SPACE, sampling=ROUGH),
+}
+TRIALS = 14
+
+
+def slowly():
+    """A training in steps, so that a scheduler can stop it on its way."""
+
+    def train(config):
+        import time
+
+        away = abs(math.log10(config["lr"]) + 2) + 0.1 * abs(config["layers"] - 3)
+        for step in range(1, 10):
+            time.sleep(0.1)
+            tune.report({"score": -away - 0.2 / config.get("fraction", 1.0) - 1 / step})
+
+    return train
+
+
+class Counting(tune.Callback):
+    """Says in a file how many trials have ended."""
+
+    def __init__(self, file):
+        self._file, self._ended = file, 0
+
+    def on_trial_complete(self, iteration, trials, trial, **info):
+        self._ended += 1
+        self._file.write_text(str(self._ended))
+
+
+def searcher_of(kind):
+    return OfflineSearcher(KINDS[kind](), metric="score", mode="max")
+
+
+def main():
+    folder, kind = Path(sys.argv[1]), sys.argv[2]
+    start()
+    train = slowly()
+    if (folder / "run").exists():
+        results = tune.Tuner.restore(str(folder / "run"), trainable=train).fit()
+    else:
+        limits = tune.TuneConfig(
+            search_alg=searcher_of(kind),
+            num_samples=TRIALS,
+            max_concurrent_trials=3,
+            scheduler=tune.schedulers.ASHAScheduler(
+                metric="score", mode="max", max_t=9, grace_period=3, reduction_factor=3
+            ),
+        )
+        place = tune.RunConfig(
+            storage_path=str(folder),
+            name="run",
+            verbose=0,
+            callbacks=[Counting(folder / "ended")],
+        )
+        results = tune.Tuner(train, tune_config=limits, run_config=place).fit()
+    said = [
+        {
+            "config": one.config,
+            "score": one.metrics["score"],
+            "steps": one.metrics["training_iteration"],
+        }
+        for one in results
+    ]
+    (folder / "results.json").write_text(json.dumps(said))
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()

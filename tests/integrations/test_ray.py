@@ -1,8 +1,12 @@
 """Ray Tune's searcher, alone and on a local cluster."""
 
+import json
 import logging
 import os
 import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -16,17 +20,19 @@ pytest.importorskip("ray.tune", reason="needs the extra botorch_costly[ray]")
 from ray.tune.search import Searcher  # noqa: E402
 
 from botorch_costly.integrations.ray import OfflineSearcher  # noqa: E402
+from tests.integrations.launching import ROOT  # noqa: E402
 from tests.integrations.ray_program import (  # noqa: E402
     EARLIER,
     LONGEST,
+    ROUGH,
     SPACE,
+    TRIALS,
     score,
+    searcher_of,
     start,
     trainable,
     tune,
 )
-
-ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=9)
 
 
 def transfer(**options):
@@ -289,3 +295,51 @@ def test_a_run_on_a_local_cluster_is_interrupted_and_restored(make, cluster, tmp
     assert all(setting in ran for setting in under_way)  # what was interrupted runs again as it was
     assert len({tuple(sorted(config.items())) for config in ran}) == 10
     assert max(map(score, ran)) > -1
+
+
+def driver(folder, kind):
+    command = [sys.executable, "-m", "tests.integrations.ray_program", str(folder), kind]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path[1:]])}
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, start_new_session=True, stderr=subprocess.DEVNULL
+    )
+
+
+def told_by(folder, kind):
+    """What the optimizer of a saved run was told: values by configuration and fidelities."""
+    saved = searcher_of(kind)
+    saved.restore_from_dir(str(folder / "run"))
+    optimizer = saved._trials._optimizer
+    settings = {one.round: saved._trials._setting(one) for one in optimizer._ledger.suggestions}
+    told = {tuple(sorted(settings[one.round].items())): one for one in optimizer.observations}
+    assert len(told) == len(optimizer.observations)
+    return told, saved._trials.under_way()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["transfer", "subsets"])
+def test_a_run_whose_driver_is_killed_goes_on_and_its_scheduler_stops_trials(kind, tmp_path):
+    """SIGKILL in the middle of a run with ASHA: nothing is lost, and nothing is run as two trials."""
+    first, ended = driver(tmp_path, kind), tmp_path / "ended"
+    until = time.monotonic() + 300
+    while not (ended.exists() and int(ended.read_text() or 0) >= 4):
+        assert first.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    time.sleep(1.0)  # what is under way is saved, too
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait(timeout=60)
+    early, _ = told_by(tmp_path, kind)
+    assert 1 <= len(early) < TRIALS
+
+    assert driver(tmp_path, kind).wait(timeout=400) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    told, under_way = told_by(tmp_path, kind)
+    assert not under_way
+    assert len(results) == len(told) == TRIALS
+    assert all(told[setting] == one for setting, one in early.items())
+    for result in results:
+        one = told[tuple(sorted(result["config"].items()))]
+        assert one.reward == pytest.approx(result["score"])  # that of the last report
+    steps = [result["steps"] for result in results]
+    assert min(steps) < 9 == max(steps)
