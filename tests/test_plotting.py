@@ -88,6 +88,8 @@ def test_where_the_best_value_might_be_is_rectangles():
     assert all(a == pytest.approx(b) for a, b in zip(ends, expected, strict=True))
     outer = rectangles(best_of(), 2.0, 5)
     assert outer[1][2:] == pytest.approx((1e-5, 1e-2))
+    late = best_of(rounds=(0,), behind=((5.0, 5.0, 0.0),))
+    assert rectangles(late, 1.0, 0)[0][2:] == pytest.approx((1e-3, 1e-2))
     even = best_of(values=(0.0, 2.0, 6.0), log=False)
     assert [r[2:] for r in rectangles(even, 1.0, 5)] == [(0, 6), (1, 4), (0, 1), (4, 6)]
     options = best_of(values=("a", "b", (1, 2)), log=False, behind=((0.0, 5.0, 5.0),) * 3)
@@ -100,8 +102,10 @@ def test_a_schedule_shows_what_might_have_been_best(decisions):
     policies = best_of("policy", values=("none", "strong", "light"), log=False)
     lr, policy, flip = plotting.plot_schedule(decisions, log=["lr"], best=[best_of(), policies])
     assert [len(ax.collections) for ax in (lr, policy, flip)] == [2, 2, 0]
-    wide, narrow = (len(c.get_paths()) for c in lr.collections)
-    assert (wide, narrow) == (len(rectangles(best_of(), 2.0, 5)), 4)
+    for collection, behind in zip(lr.collections, (2.0, 1.0), strict=True):
+        drawn = [(*path.vertices.min(0), *path.vertices.max(0)) for path in collection.get_paths()]
+        shaded = rectangles(best_of(), behind, 5)
+        assert drawn == [pytest.approx((a.left, a.low, a.right, a.high)) for a in shaded]
     believed, played, _ = lr.lines
     assert believed.get_ydata().tolist() == [1e-6, 1e-4, 1e-2, 1e-2]
     assert played.get_ydata().tolist() == [d.config["lr"] for d in decisions]
@@ -116,6 +120,7 @@ def test_a_schedule_shows_what_might_have_been_best(decisions):
 
 def test_failed_queries_are_crosses_below_the_rewards(decisions):
     told = [Observation(0, {"lr": 0.1}, 0.7), Observation(3, {"lr": 0.1}, failed=True)]
+    told.append(Observation(4, {"lr": 0.1}))  # a query without a reward yet
     ax = plotting.plot_schedule(decisions, ["lr"], told)[-1]
     rewards, failed = ax.lines
     assert rewards.get_xydata().tolist() == [[0, 0.7]]
@@ -216,6 +221,9 @@ def test_of_many_reasons_the_rarest_are_drawn_alike():
     assert labels(ax) == [*(f"reason {k} ({9 - k})" for k in range(7)), "other reasons (3)"]
     rare = {to_hex(c.get_color()) for c in ax.collections[-2:]}
     assert rare == {to_hex(ax.lines[-1].get_color())}
+    assert sorted(at for c in ax.collections for at in c.get_positions()) == list(range(45))
+    alone = plotting.plot_queries(many)
+    assert to_hex(alone.collections[-1].get_color()) in rare
 
 
 def test_long_runs_have_thin_ticks():

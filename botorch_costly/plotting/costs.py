@@ -38,6 +38,9 @@ def plot_quality_against_cost(
         ImportError: If Matplotlib is missing.
     """
     check(len(curves) > 0, "curves", "at least one curve", len(curves))
+    # Beside the panel it hides nothing; in axes of others there may be no room.
+    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    place: dict[str, Any] = beside if ax is None else {}
     ax = one(ax)
     for i, (name, columns) in enumerate(curves.items()):
         lengths = [len(column) for column in columns]
@@ -62,8 +65,8 @@ def plot_quality_against_cost(
     ax.set_xlabel(cost)
     ax.set_ylabel(quality + better)
     handles = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    ordered = [name for name in (*curves, *(baselines or {})) if name in handles]
-    ax.legend([handles[name] for name in ordered], ordered, frameon=False)
+    shown = [name for name in (*curves, *(baselines or {})) if name in handles]
+    ax.legend([handles[name] for name in shown], shown, frameon=False, **place)
     return ax
 
 

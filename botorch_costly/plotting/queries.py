@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
-from botorch_costly.plotting.style import CYCLE, above, one, whole_rounds
+from botorch_costly.plotting.style import CYCLE, above, height_above, one, whole_rounds
 from botorch_costly.records import Decision
 
 if TYPE_CHECKING:
@@ -35,28 +35,30 @@ def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Ax
         ImportError: If Matplotlib is missing.
     """
     check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
-    ax = one(ax, height=2.2)
     groups: dict[tuple[bool, str], list[int]] = {}
     for decision in decisions:
-        key = (decision.query, reason_of(decision))
-        groups.setdefault(key, []).append(decision.round)
+        groups.setdefault((decision.query, reason_of(decision)), []).append(decision.round)
     queries = sum(decision.query for decision in decisions)
     ordered = sorted(groups.items(), key=lambda group: (not group[0][0], -len(group[1])))
-    for i, ((query, reason), rounds) in enumerate(ordered):
-        word = "query" if query else "skip"
+    labels = [f"{'query' if q else 'skip'}: {why} ({len(at)})" for (q, why), at in ordered]
+    ax = one(ax, height=1.8 + height_above(labels))
+    for i, ((query, _), rounds) in enumerate(ordered):
         ax.eventplot(
             rounds,
             lineoffsets=1.0 if query else 0.0,
             linelengths=0.8,
             linewidths=_width(len(decisions)),
-            colors=CYCLE[i % len(CYCLE)],
-            label=f"{word}: {reason} ({len(rounds)})",
+            colors=CYCLE[i] if i < len(CYCLE) else _OTHERS,
+            label=labels[i],
         )
     ax.set_yticks([0, 1], [f"skip ({len(decisions) - queries})", f"query ({queries})"])
     ax.set_ylim(-0.6, 1.6)
     ax.set_xlabel("round")
     whole_rounds(ax)
     above(ax)
+    legend: Any = ax.get_legend()
+    for handle in legend.legend_handles:
+        handle.set_linewidth(2)  # what is drawn is too thin to tell its colour
     return ax
 
 
@@ -78,12 +80,14 @@ def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" 
     check(len(runs) > 0, "runs", "at least one run", len(runs))
     for name, decisions in runs.items():
         check(len(decisions) > 0, str(name), "at least one decision", len(decisions))
-    ax = one(ax, height=0.35 * len(runs) + 1.3)
     counts = Counter(reason_of(d) for decisions in runs.values() for d in decisions if d.query)
     most = max(len(decisions) for decisions in runs.values())
     last = max(decisions[-1].round for decisions in runs.values())
     named = [reason for reason, _ in counts.most_common(len(CYCLE))]
-    width = _width(most)
+    labels = [f"{reason} ({counts[reason]})" for reason in named]
+    if rest := counts.total() - sum(counts[reason] for reason in named):
+        labels.append(f"other reasons ({rest})")
+    ax, width = one(ax, 0.35 * len(runs) + 0.8 + height_above(labels)), _width(most)
     for row, decisions in enumerate(runs.values()):
         first, end = decisions[0].round, decisions[-1].round
         ax.barh(row, end - first + 1, 0.8, first - 0.5, color=_TRAINED, zorder=0)
@@ -94,10 +98,8 @@ def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" 
             ax.eventplot(rounds, lineoffsets=row, linelengths=0.8, linewidths=width, colors=color)
         said = f" {len(queries)}/{len(decisions)}"
         ax.text(last + 0.5, row, said, va="center", fontsize="small")
-    for color, reason in zip(CYCLE, named, strict=False):
-        ax.plot([], [], color=color, linewidth=2, label=f"{reason} ({counts[reason]})")
-    if rest := counts.total() - sum(counts[reason] for reason in named):
-        ax.plot([], [], color=_OTHERS, linewidth=2, label=f"other reasons ({rest})")
+    for color, label in zip([*CYCLE[: len(named)], _OTHERS], labels, strict=False):
+        ax.plot([], [], color=color, linewidth=2, label=label)
     ax.set_yticks(range(len(runs)), [str(name) for name in runs])
     ax.set_ylim(len(runs) - 0.4, -0.6)
     ax.set_xlim(min(d[0].round for d in runs.values()) - 0.5, last + 0.5)

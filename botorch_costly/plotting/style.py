@@ -55,7 +55,6 @@ def stack(panels: int, height: float = 1.6) -> "list[Axes]":
 def above(ax: "Axes") -> None:
     """Set the legend above the panel, where it hides nothing; in two columns if there is room."""
     handles, labels = ax.get_legend_handles_labels()
-    narrow = all(len(label) <= _NARROW for label in labels)
     ax.legend(
         handles,
         labels,
@@ -63,8 +62,17 @@ def above(ax: "Axes") -> None:
         bbox_to_anchor=(1.0, 1.0),
         fontsize="small",
         frameon=False,
-        ncols=2 if narrow and len(labels) > 1 else 1,
+        ncols=_columns(labels),
     )
+
+
+def height_above(labels: Sequence[str]) -> float:
+    """Return the inches that a legend above a panel needs."""
+    return 0.19 * -(-len(labels) // _columns(labels))
+
+
+def _columns(labels: Sequence[str]) -> int:
+    return 2 if len(labels) > 1 and all(len(label) <= _NARROW for label in labels) else 1
 
 
 def lines_of(name: str) -> str:
