@@ -103,7 +103,7 @@ tutorials: $(VENV)/.installed
 # The pages open from out/docs/index.html, without a server.
 docs: $(VENV)/.installed
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # not --quiet, which hides warnings from --strict
 
 clean:
 	rm -rf $(VENV) .venv-lowest out .pytest_cache .mypy_cache .ruff_cache

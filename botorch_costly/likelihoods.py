@@ -20,9 +20,10 @@ class SubsetNoise(Noise):
     """The variances of ``SubsetNoiseLikelihood``.
 
     Args:
-        column: Of the share of the data.
+        columns: Those of the inputs that hold the share of the data.
         as_printed: Whether the noise grows with the share.
         batch_shape: Of the hyperparameters.
+        beta_prior: Of the exponent, whose median it starts from.
     """
 
     noise = PositiveNumber("Variance that all observations have, ``batch_shape x 1``.")

@@ -107,7 +107,9 @@ class Ledger(Generic[S, T]):
         """Take out a suggestion that nothing will come of; its number is not given again.
 
         Raises:
-            Errors of ``check_open``.
+            InvalidArgumentError: If it is no such record.
+            UnknownDecisionError: If it was never entered, or is not kept any more.
+            AlreadyToldError: If it was told before.
         """
         self.check_open(suggestion)
         self.queries -= self._suggested.pop(suggestion.id).query

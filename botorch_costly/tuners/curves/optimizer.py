@@ -291,7 +291,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             cost: So far.
 
         Raises:
-            Errors of ``tell``, and of ``ask`` where all is trained or in training.
+            CostlyError: Those of ``tell``, and of ``ask`` where all is trained or in training.
         """
         self._ledger.check_open(decision)
         told = observation_of(decision, curve, cost=cost, broken=None, priced=self._priced)
