@@ -132,6 +132,21 @@ class SharedTuner(Generic[D]):
         """
         return self._meet("agree", value, 1.0)[0].value
 
+    def gather(self, state: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return what each rank gives, in their order, on all ranks.
+
+        Args:
+            state: Of this rank: tensors and plain values.
+
+        Raises:
+            RankError: As ``ask``.
+        """
+        buffer = io.BytesIO()
+        torch.save(dict(state), buffer)
+        messages = self.ranks.gather(buffer.getvalue(), "state", self._met)
+        self._met += 1
+        return [torch.load(io.BytesIO(message), weights_only=True) for message in messages]
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state: on rank 0 with its tuner's. No rank waits for another."""
         tuner = self.tuner.state_dict() if self.ranks.is_first else None

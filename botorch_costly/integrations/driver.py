@@ -202,6 +202,17 @@ class Driver:
             "generators": self._generators(),
         }
 
+    def gathered_state_dict(self) -> dict[str, Any]:
+        """Return ``state_dict`` with the global generators of each rank; all ranks call it together.
+
+        Raises:
+            RankError: If a rank does not.
+        """
+        state = self.state_dict()
+        if self._loaded is None and self._shared is not None:
+            state["generators"] = self._shared.gather(global_generators())
+        return state
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict`` at ``start``, when there is a network to continue with.
 
@@ -213,10 +224,14 @@ class Driver:
         self._loaded = state
 
     def set_generators(self) -> None:
-        """Put the global generators where the loaded state has them, if this is the only process."""
+        """Put the global generators of this rank where the loaded state has them.
+
+        Ranks of another number meet other data: all of them stay as the program has seeded them.
+        """
         states = None if self._loaded is None else self._loaded["generators"]
-        if states is not None and self.connect().ranks.count == 1:
-            set_global_generators(states)
+        ranks = self.connect().ranks
+        if states is not None and len(states) == ranks.count:
+            set_global_generators(states[ranks.rank])
 
     def _continue(self, state: Mapping[str, Any]) -> None:
         if state["shared"] is not None:
@@ -227,10 +242,10 @@ class Driver:
         self.decision = None if given is None else Decision.from_dict(json.loads(given))
         self._over, self._due = state["over"], state["due"]
 
-    def _generators(self) -> dict[str, Any] | None:
-        """Return the states of the global generators, unless each rank has its own."""
+    def _generators(self) -> list[dict[str, Any]] | None:
+        """Return the states of the global generators of the only rank, if it is the only one."""
         alone = self._shared is None or self._shared.ranks.count == 1
-        return global_generators() if alone else None
+        return [global_generators()] if alone else None
 
     def _apply(self) -> None:
         trained, options = self._trained, self.options

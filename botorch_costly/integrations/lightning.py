@@ -135,8 +135,8 @@ class TunerCallback(Callback):
         self.driver.validated(float(metrics[self.monitor]))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that the trainer saves."""
-        return self.driver.state_dict()
+        """Return the state that the trainer saves; it asks all ranks for it."""
+        return self.driver.gathered_state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from the state that the trainer loads."""

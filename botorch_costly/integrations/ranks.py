@@ -108,6 +108,30 @@ class Ranks:
         except RuntimeError as error:
             raise self._lost(place, number) from error
 
+    def gather(self, message: bytes, place: str = "state", number: int = 0) -> list[bytes]:
+        """Return the messages of all ranks, in their order, on all ranks.
+
+        Args:
+            message: That of this rank.
+            place: Where the ranks meet, one of ``PLACES``.
+            number: How often they have met there.
+
+        Raises:
+            RanksDisagreeError: As ``meet``.
+            RankLostError: As ``meet``.
+        """
+        lengths = [int(one.value) for one in self.meet(place, number, len(message))]
+        if self.count == 1:
+            return [message]
+        ours = torch.zeros(max(lengths), dtype=torch.uint8)  # all send as much as the longest
+        ours[: len(message)] = torch.frombuffer(bytearray(message), dtype=torch.uint8)
+        told = [torch.empty_like(ours) for _ in lengths]
+        try:
+            dist.all_gather(told, ours, group=self._group)
+        except RuntimeError as error:
+            raise self._lost(place, number) from error
+        return [one[:length].numpy().tobytes() for one, length in zip(told, lengths, strict=True)]
+
     def _broadcast(self, message: bytes) -> bytes:
         first = bytearray(_BLOCK)
         if self.is_first:

@@ -12,6 +12,7 @@ def names_of(page):
     """Names for the code of a page; skip the page if it is about a library that is missing."""
     makers = {
         "ax": of_ax,
+        "distributed": of_distributed,
         "lightning": of_lightning,
         "optuna": of_optuna,
         "ray": of_ray,
@@ -35,6 +36,12 @@ def of_ax():
         "earlier": program.earlier(),
         "objective": lambda **parameters: program.loss(parameters),
     }
+
+
+def of_distributed():
+    """A page on several processes, run in one: ``torch`` warns that there is no group of them."""
+    warnings.filterwarnings("ignore", message="torch.distributed is")  # until the end of the test
+    return {}
 
 
 def of_lightning():

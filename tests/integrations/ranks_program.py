@@ -2,10 +2,12 @@
 
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -16,7 +18,9 @@ from botorch_costly.errors import (
     RankLostError,
     RanksDisagreeError,
 )
+from botorch_costly.integrations import RoundLength
 from botorch_costly.integrations.distributed import SharedTuner
+from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
 
 SPACE = bc.SearchSpace(
     {"lr": bc.Real(1e-4, 1e-1, log=True), "policy": bc.Choice(["a", "b" * 3000])}
@@ -67,7 +71,7 @@ def decide(rank, folder):
         broken.ask()
     except (RankError, ZeroDivisionError) as error:
         said["broken"] = [type(error).__name__, str(error)]
-    return {**said, "disagreed": disagree(rank)}
+    return {**said, "generators": generators(rank, folder), "disagreed": disagree(rank)}
 
 
 class Broken:
@@ -106,6 +110,44 @@ def lose(rank, folder, way):
     except RankLostError as error:
         bc.save(folder / "state.pt", tuner=shared)
         return {"error": str(error), "seconds": time.monotonic() - began, "seen": seen}
+
+
+def driver():
+    """A driver that has begun."""
+    network = torch.nn.Linear(2, 1)
+    begun = Driver(tuner(), TrainerOptions(RoundLength(steps=1), timeout=20))
+    begun.connect()
+    return begun, Trained(network, torch.optim.SGD(network.parameters(), lr=0.1))
+
+
+def seed(number):
+    torch.manual_seed(number)
+    random.seed(number)
+    np.random.seed(number)  # noqa: NPY002  the global one is what is meant
+
+
+def draws():
+    """Numbers of each global generator."""
+    return [torch.rand(()).item(), random.random(), np.random.rand()]  # noqa: NPY002
+
+
+def generators(rank, folder):
+    """Each rank's generators continue as they were, from the state that rank 0 saves."""
+    first, trained = driver()
+    first.start(trained)
+    seed(rank)
+    draws()
+    random.sample(range(9), rank)
+    state = first.gathered_state_dict()
+    if rank == 0:
+        torch.save(state, folder / "state.pt")
+    expected = draws()
+    dist.barrier()
+    seed(rank + 50)
+    resumed, trained = driver()
+    resumed.load_state_dict(torch.load(folder / "state.pt", weights_only=True))
+    resumed.start(trained)
+    return {"expected": expected, "drawn": draws()}
 
 
 def main():

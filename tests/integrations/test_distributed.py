@@ -13,7 +13,7 @@ from botorch_costly.errors import (
 from botorch_costly.integrations.distributed import SharedTuner
 from botorch_costly.integrations.ranks import Ranks
 from tests.integrations.launching import launched
-from tests.integrations.ranks_program import ROUNDS, metric, play, tuner
+from tests.integrations.ranks_program import ROUNDS, draws, driver, metric, play, seed, tuner
 
 if not dist.is_gloo_available():
     pytest.skip("this build of torch has no gloo", allow_module_level=True)
@@ -122,6 +122,40 @@ def test_ranks_that_disagree_are_told_so(two):
     first, second, _ = two
     assert first["disagreed"] == second["disagreed"]
     assert "{0: 'mean 0', 1: 'ask 1'}" in first["disagreed"]
+
+
+def test_each_rank_goes_on_with_its_own_generators(two):
+    *ranks, folder = two
+    first, second = (one["generators"] for one in ranks)
+    for one in (first, second):
+        assert one["drawn"] == one["expected"]
+    assert first["expected"] != second["expected"]
+    # With another number of ranks all of them stay as they were seeded.
+    state = torch.load(folder / "state.pt", weights_only=True)
+    assert len(state["generators"]) == 2
+    resumed, trained = driver()
+    resumed.load_state_dict(state)
+    seed(3)
+    resumed.start(trained)
+    drawn = draws()
+    seed(3)
+    assert draws() == drawn
+
+
+def test_a_single_rank_gathers_its_own():
+    shared = SharedTuner(tuner())
+    (state,) = shared.gather({"values": torch.arange(3), "name": "a"})
+    assert state["values"].tolist() == [0, 1, 2]
+    assert state["name"] == "a"
+    begun, trained = driver()
+    begun.start(trained)
+    seed(4)
+    state = begun.gathered_state_dict()
+    expected = draws()
+    resumed, trained = driver()
+    resumed.load_state_dict(state)
+    resumed.start(trained)
+    assert draws() == expected
 
 
 @pytest.mark.slow
