@@ -17,6 +17,7 @@ from botorch_costly.reports import (
     html_of,
     interactive_of,
     picture_of,
+    raster_of,
     saved_runs,
     text_of,
     text_of_schedule,
@@ -66,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     report = actions.add_parser("report", help="describe runs in plain text")
     plot = actions.add_parser(
-        "plot", help="draw the schedule, the rewards and the queries of a run"
+        "plot",
+        help="draw the schedule, the rewards and the queries of a run, or the queries of several",
     )
     export = actions.add_parser(
         "export", help="write a schedule (.json) or a table of rounds (.csv)"
@@ -110,10 +112,13 @@ def _report(given: argparse.Namespace) -> None:
 def _plot(given: argparse.Namespace) -> None:
     suffix = _suffix(given.output, (*FORMATS, "html"))
     _check_target(given)
-    run = _one(_read(given.file), given.run)
-    _write(
-        given.output, interactive_of(run).encode() if suffix == "html" else picture_of(run, suffix)
-    )
+    found = _read(given.file)
+    if suffix == "html":
+        _write(given.output, interactive_of(_one(found, given.run)).encode())
+    elif isinstance(found, list) and len(found) > 1 and given.run is None:
+        _write(given.output, raster_of(found, suffix))
+    else:
+        _write(given.output, picture_of(_one(found, given.run), suffix))
 
 
 def _export(given: argparse.Namespace) -> None:

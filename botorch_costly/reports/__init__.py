@@ -7,7 +7,7 @@ does that from a shell.
 
 from botorch_costly.reports.html import html_of
 from botorch_costly.reports.interactive import interactive_of
-from botorch_costly.reports.picture import picture_of
+from botorch_costly.reports.picture import picture_of, raster_of
 from botorch_costly.reports.saved_run import SavedRun, saved_runs
 from botorch_costly.reports.table import csv_of, rows_of
 from botorch_costly.reports.text import text_of, text_of_schedule
@@ -18,6 +18,7 @@ __all__ = [
     "html_of",
     "interactive_of",
     "picture_of",
+    "raster_of",
     "rows_of",
     "saved_runs",
     "text_of",

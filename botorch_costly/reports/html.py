@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from botorch_costly.records import Decision
-from botorch_costly.reports.picture import picture_of
+from botorch_costly.reports.picture import picture_of, raster_of
 from botorch_costly.reports.saved_run import SavedRun
 from botorch_costly.reports.text import facts_of, outcome_text, value_text
 from botorch_costly.schedule import Schedule
@@ -23,14 +23,21 @@ img { max-width: 100%; }
 def html_of(runs: Sequence[SavedRun | Schedule]) -> str:
     """Return a page on runs: facts, a picture, the reasons, each query, the options.
 
+    Of several runs there is a picture of all their queries first.
+
     Args:
         runs: Saved runs, or schedules, of which there are a picture and the changes.
 
     Raises:
         ImportError: If Matplotlib is missing.
     """
+    several = [one for one in runs if isinstance(one, SavedRun) and one.decisions]
     sections = (_of_schedule(one) if isinstance(one, Schedule) else _of_run(one) for one in runs)
-    body = "\n".join(line for section in sections for line in section)
+    lines = [line for section in sections for line in section]
+    if len(several) > 1:
+        picture = _image(raster_of(several, "svg"), "The queries of the runs")
+        lines = ["<h1>Queries of all runs</h1>", picture, *lines]
+    body = "\n".join(lines)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -96,8 +103,11 @@ def _cells(run: SavedRun, decision: Decision, names: Sequence[str]) -> list[str]
 
 def _picture(run: SavedRun | Schedule) -> str:
     """Return a picture within the page; as an image it cannot run what a name in it may hold."""
-    content = base64.b64encode(picture_of(run, "svg")).decode("ascii")
-    said = "The hyperparameters over the rounds"
+    return _image(picture_of(run, "svg"), "The hyperparameters over the rounds")
+
+
+def _image(picture: bytes, said: str) -> str:
+    content = base64.b64encode(picture).decode("ascii")
     return f'<p><img alt="{said}" src="data:image/svg+xml;base64,{content}"></p>'
 
 

@@ -3,11 +3,12 @@
 import io
 import re
 import warnings
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
 from botorch_costly.parameters import Choice
-from botorch_costly.plotting import plot_queries, plot_schedule
+from botorch_costly.plotting import plot_queries, plot_query_raster, plot_schedule
 from botorch_costly.plotting.style import stack
 from botorch_costly.records import Decision
 from botorch_costly.reports.saved_run import SavedRun
@@ -37,9 +38,33 @@ def picture_of(run: SavedRun | Schedule, format: str = "png") -> bytes:
         InvalidArgumentError: If nothing was played, or the format is another.
         ImportError: If Matplotlib is missing.
     """
-    check(format in FORMATS, "format", f"one of {FORMATS}", format)
     if isinstance(run, SavedRun):
         check(len(run.decisions) > 0, run.name, "at least one round to draw", 0)
+    return _drawn(lambda: _of_schedule(run) if isinstance(run, Schedule) else _of_run(run), format)
+
+
+def raster_of(runs: Sequence[SavedRun], format: str = "png") -> bytes:
+    """Return a picture of the queries of several runs: a row a run, a tick a query, by its reason.
+
+    Args:
+        runs: Those that have not begun are left out; one at least has a round.
+        format: As above.
+
+    Returns:
+        What a file of that format holds.
+
+    Raises:
+        InvalidArgumentError: If no run has begun, or the format is another.
+        ImportError: If Matplotlib is missing.
+    """
+    begun = {run.name: run.decisions for run in runs if run.decisions}
+    check(len(begun) > 0, "runs", "a run with at least one round to draw", len(begun))
+    return _drawn(lambda: _figure([plot_query_raster(begun)]), format)
+
+
+def _drawn(draw: "Callable[[], Figure]", format: str) -> bytes:
+    """Return the file of a figure, with equal bytes for equal runs."""
+    check(format in FORMATS, "format", f"one of {FORMATS}", format)
     stack(1)  # says which extra is needed if Matplotlib is missing
     from matplotlib import rc_context
 
@@ -47,8 +72,7 @@ def picture_of(run: SavedRun | Schedule, format: str = "png") -> bytes:
     with rc_context(dict(_SALT)), warnings.catch_warnings():
         # A character that the font lacks is drawn as a box, which is seen without a warning.
         warnings.filterwarnings("ignore", r"Glyph .* missing from (current )?font", UserWarning)
-        figure = _of_schedule(run) if isinstance(run, Schedule) else _of_run(run)
-        figure.savefig(file, format=format, dpi=150, metadata=metadata)
+        draw().savefig(file, format=format, dpi=150, metadata=metadata)
     # Names are in comments of an SVG, too, and XML has no control characters.
     return _CONTROL.sub(b"", file.getvalue()) if format == "svg" else file.getvalue()
 

@@ -15,7 +15,8 @@ import pytest
 
 import botorch_costly as bc
 from botorch_costly.command_line import main
-from botorch_costly.reports import picture_of
+from botorch_costly.errors import InvalidArgumentError
+from botorch_costly.reports import SavedRun, picture_of, raster_of, saved_runs
 from tests.reports.running import START, played, saved
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +124,20 @@ def test_without_matplotlib_pictures_name_their_extra_and_text_is_there(
     assert "pip install 'botorch_costly[plot]'" in refused(capsys, *arguments)
     assert not Path(arguments[-1]).exists()
     assert main(["report", "run.pt"]) == 0
+
+
+def test_of_several_runs_the_queries_are_drawn_or_one_run(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    target, one = tmp_path / "all.svg", tmp_path / "one.svg"
+    assert main(["plot", "two.pt", "-o", str(target)]) == 0
+    runs = saved_runs("two.pt")
+    assert target.read_bytes() == raster_of(runs, "svg")
+    assert main(["plot", "two.pt", "-o", str(one), "--run", "second"]) == 0
+    assert one.read_bytes() == picture_of(runs[1], "svg") != target.read_bytes()
+    with pytest.raises(InvalidArgumentError, match="at least one round"):
+        raster_of([SavedRun.from_state(played(rounds=0).state_dict())])
+    with pytest.raises(InvalidArgumentError, match="format"):
+        raster_of(runs, "gif")
 
 
 def test_nothing_is_written_over_without_force(capsys, tmp_path):

@@ -103,6 +103,16 @@ def test_names_are_text_and_nothing_is_loaded(text, hostile):
     assert f"{HOSTILE} (FixedTuner)" in Page(hostile).titles
 
 
+def test_of_several_runs_their_queries_are_shown_first(tuner):
+    runs = [SavedRun.from_state(tuner.state_dict(), name) for name in ("first $x$", "second")]
+    begun = Page(html_of(runs))
+    assert begun.titles[1] == "Queries of all runs"
+    said = [attributes["alt"] for tag, attributes in begun.tags if tag == "img"]
+    assert said == ["The queries of the runs"] + 2 * ["The hyperparameters over the rounds"]
+    alone = Page(html_of([runs[0], SavedRun.from_state(played(rounds=0).state_dict())]))
+    assert len([tag for tag, _ in alone.tags if tag == "img"]) == 1
+
+
 def test_a_run_that_has_not_begun_has_a_page():
     page = Page(html_of([SavedRun.from_state(played(rounds=0).state_dict())]))
     assert not [tag for tag, _ in page.tags if tag == "img"]
