@@ -5,6 +5,7 @@ from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import load, save
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.parameters import Choice, Integer, Real, Scheduled
+from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.query import (
     AlwaysQuery,
     BernoulliQuery,
@@ -40,6 +41,7 @@ from botorch_costly.tuners import (
     Hold,
     Limits,
     OnlineTuner,
+    PopulationTuner,
     Prior,
     RandomTuner,
     Refit,
@@ -81,6 +83,9 @@ __all__ = [
     "MixedQuery",
     "Observation",
     "OnlineTuner",
+    "PopulationDecision",
+    "PopulationObservation",
+    "PopulationTuner",
     "PricedQuery",
     "Prior",
     "QueryRule",

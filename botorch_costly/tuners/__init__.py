@@ -18,6 +18,7 @@ from botorch_costly.tuners.online import (
     importance,
     slice_of,
 )
+from botorch_costly.tuners.population import PopulationTuner
 from botorch_costly.tuners.subsets import Sampling, SubsetOptimizer
 from botorch_costly.tuners.transfer import ByEvidence, ByGaps, TransferOptimizer
 from botorch_costly.tuners.twins import Session, TwinTuner
@@ -35,6 +36,7 @@ __all__ = [
     "Importance",
     "Limits",
     "OnlineTuner",
+    "PopulationTuner",
     "Prior",
     "RandomTuner",
     "Refit",

@@ -43,6 +43,14 @@ def _tell_value(optimizer, decision, number):
     return optimizer.tell(decision, math.nan if number is None else number, cost=2.0)
 
 
+def _tell_members(optimizer, decision, number):
+    """Tell each member a loss near one, and a failure of all in place of no finite number."""
+    finite = isinstance(number, float) and math.isfinite(number)
+    told = math.nan if number is None else number
+    losses = [math.exp(number + 0.1 * i) if finite else told for i in range(optimizer.members)]
+    return optimizer.tell(decision, losses)
+
+
 _SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer(1, 4)})
 _CHOICES = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
 _ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=12)
@@ -106,6 +114,14 @@ OPTIMIZERS = {
     },
     "FixedTuner": OptimizerCase(
         lambda seed: bc.FixedTuner(_CHOICES, {"arm": "left"}, horizon=20), _tell, 20
+    ),
+    "PopulationTuner": OptimizerCase(
+        lambda seed: bc.PopulationTuner(_SPACE, 20, members=3, seed=seed), _tell_members, 20
+    ),
+    "PopulationTuner with a query rule": OptimizerCase(
+        lambda seed: bc.PopulationTuner(_CHOICES, 20, query=ConfidenceQuery(0.7), seed=seed),
+        _tell_members,
+        20,
     ),
     "TwinTuner": OptimizerCase(lambda seed: bc.TwinTuner(_SPACE, 40, seed=seed), _tell_loss, 40),
     "CurveOptimizer": OptimizerCase(

@@ -1,0 +1,35 @@
+"""Which members go on from the weights of which: truncation selection."""
+
+import math
+from collections.abc import Mapping
+
+_QUARTER = 0.25  # as in population based training
+
+
+def ranked(levels: Mapping[int, float]) -> list[int]:
+    """Return the members with a finite level, the best first; of equal ones the first."""
+    alive = [member for member, level in levels.items() if math.isfinite(level)]
+    return sorted(alive, key=lambda member: (-levels[member], member))
+
+
+def replacements(levels: Mapping[int, float]) -> dict[int, int]:
+    """Return the members that take over weights, and whose.
+
+    The worst quarter goes on from the best quarter, the worst of all from the best of all; every member
+    that failed goes on from one of the best quarter in turn.
+
+    Args:
+        levels: Of the members that were told, larger is better; NaN of those that failed.
+
+    Example:
+        >>> replacements({0: 1.0, 1: 3.0, 2: 2.0, 3: math.nan})
+        {3: 1, 0: 1}
+    """
+    alive = ranked(levels)
+    if not alive:
+        return {}
+    few = min(math.ceil(_QUARTER * len(alive)), len(alive) // 2)
+    best = alive[: max(few, 1)]
+    failed = [member for member in levels if member not in alive]
+    moved = {member: best[i % len(best)] for i, member in enumerate(failed)}
+    return moved | {alive[-1 - i]: best[i] for i in range(few)}
