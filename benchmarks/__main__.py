@@ -178,6 +178,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "benchmarks.endurance.trainers",
         "what a tuner takes of the time of a run in Lightning or Transformers",
     ),
+    "populations": (
+        "benchmarks.populations.benchmark",
+        "members tuned together by one belief, beside Ray's PB2 at equal compute",
+    ),
     "speed": ("benchmarks.speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("benchmarks.speed.streaming", "milliseconds of an update and of a round"),
     "horizon": ("benchmarks.speed.horizon", "cost of a round early and late in a very long run"),

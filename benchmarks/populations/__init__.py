@@ -1,0 +1,1 @@
+"""Populations: several members of one run, tuned together, beside Ray's PB2."""
