@@ -16,14 +16,21 @@ from ax.generators.torch.botorch_modular.surrogate import ModelConfig, Surrogate
 from ax.utils.common.logger import ROOT_STREAM_HANDLER
 from botorch.models.transforms.input import Normalize
 
+import botorch_costly as bc
 from botorch_costly import task_from_ax
 from botorch_costly.acquisition import TimeVaryingUCB
-from botorch_costly.integrations.ax import AnalyticAcquisition, TransferNode, register
+from botorch_costly.integrations.ax import (
+    AnalyticAcquisition,
+    SubsetNode,
+    TransferNode,
+    register,
+)
 from botorch_costly.models import SubsetGP, TimeVaryingGP
 
 RATE = RangeParameterConfig(name="lr", parameter_type="float", bounds=(1e-4, 1e-1), scaling="log")
 LAYERS = RangeParameterConfig(name="layers", parameter_type="int", bounds=(1, 5))
 ROUND = RangeParameterConfig(name="round", parameter_type="float", bounds=(0.0, 50.0))
+ROWS = RangeParameterConfig(name="rows", parameter_type="int", bounds=(100, 10_000), scaling="log")
 SHARE = RangeParameterConfig(name="share", parameter_type="float", bounds=(0.1, 1.0))
 
 
@@ -57,6 +64,29 @@ def earlier(away=0.2, trials=15):
 
 def transfer_node(**options):
     return TransferNode([task_from_ax(earlier(), "loss")], **options)
+
+
+def subset_node(**options):
+    rough = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=6)
+    return SubsetNode("rows", sampling=rough, **options)
+
+
+def of_parts(node, objective="-loss"):
+    """A client whose arms say on how many rows they train, and what they cost."""
+    made = client((RATE, LAYERS, ROWS), [node], objective)
+    made.configure_tracking_metrics(["seconds"])
+    return made
+
+
+def on_parts(client, trials, *, at_once=1):
+    """Complete some trials; return parameters, losses and seconds."""
+    asked = []
+    for _ in range(trials):
+        for trial, params in client.get_next_trials(at_once).items():
+            value, seconds = loss(params) + (100 / params["rows"]) ** 0.3, 0.01 * params["rows"]
+            client.complete_trial(trial, {"loss": value, "seconds": seconds})
+            asked.append((params, value, seconds))
+    return asked
 
 
 def spec(model, function, options=None, **kwargs):

@@ -33,6 +33,7 @@ def of_ax():
         **vars(program),
         "client": program.client(),
         "drifting": program.drifting(None),
+        "on_parts": program.client((program.RATE, program.ROWS)),
         "earlier": program.earlier(),
         "objective": lambda **parameters: program.loss(parameters),
     }

@@ -1,7 +1,8 @@
-"""Models, acquisition functions and a generation node for Ax; their extra is ``botorch_costly[ax]``."""
+"""Models, acquisition functions and generation nodes for Ax; their extra is ``botorch_costly[ax]``."""
 
 from botorch_costly.integrations.ax.acquisition import AnalyticAcquisition
 from botorch_costly.integrations.ax.node import TransferNode
 from botorch_costly.integrations.ax.storage import register
+from botorch_costly.integrations.ax.subset_node import SubsetNode
 
-__all__ = ["AnalyticAcquisition", "TransferNode", "register"]
+__all__ = ["AnalyticAcquisition", "SubsetNode", "TransferNode", "register"]

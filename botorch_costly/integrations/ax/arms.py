@@ -1,12 +1,12 @@
 """Arms of an experiment as trials of an optimizer that maximizes."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from botorch_costly.integrations.ax.parameters import Parameters
-from botorch_costly.integrations.offline import Ended, TransferTrials
+from botorch_costly.integrations.offline import Ended, OfflineTrials, typical_cost
 from botorch_costly.plain import Plain
-from botorch_costly.tuners import TransferOptimizer
 
 Key = tuple[int, str]  # index of a trial and name of an arm
 _NO_TRIAL = -1  # index before there is a trial; the name is a number then
@@ -17,18 +17,34 @@ class Arms:
 
     Args:
         parameters: Of the experiment.
-        optimizer: To be asked and told by this alone.
+        trials: Of an optimizer that maximizes, their settings those of the parameters.
         metric: Name of the objective.
         sign: A factor of its values, 1 or -1, after which larger ones are better.
+        cost: Name of the metric of costs; None if these are not told.
     """
 
     def __init__(
-        self, parameters: Parameters, optimizer: TransferOptimizer, metric: str, sign: int
+        self,
+        parameters: Parameters,
+        trials: OfflineTrials[Any],
+        metric: str,
+        sign: int,
+        cost: str | None = None,
     ) -> None:
-        self.parameters, self.optimizer = parameters, optimizer
-        self._metric, self._sign = metric, sign
-        self._trials = TransferTrials(optimizer)
+        self.parameters, self._trials = parameters, trials
+        self._metric, self._sign, self._cost = metric, sign, cost
+        self._costs: dict[Key, float] = {}
         self._tried: list[dict[str, Plain]] = []  # of all arms of trials
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer of the trials."""
+        return self._trials.optimizer
+
+    def best(self) -> dict[str, Any] | None:
+        """Return the parameters that are believed best, without fidelities; None before any value."""
+        found = self._trials.best()
+        return None if found is None else self.parameters.params(found)
 
     def fits(self, parameters: Parameters, metric: str, sign: int) -> bool:
         """Return whether the optimizer is one of this search space and objective."""
@@ -38,6 +54,8 @@ class Arms:
     def read(self, experiment: Any, data: Any) -> None:
         """Learn what the arms of an experiment have come to."""
         values, self._tried = _means(data, self._metric), []
+        costs = {} if self._cost is None else _means(data, self._cost)
+        self._costs = {key: cost for key, cost in costs.items() if 0 < cost < math.inf}
         for index, trial in sorted(experiment.trials.items()):
             for arm in trial.arms:
                 key, config = (index, arm.name), self.parameters.config(arm.parameters)
@@ -62,9 +80,16 @@ class Arms:
         """Tell what an arm has come to, if its trial is over and data of it are there."""
         complete = status.name == "COMPLETED"
         if complete and key in values:
-            self._trials.end(key, Ended(self._sign * values[key]))
+            self._trials.end(key, Ended(self._sign * values[key], cost=self._cost_of(key)))
         elif status.is_terminal and not complete:
-            self._trials.end(key, Ended(how="failed"))
+            self._trials.end(key, Ended(how="failed", cost=self._cost_of(key)))
+
+    def _cost_of(self, key: Key) -> float | None:
+        """Return the cost of an arm; the median of the others if its own is not known."""
+        if self._cost is None:
+            return None
+        known = self._costs.get(key)
+        return typical_cost(self._costs.values()) if known is None else known
 
     def ask(self, pending: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the parameters of the next arm.

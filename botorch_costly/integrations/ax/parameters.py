@@ -48,8 +48,9 @@ class Parameters:
             return None
 
     def params(self, config: Mapping[str, Plain]) -> dict[str, Any]:
-        """Return the parameters that a configuration stands for, fixed ones among them."""
-        chosen = {name: _value(p, config[name]) for name, p in self._parts.items()}
+        """Return the parameters that a configuration or a part of one stands for, and fixed ones."""
+        parts = {name: p for name, p in self._parts.items() if name in config}
+        chosen = {name: _value(p, config[name]) for name, p in parts.items()}
         return {**self._fixed, **chosen}
 
 

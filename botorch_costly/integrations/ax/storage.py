@@ -10,6 +10,7 @@ from botorch_costly.acquisition import (
 )
 from botorch_costly.integrations.ax.acquisition import AnalyticAcquisition
 from botorch_costly.integrations.ax.node import TransferNode
+from botorch_costly.integrations.ax.subset_node import SubsetNode
 from botorch_costly.integrations.extras import require
 from botorch_costly.models import SubsetGP, TimeVaryingGP
 
@@ -25,7 +26,7 @@ MODELS = (SubsetGP, TimeVaryingGP)
 
 
 def register() -> None:
-    """Make Ax's JSON storage save and load models, acquisition functions and the node of this package.
+    """Make Ax's JSON storage save and load models, acquisition functions and nodes of this package.
 
     Call it in each process that saves or loads; twice does no harm. A storage configuration with a
     registry of its own is to be made after it.
@@ -42,5 +43,6 @@ def register() -> None:
     for model in MODELS:
         classes.register_model(model)
     classes.register_acquisition(AnalyticAcquisition)
-    CORE_ENCODER_REGISTRY[TransferNode] = TransferNode.to_dict
-    CORE_DECODER_REGISTRY[TransferNode.__name__] = TransferNode.from_dict
+    for node in (SubsetNode, TransferNode):
+        CORE_ENCODER_REGISTRY[node] = node.to_dict
+        CORE_DECODER_REGISTRY[node.__name__] = node.from_dict

@@ -172,6 +172,11 @@ class OfflineTrials(ABC, Generic[D]):
         return trial in self._ended
 
     @property
+    def optimizer(self) -> Any:
+        """The optimizer, which is asked and told by this alone."""
+        return self._optimizer
+
+    @property
     def maximizes(self) -> bool:
         """Whether larger values are better."""
         return bool(self._optimizer.maximize)

@@ -98,3 +98,15 @@ def test_a_first_stretch_that_came_to_nothing_may_have_diverged():
     assert not optimizer.tell(other, None).broken
     assert [one.done for one in optimizer.trainings] == [0, 0]
     assert optimizer.ask().training == 2
+
+
+def test_one_begun_anew_that_always_stops_before_what_is_known_is_left():
+    optimizer = made(resumes=False)
+    first = optimizer.adopt({"lr": 0.01, "width": 5}, 4)
+    optimizer.tell(first, [0.1] * 4)
+    for vain in (1, 2):
+        longer = optimizer.adopt(first.config, LENGTH, training=0)
+        optimizer.tell(longer, [0.3, 0.4])
+        (training,) = optimizer.trainings
+        assert (training.vain, training.is_left) == (vain, vain == 2)
+    assert training.curve == (0.3, 0.4, 0.1, 0.1)  # the latest of what was shown
