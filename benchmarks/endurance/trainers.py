@@ -2,9 +2,9 @@
 
 A convolutional network learns digits in Lightning's ``Trainer``, and a small GPT-2 learns characters in
 that of Transformers, each with the callback of this package. Reported is the time within the callback,
-all of its hooks together (decisions, what is told, the guard's copies), as a share of that of the whole
-fit, and how long a round has to be for a share of one per cent. Validation is not the tuner's time. Times
-of the clock are those of a machine that may be busy, times of the processor are not.
+all of its hooks together (decisions, what is told, the guard's copies), as a share of that of the fit,
+and how long a round has to be for a share of one per cent. Validation is not the tuner's time. All of it
+is time of one core, which is time on the clock where the machine has no other work.
 
 It needs the extras ``lightning`` and ``transformers``.
 """
@@ -44,7 +44,7 @@ def measure(task: Task) -> Row:
 
 def text(rows: Sequence[Row]) -> str:
     """Return one line for each trainer and length of a round, medians over seeds."""
-    heads = ("round, s", "tuner, ms", "share, %", "worst, %", "of clock, %", "1 % from, s")
+    heads = ("round, s", "tuner, ms", "share, %", "worst, %", "1 % from, s")
     lines = [
         f"{'trainer':<13}{'steps':>6}{'seeds':>6}{'queries':>9}"
         + "".join(f"{h:>13}" for h in heads)
@@ -62,7 +62,6 @@ def text(rows: Sequence[Row]) -> str:
             1000 * within,
             median(shares),
             max(shares),
-            median(100 * fit["within"] / fit["seconds"] for fit in fits),
             within / _SHARE,
         )
         queries = f"{median(fit['queries'] for fit in fits):g}/{rounds}"
@@ -71,8 +70,8 @@ def text(rows: Sequence[Row]) -> str:
             + "".join(f"{number:>13.2f}" for number in numbers)
         )
     lines.append(
-        "Medians over seeds, of the processor unless it says clock: seconds of a round, milliseconds "
-        "within\nthe callback in a round, its share of the fit, and the round from which on that is 1 %."
+        "Medians over seeds, of one core: seconds of a round, milliseconds within the callback in a "
+        "round, its\nshare of the fit, and how long a round has to be for one per cent."
     )
     return "\n".join(lines)
 

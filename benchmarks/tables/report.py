@@ -12,7 +12,7 @@ from benchmarks.curves import signal, tabular
 from benchmarks.curves.live import benchmark as live
 from benchmarks.demo import table as demo
 from benchmarks.distributed import benchmark as distributed
-from benchmarks.endurance import kills
+from benchmarks.endurance import kills, trainers
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import RESULTS, read
 from benchmarks.information import timing as information_timing
@@ -98,6 +98,7 @@ REPORTS: dict[str, Report] = {
     ),
     "ddp": Report("Decisions that ranks share", distributed.text),
     "kills": Report("A run that is killed at random moments", kills.text),
+    "trainers": Report("What a tuner takes of the time of a trainer", trainers.text),
     "boil-tabular": Report("Policies on recorded learning curves", tabular.text),
     "boil-signal": Report("What early iterations say of the end", signal.text),
     "boil-rl": Report("Policies on trainings of reinforcement learning", tabular.text),
