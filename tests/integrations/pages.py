@@ -94,6 +94,8 @@ def of_ray():
         "space": program.SPACE,
         "earlier": program.EARLIER,
         "train": program.trainable(),
+        "member": program.member(4),
+        "member_space": program.MEMBERS,
     }
 
 

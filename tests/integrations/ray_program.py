@@ -21,6 +21,7 @@ import botorch_costly as bc
 from botorch_costly.integrations.ray import OfflineSearcher
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Integer(1, 5)})
+MEMBERS = bc.SearchSpace({"rate": bc.Real(0.0, 1.0)})
 LONGEST = 9
 EARLIER = bc.Task(
     [{"lr": 10.0**-k, "layers": n} for k in (1, 2, 3, 4) for n in (1, 3, 5)],
@@ -90,6 +91,30 @@ class Counting(tune.Callback):
 
 def searcher_of(kind):
     return OfflineSearcher(KINDS[kind](), metric="score", mode="max")
+
+
+def member(length):
+    """A training that goes on from checkpoints, and gains most at a rate of 0.3."""
+
+    def train(config):
+        import json
+        import os
+        import tempfile
+
+        done, score = 0, 0.0
+        checkpoint = tune.get_checkpoint()
+        if checkpoint:
+            with checkpoint.as_directory() as folder, open(os.path.join(folder, "state")) as file:
+                done, score = json.load(file)
+        while done < length:
+            done, score = done + 1, score + 1 - (config["rate"] - 0.3) ** 2
+            with tempfile.TemporaryDirectory() as folder:
+                with open(os.path.join(folder, "state"), "w") as file:
+                    json.dump([done, score], file)
+                saved = tune.Checkpoint.from_directory(folder)
+                tune.report({"score": score}, checkpoint=saved)
+
+    return train
 
 
 def main():

@@ -1,5 +1,6 @@
-"""A searcher of Ray Tune; its extra is ``botorch_costly[ray]``."""
+"""A searcher and a scheduler of Ray Tune; their extra is ``botorch_costly[ray]``."""
 
+from botorch_costly.integrations.ray.scheduler import PopulationScheduler
 from botorch_costly.integrations.ray.searcher import OfflineSearcher
 
-__all__ = ["OfflineSearcher"]
+__all__ = ["OfflineSearcher", "PopulationScheduler"]
