@@ -55,7 +55,7 @@ class OfflineSearcher(Searcher):
 
     Raises:
         InvalidArgumentError: If the optimizer is of no such kind, or has another direction than the mode.
-        MissingExtraError: If Ray is missing, or older than 2.60.
+        MissingExtraError: If Ray is missing, or older than 2.50.
 
     Example::
 
@@ -72,7 +72,7 @@ class OfflineSearcher(Searcher):
         iterations: str = "training_iteration",
         cost: str | None = "time_total_s",
     ) -> None:
-        require("ray", "2.60", "ray")
+        require("ray", "2.50", "ray")
         super().__init__(metric=metric, mode=mode)
         self._trials = _trials_of(optimizer)
         self._iterations, self._cost = iterations, cost
