@@ -38,7 +38,7 @@ class PopulationScheduler(PopulationBasedTraining):
     Raises:
         InvalidArgumentError: If a number is outside its range.
         InvalidSpaceError: If there is nothing to tune, or a schedule.
-        MissingExtraError: If Ray is missing, or older than 2.60.
+        MissingExtraError: If Ray is missing, or older than 2.50.
 
     Example::
 
@@ -57,7 +57,7 @@ class PopulationScheduler(PopulationBasedTraining):
         time_attr: str = "training_iteration",
         seed: int = 0,
     ) -> None:
-        require("ray", "2.60", "ray")
+        require("ray", "2.50", "ray")
         tunable = isinstance(space, SearchSpace) and space.dim > 0 and not space.is_scheduled
         wanted = "a SearchSpace with something to tune, and without schedules"
         check(tunable, "space", wanted, space, InvalidSpaceError)
