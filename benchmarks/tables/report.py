@@ -22,6 +22,7 @@ from benchmarks.learners import noise as subset_noise
 from benchmarks.meta import benchmark as meta
 from benchmarks.meta.live import benchmark as meta_live
 from benchmarks.meta.synthetic import benchmark as meta_synthetic
+from benchmarks.populations import benchmark as populations
 from benchmarks.priced import (
     arms,
     budget,
@@ -96,6 +97,7 @@ REPORTS: dict[str, Report] = {
     "foresight": Report(
         "Rank correlation of what is known early with the loss at the end", foresight.table
     ),
+    "populations": Report("Populations, and PB2 at equal compute", populations.text),
     "ddp": Report("Decisions that ranks share", distributed.text),
     "kills": Report("A run that is killed at random moments", kills.text),
     "trainers": Report("What a tuner takes of the time of a trainer", trainers.text),

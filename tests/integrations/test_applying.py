@@ -103,6 +103,20 @@ def test_dropout_between_the_layers_of_a_recurrent_module():
     assert not torch.equal(second(x)[0], second(2 * x)[0])
 
 
+class Distributed(nn.parallel.DistributedDataParallel):
+    """One without processes: it holds the network as ever."""
+
+    def __init__(self, module):
+        nn.Module.__init__(self)
+        self.module = module
+
+
+def test_parts_of_a_distributed_network_have_their_own_names(network):
+    optimizer = SGD(network.parameters(), lr=0.1)
+    apply({"body.dropout": 0.4, "head.1.dropout": 0.3}, optimizer, Distributed(network))
+    assert [m.p for m in network.modules() if hasattr(m, "p")] == [0.4, 0.4, 0.3]
+
+
 def test_a_group_without_weight_decay_keeps_none(network):
     optimizer = AdamW(groups(network, weight_decay=0.0), lr=0.1, weight_decay=0.1)
     for decay in (0.3, 0.0, 0.2):
