@@ -11,6 +11,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Recorded
+from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
 from botorch_costly.errors import (
     InvalidShapeError,
@@ -239,10 +240,14 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         )
 
     def _queries(self, now: int, points: Sequence[Tensor]) -> list[bool]:
-        """Ask the rule about each member, as a candidate against the others' configurations."""
+        """Ask the rule about each member, as a candidate against the others' configurations.
+
+        Those closer than the bandwidth are no rivals: which of two alike is better tells nothing.
+        """
         if self.horizon is not None and now == self.horizon - 1:
             return [True] * self.members
-        mean, variance = self._belief.mean_and_variance(torch.stack(list(points)), now)
+        together = torch.stack(list(points))
+        mean, variance = self._belief.mean_and_variance(together, now)
         others = torch.tensor(
             [[j for j in range(self.members) if j != i] for i in range(self.members)]
         )
@@ -252,7 +257,7 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
             rival_mean=mean[others],
             rival_variance=variance[others],
             rival_covariance=None,
-            exists=torch.ones_like(others, dtype=torch.bool),
+            exists=torch.cdist(together, together).gather(1, others) > Search().bandwidth,
             beta=torch.ones_like(mean),
         )
         progress = Progress(now + 1, self.queries, self.horizon)

@@ -220,6 +220,15 @@ def test_a_population_of_two_works():
 # -- queries ---------------------------------------------------------------------------------------
 
 
+def test_members_that_play_one_configuration_are_no_rivals():
+    one = tuner(30, query=bc.ConfidenceQuery(0.9))
+    points = torch.full((4, 2), 0.5, dtype=torch.float64)
+    assert one._queries(5, list(points)) == [False] * 4
+    points[3] = 0.9  # what is not known yet may be better
+    assert one._queries(5, list(points)) == [True] * 4
+    assert one._queries(29, list(points)) == [True] * 4  # the last round
+
+
 def test_a_rule_queries_some_members_and_all_in_the_last_round():
     one = tuner(16, query=bc.ConfidenceQuery(0.6))
     played(one, 16)
