@@ -112,7 +112,9 @@ class BanditTuner(Recorded[Decision, Observation]):
         self._ledger.suggest(decision)
         return decision
 
-    def tell(self, decision: Decision, reward: float | None) -> Observation:
+    def tell(
+        self, decision: Decision, reward: float | None, *, seconds: float | None = None
+    ) -> Observation:
         """Record the reward of a decision, in any order and however late.
 
         Args:
@@ -120,15 +122,16 @@ class BanditTuner(Recorded[Decision, Observation]):
             reward: What was found, larger is better; one that is not finite is a failed query, which is
                 recorded and never learnt from, as is ``None``. One outside of the range of rewards is
                 the nearer end to the strategies of bounded rewards, and what it is to the others.
+            seconds: What the query cost, if known; it is recorded.
 
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is not a number, or too large to compute with. In all
-                cases the tuner is unchanged.
+            InvalidArgumentError: If the reward is not a number, or too large to compute with, or the
+                seconds are negative. In all cases the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        told = observation_of(decision, reward, largest=self._largest)
+        told = observation_of(decision, reward, seconds=seconds, largest=self._largest)
         player = self._player
         if told.reward is not None:
             player = player.copy()

@@ -35,16 +35,19 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
         self._ledger.suggest(decision)
         return decision
 
-    def tell(self, decision: Decision, reward: float | None) -> Observation:
-        """Record a reward; it changes no later decision.
+    def tell(
+        self, decision: Decision, reward: float | None, *, seconds: float | None = None
+    ) -> Observation:
+        """Record a reward, and what it cost if that is known; it changes no later decision.
 
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is not a number. In all cases the tuner is unchanged.
+            InvalidArgumentError: If the reward is not a number, or the seconds are negative. In all
+                cases the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        told = observation_of(decision, reward)
+        told = observation_of(decision, reward, seconds=seconds)
         self._ledger.tell(told)
         return told
 
