@@ -104,6 +104,7 @@ def test_two_ranks_decide_alike_and_as_one(two):
     first, second, folder = two
     assert first["seen"] == second["seen"] == by_hand(tuner(seed=0), 2)
     assert first["agreed"] == second["agreed"] == 7.0
+    assert first["of_one"] == second["of_one"] == 2.0
     assert first["over"] == second["over"]
     assert "at most 20 rounds" in first["over"]
     # A distributed checkpoint continues, and each rank hears of an error of rank 0.
