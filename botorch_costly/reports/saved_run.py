@@ -14,14 +14,22 @@ from botorch_costly.ask_tell.state import STATE_VERSION, read, taking_over
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.parameters import Choice, Integer, Parameter, Real, Scheduled
+from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.records import Decision, Observation, TwinDecision
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision, SubsetObservation
 from botorch_costly.transfer_records import TransferDecision
 
-_DECISIONS = (Decision, TwinDecision, CurveDecision, SubsetDecision, TransferDecision)
-_OBSERVATIONS = (Observation, CurveObservation, SubsetObservation)
+_DECISIONS = (
+    Decision,
+    TwinDecision,
+    CurveDecision,
+    SubsetDecision,
+    TransferDecision,
+    PopulationDecision,
+)
+_OBSERVATIONS = (Observation, CurveObservation, SubsetObservation, PopulationObservation)
 _PARAMETERS = {kind.__name__: kind for kind in (Real, Scheduled, Integer, Choice)}
 R = TypeVar("R", bound=Decision | Observation)
 

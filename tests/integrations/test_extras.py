@@ -26,9 +26,11 @@ ADAPTERS = {
     "optuna.CurveSampler": ("optuna", lambda: ("epochs",)),
     "optuna.SubsetSampler": ("optuna", lambda: (["share"],)),
     "ax.TransferNode": ("ax", lambda: ([TASK],)),
+    "ax.SubsetNode": ("ax", tuple),
     "ax.AnalyticAcquisition": ("ax", tuple),
     "ax.register": ("ax", tuple),
     "ray.OfflineSearcher": ("ray", lambda: (bc.TransferOptimizer(SPACE, [TASK]),)),
+    "ray.PopulationScheduler": ("ray", lambda: (SPACE,)),
     "loggers.TensorBoardLogger": ("tensorboard", lambda: ("runs",)),
 }
 

@@ -115,9 +115,7 @@ class SubsetNode(OfflineNode):
 
 def _bounds(name: str, parameter: Parameter | None) -> Real:
     """Return a fidelity over the bounds of a parameter, in logarithms as it is believed in."""
-    ranges = parameter is not None and not isinstance(parameter, Choice) and parameter.low > 0
-    expected = "a range parameter with bounds above 0"
-    check(ranges, name, expected, parameter, InvalidSpaceError)
-    assert parameter is not None
-    assert not isinstance(parameter, Choice)
+    if parameter is None or isinstance(parameter, Choice) or parameter.low <= 0:
+        expected = "a range parameter with bounds above 0"
+        raise InvalidSpaceError(name, expected, parameter)
     return Real(float(parameter.low), float(parameter.high), log=True)
