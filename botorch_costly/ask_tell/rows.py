@@ -32,9 +32,8 @@ def row_of(decision: Decision, observation: Observation | None = None) -> dict[s
     told = {} if observation is None else observation.to_dict()
     told = {name: value for name, value in told.items() if name not in _OF_THE_DECISION}
     values = {**decision.to_dict(), **_UNTOLD, **told}
-    seconds = values.pop(
-        "seconds"
-    )  # of the query alone: logs have the seconds of the run beside it
+    # Of the query alone: logs have the seconds of the run beside it.
+    seconds = values.pop("seconds")
     configs = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     row = {name: value for name, value in values.items() if name not in configs}
     row["query_seconds"] = seconds

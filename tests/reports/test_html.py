@@ -1,10 +1,7 @@
 """The page of a run: what it shows, that names in it do nothing, that it loads nothing."""
 
 import base64
-import os
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -13,14 +10,12 @@ import pytest
 import botorch_costly as bc
 from botorch_costly.command_line import main
 from botorch_costly.reports import SavedRun, html_of
+from tests.reports.browser import needs_browser, shown
 from tests.reports.running import START, played, saved
 
 pytest.importorskip("matplotlib")
 
 HOSTILE = "<script>document.title='taken'</script>\"><img src=x onerror=alert(1)>-->\x1b]]>$x$"
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 
 class Page(HTMLParser):
@@ -129,21 +124,11 @@ def test_the_command_writes_the_page(tmp_path, capsys, tuner):
     assert "--force" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@needs_browser
 def test_a_browser_shows_it_and_runs_nothing(tmp_path, hostile):
     page = tmp_path / "run.html"
     page.write_text(hostile, encoding="utf-8")
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--timeout=5000", "--dump-dom"]
-    ran = subprocess.run(
-        [*command, page.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "HOME": str(tmp_path)},
-        check=True,
-    )
-    shown = Page(ran.stdout)
-    assert f"{HOSTILE} (FixedTuner)" in shown.titles
-    assert not [tag for tag, _ in shown.tags if tag == "script"]
-    assert len([tag for tag, _ in shown.tags if tag == "img"]) == 2
+    seen = Page(shown(page, tmp_path, "--timeout=5000"))
+    assert f"{HOSTILE} (FixedTuner)" in seen.titles
+    assert not [tag for tag, _ in seen.tags if tag == "script"]
+    assert len([tag for tag, _ in seen.tags if tag == "img"]) == 2

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 import sys
 
 import pytest
@@ -13,12 +11,10 @@ from botorch_costly.command_line import main
 from botorch_costly.errors import InvalidArgumentError, MissingExtraError
 from botorch_costly.plotting import explore_run
 from botorch_costly.reports import SavedRun, interactive_of
+from tests.reports.browser import needs_browser, shown
 from tests.reports.running import FAILED, UNTOLD, played, saved
 
 HOSTILE = "<img src=x onerror=alert(1)>$x$"
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 
 @pytest.fixture(scope="module")
@@ -97,19 +93,15 @@ def test_a_schedule_is_a_page_too(tuner):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="needs a browser")
+@needs_browser
 def test_a_browser_draws_it_and_names_do_nothing(tmp_path, tuner):
     space = bc.SearchSpace({HOSTILE: bc.Choice([HOSTILE, "b"]), "x": bc.Real(0.0, 1.0)})
     fixed = bc.FixedTuner(space, {HOSTILE: HOSTILE, "x": 0.5}, horizon=3)
     fixed.tell(fixed.ask(), 0.5)
     page = tmp_path / "run.html"
     page.write_text(interactive_of(SavedRun.from_state(fixed.state_dict(), "mine")))
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    options = ["--virtual-time-budget=10000", f"file://{page}"]
-    done = subprocess.run(
-        [*command, *options], capture_output=True, text=True, check=True, timeout=120
-    )
-    drawn = re.sub(r"<script.*?</script>", "", done.stdout, flags=re.S)
+    dom = shown(page, tmp_path, "--virtual-time-budget=10000")
+    drawn = re.sub(r"<script.*?</script>", "", dom, flags=re.S)
     assert drawn.count('class="ytitle"') + drawn.count("y2title") + drawn.count("y3title") >= 3
     assert "onerror" not in re.sub(r"&lt;.*?&gt;|data-unformatted=\"[^\"]*\"", "", drawn)
     assert "sendChartToCloud" not in drawn

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
-from botorch_costly.errors import InvalidSpaceError, check, check_count
+from botorch_costly.errors import check, check_count
 from botorch_costly.integrations.extras import require
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.population import PopulationBelief
@@ -58,9 +58,8 @@ class PopulationScheduler(PopulationBasedTraining):
         seed: int = 0,
     ) -> None:
         require("ray", "2.50", "ray")
-        tunable = isinstance(space, SearchSpace) and space.dim > 0 and not space.is_scheduled
-        wanted = "a SearchSpace with something to tune, and without schedules"
-        check(tunable, "space", wanted, space, InvalidSpaceError)
+        self._space, self._seed = space, check_count("seed", seed)
+        self.belief = PopulationBelief(space, seed=self._seed)
         check(mode in (None, "max", "min"), "mode", "'max' or 'min'", mode)
         super().__init__(
             time_attr=time_attr,
@@ -71,8 +70,6 @@ class PopulationScheduler(PopulationBasedTraining):
             hyperparam_mutations={name: [] for name in space.names},
             synch=True,
         )
-        self._space, self._seed = space, check_count("seed", seed)
-        self.belief = PopulationBelief(space, seed=seed)
         self._round = 0
         # By trial: the score and time that its weights had, and what it reported in this round.
         self._before: dict[str, tuple[float, float]] = {}

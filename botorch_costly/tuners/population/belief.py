@@ -31,6 +31,7 @@ from torch import Tensor
 
 from botorch_costly.acquisition import TimeVaryingUCB, at_round
 from botorch_costly.ask_tell.search import Search, is_listed, search_of
+from botorch_costly.errors import InvalidSpaceError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.stationary import Stationary
@@ -39,6 +40,7 @@ from botorch_costly.space import SearchSpace
 
 _FORGETTING, _NOISE = 0.02, 0.3  # per round, and of a reward as a share of their variance
 _LENGTHSCALE = 0.5  # times the root of the dimension
+_SEARCH = Search(num_restarts=20)
 _SCALE = RewardScale(center=0.0)  # rewards have a mean of 0 in every round
 
 
@@ -49,16 +51,22 @@ class PopulationBelief:
         space: Of the configurations.
         beta: Of the upper confidence bound, at least 0.
         seed: Of the search.
+
+    Raises:
+        InvalidSpaceError: If the space holds a single configuration, or a schedule.
     """
 
     def __init__(self, space: SearchSpace, *, beta: float = 1.0, seed: int = 0) -> None:
+        tunable = isinstance(space, SearchSpace) and space.dim > 0 and not space.is_scheduled
+        wanted = "a SearchSpace with something to tune, and without schedules"
+        check(tunable, "space", wanted, space, InvalidSpaceError)
         self._space, self._beta = space, beta
         tkwargs: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}
         family = "arms" if space.is_arms and is_listed(space) else "matern52"
         lengthscale = torch.tensor([_LENGTHSCALE * math.sqrt(space.dim)], **tkwargs)
         kernel = Stationary(family, lengthscale, torch.ones((), **tkwargs))
         self.model = StreamingGP(kernel, _FORGETTING, _NOISE)
-        self._search = search_of(space, Search(num_restarts=20), tkwargs)
+        self._search = search_of(space, _SEARCH, tkwargs)
         self._generator = torch.Generator().manual_seed(seed)
 
     def learn(self, now: int, points: Tensor, gains: Sequence[float]) -> None:
@@ -88,6 +96,10 @@ class PopulationBelief:
         rows = at_round(points, points.new_tensor(float(now)))
         mean, variance = self.model.mean_and_variance(rows)
         return mean.detach(), variance.detach()
+
+    def are_apart(self, points: Tensor) -> Tensor:
+        """Return which configurations (``n x d``) are farther apart than the bandwidth, ``n x n``."""
+        return torch.cdist(points, points) > _SEARCH.bandwidth
 
     def incumbent(self, now: int, start: Tensor) -> Tensor:
         """Return the configuration to rely on, encoded, shape ``(d,)``.

@@ -11,11 +11,9 @@ from torch import Tensor
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
 from botorch_costly.errors import (
     InvalidShapeError,
-    InvalidSpaceError,
     UnknownDecisionError,
     check,
     check_count,
@@ -87,9 +85,8 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         metric: Kind = "loss",
         seed: int = 0,
     ) -> None:
-        tunable = isinstance(space, SearchSpace) and space.dim > 0 and not space.is_scheduled
-        wanted = "a SearchSpace with something to tune, and without schedules"
-        check(tunable, "space", wanted, space, InvalidSpaceError)
+        seed = check_count("seed", seed)
+        self._belief = PopulationBelief(space, seed=seed)
         self.space = space
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         self.members = check_count("members", members, minimum=2)
@@ -103,8 +100,6 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         expected = "a rule that compares configurations, such as ConfidenceQuery"
         check(not capped, "query", expected, self.query)
         self._gain = GainReward(metric)
-        seed = check_count("seed", seed)
-        self._belief = PopulationBelief(space, seed=seed)
         self._design = sobol(space, self.members - 1, seed)
         self._generator = torch.Generator().manual_seed(seed)
         self._ledger = Ledger(PopulationDecision, PopulationObservation)
@@ -257,7 +252,7 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
             rival_mean=mean[others],
             rival_variance=variance[others],
             rival_covariance=None,
-            exists=torch.cdist(together, together).gather(1, others) > Search().bandwidth,
+            exists=self._belief.are_apart(together).gather(1, others),
             beta=torch.ones_like(mean),
         )
         progress = Progress(now + 1, self.queries, self.horizon)
