@@ -6,8 +6,46 @@ class also derives from the built-in error a caller would catch without knowing 
 
 import math
 import numbers
+import reprlib
 from collections.abc import Callable
 from typing import Any
+
+_LONGEST = 500  # characters of a value in a message: a state may hold all weights of a network
+
+
+class _Short(reprlib.Repr):
+    """The ``repr`` of a value as far as a message can hold it, with large tensors by their shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxdict = self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = 30
+        self.maxstring = self.maxlong = self.maxother = _LONGEST
+
+    def repr1(self, x: Any, level: int) -> str:
+        shape = getattr(x, "shape", None)
+        if isinstance(shape, tuple) and hasattr(x, "dtype") and math.prod(shape) > 30:
+            return f"{type(x).__name__} of shape {tuple(shape)}, {x.dtype}"
+        if isinstance(x, dict) and level > 0:
+            return self._entries(x, level - 1)
+        return super().repr1(x, level)
+
+    def _entries(self, x: dict[Any, Any], level: int) -> str:
+        """Show a dictionary in its own order, which ``reprlib`` would sort."""
+        entries = [
+            f"{self.repr1(key, level)}: {self.repr1(value, level)}"
+            for key, value, _ in zip(x.keys(), x.values(), range(self.maxdict), strict=False)
+        ]
+        return "{" + ", ".join(entries + ["..."] * (len(x) > self.maxdict)) + "}"
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    """Return a text whose middle is left out where it is longer than ``longest`` characters."""
+    return text if len(text) <= longest else f"{text[: longest - 103]}...{text[-100:]}"
+
+
+def shown(value: object) -> str:
+    """Return the ``repr`` of a value in at most some 500 characters, without a tensor's elements."""
+    return shortened(_Short().repr(value))
 
 
 class CostlyError(Exception):
@@ -19,7 +57,13 @@ class CostlyError(Exception):
         super().__init__(name, expected, received)
 
     def __str__(self) -> str:
-        return f"{self.name}: Expected {self.expected}; Received {self.received!r}."
+        name, expected = shortened(str(self.name)), shortened(str(self.expected), 4 * _LONGEST)
+        return f"{name}: Expected {expected}; Received {shown(self.received)}."
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({str(self)!r})"  # an Exception would show all of its arguments
+        )
 
 
 class InvalidArgumentError(CostlyError, ValueError):

@@ -1,9 +1,12 @@
 """Errors say what was expected and what came, and are caught as built-ins too."""
 
 import pickle
+import traceback
+from collections import OrderedDict
 
 import numpy as np
 import pytest
+import torch
 
 from botorch_costly import errors
 from botorch_costly.errors import (
@@ -129,3 +132,50 @@ def test_a_count_is_a_python_integer(value):
 def test_what_is_no_count(value):
     with pytest.raises(InvalidArgumentError, match="n: Expected an integer >= 0"):
         check_count("n", value)
+
+
+class Deep:
+    """An object that shows all it holds, as states and networks do."""
+
+    def __repr__(self):
+        return "weights " * 100_000
+
+
+LARGE = {
+    "a state": {f"layer{i}": torch.zeros(1000, 1000) for i in range(500)},
+    "an ordered state": OrderedDict((f"layer{i}", torch.zeros(100)) for i in range(500)),
+    "states within a list": [{"kept": {"state": [{"w": torch.zeros(9999)}]}}],
+    "an array": np.zeros((300, 300)),
+    "a list": list(range(1_000_000)),
+    "a set": set(range(100_000)),
+    "a text": "x" * 1_000_000,
+    "a number": 10**4000,
+    "an object": Deep(),
+    "an error": RuntimeError("size mismatch for layer. " * 10_000),
+    "bytes": b"x" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("value", LARGE.values(), ids=LARGE)
+def test_no_message_holds_all_of_a_large_value(value):
+    """The kind: a message that prints what it received, however large it is."""
+    error = errors.StateMismatchError("state", "a state_dict", value)
+    for text in (str(error), repr(error), "".join(traceback.format_exception(error))):
+        assert len(text) < 1500
+    assert error.received is value
+    long = errors.InvalidConfigError("x" * 10_000, f"one of {list(range(100_000))}", 1)
+    assert len(str(long)) < 4000
+
+
+def test_a_value_of_common_size_is_shown_as_ever():
+    for value in (
+        {"b": [1, 2.5], "a": ("x", None)},
+        torch.zeros(3),
+        np.arange(4),
+        [],
+        {1, 2},
+        1e-9,
+    ):
+        assert str(InvalidArgumentError("lr", "a b", value)) == (
+            f"lr: Expected a b; Received {value!r}."
+        )

@@ -15,6 +15,7 @@ from botorch_costly.errors import (
     StateMismatchError,
     check,
     check_nonnegative,
+    shown,
 )
 from botorch_costly.integrations.ranks import Ranks
 from botorch_costly.plain import as_number
@@ -227,14 +228,16 @@ class SharedCheckpoint:
 
 def _told(error: Exception) -> dict[str, Any]:
     if isinstance(error, CostlyError):
-        received = error.received if isinstance(error.received, int | str) else repr(error.received)
+        received = (
+            error.received if isinstance(error.received, int | str) else shown(error.received)
+        )
         said = {"name": error.name, "expected": error.expected, "received": received}
         return {"kind": type(error).__name__, **said}
     return {
         "kind": "RankError",
         "name": "rank 0",
         "expected": "a decision",
-        "received": repr(error),
+        "received": shown(error),
     }
 
 
