@@ -1,11 +1,14 @@
 """A way back once training has diverged: a copy of the last good network, and a return to it."""
 
+import contextlib
 import copy
 import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+from torch.optim import Optimizer
 
 from botorch_costly.errors import (
     RestoreError,
@@ -22,6 +25,8 @@ _logger = logging.getLogger(__name__)
 _DEFAULT_MARGIN = {"loss": 0.1, "accuracy": 0.1}  # nats, share
 _SHARE_OF_THE_NEW = 0.3  # of the latest level in the smoothed one: single queries are noisy
 _SUSPICIOUS = 8  # restores in a row, and all powers of two from there
+# What schedulers write in a group: it belongs to the time that has passed, and does not go back.
+_SCHEDULED = ("lr", "initial_lr", "momentum", "betas")
 _WORTH_KEEPING = 2 / 3  # of the margin: how far below the best a state may lie and still be kept
 
 
@@ -46,7 +51,25 @@ class _Parts:
 
     def restore(self, states: list[Any]) -> None:
         for part, state in zip(self.parts, states, strict=True):
-            part.load_state_dict(state)
+            if isinstance(part, Optimizer):
+                part.load_state_dict(_with_groups_of_today(state, part.state_dict()))
+            elif not hasattr(part, "get_last_lr"):  # a scheduler counts time, which goes on
+                part.load_state_dict(state)
+
+
+def _with_groups_of_today(kept: dict[str, Any], today: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of an optimizer with what has been added to its groups since, which has none."""
+    numbers: dict[Any, Any] = {}
+    groups = []
+    for before, now in zip(kept["param_groups"], today["param_groups"], strict=False):
+        if len(before["params"]) > len(now["params"]):
+            return kept  # of another optimizer, which refuses it
+        numbers |= zip(before["params"], now["params"], strict=False)
+        rates = {key: now[key] for key in _SCHEDULED if key in now}
+        groups.append({**before, **rates, "params": now["params"]})
+    groups += today["param_groups"][len(kept["param_groups"]) :]
+    state = {numbers.get(number, number): value for number, value in kept["state"].items()}
+    return {**kept, "state": state, "param_groups": groups}
 
 
 @dataclass(frozen=True)
@@ -72,6 +95,11 @@ class GuardedReward:
     network more than the margin below it has diverged, and is rolled back to the last good state. The
     tuner is still told how bad the gain was, and the next gain counts from the restored state: no
     configuration is rewarded for repairing what another one broke.
+
+    Time does not go back: a scheduler among the parts goes on, and the rates and momenta of an
+    optimizer's groups stay as they are, so that a schedule ends where it would have. Parameters that an
+    optimizer has taken up since the good state stay in it, without a state of their own. If a part
+    refuses its earlier state, all parts are as they were before.
 
     A metric that is not finite is the worst gain there is, ``-clip``: a failed query would teach the
     tuner nothing, and it would play the same configuration again. Before the first finite metric there
@@ -154,6 +182,11 @@ class GuardedReward:
         """How often the network was rolled back."""
         return 0 if self._kept is None else self._kept.restores
 
+    @property
+    def has_good_state(self) -> bool:
+        """Whether a query has found a state that can be returned to."""
+        return self._kept is not None
+
     def __call__(self, metric: float, round: int | Decision) -> float | None:
         """Return the gain since the last query, and roll the network back if it has diverged.
 
@@ -201,9 +234,14 @@ class GuardedReward:
         return gain
 
     def _roll_back(self, kept: _Kept, round: int | Decision) -> None:
+        before = copy.deepcopy(self._save())
         try:
             self._restore(copy.deepcopy(kept.state))
-        except Exception as error:
+        except BaseException as error:
+            with contextlib.suppress(Exception):  # else some parts were of then, and others of now
+                self._restore(before)
+            if not isinstance(error, Exception):
+                raise
             raise RestoreError("restore", "to continue from the last good state", error) from error
         self.reward.rebase(kept.metric, round)
         again = kept.in_a_row + 1
