@@ -5,6 +5,7 @@ that name (or index), ``encoder.dropout`` in the part of the network of that nam
 are checked before anything is written.
 """
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, get_args
 
@@ -12,15 +13,24 @@ from torch import nn
 from torch.optim import Optimizer
 
 from botorch_costly.errors import InvalidConfigError, check
-from botorch_costly.integrations.dropout import DROPOUT, DropoutTarget, dropout_targets
-from botorch_costly.integrations.groups import GroupTarget, check_equal, group_targets, settings_of
-from botorch_costly.integrations.multiplier import multiply_rates
+from botorch_costly.integrations.dropout import (
+    DROPOUT,
+    DropoutTarget,
+    dropout_targets,
+    warn_if_compiled,
+)
+from botorch_costly.integrations.groups import GroupTarget, alike, group_targets, settings_of
+from botorch_costly.integrations.multiplier import multiply_no_more, multiply_rate
+from botorch_costly.integrations.parts import inner_network
 from botorch_costly.integrations.schedulers import check_unscheduled
+from botorch_costly.parameters import Choice
 from botorch_costly.plain import Plain
 from botorch_costly.records import Decision
+from botorch_costly.space import SearchSpace
 
 Rates = Literal["values", "multipliers"]
 _RATES = {"lr": "lr", "learning_rate": "lr"}
+_RATES_LIE_BELOW = 1e-4  # the product of the ends of a range, which is about 1 of multipliers
 
 
 def apply(
@@ -76,7 +86,8 @@ def apply(
     config = decision.config if isinstance(decision, Decision) else decision
     check(isinstance(config, Mapping), "decision", "a Decision or a configuration", decision)
     check(rates in get_args(Rates), "rates", f"one of {list(get_args(Rates))}", rates)
-    inner, parts = unwrapped(optimizer), _modules(modules)
+    inner, given = unwrapped(optimizer), _modules(modules)
+    parts = [inner_network(module) for module in given]
     plan: list[GroupTarget | DropoutTarget] = []
     for name, value in config.items():
         if name not in others:
@@ -85,11 +96,46 @@ def apply(
     written = {target.key for target in plan if isinstance(target, GroupTarget)}
     multiplied = rates == "multipliers"
     check_unscheduled(inner, list(schedulers), written - {"lr"} if multiplied else written)
+    if any(isinstance(target, DropoutTarget) for target in plan):
+        warn_if_compiled(given)
     for target in plan:
         if isinstance(target, GroupTarget) and target.key == "lr" and multiplied:
-            multiply_rates(inner, target.group, float(target.value))
-        else:
-            target.write()
+            multiply_rate(target.group, float(target.value))
+            continue
+        target.write()
+        if isinstance(target, GroupTarget) and target.key == "lr":
+            multiply_no_more(target.group)  # what an earlier run with multipliers left
+
+
+def check_rates(space: SearchSpace, rates: Rates, others: Collection[str] = ()) -> None:
+    """Check that the learning rates of a space are what they are taken for: values, or multipliers.
+
+    Raises:
+        InvalidArgumentError: If multipliers cannot be 1, which leaves a schedule as it is. Ranges that
+            may be meant otherwise earn a warning.
+    """
+    for name, parameter in space.parameters:
+        if name in others or name.rpartition(".")[2] not in _RATES:
+            continue
+        options = parameter.options if isinstance(parameter, Choice) else parameter.edges
+        numbers = [v for v in options if isinstance(v, int | float) and not isinstance(v, bool)]
+        low, high = float(min(numbers, default=1)), float(max(numbers, default=1))
+        doubt = ""
+        if rates == "multipliers":
+            expected = (
+                "a range with 1 in it, such as Real(0.1, 10, log=True): with rates='multipliers' it "
+                "multiplies the scheduler's rate (rates='values' sets rates, without a scheduler)"
+            )
+            check(low <= 1 <= high, name, expected, parameter)
+            if low * high < _RATES_LIE_BELOW:
+                doubt = (
+                    "multiplies the rate of the scheduler, and looks like a range of learning rates"
+                )
+        elif low < 1 < high and 0.5 < low * high < 2:
+            doubt = "is set as a learning rate, and looks like a range of multipliers"
+        if doubt:
+            advice = "see rates='values' and rates='multipliers'"
+            warnings.warn(f"{name}: {parameter} {doubt}: {advice}.", stacklevel=5)
 
 
 def unwrapped(optimizer: Any) -> Optimizer:
@@ -109,15 +155,7 @@ def _modules(modules: nn.Module | Iterable[nn.Module]) -> list[nn.Module]:
     parts = [modules] if isinstance(modules, nn.Module) else list(modules)
     for part in parts:
         check(isinstance(part, nn.Module), "modules", "torch.nn.Module objects", part)
-    return [inner_network(part) for part in parts]
-
-
-def inner_network(network: nn.Module) -> nn.Module:
-    """Return the network within a ``DistributedDataParallel``, whose parts have their own names."""
-    if isinstance(network, nn.parallel.DistributedDataParallel):
-        inner: nn.Module = network.module
-        return inner
-    return network
+    return parts
 
 
 def _targets(
@@ -130,14 +168,14 @@ def _targets(
         expected = "a network with dropout there, given as modules=, or the name among others="
         check(len(found) > 0, name, expected, "none", InvalidConfigError)
         return found
-    groups = group_targets(name, where, _RATES.get(what, what), value, optimizer)
+    groups = group_targets(name, where, _RATES.get(what, what), value, optimizer, modules)
     if not groups:
         known = f"a setting of the optimizer ({', '.join(settings_of(optimizer))}), dropout"
         expected = f"{known}, or the name among others= if training reads it itself"
         raise InvalidConfigError(name, expected, value)
-    if not where and not (rates == "multipliers" and groups[0].key == "lr"):
-        check_equal(groups)  # multipliers keep the ratios of the groups
-    return groups
+    if where or (rates == "multipliers" and groups[0].key == "lr"):
+        return groups  # multipliers keep the ratios of the groups
+    return alike(groups, optimizer)
 
 
 def _check_distinct(plan: list[GroupTarget | DropoutTarget]) -> None:

@@ -1,5 +1,7 @@
 """Dropout of a network: its dropout modules, and that of attentions and recurrent modules."""
 
+import logging
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,8 +9,13 @@ from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from botorch_costly.errors import InvalidConfigError, check
+from botorch_costly.integrations.parts import named_parts, plain_name
 
+_logger = logging.getLogger(__name__)
 DROPOUT = "dropout"
+# Where torch.compile, Module.compile and Lightning leave that a module is compiled.
+_COMPILED = ("_orig_mod", "_compiled_call_impl", "_compiler_ctx")
+_warned: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -46,13 +53,30 @@ def dropout_targets(
     """
     number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
     check(number, name, "a number in [0, 1]", value, InvalidConfigError)
-    found = {}
+    found, where = {}, plain_name(where)
     for network in modules:
-        for path, module in network.named_modules():
+        for path, module in named_parts(network):
             within = not where or path == where or path.startswith(f"{where}.")
             if within and _drops(module):
                 found[id(module)] = DropoutTarget(name, module, value)
     return list(found.values())
+
+
+def warn_if_compiled(modules: list[nn.Module]) -> None:
+    """Warn, once for each network, that a compiled one is compiled anew for each value of dropout.
+
+    Args:
+        modules: The networks as they were given, for what compiles them may be the outermost wrapper.
+    """
+    for network in modules:
+        parts = [] if network in _warned else list(network.modules())
+        if any(getattr(part, kind, None) is not None for part in parts for kind in _COMPILED):
+            _warned.add(network)
+            _logger.warning(
+                "The network is compiled, and torch compiles it anew for each value of dropout. After "
+                "torch._dynamo.config.recompile_limit values, 8 by default, it runs without being "
+                "compiled. Tune a Choice of a few values, or raise that limit."
+            )
 
 
 def _drops(module: nn.Module) -> bool:

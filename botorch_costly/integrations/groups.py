@@ -1,15 +1,20 @@
 """Settings of an optimizer's parameter groups, by name."""
 
+import logging
 import math
-from collections.abc import Callable
+import re
+import weakref
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from botorch_costly.errors import InvalidConfigError, check
+from botorch_costly.integrations.parts import plain_name
 
+_logger = logging.getLogger(__name__)
 # A group remembers its first value under this prefix, in the optimizer's state as well, so that a
 # group made without weight decay stays without it after a round in which the others had none.
 _FIRST = "untuned_"
@@ -21,6 +26,9 @@ _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
     "betas": ("numbers in [0, 1)", lambda v: 0 <= v < 1),
 }
 _ANY = ("a finite number", math.isfinite)
+# As Transformers names what it makes without weight decay.
+_WITHOUT_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|[._])norm(?:$|\.)")
+_warned: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,11 @@ class GroupTarget:
         """The value before any tuning."""
         return self.group.get(_FIRST + self.key, self.group[self.key])
 
+    @property
+    def is_tuned(self) -> bool:
+        """Whether the setting has been written before."""
+        return _FIRST + self.key in self.group
+
     def write(self) -> None:
         """Set the value, and remember the first one."""
         self.group.setdefault(_FIRST + self.key, _copied(self.group[self.key]))
@@ -68,7 +81,12 @@ class GroupTarget:
 
 
 def group_targets(
-    name: str, where: str, what: str, value: Any, optimizer: Optimizer
+    name: str,
+    where: str,
+    what: str,
+    value: Any,
+    optimizer: Optimizer,
+    modules: Iterable[nn.Module] = (),
 ) -> list[GroupTarget]:
     """Return the targets of a name, none if no group has such a setting.
 
@@ -78,36 +96,57 @@ def group_targets(
         what: The setting.
         value: Its value to be.
         optimizer: That has the groups.
+        modules: Networks whose parameters are in the groups, by which biases and norms are known.
 
     Raises:
         InvalidConfigError: If the value lies outside its range.
     """
     key, index = ("betas", _BETAS[what]) if what in _BETAS else (what, None)
+    where = plain_name(where)
     groups = [
-        g for i, g in enumerate(optimizer.param_groups) if where in ("", g.get("name"), str(i))
+        g
+        for i, g in enumerate(optimizer.param_groups)
+        if where in ("", str(i)) or ("name" in g and where == plain_name(str(g["name"])))
     ]
     found = [GroupTarget(name, g, key, value, index) for g in groups if _is_setting(g, key)]
     if found:
         _check_value(found[0])
     if where:
         return found
-    if key == "weight_decay":
-        decayed = [target for target in found if float(target.first) > 0]
-        found = decayed or found
-    return found
+    return _decayed(found, modules) if key == "weight_decay" else found
 
 
-def check_equal(targets: list[GroupTarget]) -> None:
-    """Raise if one value is to be set in groups that were made to differ in it.
+def alike(targets: list[GroupTarget], optimizer: Optimizer) -> list[GroupTarget]:
+    """Return the targets of one value for all groups.
+
+    A group that has appeared since the value was first set, such as that of a backbone that is unfrozen,
+    is set as well if it was made as the others were. Otherwise it keeps what it was made with, and a
+    warning says so once.
+
+    Args:
+        targets: One for each group that has the setting.
+        optimizer: That has the groups.
 
     Raises:
-        InvalidConfigError: With how to name a group.
+        InvalidConfigError: With how to name a group, if the groups were made to differ in the setting.
     """
+    key = targets[0].key
     firsts = [_comparable(target.first) for target in targets]
-    if len(set(firsts)) > 1:
-        key = targets[0].key
-        expected = f"names of groups, such as '0.{key}', for the groups differ in their {key}"
-        raise InvalidConfigError(targets[0].name, expected, firsts)
+    earlier = {first for first, target in zip(firsts, targets, strict=True) if target.is_tuned}
+    shared = [t for first, t in zip(firsts, targets, strict=True) if first in earlier]
+    if len(set(firsts)) > 1 and len(earlier) == 1:
+        if optimizer not in _warned:
+            _warned.add(optimizer)
+            _logger.warning(
+                "A parameter group has appeared that was made with another %s than the others: it keeps "
+                "what it has. To tune it, name the groups, such as '0.%s', or tune multipliers.",
+                key,
+                key,
+            )
+        return shared
+    expected = f"names of groups, such as '0.{key}', for the groups differ in their {key}"
+    check(len(set(firsts)) == 1, targets[0].name, expected, firsts, InvalidConfigError)
+    return targets
 
 
 def settings_of(optimizer: Optimizer) -> list[str]:
@@ -116,6 +155,35 @@ def settings_of(optimizer: Optimizer) -> list[str]:
         key: None for group in optimizer.param_groups for key in group if _is_setting(group, key)
     }
     return [*keys, *(_BETAS if "betas" in keys else ())]
+
+
+def _decayed(targets: list[GroupTarget], modules: Iterable[nn.Module]) -> list[GroupTarget]:
+    """Return the targets of groups that were made for weight decay.
+
+    Where no group has any, such as by default in Transformers, these are groups that hold more than
+    biases and norms.
+    """
+    decayed = [target for target in targets if float(target.first) > 0]
+    if not decayed and len(targets) > 1:
+        names = {id(p): name for one in modules for name, p in one.named_parameters()}
+        for target in targets:
+            names |= dict(
+                zip(
+                    map(id, target.group["params"]),
+                    target.group.get("param_names", ()),
+                    strict=False,
+                )
+            )
+        decayed = [target for target in targets if _holds_weights(target.group, names)]
+    return decayed or targets
+
+
+def _holds_weights(group: dict[str, Any], names: dict[int, str]) -> bool:
+    """Return whether a group holds more than biases and norms, by the shapes and names of parameters."""
+    return any(
+        parameter.ndim > 1 and not _WITHOUT_DECAY.search(names.get(id(parameter), "").lower())
+        for parameter in group["params"]
+    )
 
 
 def _is_setting(group: dict[str, Any], key: str) -> bool:

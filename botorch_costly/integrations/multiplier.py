@@ -3,32 +3,36 @@
 The rate of a group is the scheduler's at all times but within ``optimizer.step()``: a hook before the
 step multiplies it, a hook after the step puts it back. So it does not matter whether a scheduler
 overwrites the rate or goes on from it, and what it saves and logs is its own.
+
+The multiplier is an entry of the group, which states, copies and pickles of an optimizer have; hooks of
+an optimizer are lost with them. So the hooks are those of all optimizers, and read the groups.
 """
 
-import weakref
 from typing import Any
 
 from torch import Tensor
-from torch.optim import Optimizer
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 _MULTIPLIER = "lr_multiplier"  # of a group, in the optimizer's state as well
 _SCHEDULED = "lr_scheduled"  # the scheduler's rate, within a step
-_hooked: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
 
 
-def multiply_rates(optimizer: Optimizer, group: dict[str, Any], factor: float) -> None:
-    """Let the optimizer step with the rate of a group times a factor from now on.
+def multiply_rate(group: dict[str, Any], factor: float) -> None:
+    """Let the optimizer of a group step with the rate of the group times a factor from now on.
 
     Args:
-        optimizer: That has the group.
-        group: One of its parameter groups.
+        group: A parameter group of any optimizer.
         factor: At least 0.
     """
     group[_MULTIPLIER] = factor
-    if optimizer not in _hooked:
-        optimizer.register_step_pre_hook(_multiply)
-        optimizer.register_step_post_hook(_put_back)
-        _hooked.add(optimizer)
+
+
+def multiply_no_more(group: dict[str, Any]) -> None:
+    """Let the optimizer of a group step with the rate of the group itself."""
+    group.pop(_MULTIPLIER, None)
 
 
 def _multiply(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -51,3 +55,7 @@ def _write(group: dict[str, Any], rate: Any) -> None:
         group["lr"].copy_(rate)
     else:
         group["lr"] = rate
+
+
+register_optimizer_step_pre_hook(_multiply)
+register_optimizer_step_post_hook(_put_back)
