@@ -2,13 +2,13 @@
 
 import io
 import json
-from collections.abc import Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 
 from botorch_costly import errors
-from botorch_costly.ask_tell.protocol import AskTell
+from botorch_costly.ask_tell.protocol import AskTell, Believing
 from botorch_costly.errors import (
     CostlyError,
     RankError,
@@ -18,8 +18,8 @@ from botorch_costly.errors import (
     shown,
 )
 from botorch_costly.integrations.ranks import Ranks
-from botorch_costly.plain import as_number
-from botorch_costly.records import Decision, TwinDecision
+from botorch_costly.plain import Plain, as_number, listed
+from botorch_costly.records import Decision, FrozenConfig, TwinDecision
 from botorch_costly.space import SearchSpace
 
 D = TypeVar("D", bound=Decision)
@@ -31,6 +31,13 @@ class Deciding(AskTell[D], Protocol[D]):
     @property
     def decisions(self) -> tuple[D, ...]:
         """The decisions so far, as far as they are kept."""
+
+
+@runtime_checkable
+class _Around(Protocol):
+    """What has a tuner within, such as a tuner with loggers."""
+
+    tuner: Any
 
 
 _RECORDS: dict[str, type[Decision]] = {kind.__name__: kind for kind in (Decision, TwinDecision)}
@@ -125,6 +132,18 @@ class SharedTuner(Generic[D]):
         # In the order of the ranks: the sum is the same everywhere.
         return sum(one.value * one.weight for one in said if one.weight > 0) / total
 
+    def best_seen(self) -> Mapping[str, Plain] | None:
+        """Return the incumbent of rank 0 on all ranks; None if its tuner has none.
+
+        Raises:
+            RankError: As ``ask``.
+        """
+        self._meet("incumbent", 0.0, 1.0)
+        best = _incumbent(self.tuner) if self.ranks.is_first else None
+        said = None if best is None else {name: listed(value) for name, value in best.items()}
+        received = json.loads(self.ranks.receive(json.dumps(said).encode(), "incumbent"))
+        return None if received is None else FrozenConfig.from_json(received)
+
     def agree(self, value: float) -> float:
         """Return the number of rank 0 on all ranks.
 
@@ -154,8 +173,12 @@ class SharedTuner(Generic[D]):
         delivered = self._undelivered is None
         return {"tuner": tuner, "asked": self._asked, "delivered": delivered}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], changed: Collection[str] = ()) -> None:
         """Continue from the state of rank 0, which all ranks load.
+
+        Args:
+            state: What ``state_dict`` returned.
+            changed: Options of the tuner that may differ from those of then, such as ``horizon``.
 
         Raises:
             StateMismatchError: If it is none, that of another rank, or one that the tuner refuses; the
@@ -166,7 +189,8 @@ class SharedTuner(Generic[D]):
         if self.ranks.is_first:
             mine = state["tuner"] is not None
             check(mine, "state", "the state of rank 0", "another rank's", StateMismatchError)
-            self.tuner.load_state_dict(state["tuner"])
+            given = {"changed": tuple(changed)} if changed else {}
+            self.tuner.load_state_dict(state["tuner"], **given)
             self._undelivered = None if state["delivered"] else self.tuner.decisions[-1]
         self._asked, self._met = state["asked"], 0
 
@@ -224,6 +248,15 @@ class SharedCheckpoint:
         """
         buffer = io.BytesIO(state["state"])
         self._shared.load_state_dict(torch.load(buffer, weights_only=True))
+
+
+def _incumbent(tuner: Any) -> Mapping[str, Plain] | None:
+    """Return the configuration that a tuner, or one within it, believes best; None if none does."""
+    while not isinstance(tuner, Believing):
+        if not isinstance(tuner, _Around):
+            return None
+        tuner = tuner.tuner
+    return tuner.best_seen()
 
 
 def _told(error: Exception) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """What the callbacks of trainers share: rounds, decisions, queries, and a state that continues."""
 
 import json
+import logging
 import time
+import weakref
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_args
@@ -16,15 +18,20 @@ from botorch_costly.errors import (
     StateMismatchError,
     check,
 )
-from botorch_costly.integrations.applying import Rates, apply, inner_network
+from botorch_costly.integrations.applying import Rates, apply, check_rates
 from botorch_costly.integrations.distributed import Deciding, SharedTuner
+from botorch_costly.integrations.horizons import check_left, warn_of_earlier, warn_of_rounds
+from botorch_costly.integrations.parts import inner_network
 from botorch_costly.integrations.rounds import RoundClock, RoundLength
 from botorch_costly.records import Decision
 from botorch_costly.rewards import GainReward, GuardedReward
 from botorch_costly.rewards.gain import Kind
 from botorch_costly.tuners import TwinTuner
 
+_logger = logging.getLogger(__name__)
 _KEYS = {"shared", "clock", "decision", "reward", "over", "due", "generators"}
+# The driver that has begun last with an optimizer: a second one would undo what the first one sets.
+_drivers: "weakref.WeakKeyDictionary[Optimizer, weakref.ref[Driver]]" = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,8 @@ class TrainerOptions:
         rates: Whether learning rates of a configuration are values, or multiply those of a scheduler.
         others: Names in the configuration that training reads itself.
         timeout: Seconds after which a rank of a distributed run that does not come is lost.
+        changed: Options of the tuner that may differ from those of the state that is resumed, such as
+            ``["horizon"]`` to train for longer.
 
     Raises:
         InvalidArgumentError: If an option is none of these.
@@ -50,6 +59,7 @@ class TrainerOptions:
     rates: Rates = "values"
     others: Collection[str] = ()
     timeout: float = 60.0
+    changed: Collection[str] = ()
 
     def __post_init__(self) -> None:
         check(isinstance(self.length, RoundLength), "length", "a RoundLength", self.length)
@@ -57,6 +67,8 @@ class TrainerOptions:
         for name, kinds in (("rates", get_args(Rates)), ("metric", get_args(Kind))):
             given = getattr(self, name)
             check(given in kinds, name, f"one of {list(kinds)}", given)
+        named = not isinstance(self.changed, str)
+        check(named, "changed", "names of options in a list, such as ['horizon']", self.changed)
 
 
 @dataclass(frozen=True)
@@ -79,16 +91,20 @@ class Trained:
 class Driver:
     """Drives a tuner through a trainer, on all ranks.
 
-    A trainer calls ``connect`` once its processes exist, ``start`` when network and optimizer are what
-    they are to begin or continue with, ``before_step`` and ``after_step`` around each step of the
-    optimizer, and ``validated`` with the metric of a validation.
+    A trainer calls ``prepare`` when it begins to fit and its processes exist, ``start`` when network and
+    optimizer are what they are to begin or continue with, ``before_step`` and ``after_step`` around each
+    step of the optimizer, and ``validated`` with the metric of a validation.
+
+    What is known of a network ends with its fit. In another fit the tuner goes on with the rounds that
+    are left: it keeps what it has learnt, begins a new round, and its first query has no reward.
 
     Args:
         tuner: An ``OnlineTuner``, or another one that is told gains.
         options: How it works in the trainer.
 
     Raises:
-        InvalidArgumentError: If the tuner cannot be asked and told.
+        InvalidArgumentError: If the tuner cannot be asked and told, or the range of a learning rate
+            contradicts ``options.rates``.
     """
 
     def __init__(self, tuner: Deciding[Any], options: TrainerOptions) -> None:
@@ -99,14 +115,20 @@ class Driver:
             "a tuner that is told gains (a TwinTuner goes back itself, by a Session in a loop)"
         )
         check(not twins, "tuner", expected, type(tuner).__name__)
+        check_rates(tuner.space, options.rates, options.others)
         self.tuner, self.options = tuner, options
-        self.decision: Decision | None = None
         self.seconds = 0.0
         self._shared: SharedTuner[Any] | None = None
-        self._trained: Trained | None = None
-        self._reward: GainReward | GuardedReward = GainReward(options.metric)
-        self._clock = RoundClock(options.length)
         self._loaded: Mapping[str, Any] | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Be as before any fit, but for the tuner and a state that was loaded."""
+        self.decision: Decision | None = None
+        self._final: Mapping[str, Any] | None = None  # what is played after the last round
+        self._trained: Trained | None = None
+        self._reward: GainReward | GuardedReward = GainReward(self.options.metric)
+        self._clock = RoundClock(self.options.length)
         self._over = self._due = False
 
     @property
@@ -120,8 +142,15 @@ class Driver:
         return self._reward.restores if isinstance(self._reward, GuardedReward) else 0
 
     @property
+    def mends(self) -> bool:
+        """Whether there is a good state that a network goes back to when it diverges."""
+        return isinstance(self._reward, GuardedReward) and self._reward.has_good_state
+
+    @property
     def config(self) -> Mapping[str, Any]:
-        """The configuration of the present round; empty before the first one."""
+        """The configuration in effect; empty before the first round."""
+        if self._final is not None:
+            return self._final
         return {} if self.decision is None else self.decision.config
 
     def connect(self) -> SharedTuner[Any]:
@@ -130,38 +159,74 @@ class Driver:
             self._shared = SharedTuner(self.tuner, timeout=self.options.timeout)
         return self._shared
 
-    def start(self, trained: Trained, *, generators: bool = True) -> None:
+    def prepare(self) -> SharedTuner[Any]:
+        """Begin a fit, which may be another one than before; all ranks call it, and ``connect``."""
+        self._forget()
+        return self.connect()
+
+    def start(
+        self,
+        trained: Trained,
+        *,
+        generators: bool = True,
+        steps: float | None = None,
+        epochs: float | None = None,
+    ) -> None:
         """Begin, or continue from the state that was loaded.
 
         Args:
             trained: What training changes.
             generators: Whether the global generators go where the state has them; False if they have
                 been there, and the trainer has drawn from them since what the next round needs.
+            steps: How many the trainer has before it, if known.
+            epochs: How many the trainer has before it, if known.
+
+        Raises:
+            HorizonExceededError: If the tuner has no round left for another fit.
+            StateMismatchError: If the loaded state is one of other options.
         """
-        self.connect()
-        self._trained = trained
+        if self._trained is not None:
+            self._forget()
+        reward: GainReward | GuardedReward = GainReward(self.options.metric)
         if self.options.guard:
             network = inner_network(trained.network)  # a state fits one process, too
             guarded: list[Stateful] = [network, trained.optimizer, *trained.schedulers]
-            guarded += trained.parts
-            self._reward = GuardedReward.of(GainReward(self.options.metric), *guarded)
-        if self._loaded is not None:
+            reward = GuardedReward.of(GainReward(self.options.metric), *guarded, *trained.parts)
+        loaded, resumes = self._loaded, False
+        if loaded is not None:
+            resumes = loaded["decision"] is not None  # else no round had begun
+            self._continue(loaded, reward if resumes else None)
             if generators:
                 self.set_generators()
-            self._continue(self._loaded)
-            self._loaded = None
-        if self.decision is not None and self._clock.is_running:
-            self._apply()  # what no state holds, such as dropout
+        played = self._check_left(resumes=resumes)
+        self._reward, self._trained, self._loaded = reward, trained, None
+        _drivers[trained.optimizer] = weakref.ref(self)
+        if self.connect().ranks.is_first:
+            warn_of_earlier(0 if resumes else played)
+            rounds = self._clock.rounds_in(steps, epochs)
+            warn_of_rounds(rounds, played, self._horizon, self._clock)
+        self._apply()  # what no state holds, such as dropout
 
     def before_step(self) -> None:
-        """Begin a round if none is running: ask, and put the configuration into effect."""
+        """Begin a round if none is running: ask, and put the configuration into effect.
+
+        After the last round it is the incumbent that stays in effect, if the tuner has one.
+
+        Raises:
+            InvalidArgumentError: If another driver has begun with the optimizer meanwhile.
+        """
+        if self._trained is not None:
+            owner = _drivers.get(self._trained.optimizer)
+            alone = owner is None or owner() is self
+            expected = "one tuner for an optimizer (one space may hold all names)"
+            check(alone, "tuner", expected, "another one that sets its groups")
         if self._over or self._clock.is_running:
             return
         began = time.perf_counter()
         try:
             self.decision = self.connect().ask()
         except HorizonExceededError:
-            self._over = True  # the last configuration stays
+            self._end()
             return
         self._apply()
         self._clock.begin(self.connect().agree if self.options.length.seconds else float)
@@ -172,7 +237,7 @@ class Driver:
         if self._over or not self._clock.step(ends_epoch=ends_epoch) or self.decision is None:
             return False
         # The last round is queried in any case: a guard mends only what a query finds.
-        last = self.decision.round + 1 == getattr(self.tuner, "horizon", None)
+        last = self.decision.round + 1 == self._horizon
         self._due = self.decision.query or last
         return self._due
 
@@ -233,14 +298,44 @@ class Driver:
         if states is not None and len(states) == ranks.count:
             set_global_generators(states[ranks.rank])
 
-    def _continue(self, state: Mapping[str, Any]) -> None:
+    def _continue(
+        self, state: Mapping[str, Any], reward: GainReward | GuardedReward | None
+    ) -> None:
+        """Take over a state as a whole, or not at all; without a reward of its own no round has begun."""
+        clock, decision = RoundClock(self.options.length), None
+        if reward is not None:
+            reward.load_state_dict(state["reward"])
+            clock.load_state_dict(state["clock"])
+            decision = Decision.from_dict(json.loads(state["decision"]))
         if state["shared"] is not None:
-            self.connect().load_state_dict(state["shared"])
-        self._reward.load_state_dict(state["reward"])
-        self._clock.load_state_dict(state["clock"])
-        given = state["decision"]
-        self.decision = None if given is None else Decision.from_dict(json.loads(given))
-        self._over, self._due = state["over"], state["due"]
+            self.connect().load_state_dict(state["shared"], self.options.changed)
+        self.decision, self._clock, self._due = decision, clock, state["due"]
+
+    def _check_left(self, *, resumes: bool) -> int:
+        """Return how many rounds the tuner has played; raise if another fit finds none left."""
+        decisions = self.tuner.decisions
+        played = int(self.connect().agree(decisions[-1].round + 1 if decisions else 0))
+        if not resumes:
+            check_left(played, self._horizon)
+        return played
+
+    @property
+    def _horizon(self) -> int | None:
+        return getattr(self.tuner, "horizon", None)
+
+    def _end(self) -> None:
+        """Put the incumbent into effect for the rest of the run."""
+        self._over, shared = True, self.connect()
+        best = shared.best_seen()
+        self._final = self.config if best is None else best
+        self._apply()
+        if shared.ranks.is_first:
+            which = "the last configuration" if best is None else "the one it believes best"
+            _logger.warning(
+                "The tuner has played all of its rounds. The rest of the run is trained with %s: %s",
+                which,
+                dict(self._final),
+            )
 
     def _generators(self) -> list[dict[str, Any]] | None:
         """Return the states of the global generators of the only rank, if it is the only one."""
@@ -249,9 +344,9 @@ class Driver:
 
     def _apply(self) -> None:
         trained, options = self._trained, self.options
-        if trained is not None and self.decision is not None:
+        if trained is not None and (self.decision is not None or self._final is not None):
             apply(
-                self.decision,
+                self.config,
                 trained.optimizer,
                 trained.network,
                 rates=options.rates,

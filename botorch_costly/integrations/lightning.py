@@ -1,5 +1,6 @@
 """Tuning within a Trainer of Lightning; its extra is ``botorch_costly[lightning]``."""
 
+import math
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -44,8 +45,11 @@ class TunerCallback(Callback):
         others: Names in the configuration that training reads itself, from ``callback.config``.
         parts: What else goes back with the network, such as a loader with a ``state_dict``.
         timeout: Seconds after which a rank that does not come is lost.
+        changed: Options of the tuner that may differ from those of the checkpoint that is resumed, such
+            as ``["horizon"]`` to train for longer.
 
     Raises:
+        HorizonExceededError: When training starts, if an earlier fit has played all rounds of the tuner.
         InvalidArgumentError: If an option is outside its range; when training starts, if there is not
             one optimizer, no validation, another ``check_val_every_n_epoch`` than 1, or a
             ``ReduceLROnPlateau`` that reads the metric.
@@ -71,27 +75,36 @@ class TunerCallback(Callback):
         others: Collection[str] = (),
         parts: Iterable[Stateful] = (),
         timeout: float = 60.0,
+        changed: Collection[str] = (),
     ) -> None:
         require("lightning", "2.4", "lightning")
         super().__init__()
         self.monitor, self._parts = monitor, tuple(parts)
         length = RoundLength(epochs=1) if length is None else length
         options = TrainerOptions(
-            length, metric=metric, guard=guard, rates=rates, others=others, timeout=timeout
+            length,
+            metric=metric,
+            guard=guard,
+            rates=rates,
+            others=others,
+            timeout=timeout,
+            changed=changed,
         )
         self.driver = Driver(tuner, options)
         self._steps, self._fits = 0, False
+        self._given: list[tuple[Any, str, Any]] = []  # what other callbacks have back after the fit
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The configuration of the present round; empty before the first one."""
+        """The configuration in effect; empty before the first round."""
         return self.driver.config
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Connect the ranks."""
+        """Begin a fit: connect the ranks."""
         self._fits = stage == "fit"
         if self._fits:
-            self.driver.connect()
+            self._check_alone(trainer)
+            self.driver.prepare()
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin, or continue from what the trainer has restored."""
@@ -103,11 +116,13 @@ class TunerCallback(Callback):
         scaler = trainer.precision_plugin
         parts = (*self._parts, scaler) if scaler.state_dict() else self._parts
         optimizer = one_optimizer(trainer.optimizers)
-        _read_when_measured(trainer, self.monitor)
+        self._let_others_read(trainer)
         # At the beginning of an epoch its order was drawn just now, from what was restored before.
         within_epoch = trainer.fit_loop.restarting
         trained = Trained(pl_module, optimizer, schedulers, parts)
-        self.driver.start(trained, generators=within_epoch)
+        left = {} if trainer.fast_dev_run else _left(trainer)
+        self.driver.start(trained, generators=within_epoch, **left)
+        self._spare_mended(trainer)
         self._steps = trainer.global_step
 
     def on_train_batch_start(
@@ -133,6 +148,16 @@ class TunerCallback(Callback):
             expected = f"a metric that validation logs, of {sorted(metrics)}"
             raise InvalidArgumentError("monitor", expected, self.monitor)
         self.driver.validated(float(metrics[self.monitor]))
+        self._spare_mended(trainer)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Give other callbacks back what they were made with."""
+        while self._given:
+            setattr(*self._given.pop())
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """As ``teardown``, which Lightning does not call after an exception."""
+        self.teardown(trainer, pl_module, "fit")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state that the trainer saves; it asks all ranks for it."""
@@ -144,19 +169,51 @@ class TunerCallback(Callback):
         if self._fits:
             self.driver.set_generators()  # the trainer draws the order of an epoch before it starts
 
+    def _check_alone(self, trainer: Any) -> None:
+        ours = [callback for callback in trainer.callbacks if isinstance(callback, TunerCallback)]
+        expected = (
+            "one TunerCallback, for two decide on one validation (a space may hold all names)"
+        )
+        check(len(ours) == 1, "callbacks", expected, len(ours))
 
-def _read_when_measured(trainer: Any, monitor: str) -> None:
-    """Let what monitors the metric read it after a validation, not at the end of every epoch.
+    def _let_others_read(self, trainer: Any) -> None:
+        """Let what monitors the metric read it after a validation, not at the end of every epoch.
 
-    Neither callback says so by an argument once it is made, and both decide by the trainer's interval.
-    """
-    for config in trainer.lr_scheduler_configs:
-        reads = config.reduce_on_plateau and config.monitor == monitor
-        expected = f"one that does not read {monitor}, which is measured when a decision says so"
-        check(not reads, "lr_scheduler", expected, "ReduceLROnPlateau")
-    for callback in trainer.early_stopping_callbacks:
-        if callback.monitor == monitor:
-            callback._check_on_train_epoch_end = False
-    for callback in trainer.checkpoint_callbacks:
-        if getattr(callback, "monitor", None) == monitor:  # not every Checkpoint has one
-            callback._save_on_train_epoch_end = False
+        Neither callback says so by an argument once it is made: both decide by the trainer's interval.
+        """
+        for config in trainer.lr_scheduler_configs:
+            reads = config.reduce_on_plateau and config.monitor == self.monitor
+            expected = (
+                f"one that does not read {self.monitor}, which is measured when a decision says so"
+            )
+            check(not reads, "lr_scheduler", expected, "ReduceLROnPlateau")
+        for callback in self._readers(trainer.early_stopping_callbacks):
+            self._give(callback, "_check_on_train_epoch_end", False)
+        for callback in self._readers(trainer.checkpoint_callbacks):
+            self._give(callback, "_save_on_train_epoch_end", False)
+
+    def _spare_mended(self, trainer: Any) -> None:
+        """Let no metric that is not finite end a run whose network goes back, and on."""
+        if self.driver.mends:
+            for callback in self._readers(trainer.early_stopping_callbacks):
+                self._give(callback, "check_finite", False)
+
+    def _readers(self, callbacks: Iterable[Any]) -> list[Any]:
+        """Return the callbacks that monitor the metric; not every ``Checkpoint`` has a monitor."""
+        return [one for one in callbacks if getattr(one, "monitor", None) == self.monitor]
+
+    def _give(self, callback: Any, option: str, value: Any) -> None:
+        if getattr(callback, option) != value:
+            self._given.append((callback, option, getattr(callback, option)))
+            setattr(callback, option, value)
+
+
+def _left(trainer: Any) -> dict[str, float]:
+    """Return how many steps and epochs a trainer has before it; infinity where it has no bound."""
+    batches = trainer.num_training_batches / trainer.accumulate_grad_batches
+    an_epoch = math.ceil(batches) if math.isfinite(batches) else math.inf
+    bounds = (trainer.max_steps, trainer.max_epochs)
+    max_steps, max_epochs = (math.inf if n is None or n < 0 else n for n in bounds)
+    steps = min(max_steps, max_epochs * an_epoch) - trainer.global_step
+    epochs = min(max_epochs - trainer.current_epoch, (max_steps - trainer.global_step) / an_epoch)
+    return {"steps": steps, "epochs": epochs}

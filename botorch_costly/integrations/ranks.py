@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from botorch_costly.errors import RankLostError, RanksDisagreeError, check_positive
 
-PLACES = ("ask", "mean", "agree", "state")  # what ranks meet for
+PLACES = ("ask", "mean", "agree", "state", "incumbent")  # what ranks meet for
 _BLOCK = 2048  # bytes of the first part of a message; most decisions fit
 _LENGTH = 8  # bytes of it that say how long the message is
 _DIAGNOSIS = 0.25  # of the timeout, to find out which ranks are lost

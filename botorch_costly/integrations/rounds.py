@@ -1,5 +1,6 @@
 """How long a round of training is: steps, epochs or seconds."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -99,6 +100,21 @@ class RoundClock:
                 self._step_seconds = (self._now() - self._began) / self._steps
             self._planned = self._began = None
         return over
+
+    def rounds_in(self, steps: float | None, epochs: float | None) -> float | None:
+        """Return the rounds that training has yet to begin; None if that is not known.
+
+        Args:
+            steps: What is left of the run, in steps.
+            epochs: What is left of the run, in passes over the training data.
+        """
+        in_epochs = self.length.epochs is not None
+        left, length = (epochs, self.length.epochs) if in_epochs else (steps, self.length.steps)
+        if left is None or length is None or not math.isfinite(left):
+            return None
+        if self._planned is not None:
+            left -= self._planned - (self._epochs if in_epochs else self._steps)
+        return max(left, 0.0) / length
 
     def state_dict(self) -> dict[str, Any]:
         """Return how far the round is, in plain values."""

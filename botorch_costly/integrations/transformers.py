@@ -47,8 +47,11 @@ class TunerCallback(TrainerCallback):
         resume_from: The checkpoint that the trainer resumes from, if it does not lie in its
             ``output_dir``.
         timeout: Seconds after which a rank that does not come is lost.
+        changed: Options of the tuner that may differ from those of the checkpoint that is resumed, such
+            as ``["horizon"]`` to train for longer.
 
     Raises:
+        HorizonExceededError: When training starts, if an earlier run has played all rounds of the tuner.
         InvalidArgumentError: If an option is outside its range; in training, if the metric is not
             among those of an evaluation.
         InvalidConfigError: When training starts, if a name matches no parameter group.
@@ -76,12 +79,19 @@ class TunerCallback(TrainerCallback):
         parts: Iterable[Stateful] = (),
         resume_from: str | os.PathLike[str] | None = None,
         timeout: float = 60.0,
+        changed: Collection[str] = (),
     ) -> None:
         require("transformers", "4.46", "transformers")
         self.monitor, self._parts, self._resume_from = monitor, tuple(parts), resume_from
         length = RoundLength(epochs=1) if length is None else length
         options = TrainerOptions(
-            length, metric=metric, guard=guard, rates=rates, others=others, timeout=timeout
+            length,
+            metric=metric,
+            guard=guard,
+            rates=rates,
+            others=others,
+            timeout=timeout,
+            changed=changed,
         )
         self.driver = Driver(tuner, options)
         self._epoch_steps = 0
@@ -89,24 +99,27 @@ class TunerCallback(TrainerCallback):
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The configuration of the present round; empty before the first one."""
+        """The configuration in effect; empty before the first round."""
         return self.driver.config
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin, or continue from the checkpoint that the trainer has restored."""
-        loader = kwargs["train_dataloader"]
-        sized = hasattr(loader, "__len__")
+        self.driver.prepare()
+        batches = _batches(kwargs["train_dataloader"])
         if self.driver.options.length.epochs is not None:
-            check(sized, "length", "steps or seconds, for the data have no length", "epochs")
-        batches = len(loader) if sized else 1
-        self._epoch_steps = max(-(-batches // args.gradient_accumulation_steps), 1)
+            expected = "steps or seconds, for the data have no length"
+            check(batches is not None, "length", expected, "epochs")
+        self._epoch_steps = max(-(-(batches or 1) // args.gradient_accumulation_steps), 1)
         optimizer = kwargs["optimizer"]
         scaler = getattr(optimizer, "scaler", None)
         parts = self._parts if scaler is None else (*self._parts, scaler)
         if state.global_step > 0:
             load(self._file(args, state), tuning=self.driver)
         schedulers = (kwargs["lr_scheduler"],)
-        self.driver.start(Trained(kwargs["model"], unwrapped(optimizer), schedulers, parts))
+        trained = Trained(kwargs["model"], unwrapped(optimizer), schedulers, parts)
+        steps = state.max_steps - state.global_step
+        epochs = None if batches is None else steps / self._epoch_steps
+        self.driver.start(trained, steps=steps, epochs=epochs)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin a round if none is running."""
@@ -156,3 +169,11 @@ class TunerCallback(TrainerCallback):
 
 def _folder(args: Any, state: Any) -> Path:
     return Path(args.output_dir) / f"checkpoint-{state.global_step}"
+
+
+def _batches(loader: Any) -> int | None:
+    """Return the batches of an epoch; None for data without a length, whose loader raises."""
+    try:
+        return len(loader)
+    except TypeError:
+        return None

@@ -56,15 +56,18 @@ def by_hand(epochs, steps_a_round, horizon):
     reward = bc.GuardedReward.of(bc.GainReward("loss"), model, optimizer)
     train, loss_of = data("train"), nn.functional.cross_entropy
     x, y = data("val").tensors
-    decisions, losses, step = [], [], 0
+    decisions, losses, step, config = [], [], 0, None
     sampler = EpochSampler(len(train))
     for epoch in range(epochs):
         sampler.set_epoch(epoch)
         order = torch.tensor(list(sampler))
         for rows in order.split(BATCH):
-            if step % steps_a_round == 0 and len(decisions) < horizon:
-                decisions.append(tuned.ask())
-                config = decisions[-1].config
+            if step % steps_a_round == 0 and step <= horizon * steps_a_round:
+                if len(decisions) < horizon:
+                    decisions.append(tuned.ask())
+                    config = decisions[-1].config
+                else:  # all rounds are played: the incumbent stays
+                    config = tuned.best_seen()
                 optimizer.param_groups[0]["lr"], model[2].p = config["lr"], config["dropout"]
             model.train()
             optimizer.zero_grad()
@@ -84,4 +87,5 @@ def by_hand(epochs, steps_a_round, horizon):
         "losses": losses,
         "weights": weights.tolist(),
         "restores": reward.restores,
+        "config": dict(config),
     }

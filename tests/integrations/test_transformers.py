@@ -30,20 +30,22 @@ def replayed(evaluations, steps_a_round=3, horizon=11):
         if decision.query or decision.round == horizon - 1:
             tuner.tell(decision, gain(metrics.pop(step), decision))
     assert metrics == {}  # nothing was evaluated without a decision
-    return decisions, [[one.round, one.reward] for one in tuner.observations]
+    return decisions, [[one.round, one.reward] for one in tuner.observations], tuner.best_seen()
 
 
 def test_a_trainer_plays_what_its_tuner_decides(tmp_path):
     done = program.run(tmp_path, guard=False)
-    decisions, told = replayed(done["evaluations"])
+    decisions, told, best = replayed(done["evaluations"])
     assert done["decisions"] == decisions
     assert done["told"] == told
     # The optimizer steps with the multiple of the scheduler's rate, which falls to 0 as ever.
     schedule = [3e-3 * (program.STEPS - step) / program.STEPS for step in range(program.STEPS)]
-    played = [decisions[min(step // 3, 10)]["config"]["lr"] for step in range(program.STEPS)]
+    configs = [decision["config"] for decision in decisions] + [best]  # after the last round
+    played = [configs[step // 3]["lr"] for step in range(program.STEPS)]
     expected = [rate * multiplier for rate, multiplier in zip(schedule, played, strict=True)]
     assert done["rates"] == pytest.approx(expected)
     last = done["config"]
+    assert last == best
     assert done["dropout"] == last["dropout"]
     assert done["decays"] == [last["weight_decay"], 0.0]  # biases and norms keep none
 
