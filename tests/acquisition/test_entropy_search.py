@@ -14,6 +14,7 @@ from botorch_costly.acquisition import EntropySearch, EntropySearchPerCost
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import HyperparameterEnsemble, LinearCost
 from botorch_costly.numerics.information import by_moments
+from tests.cases import slow
 from tests.oracles import entropy_search as oracle
 
 NUMBERS = {"dtype": torch.float64}
@@ -53,11 +54,14 @@ def brute_force(model, points, X, maximize=True):
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "order", "error"),
-    [(None, 0.92, 0.12), (16, 0.98, 0.06)],
-    ids=["moments", "outcomes"],
+    ("maximize", "outcomes", "order", "error"),
+    [
+        (True, None, 0.92, 0.12),
+        (False, 16, 0.98, 0.06),
+        slow((True, 16, 0.98, 0.06)),
+        slow((False, None, 0.92, 0.12)),
+    ],
 )
-@pytest.mark.parametrize("maximize", [True, False])
 def test_it_is_brute_force(outcomes, order, error, maximize):
     orders, errors = [], []
     for seed, lengthscale in ((0, 0.1), (1, 0.2), (2, 0.15))[: 3 if maximize else 1]:

@@ -151,9 +151,9 @@ def test_queries_told_late_weigh_as_much_as_they_would_have(strategy):
 @pytest.mark.parametrize("strategy", [bandits.EXP3S(0.3), bandits.EXP3R(0.5, interval=1e6)])
 def test_weights_neither_overflow_nor_vanish(strategy):
     """The probability of the arm counts, so a rule with an outlook queries that arm and no other."""
-    player = BanditPlayer(BanditPolicy("", strategy, PricedQuery(price=0.0)), 2, ARMS, 3000)
+    player = BanditPlayer(BanditPolicy("", strategy, PricedQuery(price=0.0)), 2, ARMS, 1500)
     one = torch.ones(2, dtype=torch.float64)
-    for _ in range(3000):
+    for _ in range(1500):
         at, query = player.decide(player.chance())
         assert at[query].equal(player.advice.arm[query])
         player.take_in(at, one * (at == 1), query)

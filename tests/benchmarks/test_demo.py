@@ -25,6 +25,7 @@ def rounds_in(checkpoint):
     return len(Record.from_json(torch.load(checkpoint, weights_only=True)["record"]).decisions)
 
 
+@pytest.mark.slow
 def test_the_demo_killed_at_a_random_round_makes_the_same_decisions(tmp_path):
     """SIGKILL, not an exception: nothing gets to clean up."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"

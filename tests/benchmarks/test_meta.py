@@ -12,6 +12,7 @@ from benchmarks.meta.signed_rank import signed_rank, worse_by
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.models import ScaMLGP, TaskEnsemble
 from botorch_costly.tuners.transfer.belief import Told
+from tests.cases import quick
 from tests.oracles import transfer as oracle
 
 
@@ -33,7 +34,7 @@ def family(monkeypatch):
     return "small"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", quick(METHODS, "TransferOptimizer", "RM-GP-UCB", "RGPE"))
 def test_each_method_chooses_each_configuration_at_most_once(method, family):
     row = benchmark.measure(benchmark.Run(family, "", method, 0))
     assert all(len(row[f"at {k}"]) == 2 for k in (1, 3, 5, 10))

@@ -26,6 +26,7 @@ from botorch_costly.errors import (
 )
 from tests.benchmarks.test_online_suite import same_state
 from tests.benchmarks.test_stn_schedule import KilledError, pictures
+from tests.cases import quick
 
 
 def problem(**changes) -> ContrastiveProblem:
@@ -205,7 +206,7 @@ class TestBadInput:
             policy.start(object())
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", quick(METHODS, "full feedback", "priced", "confidence 0.8"))
 def test_a_killed_run_continues_with_the_same_decisions(method, tmp_path):
     one = problem(epochs=6)
     straight = run_online(one, policy_of(method, one, 7), 7, report_every=one.horizon)

@@ -26,6 +26,7 @@ from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, ti
 from benchmarks.training.schedule.table import by_method, text
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 from tests.benchmarks.test_online_suite import same_state, seeded
+from tests.cases import quick
 
 # Rates of a coin are alike in all that is tested here; none of the tests is about one.
 KINDS = [method for method in METHODS if "Ber(0.2)" not in method]
@@ -211,7 +212,7 @@ class TestDivergence:
         assert all(math.isfinite(value) for value in run.hyperparameters.current().values())
         assert bool(run.hyperparameters.scale.isfinite().all())
 
-    @pytest.mark.parametrize("method", KINDS)
+    @pytest.mark.parametrize("method", quick(KINDS, KINDS[0], KINDS[-1]))
     def test_the_run_goes_on_to_its_end_is_stored_and_resumed(self, method, tmp_path):
         recipe = problem(learning_rate=1e30)
         kept = Kept(recipe)
@@ -241,7 +242,13 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize(
-    ("method", "save_every"), [(m, 1) for m in KINDS] + [("confidence 0.8", 4)]
+    ("method", "save_every"),
+    quick(
+        [(m, 1) for m in KINDS] + [("confidence 0.8", 4)],
+        (KINDS[0], 1),
+        (KINDS[-1], 1),
+        ("confidence 0.8", 4),
+    ),
 )
 def test_a_killed_run_continues_with_the_same_decisions(method, save_every, tmp_path):
     recipe = problem()

@@ -16,6 +16,7 @@ from botorch_costly.query import (
     PricedQuery,
 )
 from botorch_costly.simulation import GridPolicy, Run, draw, expected_improvement, play, simulate
+from tests.cases import quick
 
 HORIZON = 60
 POLICIES = [
@@ -52,7 +53,7 @@ def assert_same(found, expected):
         torch.testing.assert_close(*values, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("at_once", [5, 6])
+@pytest.mark.parametrize("at_once", quick([5, 6], 5))
 def test_a_trial_does_not_depend_on_how_many_share_a_program(problem, whole, at_once):
     parts = simulate(problem, POLICIES, 12, HORIZON, seed=1, trials_at_once=at_once)
     assert_same(parts, whole)
@@ -64,7 +65,7 @@ def test_a_trial_alone_is_the_trial(problem, whole, trial):
     assert_same(alone, Run(*(part[:, trial : trial + 1] for part in whole)))
 
 
-@pytest.mark.parametrize("together", [3, len(POLICIES)])
+@pytest.mark.parametrize("together", quick([3, len(POLICIES)], 3))
 def test_policies_may_share_a_program(problem, whole, together):
     options = {"policies_at_once": together, "trials_at_once": 4}
     assert_same(simulate(problem, POLICIES, 12, HORIZON, seed=1, **options), whole)

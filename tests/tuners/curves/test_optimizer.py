@@ -1,6 +1,7 @@
 """Trainings that are begun, paused and continued as they promise."""
 
 import copy
+import itertools
 import logging
 import math
 
@@ -244,10 +245,13 @@ def test_the_length_may_be_a_hyperparameter_or_that_of_a_candidate():
 
 def test_whether_to_stop_is_asked_of_the_same_rule():
     found = set()
-    for seed, first in ((seed, first) for seed in range(4) for first in (1.0, -1e6)):
+    for seed, first in itertools.product(range(3), (1.0, -1e6)):
+        if first == 1.0:
+            played = made(seed)
+            play(played, 25)
         ours, theirs = made(seed), made(seed)
         for optimizer in (ours, theirs):
-            play(optimizer, 25)
+            optimizer.load_state_dict(played.state_dict())
         stretch, same_one = ours.ask(), theirs.ask()
         before, trainings = copy.deepcopy(ours.state_dict()), ours.trainings
         stops = ours.should_stop(stretch, [first], cost=4.0)

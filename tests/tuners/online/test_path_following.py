@@ -1,5 +1,6 @@
 """Optima followed between queries, against a search in every round."""
 
+import itertools
 import math
 
 import pytest
@@ -16,6 +17,7 @@ from botorch_costly.tuners.online import path_following
 from botorch_costly.tuners.online.path_following import RoundsAhead
 from botorch_costly.tuners.online.rivals import rivals_of
 from botorch_costly.tuners.online.strategy import Strategy
+from tests.cases import quick
 from tests.tuners.online.playing import SPACES
 
 DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
@@ -55,8 +57,13 @@ def searches_of(strategy):
     return count
 
 
-@pytest.mark.parametrize("dim", [1, 2, 5])
-@pytest.mark.parametrize("beta", [ConstantBeta(1.0), LogBeta()])
+BETAS = [ConstantBeta(1.0), LogBeta()]
+
+
+@pytest.mark.parametrize(
+    ("dim", "beta"),
+    quick(itertools.product([1, 2, 5], BETAS), (1, BETAS[1]), (2, BETAS[0])),
+)
 def test_what_is_followed_is_what_a_search_finds(dim, beta):
     bounds = torch.tensor([[0.0] * dim, [1.0] * dim], dtype=torch.float64)
     waits, lost = 0, []

@@ -9,12 +9,15 @@ import torch
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.query import ConfidenceQuery
+from tests.cases import slow
 from tests.tuners.online.playing import make, play, reward_of, through_a_file
 from tests.tuners.online.states import SPACES, count_slowly, leaves, same
 
 
 @pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize(("dtype", "acquisition"), [(torch.float32, "ei"), (torch.float64, "ucb")])
+@pytest.mark.parametrize(
+    ("dtype", "acquisition"), [slow((torch.float32, "ei")), (torch.float64, "ucb")]
+)
 def test_a_run_restored_after_every_round_is_the_same_run(name, dtype, acquisition):
     """Late and failed tells, refits that learn the rate, unqueried rounds: nothing is forgotten."""
 
