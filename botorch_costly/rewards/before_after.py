@@ -15,7 +15,7 @@ class BeforeAfterReward(MetricGain):
     validation passes for each query; ``GainReward`` takes one.
 
     Args:
-        kind: ``"loss"`` for positive metrics to be minimized, ``"accuracy"`` for fractions in
+        kind: ``"loss"`` for metrics of at least 0 to be minimized, ``"accuracy"`` for fractions in
             [0, 1] to be maximized.
         clip: Largest size of a gain, after scaling; ``math.inf`` for no clipping. By default 2
             percentage points for accuracies and one nat for losses.

@@ -34,9 +34,10 @@ References:
 """
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from botorch_costly.errors import (
@@ -52,6 +53,7 @@ from botorch_costly.records import Decision
 from botorch_costly.rewards.average import NOTHING, DiscountedAverage
 
 Kind = Literal["loss", "accuracy"]
+_LOSS = "a loss >= 0 (tell math.exp(loss) if yours can be negative, such as a log density)"
 _DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}
 _DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
 
@@ -84,7 +86,7 @@ class MetricGain(ABC):
     """What gains have in common: the kind of the metric, its level, the clipped gain of two metrics.
 
     Args:
-        kind: ``"loss"`` for positive metrics to be minimized, ``"accuracy"`` for fractions in
+        kind: ``"loss"`` for metrics of at least 0 to be minimized, ``"accuracy"`` for fractions in
             [0, 1] to be maximized.
         clip: Largest size of a gain per round, after scaling; ``math.inf`` for no clipping. By
             default 2 percentage points for accuracies, as in the paper, and one nat for losses: a
@@ -112,7 +114,7 @@ class MetricGain(ABC):
     def level(self, metric: float) -> float:
         """Return what gains are differences of: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
 
-        Of a metric that is not finite it is NaN.
+        The level is NaN for a metric that is not finite, and finite for a loss of exactly 0.
 
         Raises:
             InvalidArgumentError: If the metric is impossible for its kind.
@@ -120,7 +122,9 @@ class MetricGain(ABC):
         metric = self.check_metric(metric)
         if not math.isfinite(metric):
             return math.nan
-        return self.scale * (-math.log(metric) if self.kind == "loss" else metric)
+        if self.kind == "accuracy":
+            return self.scale * metric
+        return -self.scale * math.log(metric or sys.float_info.min)
 
     def check_metric(self, metric: float) -> float:
         """Return the metric as a float; scalars of torch and NumPy are numbers, too.
@@ -131,7 +135,7 @@ class MetricGain(ABC):
         metric = as_number("metric", metric)
         if math.isfinite(metric):
             if self.kind == "loss":
-                check(metric > 0, "metric", "a loss > 0", metric)
+                check(metric >= 0, "metric", _LOSS, metric)
             else:
                 check(0 <= metric <= 1, "metric", "an accuracy as a fraction in [0, 1]", metric)
         return metric
@@ -182,12 +186,13 @@ class MetricGain(ABC):
 
 @dataclass(frozen=True)
 class _Last:
-    """The last finite metric, its round, and how rounds are given."""
+    """The last finite metric, its round, how rounds are given, and the smallest loss so far."""
 
     metric: float | None = None
     round: int | None = None
     interval: int | None = None
     given: Literal["decision", "round"] | None = None  # None before the first call
+    least: float | None = None  # of the losses above 0
 
 
 class GainReward(MetricGain):
@@ -201,6 +206,10 @@ class GainReward(MetricGain):
     the logarithms are averaged. The gain is divided by the weighted average of the rounds elapsed, so a
     metric that grows steadily has the same gain under every memory.
 
+    A loss of exactly 0, as of a network that fits a small validation set in single precision, has no
+    logarithm. It counts as the smallest loss above 0 so far: nothing is known to be gained or lost
+    below that. Before the first loss above 0 there is no reference.
+
     Rounds are given as decisions throughout, or as bare rounds throughout: between decisions the
     intervals are counted, between bare rounds the rounds, and the two cannot be mixed.
 
@@ -209,7 +218,7 @@ class GainReward(MetricGain):
         2021, for the gain in accuracy in per cent, clipped to [-2, 2].
 
     Args:
-        kind: ``"loss"`` for positive metrics to be minimized, ``"accuracy"`` for fractions in
+        kind: ``"loss"`` for metrics of at least 0 to be minimized, ``"accuracy"`` for fractions in
             [0, 1] to be maximized.
         clip: Largest size of a gain per round, after scaling; ``math.inf`` for no clipping. By
             default 2 percentage points for accuracies and one nat for losses.
@@ -269,16 +278,39 @@ class GainReward(MetricGain):
             later = when.round > last.round
             check(later, "round", f"a round after {last.round}", when.round)
         if not math.isfinite(metric):
-            self._last = _Last(last.metric, last.round, last.interval, given)
+            self._last = replace(last, given=given)
             return math.nan
         level, reference = self.level(metric), self._reference
-        self._last = _Last(metric, when.round, when.interval, given)
+        if math.isnan(level):
+            self._last = replace(last, given=given)
+            return None
+        self._last = _Last(metric, when.round, when.interval, given, self._least(metric))
         if last.round is None:
             self._reference = DiscountedAverage.of(level)
             return None
         elapsed = when.since(When(last.round, last.interval))
         self._reference = reference.then(level, elapsed, self.memory)
         return self.clipped((level - reference.level) / (reference.age + elapsed))
+
+    def level(self, metric: float) -> float:
+        """Return what gains are differences of: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
+
+        Returns:
+            The level. A loss of 0 has that of the smallest loss above 0 so far. The level is NaN if
+            there was none yet, and for a metric that is not finite.
+
+        Raises:
+            InvalidArgumentError: If the metric is impossible for its kind.
+        """
+        metric = self.check_metric(metric)
+        if metric == 0 and self.kind == "loss":
+            return math.nan if self._last.least is None else super().level(self._last.least)
+        return super().level(metric)
+
+    def _least(self, metric: float) -> float | None:
+        """Return the smallest loss above 0 so far, a new one included."""
+        positive = [one for one in (self._last.least, metric) if one is not None and one > 0]
+        return min(positive, default=None) if self.kind == "loss" else None
 
     def rebase(self, metric: float, round: int | Decision) -> None:
         """Count the next gain from this metric and round, as after a return to an earlier state.
@@ -289,8 +321,10 @@ class GainReward(MetricGain):
         """
         metric, when = self.check_metric(metric), When.of(round)
         check(math.isfinite(metric), "metric", "a finite metric", metric)
-        self._last = _Last(metric, when.round, when.interval, self._check_given(round))
-        self._reference = DiscountedAverage.of(self.level(metric))
+        given, level = self._check_given(round), self.level(metric)
+        check(not math.isnan(level), "metric", "a loss > 0, for there was none yet", metric)
+        self._last = _Last(metric, when.round, when.interval, given, self._least(metric))
+        self._reference = DiscountedAverage.of(level)
 
     def _check_given(self, round: int | Decision) -> Literal["decision", "round"]:
         given: Literal["decision", "round"] = "decision" if isinstance(round, Decision) else "round"
@@ -319,8 +353,9 @@ class GainReward(MetricGain):
         self.check_options(state)
         try:
             last = _Last(**state["last"])
-            if last.metric is not None:
-                self.check_metric(last.metric)
+            for metric in (last.metric, last.least):
+                if metric is not None:
+                    self.check_metric(metric)
             for name, number in (("round", last.round), ("interval", last.interval)):
                 if number is not None:
                     check_count(name, number)

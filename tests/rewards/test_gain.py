@@ -15,7 +15,8 @@ nan, inf = math.nan, math.inf
 
 
 def last(metric, round):
-    return {"metric": metric, "round": round, "interval": None, "given": "round"}
+    when = {"round": round, "interval": None, "given": "round"}
+    return {"metric": metric, **when, "least": metric}
 
 
 # --- gains since the last query -----------------------------------------------------------------
@@ -88,7 +89,6 @@ def test_rounds_go_forwards(round):
 @pytest.mark.parametrize(
     ("kind", "metric"),
     [
-        ("loss", 0.0),
         ("loss", -1.0),
         ("accuracy", 1.01),
         ("accuracy", 57.0),
@@ -103,6 +103,39 @@ def test_impossible_metrics_are_named(kind, metric):
         GainReward(kind)(metric, 0)
     with pytest.raises(InvalidArgumentError, match="metric: Expected"):
         BeforeAfterReward(kind).before(metric)
+
+
+# --- a loss of exactly 0: a legal extreme of a metric is no error, and no gain or loss without end ----
+
+
+def test_a_loss_of_zero_counts_as_the_smallest_so_far():
+    reward = GainReward("loss", clip=100.0)
+    told = [reward(loss, round) for round, loss in enumerate([0.5, 0.1, 0.0, 0.0, 0.2, 0.05, 0.0])]
+    expected = [None, 5.0, 1.0, 1.0, 0.5, 4.0, 1.0]  # ratios of losses
+    assert told == [None if r is None else pytest.approx(math.log(r)) for r in expected]
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_before_the_first_loss_above_zero_there_is_no_reference(memory):
+    reward = GainReward("loss", memory=memory)
+    assert [reward(loss, round) for round, loss in enumerate([0.0, 0.0, 0.4])] == [None] * 3
+    assert reward(0.2, 3) == pytest.approx(math.log(2))
+    again = GainReward("loss", memory=memory)
+    again.load_state_dict(json.loads(json.dumps(reward.state_dict())))
+    assert again(0.0, 4) == reward(0.0, 4)
+    assert math.isfinite(again.level(0.0))
+
+
+def test_zero_may_come_before_a_round_and_after_it():
+    reward = BeforeAfterReward("loss")
+    for before, after, gain in [(0.0, 0.0, 0.0), (0.5, 0.0, 1.0), (0.0, 0.5, -1.0)]:
+        reward.before(before)
+        assert reward.after(after) == gain
+
+
+def test_a_loss_that_can_be_negative_is_told_a_way_out():
+    with pytest.raises(InvalidArgumentError, match=r"tell math\.exp\(loss\)"):
+        GainReward("loss")(-0.1, 0)
 
 
 # --- gains over an average of earlier metrics -----------------------------------------------------

@@ -22,12 +22,14 @@ def check_metric(kind: str) -> str:
     return kind
 
 
-def level_of(kind: str, value: float) -> float:
+def level_of(kind: str, value: float, least: float | None = None) -> float:
     """Return ``-log`` of a loss, or of the share of errors; -inf of what is not finite.
 
     Args:
         kind: ``"loss"``, at least 0 and smaller is better, or ``"accuracy"``, a fraction in [0, 1].
         value: Of the metric, a number or a scalar of NumPy or torch.
+        least: The smallest loss above 0 so far, which a loss of exactly 0 counts as: one saturated
+            query is no advantage that a later loss has fallen behind.
 
     Raises:
         InvalidArgumentError: If it is no number, or finite and impossible for its kind.
@@ -38,6 +40,7 @@ def level_of(kind: str, value: float) -> float:
     if kind == "loss":
         expected = "a loss >= 0 (of a metric to be maximized, say metric='accuracy')"
         check(number >= 0, "metric", expected, value, InvalidArgumentError)
-        return -math.log(max(number, sys.float_info.min))  # a saturated loss may be 0
+        floor = sys.float_info.min if least is None else least
+        return -math.log(number or floor)
     check(0 <= number <= 1, "metric", "an accuracy as a fraction in [0, 1]", value)
     return -math.log(max(1 - number, _FEWEST_ERRORS))

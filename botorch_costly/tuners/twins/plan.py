@@ -195,9 +195,9 @@ class Plan:
         elif not stalled:  # a run that has not begun to learn: what differs shows after more rounds
             self._radius.rounds = min(2 * self._radius.rounds, round(_LONGEST * course.horizon))
         self._off_is_due, self._off_again = self._off_again, False
-        if found.state is not None:
-            self._take(point, found.state)
-            course.curve.add(course.trained, found.level)
+        assert found.state is not None
+        self._take(point, found.state)
+        course.curve.add(course.trained, found.level)
         if self._fell(found.level):
             self._go_back(start.state)
 

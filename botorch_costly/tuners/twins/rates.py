@@ -300,6 +300,11 @@ class RateSearch:
         return max(good, key=self._level)
 
     def _paid(self, chosen: float) -> tuple[Tensor, Tried]:
+        if self._tried[chosen].state is None:
+            # It looked lost after its first rounds, and its state was let go: the run cannot go on
+            # from there, however the others did later. The present rate always has a state.
+            kept = [rate for rate, tried in self._tried.items() if tried.state is not None]
+            chosen = max(kept, key=self._level)
         for rate, found in self._tried.items():
             if rate != chosen:
                 self._course.give_back(found.rounds, self._start.slope)

@@ -152,7 +152,7 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
                 tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        level = level_of(self._metric, metric)
+        level = level_of(self._metric, metric, self._least())
         told = observation_of(decision, metric, seconds=seconds)
         self._ledger.tell(told)
         latest = decision.round == len(self._ledger) - 1
@@ -162,6 +162,11 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
             said = "The query in round %d failed: metric %s (failed queries so far: %d)."
             _logger.warning(said, decision.round, metric, self.failed_queries)
         return told
+
+    def _least(self) -> float | None:
+        """Return the smallest metric above 0 told so far."""
+        told = (one.reward for one in self._ledger.outcomes)
+        return min((metric for metric in told if metric), default=None)
 
     def settle(self) -> None:
         """Play the incumbent from the present state to the end: no state can be gone back to."""
@@ -217,7 +222,8 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         """Say whether compute binds, what exploring has cost so far, and whether it has paid."""
         course = self._replay.plan.course
         told = [o.reward for o in self.observations if o.reward is not None]
-        levels = [self.level_of(metric) for metric in told]
+        least = self._least()
+        levels = [level_of(self._metric, metric, least) for metric in told]
         return TwinDiagnosis(
             rounds=len(self._ledger),
             horizon=self.horizon,

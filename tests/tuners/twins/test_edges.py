@@ -1,6 +1,8 @@
 """Runs at the edge: few rounds, odd metrics, odd spaces, decisions that are never told."""
 
+import itertools
 import math
+import random
 
 import pytest
 import torch
@@ -43,6 +45,12 @@ METRICS = {
     "from huge to tiny": lambda run: (1e300, 1e-300)[len(run.played) % 2],
     "a tensor": lambda run: torch.tensor(run.loss()),
 }
+
+SPACES_OF_ANY_LEVELS = [
+    bc.SearchSpace({"lr": bc.Scheduled(1e-5, 10.0)}),
+    bc.SearchSpace({"lr": bc.Real(1e-5, 1.0, log=True), "decay": bc.Real(1e-6, 1.0, log=True)}),
+    bc.SearchSpace({"p": bc.Real(0.0, 0.6), "kind": bc.Choice(["a", "b"])}),
+]
 
 
 def even(config):
@@ -114,6 +122,21 @@ def test_a_saturated_loss_of_zero_is_told():
     told = tuner.tell(tuner.ask(), 0.0)
     assert told.reward == 0.0
     assert not told.failed
+
+
+def test_one_saturated_query_is_no_fall_of_all_later_ones():
+    """A legal extreme of a metric: a loss of 0 counts as the smallest above 0 so far."""
+    decided = []
+    for saturated in (0.0, 0.3):
+        tuner = bc.TwinTuner(RATE, 100)
+        losses = itertools.cycle([0.4, 0.3, saturated, 0.3, 0.3, 0.5])
+        for _ in range(100):
+            decision = tuner.ask()
+            if decision.query:
+                tuner.tell(decision, next(losses))
+        assert tuner.diagnose().worsened < 1.0
+        decided.append(tuner.decisions)
+    assert decided[0] == decided[1]
 
 
 @pytest.mark.parametrize("loss", [-0.5, -1e-300])
@@ -200,3 +223,27 @@ def test_damaged_progress_leaves_the_plan_alone():
     assert tuner.incumbent == before
     play(tuner, run)
     assert len(tuner.decisions) == 60
+
+
+def test_a_rate_whose_state_was_let_go_is_not_gone_on_from():
+    """A state that the plan counts on and that is not kept: later rates made a lost one the fastest."""
+    tuner = bc.TwinTuner(bc.SearchSpace({"lr": bc.Scheduled(1e-5, 10.0)}), 200, start={"lr": 1e-2})
+    losses = itertools.chain([0.7, 0.6, 0.2, 2, 2, 2, 1.2, 1.4, 1.1], itertools.repeat(1.0))
+    for _ in range(200):
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, next(losses))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_levels_are_planned_with(seed):
+    """Few levels in any order, those of diverged networks among them, and queries without a metric."""
+    draw = random.Random(seed)
+    space = SPACES_OF_ANY_LEVELS[seed % len(SPACES_OF_ANY_LEVELS)]
+    tuner, kept = bc.TwinTuner(space, draw.choice([5, 60, 200]), seed=seed), set()
+    for _ in range(tuner.horizon):
+        decision = tuner.ask()
+        assert decision.restore is None or decision.restore in kept
+        kept = kept | {decision.keep} - set(decision.drop)
+        if decision.query and draw.random() < 0.95:
+            tuner.tell(decision, draw.choice([0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.4, 2.0, math.nan]))
