@@ -23,8 +23,13 @@ def _tell(optimizer, decision, reward):
 def _tell_loss(optimizer, decision, number):
     """Tell a positive loss in place of a finite number, and NaN in place of none."""
     finite = isinstance(number, float) and math.isfinite(number)
-    told = math.exp(number) if finite else math.nan if number is None else number
+    told = _loss(number) if finite else math.nan if number is None else number
     return optimizer.tell(decision, told)
+
+
+def _loss(number):
+    """Return a positive loss that grows with a number of any size."""
+    return math.exp(min(max(number, -99.0), 99.0))
 
 
 def _tell_curve(optimizer, decision, number):
@@ -47,7 +52,7 @@ def _tell_members(optimizer, decision, number):
     """Tell each member a loss near one, and a failure of all in place of no finite number."""
     finite = isinstance(number, float) and math.isfinite(number)
     told = math.nan if number is None else number
-    losses = [math.exp(number + 0.1 * i) if finite else told for i in range(optimizer.members)]
+    losses = [_loss(number + 0.1 * i) if finite else told for i in range(optimizer.members)]
     return optimizer.tell(decision, losses)
 
 

@@ -25,6 +25,7 @@ class TwinDiagnosis:
         cost: What they cost at the end, in log loss, as it is expected.
         gained: What changes of the configuration were better by when they were made, in log loss.
         changes: How many there were.
+        by_hand: Whether a decision to go back was handed out that no session carried out.
         constant: Whether all metrics were the same.
         worsened: Log loss by which the latest level is below the first one; negative where it is better.
     """
@@ -39,6 +40,7 @@ class TwinDiagnosis:
     cost: float
     gained: float
     changes: int
+    by_hand: bool
     constant: bool
     worsened: float
 
@@ -60,6 +62,11 @@ class TwinDiagnosis:
             return f"Too early to say: {self.told} queries told, and {_FEWEST} are the fewest."
         if self.constant:
             return "Nothing can be compared: all metrics told so far are the same."
+        if self.by_hand:
+            return (
+                "Whether exploring has paid is not known: no Session carried out the decisions to go "
+                "back to earlier states. Unless your loop does, what was compared means nothing."
+            )
         if self.paid is None:
             return "Nothing has been tried so far, and nothing given back."
         if self.paid:

@@ -99,6 +99,8 @@ class Plan:
         self._fell_from = -1  # rounds trained of the state that the last fall was from
         self._off_is_due, self._off_again = True, False  # whether to try to switch off what can be
         self._before: list[Tensor] = []  # incumbents before the present one
+        self._plays = True  # whether the present step plays the incumbent, and is no trial
+        self._is_over = False  # whether there are no more trials
         self._state = course.mark()  # that the incumbent goes on from
         self._origin: int | None = self._state  # until something has been learnt
         self._first_level = math.nan
@@ -107,17 +109,29 @@ class Plan:
     def run(self) -> Steps[None]:
         """Play all rounds."""
         course = self.course
-        while course.spent + 2 * self._length() <= self._until:
-            yield from self._stretch(self._length())
+        while course.left > 0:
+            self._is_over |= course.spent + 2 * self._length() > self._until
+            if self._is_over:
+                rounds = max(1, round(_AT_THE_END * course.horizon))
+                yield from self._last(min(rounds, course.left))
+            else:
+                yield from self._stretch(self._length())
             self._keep_what_is_needed()
-        while course.left:
-            rounds = max(1, round(_AT_THE_END * course.horizon))
-            yield from self._last(min(rounds, course.left))
-            self._keep_what_is_needed()
+
+    def extend(self, horizon: int) -> None:
+        """Plan for another horizon from the next step on."""
+        self.course.horizon = horizon
+        self._until, self._is_over = int(_UNTIL * horizon), False
+
+    @property
+    def state_of_incumbent(self) -> int | None:
+        """Number of the state that the incumbent goes on from; None if that is the present one."""
+        return None if self._plays else self._state
 
     def alone(self) -> Steps[None]:
         """Play the incumbent from the present state to the end."""
-        while self.course.left:
+        self._plays = True
+        while self.course.left > 0:
             yield from self.course.play(
                 self.incumbent, 1, "the incumbent; no state can be gone back to", query=False
             )
@@ -172,11 +186,11 @@ class Plan:
             self.course.curve.add(self.course.trained, level)
 
     def _play(self, rounds: int, *, query: bool) -> Steps[float]:
-        course = self.course
+        course, self._plays = self.course, True
         level = yield from course.play(
             self.incumbent, rounds, "the incumbent", state=self._state, query=query
         )
-        self._state = course.mark()
+        self._state, self._plays = course.mark(), False
         return level
 
     def _stalls(self, start: Start) -> bool:

@@ -263,7 +263,8 @@ class RateSearch:
         level = yield from self._course.play(
             self._with(rate), _LONGER, _REASON, state=found.state, began=later
         )
-        self._course.drop(found.state)
+        if found.state != self._start.end:  # which the run goes on from if it is stopped now
+            self._course.drop(found.state)
         self._tried[rate] = Tried(found.first, level, self._course.mark(), found.rounds + _LONGER)
 
     def _has_room(self, rounds: int, queries: int = 1) -> bool:

@@ -1,6 +1,7 @@
 """A plan as a function of what it has heard: it goes on where it can, or is made anew."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from botorch_costly.tuners.twins.plan import Plan
 from botorch_costly.tuners.twins.steps import Step, Steps
@@ -10,15 +11,20 @@ class Replay:
     """The steps of a plan by what was heard; an interruption or an earlier state makes the plan anew.
 
     Args:
-        make: Returns a plan that has heard nothing.
+        make: Returns a plan of a horizon that has heard nothing.
+        horizons: The horizon from each number of levels heard on, the first from 0 on.
     """
 
-    def __init__(self, make: Callable[[], Plan]) -> None:
-        self._make = make
-        self.plan = make()
+    def __init__(self, make: Callable[[int], Plan], horizons: Mapping[int, int]) -> None:
+        self._make, self.horizons = make, dict(horizons)
+        self.plan = make(self.horizons[0])
         self._steps: Steps[None] | None = None
         self._heard: list[float] = []
         self._alone_from: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle holds: the steps are made anew from what was heard."""
+        return {**vars(self), "_steps": None}
 
     def step(self, heard: Sequence[float], alone_from: int | None) -> Step:
         """Return the step after some levels.
@@ -38,15 +44,15 @@ class Replay:
         return step
 
     def _anew(self, heard: Sequence[float], alone_from: int | None) -> tuple[Step, Steps[None]]:
-        self.plan = plan = self._make()
+        self.plan = plan = self._make(self.horizons[0])
         steps = plan.run()
         step = next(steps)
-        for number, level in enumerate(heard):
+        for number in range(len(heard) + 1):
+            if number in self.horizons and number > 0:
+                plan.extend(self.horizons[number])
             if number == alone_from:
                 steps = plan.alone()
                 step = next(steps)
-            step = steps.send(level)
-        if alone_from is not None and alone_from >= len(heard):
-            steps = plan.alone()
-            step = next(steps)
+            if number < len(heard):
+                step = steps.send(heard[number])
         return step, steps

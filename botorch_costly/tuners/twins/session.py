@@ -1,25 +1,26 @@
 """A training run that can go back: keeps and restores whatever training changes, as a tuner decides."""
 
+import contextlib
 import copy
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
-from botorch_costly.ask_tell.protocol import Stateful
-from botorch_costly.errors import RestoreError, check
+from botorch_costly.ask_tell.protocol import Changing, Stateful
+from botorch_costly.device import copied
+from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
 from botorch_costly.parameters import Scheduled
-from botorch_costly.records import Observation, TwinDecision
+from botorch_costly.records import Observation, Plain, TwinDecision
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
 _logger = logging.getLogger(__name__)
 
 
-class Session:
+class Session(Changing):
     """A tuner, and the parts of a training run that it goes back with.
 
     Whatever training changes belongs to the parts: network, optimizers, schedulers, a gradient scaler,
@@ -28,8 +29,9 @@ class Session:
     batches. Where the order of data cannot go back, twins see different batches: comparisons are noisier,
     and the tuner learns how noisy.
 
-    A state is copied on its own device, and about three copies are held at a time. If one cannot be
-    copied, a warning says so, and the rest of the run plays the incumbent.
+    A state is copied on its own device, and about three copies are held at a time, by the tuner, whose
+    ``state_dict`` has them. If one cannot be copied, or is not held when it is to be gone back to, a
+    warning says so, and the rest of the run plays the incumbent.
 
     Args:
         tuner: A ``TwinTuner``.
@@ -72,8 +74,16 @@ class Session:
                 "too. Tune Scheduled(low, high, base='constant') and let your scheduler do it."
             )
         check(isinstance(keep_best, bool), "keep_best", "a bool", keep_best)
+        if tuner.position[0] == 0 and tuner.position[1] > 0:
+            _logger.warning(
+                "The tuner has been asked for %d rounds before. This session goes on after them, with "
+                "the parts as they are now; for a new run make a new tuner.",
+                tuner.position[1],
+            )
         self.tuner, self._parts, self._device = tuner, parts, device
-        self._kept: dict[int, Any] = {}
+        self._position: tuple[int, int] | None = (
+            None  # of the tuner after the latest ask of this session
+        )
         self._keeps_best = keep_best
         self._best: dict[str, Any] | None = None  # metric and state
 
@@ -85,18 +95,71 @@ class Session:
     def ask(self) -> TwinDecision:
         """Decide on the next round, and bring the parts into the state that it begins with.
 
+        If a part does not take an earlier state, or the call is interrupted, the parts and the tuner are
+        as they were, and asking again tries again. Where the state to go back to is not held, a warning
+        says so, and the rest of the run plays the incumbent.
+
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
-            RestoreError: If a part did not take an earlier state.
+            RestoreError: If a part did not take an earlier state, or the tuner was asked elsewhere since
+                this session asked: the parts are not where the tuner takes them to be.
         """
-        decision = self.tuner.ask()
-        if decision.keep is not None:
-            self._keep(decision.keep)
-        if decision.restore is not None and decision.restore in self._kept:
-            self._restore(self._kept[decision.restore])
+        self._check_position()
+        try:
+            with self.tuner.asking() as decision:
+                self._carry_out(decision)
+        except _NoWayBackError as error:
+            self._settle(str(error))
+            with self.tuner.asking() as decision:
+                pass  # the incumbent goes on from the present state
         for number in decision.drop:
-            self._kept.pop(number, None)
+            self.tuner.kept.pop(number, None)
+        self._position = self.tuner.position
         return decision
+
+    def _check_position(self) -> None:
+        (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position
+        expected = "a tuner that this session alone asks, for it knows where the parts are"
+        elsewhere = f"{by_all - asked} decisions asked for elsewhere"
+        check(loads != now or asked == by_all, "session", expected, elsewhere, RestoreError)
+
+    def _carry_out(self, decision: TwinDecision) -> None:
+        """Keep and restore what a decision wants; a settled run does neither."""
+        if self.tuner.is_settled:
+            return
+        kept = self.tuner.kept
+        if decision.restore is not None and decision.restore not in kept:
+            raise _NoWayBackError(
+                f"Round {decision.round} goes back to a state of training that is not held: it was "
+                "asked for without a session, or saved without what was kept."
+            )
+        if decision.keep is not None:
+            kept[decision.keep] = self._copy_of_now()
+        if decision.restore is not None:
+            now = kept[decision.keep] if decision.keep is not None else self._copy_of_now()
+            self._restore(kept[decision.restore], now)
+
+    def _copy_of_now(self) -> list[Any]:
+        try:
+            return self._copied()
+        except Exception as error:
+            raise _NoWayBackError(
+                "A state of training could not be copied "
+                f"({type(error).__name__}: {shortened(str(error))})."
+            ) from error
+
+    def _settle(self, reason: str) -> None:
+        number = self.tuner.state_of_incumbent
+        if number in self.tuner.kept:
+            now = None
+            with contextlib.suppress(Exception):  # what cannot be copied may still take a state
+                now = self._copied()
+            self._restore(self.tuner.kept[number], now)
+        self.tuner.settle()
+        _logger.warning(
+            "%s The rest of the run plays the incumbent: nothing is tried, for there is no way back.",
+            reason,
+        )
 
     def tell(
         self, decision: TwinDecision, metric: float, *, seconds: float | None = None
@@ -122,39 +185,57 @@ class Session:
         if self._best is None:
             expected = "a query told in a session with keep_best=True"
             raise RestoreError("restore_best", expected, "none")
-        self._restore(self._best["state"])
+        self._restore(self._best["state"], self._copied())
         return float(self._best["metric"])
+
+    def restore_incumbent(self) -> dict[str, Plain]:
+        """Bring the parts into the state of the incumbent, and return the incumbent.
+
+        Call it to hand over a run that is stopped before its horizon, for the present state may be that
+        of a trial. The rest of the run, if there is one, plays the incumbent.
+
+        Raises:
+            RestoreError: If the state of the incumbent is not held, or a part did not take it; the parts
+                are as they were.
+        """
+        self._check_position()
+        number = self.tuner.state_of_incumbent
+        if number is not None:
+            held = number in self.tuner.kept
+            expected = "a tuner whose rounds this session has asked for"
+            check(held, "restore_incumbent", expected, "no such state", RestoreError)
+            self._restore(self.tuner.kept[number], self._copied())
+        self.tuner.settle()
+        return self.tuner.incumbent
 
     def _keep_if_best(self, metric: float) -> None:
         level_of = self.tuner.level_of
         if self._best is not None and level_of(metric) <= level_of(self._best["metric"]):
             return
         try:
-            state = self._copied(self._states())
+            state = self._copied()
         except Exception as error:
             self._keeps_best = False
             _logger.warning("The best state could not be copied (%s): the last is left.", error)
         else:
             self._best = {"metric": metric, "state": state}
 
-    def _keep(self, number: int) -> None:
+    def _copied(self) -> list[Any]:
+        """Return copies of the states of parts and generators, which share no tensor with them."""
+        states = [_state_of(part) for part in self._parts]
+        return [copied(states, self._device), copied(global_generators())]
+
+    def _restore(self, kept: list[Any], now: list[Any] | None) -> None:
+        """Bring all parts into a state, or leave all of them in the present one, where it is known."""
         try:
-            self._kept[number] = self._copied(self._states())
-        except Exception as error:
-            self.tuner.settle()
-            self._kept.clear()
-            _logger.warning(
-                "A state of training could not be copied (%s: %s). The rest of the run plays the "
-                "incumbent: nothing is tried, for there is no way back.",
-                type(error).__name__,
-                error,
-            )
+            self._put(kept)
+        except BaseException:
+            if now is not None:
+                with contextlib.suppress(Exception):  # what was raised first says more
+                    self._put(now)
+            raise
 
-    def _states(self) -> list[Any]:
-        parts = [_state_of(part) for part in self._parts]
-        return [parts, global_generators()]
-
-    def _restore(self, kept: list[Any]) -> None:
+    def _put(self, kept: list[Any]) -> None:
         states, generators = copy.deepcopy(kept)
         for part, state in zip(self._parts, states, strict=True):
             try:
@@ -167,31 +248,34 @@ class Session:
                 raise RestoreError("restore", expected, error) from error
         set_global_generators(generators)
 
-    def _copied(self, state: Any) -> Any:
-        """Return a copy that shares no tensor with the state."""
-        if isinstance(state, Tensor):
-            return state.detach().to(self._device or state.device, copy=True)
-        if isinstance(state, dict):
-            copied = copy.copy(state)  # of any kind of dict, with what hangs on it
-            copied.update({key: self._copied(value) for key, value in state.items()})
-            return copied
-        if type(state) in (list, tuple):
-            return type(state)(self._copied(value) for value in state)
-        return copy.deepcopy(state)
-
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the tuner and the states that are kept; the parts are saved beside it."""
-        state = {"tuner": self.tuner.state_dict(), "kept": dict(self._kept)}
+        """Return the state of the tuner, with the states it keeps; the parts are saved beside it."""
+        state = {"tuner": self.tuner.state_dict()}
         return state if self._best is None else {**state, "best": dict(self._best)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
         """Continue from ``state_dict``, with parts that were loaded as well.
+
+        Args:
+            state: The state of a session, with parts of the same kinds in the same order.
+            changed: Names of options of the tuner that may differ, such as ``["horizon"]``.
 
         Raises:
             StateMismatchError: As ``TwinTuner.load_state_dict``; the session is unchanged.
         """
-        self.tuner.load_state_dict(state["tuner"])
-        self._kept, self._best = dict(state["kept"]), state.get("best")
+        known = isinstance(state, Mapping) and "tuner" in state
+        check(known, "state", "a state_dict of Session", state, StateMismatchError)
+        best = state.get("best")
+        whole = best is None or (isinstance(best, Mapping) and {"metric", "state"} == set(best))
+        check(whole, "state: best", "a metric and a state", best, StateMismatchError)
+        self.tuner.load_state_dict(state["tuner"], changed=changed)
+        self._best, self._position = best, None
+
+
+class _NoWayBackError(Exception):
+    """A decision to keep a state or to go back to one cannot be carried out."""
 
 
 def _plays_a_schedule(tuner: TwinTuner) -> bool:

@@ -3,7 +3,8 @@
 import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,8 +12,9 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
+from botorch_costly.ask_tell.protocol import Changing
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import check_header, header, taking_over
+from botorch_costly.ask_tell.state import check_header, header, taking_over, undone_on_error
 from botorch_costly.errors import (
     InvalidSpaceError,
     check,
@@ -34,7 +36,7 @@ from botorch_costly.tuners.twins.steps import Step
 _logger = logging.getLogger(__name__)
 
 
-class TwinTuner(Recorded[TwinDecision, Observation]):
+class TwinTuner(Recorded[TwinDecision, Observation], Changing):
     r"""Tune hyperparameters while one network trains, by twins that begin in one state.
 
     A configuration is judged by what it makes of a state of training that another one continued on the
@@ -43,7 +45,9 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
     damages nothing. A run that still learns gives back little, one that has converged much: trials go on
     for as long as they promise more than they cost, within an exploration budget.
 
-    Use it through :class:`Session`, which keeps and restores the states of training.
+    Use it through :class:`Session`, which keeps and restores the states of training. The tuner holds the
+    states that a session has kept, and so does its ``state_dict``: they are saved, loaded and copied
+    with the decisions that count on them.
 
     References:
         Y. Wu, M. Ren, R. Liao, R. Grosse. Understanding short-horizon bias in stochastic
@@ -102,11 +106,14 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         options |= {"metric": metric, "exploring": exploring, "queries": queries, "seed": seed}
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(TwinDecision, Observation)
-        self._replay = Replay(self._plan)
+        self._replay = Replay(self._plan, {0: self.horizon})
         self._heard: list[float] = []
         self._alone_from: int | None = None  # steps heard when going back was given up
         self._step: Step | None = None  # the present one
         self._played, self._level = 0, math.nan  # of the present step
+        self.kept: dict[int, Any] = {}  # states of training by number, for sessions
+        self._by_hand = False  # whether a decision to go back was handed out without a session
+        self._loads = 0
 
     # -- the face ---------------------------------------------------------------------------------
 
@@ -119,6 +126,27 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
         """
+        with self.asking() as decision:
+            if decision.restore is not None and not self._by_hand:
+                self._by_hand = True
+                _logger.warning(
+                    "Round %d goes back to an earlier state of training, and no Session carries that "
+                    "out. Unless your loop does, what this tuner compares means nothing.",
+                    decision.round,
+                )
+        return decision
+
+    @contextmanager
+    def asking(self) -> Iterator[TwinDecision]:
+        """Yield the next decision; if the block raises, it has never been asked for.
+
+        Raises:
+            HorizonExceededError: If all rounds of the horizon have been asked for.
+        """
+        with undone_on_error(self, self._ledger):
+            yield self._next()
+
+    def _next(self) -> TwinDecision:
         now = self._ledger.next_within(self.horizon)
         step, played, heard = self._step, self._played, self._heard
         if step is None or played == step.rounds:
@@ -154,10 +182,11 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         self._ledger.check_open(decision)
         level = level_of(self._metric, metric, self._least())
         told = observation_of(decision, metric, seconds=seconds)
-        self._ledger.tell(told)
         latest = decision.round == len(self._ledger) - 1
-        if latest and self._step is not None and self._played == self._step.rounds:
-            self._level = level
+        with undone_on_error(self, self._ledger):
+            if latest and self._step is not None and self._played == self._step.rounds:
+                self._level = level
+            self._ledger.tell(told)
         if told.failed and is_power_of_two(self.failed_queries):
             said = "The query in round %d failed: metric %s (failed queries so far: %d)."
             _logger.warning(said, decision.round, metric, self.failed_queries)
@@ -173,6 +202,23 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         if self._alone_from is None:
             self._alone_from = len(self._heard)
             self._step = None
+            self.kept.clear()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the rest of the run plays the incumbent, and goes back to nothing."""
+        return self._alone_from is not None
+
+    @property
+    def state_of_incumbent(self) -> int | None:
+        """Number of the kept state that the incumbent goes on from; None for the present state."""
+        settled = self._step is None or self.is_settled
+        return None if settled else self._replay.plan.state_of_incumbent
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """How often a state was loaded, and how many decisions were asked for: where the parts are."""
+        return self._loads, len(self._ledger)
 
     @property
     def incumbent(self) -> dict[str, Plain]:
@@ -235,14 +281,16 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
             cost=self.exploration_cost,
             gained=course.gained,
             changes=course.changes,
+            by_hand=self._by_hand,
             constant=len(set(told)) == 1,
             worsened=levels[0] - levels[-1] if levels else 0.0,
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return plain values from which the run continues identically.
+        """Return tensors and plain values from which the run continues identically.
 
-        What was decided follows from what was heard: loading plans the run anew, in some seconds.
+        What was decided follows from what was heard: loading plans the run anew, in some seconds. The
+        states of training that a session has kept are in it, some three times the size of the parts.
         """
         progress = [
             self._heard,
@@ -250,11 +298,14 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
             self._played,
             self._alone_from,
             self._step is not None,
+            list(self._replay.horizons.items()),
+            self._by_hand,
         ]
         return {
             "header": dict(self._header),
             "ledger": self._ledger.state_dict(),
             "progress": json.dumps(progress),  # as text: exact, NaN and all
+            "kept": dict(self.kept),
         }
 
     def load_state_dict(
@@ -264,7 +315,8 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
 
         Args:
             state: That of a tuner with equal options.
-            changed: Names of options that may differ; what was decided so far must follow from them.
+            changed: Names of options that may differ. A changed horizon is planned for from the next
+                step on; what was decided so far must follow from all other options.
 
         Raises:
             StateMismatchError: If another option differs, which the error names, or the state is of
@@ -273,12 +325,16 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         check_header(state, self._header, changed)
         with taking_over(type(self).__name__, self._ledger):
             self._ledger.load_state_dict(state["ledger"])
-            heard, level, played, alone_from, began = json.loads(state["progress"])
-            replay = Replay(self._plan)
+            progress = json.loads(state["progress"])
+            heard, level, played, alone_from, began, horizons, by_hand = progress
+            replay = Replay(self._plan, self._horizons(dict(horizons), len(heard)))
             step = replay.step(heard, alone_from)
+            kept = {int(number): one for number, one in state["kept"].items()}
         self._replay, self._step = replay, step if began else None
         self._heard, self._level = heard, level
         self._played, self._alone_from = played, alone_from
+        self.kept, self._by_hand = kept, bool(by_hand)
+        self._loads += 1
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -287,8 +343,13 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
             return self.space.encode(FrozenConfig(self.space.canonical(start)))
         return self.space.round(torch.full((self.space.dim,), 0.5, dtype=torch.float64))
 
-    def _plan(self) -> Plan:
-        course = Course(self.horizon, self._exploring, self._share)
+    def _horizons(self, saved: Mapping[int, int], heard: int) -> dict[int, int]:
+        """Return the horizons that were planned for, with the present one from here on."""
+        last = saved[max(saved)]
+        return dict(saved) if last == self.horizon else {**saved, heard: self.horizon}
+
+    def _plan(self, horizon: int) -> Plan:
+        course = Course(horizon, self._exploring, self._share)
         generator = torch.Generator().manual_seed(self._seed)
         return Plan(self.space, self._start, course, generator)
 

@@ -59,7 +59,7 @@ def test_kept_states_are_few_and_share_no_memory_with_training():
     session, most, first = bc.Session(tuner(), *training.parts), 0, {}
     for _ in range(HORIZON):
         play(session, training, 1)
-        kept = session.state_dict()["kept"]
+        kept = session.state_dict()["tuner"]["kept"]
         most = max(most, len(kept))
         live = storages([training.network.state_dict(), training.optimizer.state_dict()])
         assert not storages(kept) & live
@@ -155,7 +155,7 @@ def test_what_cannot_be_copied_is_said_once_and_the_run_goes_on(part, caplog):
     said = [r.getMessage() for r in caplog.records if "could not be copied" in r.getMessage()]
     assert len(said) == 1
     assert len(decisions) == HORIZON
-    assert not session.state_dict()["kept"]
+    assert not session.state_dict()["tuner"]["kept"]
     assert all(d.peak == session.tuner.incumbent for d in decisions[-HORIZON // 2 :])
 
 

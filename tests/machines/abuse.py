@@ -1,0 +1,90 @@
+"""Abuse that several machines share: bad values, damaged states, interrupts, refusals."""
+
+import copy
+import io
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+import botorch_costly
+from botorch_costly.errors import CostlyError
+from tests.tuners.online.states import same
+
+PACKAGE = str(Path(botorch_costly.__file__).parent)
+
+# A finite number beyond the reach of a dtype, other kinds of numbers, and what is no number at all.
+BAD_NUMBERS = [
+    float("nan"), float("inf"), -float("inf"), 1e308, -1e308, 1e-320, -(10.0**30), 10**400,
+    None, True, "much", b"x", 1 + 2j, [], {}, [1.0], object(),
+    np.float32(1), np.array(2.0), np.array([1.0, 2.0]), torch.tensor(3.0), torch.tensor([1.0, 2.0]),
+]  # fmt: skip
+GARBAGE = [None, {}, [], "text", 3, {"header": None}, {"header": {"kind": "another"}}]
+
+
+@contextmanager
+def refused_or_done(*parts):
+    """Let the block succeed, or raise a named error that has changed no state of the parts."""
+    before = [copy.deepcopy(part.state_dict()) for part in parts]
+    try:
+        yield
+    except CostlyError as error:
+        refusal = str(error)
+    else:
+        return
+    assert "Expected" in refusal
+    assert "Received" in refusal
+    for part, state in zip(parts, before, strict=True):
+        assert same(part.state_dict(), state), f"a refusal has changed it: {refusal}"
+
+
+def through_a_file(state):
+    """Return a state as ``weights_only`` reads it back."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def run_machine(machine, examples, steps):
+    """Run a machine on the same examples in every run, so that a green suite stays green."""
+    quiet = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate, Phase.shrink],
+    )
+    run_state_machine_as_test(machine, settings=quiet)
+
+
+class Interrupted(BaseException):
+    """Raised in the middle of a call, as KeyboardInterrupt would be."""
+
+
+@contextmanager
+def interrupted(after):
+    """Raise ``Interrupted`` once the package has entered ``after`` of its functions; catch it."""
+    left = after
+
+    def count(frame, event, _):
+        nonlocal left
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            left -= 1
+            if left == 0:
+                raise Interrupted
+
+    was = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        yield
+    except Interrupted:
+        pass
+    finally:
+        sys.setprofile(was)
