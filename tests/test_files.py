@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -65,3 +67,47 @@ def test_permissions_and_links_are_kept(tmp_path):
     assert link.is_symlink()
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+# --- kind: what a killed process leaves is taken for ever, or taken from one that is still writing -----
+
+
+KILLED = """
+import os, sys
+from botorch_costly.files import replacing
+with replacing(sys.argv[1]) as file:
+    file.write(b"half of")
+    file.flush()
+    os._exit(9)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_save(tmp_path):
+    path = tmp_path / "state"
+    write(path, b"old")
+    for name in ("state", "state.pt"):
+        subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / name)], check=False)
+    left = set(os.listdir(tmp_path)) - {"state"}
+    assert len(left) == 2
+    (tmp_path / ".state.mine.part").write_bytes(b"")  # of no save
+    write(path, b"new")
+    assert path.read_bytes() == b"new"
+    remains = set(os.listdir(tmp_path)) - {"state", ".state.mine.part"}
+    assert [name for name in remains if name.startswith(".state.pt.")] == list(remains)
+
+
+def test_what_is_being_written_stays(tmp_path):
+    path = tmp_path / "state"
+    with replacing(path) as file:
+        file.write(b"first")
+        write(path, b"second, meanwhile")
+        assert path.read_bytes() == b"second, meanwhile"
+    assert path.read_bytes() == b"first"
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_a_long_name_can_be_saved(tmp_path):
+    path = tmp_path / ("n" * 250)
+    write(path, b"all")
+    write(path, b"all of it")
+    assert os.listdir(tmp_path) == [path.name]

@@ -61,6 +61,18 @@ class Stateful(Protocol):
         """Continue from the state."""
 
 
+@runtime_checkable
+class Extendable(Stateful, Protocol):
+    """An object that can go on from a state although some of its options have changed since."""
+
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options that ``changed`` may name."""
+
+    def load_state_dict(self, state: Any, *, changed: tuple[str, ...] | list[str] = ()) -> Any:
+        """Continue from the state; the options that are named may differ from those of then."""
+
+
 S = TypeVar("S", bound=Suggestion)
 
 

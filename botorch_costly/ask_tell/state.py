@@ -2,17 +2,18 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from botorch_costly.ask_tell.protocol import Stateful
-from botorch_costly.errors import StateMismatchError, check
+from botorch_costly.ask_tell.protocol import Extendable, Stateful
+from botorch_costly.errors import RestoreError, StateMismatchError, check
 from botorch_costly.files import replacing
 from botorch_costly.space import SearchSpace
+from botorch_costly.states import copied
 
 STATE_VERSION = 5
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
@@ -48,8 +49,24 @@ def _told(name: str, value: Any) -> dict[str, str]:
     return {name: getattr(value, "__qualname__", type(value).__qualname__)}
 
 
+def changeable(expected: Mapping[str, str], *groups: str) -> frozenset[str]:
+    """Return options of a header, and groups of options, that can be named as changed.
+
+    Args:
+        expected: The header.
+        *groups: Options, or groups of options, that can change; all if omitted.
+    """
+    named = {name.split(".")[0] for name in expected} | set(expected)
+    named -= {"kind", "version", "parameters"}
+    return frozenset(name for name in named if not groups or name.split(".")[0] in groups)
+
+
 def check_header(
-    state: object, expected: Mapping[str, str], changed: tuple[str, ...] | list[str] = ()
+    state: object,
+    expected: Mapping[str, str],
+    changed: tuple[str, ...] | list[str] = (),
+    *,
+    among: Collection[str] | None = None,
 ) -> None:
     """Raise unless a state carries the expected header.
 
@@ -57,15 +74,13 @@ def check_header(
         state: A ``state_dict``.
         expected: The header of the optimizer that is to continue.
         changed: Options, or groups of options, that may differ.
+        among: Options that ``changed`` may name; all of them if omitted.
 
     Raises:
         StateMismatchError: If the state is none, or an option differs; the error names the option.
         InvalidArgumentError: If ``changed`` names an option that there is not.
     """
-    groups = {name.split(".")[0] for name in expected} | set(expected)
-    for name in changed:
-        known = name in groups - {"kind", "version", "parameters"}
-        check(known, "changed", f"names among {sorted(groups)}", name)
+    check_changed(changed, changeable(expected) if among is None else among)
     received = state.get("header") if isinstance(state, Mapping) else None
     if not isinstance(received, Mapping):
         wanted = f"a state_dict of {expected['kind']}"
@@ -77,6 +92,19 @@ def check_header(
         check(ours == theirs, f"state: option {name}", ours, theirs, StateMismatchError)
 
 
+def check_changed(changed: object, among: Collection[str]) -> None:
+    """Raise unless all names are among those of options that may change.
+
+    Raises:
+        InvalidArgumentError: If ``changed`` is no tuple or list of such names.
+    """
+    names = sorted(among)
+    listed = isinstance(changed, tuple | list)
+    check(listed, "changed", f'a list of names among {names}, such as ["horizon"]', changed)
+    for name in changed if isinstance(changed, tuple | list) else ():
+        check(name in among, "changed", f"names among {names}", name)
+
+
 class _Said(str):
     """A value as it is written, without further quotes."""
 
@@ -85,26 +113,48 @@ class _Said(str):
 
 
 @contextmanager
-def unchanged_on_error(*parts: Stateful) -> Iterator[None]:
+def unchanged_on_error(*parts: Stateful, copies: bool = True) -> Iterator[None]:
     """Return parts to the states they had if the block raises, an interrupt included.
+
+    Args:
+        *parts: What the block changes.
+        copies: Whether the states are copied, each on its own device. False for parts that never change
+            in place what their state holds, as networks do.
+
+    Raises:
+        RestoreError: If the block raises, and a part does not take back its state; the others have.
 
     Example:
         >>> layer = torch.nn.Linear(1, 1)
         >>> before = layer.weight.item()
         >>> try:
-        ...     with unchanged_on_error(layer):
+        ...     with unchanged_on_error(layer), torch.no_grad():
+        ...         _ = layer.weight.zero_()
         ...         raise KeyboardInterrupt
         ... except KeyboardInterrupt:
         ...     layer.weight.item() == before
         True
     """
     states = [part.state_dict() for part in parts]
+    states = copied(states) if copies else states
     try:
         yield
-    except BaseException:
-        for part, state in zip(parts, states, strict=True):
-            part.load_state_dict(state)
+    except BaseException as error:
+        _give_back(parts, states, error)
         raise
+
+
+def _give_back(parts: Sequence[Stateful], states: Sequence[Any], why: BaseException) -> None:
+    """Give each part its state; a part that refuses does not keep the others from theirs."""
+    refused: list[str] = []
+    for part, state in zip(parts, states, strict=True):
+        try:
+            part.load_state_dict(state)
+        except Exception as error:
+            refused.append(f"{type(part).__name__} ({type(error).__name__}: {error})")
+    if refused:
+        expected = f"all parts to take back their states after {type(why).__name__}: {why}"
+        raise RestoreError("parts", expected, ", ".join(refused)) from why
 
 
 @contextmanager
@@ -151,23 +201,60 @@ def save(path: str | os.PathLike[str], **parts: Stateful) -> None:
         torch.save(states, file)
 
 
-def load(path: str | os.PathLike[str], **parts: Stateful) -> None:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    changed: tuple[str, ...] | list[str] = (),
+    **parts: Stateful,
+) -> None:
     """Load the states that ``save`` wrote into parts built with the options of then.
+
+    A copy of each part is held meanwhile, on the device of the part.
 
     Args:
         path: Of the file.
+        changed: Names of options that may differ from those of then, such as ``["horizon"]`` to train for
+            longer. Each part hears of the names that are its own.
         parts: The objects, by the names they were saved under; of the names in the file some may be left.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        StateMismatchError: If the file is none of ``save``, lacks a part, or a part refuses its
-            state. All parts are as they were.
+        InvalidArgumentError: If no part has an option that ``changed`` names.
+        StateMismatchError: If the file is none of ``save``, lacks a part, or a part refuses its state, by
+            whatever error; the message names the part. All parts are as they were.
+        RestoreError: If a part refuses its state, and then that of before, too.
+
+    Example::
+
+        load("tuning.pt", tuner=tuner, reward=reward, network=network, changed=["horizon"])
     """
     _check_parts(parts)
+    options = _options_of(parts, changed)
     states = read(path, list(parts))
     with unchanged_on_error(*parts.values()):
         for name, part in parts.items():
-            part.load_state_dict(states[name])
+            _load_part(name, part, states[name], options.get(name))
+
+
+def _options_of(parts: Mapping[str, Stateful], changed: Any) -> dict[str, list[str]]:
+    """Return the changed options of each part that can go on with some."""
+    known = {n: part.changeable for n, part in parts.items() if isinstance(part, Extendable)}
+    check_changed(changed, {option for options in known.values() for option in options})
+    return {name: [one for one in changed if one in options] for name, options in known.items()}
+
+
+def _load_part(name: str, part: Stateful, state: Any, changed: list[str] | None) -> None:
+    try:
+        if changed and isinstance(part, Extendable):
+            part.load_state_dict(state, changed=changed)
+        else:
+            part.load_state_dict(state)
+    except StateMismatchError as error:  # says already what differs
+        where = f"{name}: {error.name}"
+        raise StateMismatchError(where, error.expected, error.received) from error
+    except Exception as error:
+        expected = f"a state that this {type(part).__name__} takes"
+        raise StateMismatchError(name, expected, f"{type(error).__name__}: {error}") from error
 
 
 def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:

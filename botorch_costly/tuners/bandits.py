@@ -9,7 +9,7 @@ import torch
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import check_header, header, taking_over
+from botorch_costly.ask_tell.state import changeable, check_header, header, taking_over
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
 from botorch_costly.device import check_device, largest_reward
 from botorch_costly.errors import InvalidSpaceError, check, check_count
@@ -141,6 +141,11 @@ class BanditTuner(Recorded[Decision, Observation]):
         self._ledger.tell(told)
         return told
 
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options that may change when a run is continued."""
+        return changeable(self._header, "horizon", "query")
+
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""
         rows = [[float(t), p, float(e)] for t, (p, e) in self._advised.items()]
@@ -151,14 +156,21 @@ class BanditTuner(Recorded[Decision, Observation]):
             "advised": torch.tensor(rows, dtype=torch.float64).reshape(-1, 3),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
         """Continue from ``state_dict``.
+
+        Args:
+            state: Of a tuner with equal options.
+            changed: Names of options that may differ: ``["horizon"]`` for a run that is
+                extended, and those of the query rule.
 
         Raises:
             StateMismatchError: If the state belongs to other options, such as other arms, or is damaged;
                 the tuner is unchanged.
         """
-        check_header(state, self._header)
+        check_header(state, self._header, changed, among=self.changeable)
         with taking_over(type(self).__name__, self._ledger):
             player = self._player.copy()
             player.load_state_dict(state["player"])

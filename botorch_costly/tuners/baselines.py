@@ -9,7 +9,7 @@ import torch
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import check_header, header, taking_over
+from botorch_costly.ask_tell.state import changeable, check_header, header, taking_over
 from botorch_costly.errors import check_count
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.space import SearchSpace
@@ -51,18 +51,29 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
         self._ledger.tell(told)
         return told
 
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options that may change when a run is continued."""
+        return changeable(self._header, "horizon")
+
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""
         return {"header": dict(self._header), "ledger": self._ledger.state_dict()}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
         """Continue from ``state_dict``.
+
+        Args:
+            state: Of a tuner with equal options.
+            changed: Names of options that may differ: ``["horizon"]`` for a run that is extended.
 
         Raises:
             StateMismatchError: If the state belongs to other options, or is damaged; the tuner is
                 unchanged.
         """
-        check_header(state, self._header)
+        check_header(state, self._header, changed, among=self.changeable)
         with taking_over(type(self).__name__, self._ledger):
             self._ledger.load_state_dict(state["ledger"])
             self._continue(state)

@@ -83,7 +83,7 @@ class Learner:
 
         Whatever is raised meanwhile, an interrupt included, leaves the belief as it was.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self, copies=False):
             self.model = copy.copy(self.model)  # a reader of the belief keeps what was read
             self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)
             self._num_told += 1

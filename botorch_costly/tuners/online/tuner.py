@@ -17,6 +17,7 @@ from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import (
+    changeable,
     check_header,
     header,
     read,
@@ -267,6 +268,11 @@ class OnlineTuner(Recorded[Decision, Observation]):
     def reachable(self) -> SearchSpace:
         """The part of the space that is searched: a learning rate stays near the start's."""
         return self._reachable
+
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options that may change when a run is continued."""
+        return changeable(self._header)
 
     def interval_of(self, round: int) -> int:
         """Return the number of the interval of a round, the time in which ``belief`` counts."""

@@ -11,7 +11,13 @@ from torch import Tensor
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
+from botorch_costly.ask_tell.state import (
+    changeable,
+    check_header,
+    header,
+    taking_over,
+    unchanged_on_error,
+)
 from botorch_costly.errors import (
     InvalidShapeError,
     UnknownDecisionError,
@@ -160,6 +166,11 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         """Return the configuration believed best, the start while none is better."""
         return self.space.decode(self._incumbent(len(self._ledger)))
 
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options that may change when a run is continued."""
+        return changeable(self._header, "horizon", "query")
+
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""
         return {
@@ -169,14 +180,21 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
             "generator": self._generator.get_state(),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
         """Continue from ``state_dict``.
+
+        Args:
+            state: Of a tuner with equal options.
+            changed: Names of options that may differ: ``["horizon"]`` for a run that is
+                extended, and those of the query rule.
 
         Raises:
             StateMismatchError: If the state belongs to other options, or is damaged; the tuner is
                 unchanged.
         """
-        check_header(state, self._header)
+        check_header(state, self._header, changed, among=self.changeable)
         with taking_over(type(self).__name__, self._ledger, self._belief):
             self._ledger.load_state_dict(state["ledger"])
             self._belief.load_state_dict(state["belief"])
