@@ -20,6 +20,7 @@ from botorch_costly.errors import (
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.gain import GainReward, When
+from botorch_costly.states import have_diverged
 
 _logger = logging.getLogger(__name__)
 _DEFAULT_MARGIN = {"loss": 0.1, "accuracy": 0.1}  # nats, share
@@ -27,6 +28,7 @@ _SHARE_OF_THE_NEW = 0.3  # of the latest level in the smoothed one: single queri
 _SUSPICIOUS = 8  # restores in a row, and all powers of two from there
 # What schedulers write in a group: it belongs to the time that has passed, and does not go back.
 _SCHEDULED = ("lr", "initial_lr", "momentum", "betas")
+_STAYS_NAN = 2  # restores in a row by metrics that are not finite, and all powers of two from there
 _WORTH_KEEPING = 2 / 3  # of the margin: how far below the best a state may lie and still be kept
 
 
@@ -105,6 +107,12 @@ class GuardedReward:
     tuner nothing, and it would play the same configuration again. Before the first finite metric there
     is no state to return to, and such a query fails. A metric that is reversed, or on another scale
     after a break, looks like a divergence at every query: after 8 restores in a row a warning says so.
+
+    A state with numbers that are not finite, in tensors that were finite before, has diverged whatever
+    its metric, as where an average of the weights is validated and the weights are broken. The reverse cannot
+    be mended: once a part that the guard does not hold, such as that average, is broken, every metric is
+    NaN, and every round is given back. Name all that training changes, averages among it; a warning says
+    so after two such restores in a row.
 
     What no query finds is not mended: query after the last round. The schedule of a guarded run holds
     the rounds that were rolled back, too, and needs a guard when it is replayed.
@@ -220,8 +228,12 @@ class GuardedReward:
                 self._kept = _Kept(state, metric, level, level, level, *when)
             return gain
         if not level >= kept.best - self.margin:
-            self._roll_back(kept, round)
+            self._roll_back(kept, round, metric)
             return -self.reward.clip if math.isnan(level) else gain
+        state = self._save()
+        if have_diverged(state, kept.state):
+            self._roll_back(kept, round, math.nan)
+            return -self.reward.clip
         share = 1 - (1 - _SHARE_OF_THE_NEW) ** when.since(When(kept.round, kept.interval))
         smooth = kept.smooth + share * (level - kept.smooth)
         # Two good queries in a row are no luck; the smoothed level lags where a run improves quickly.
@@ -229,11 +241,11 @@ class GuardedReward:
         kept = replace(kept, **when._asdict(), last=level, smooth=smooth, best=best, in_a_row=0)
         good = max(best, self.reward.level(kept.metric))
         if level >= good - _WORTH_KEEPING * self.margin:
-            kept = replace(kept, state=copy.deepcopy(self._save()), metric=metric)
+            kept = replace(kept, state=copy.deepcopy(state), metric=metric)
         self._kept = kept
         return gain
 
-    def _roll_back(self, kept: _Kept, round: int | Decision) -> None:
+    def _roll_back(self, kept: _Kept, round: int | Decision, metric: float) -> None:
         before = copy.deepcopy(self._save())
         try:
             self._restore(copy.deepcopy(kept.state))
@@ -247,7 +259,15 @@ class GuardedReward:
         again = kept.in_a_row + 1
         restores, when = kept.restores + 1, When.of(round)
         self._kept = replace(kept, **when._asdict(), restores=restores, in_a_row=again)
-        if again >= _SUSPICIOUS and is_power_of_two(again):
+        if not math.isfinite(metric) and again >= _STAYS_NAN and is_power_of_two(again):
+            _logger.warning(
+                "The network was rolled back %d times in a row, for the metric or the weights are not "
+                "finite: training diverges with every configuration, or something is broken that the "
+                "guard does not hold, such as an average of the weights. Guard all that training "
+                "changes.",
+                again,
+            )
+        elif again >= _SUSPICIOUS and is_power_of_two(again):
             _logger.warning(
                 "The network was rolled back %d times in a row: training diverges with every "
                 "configuration, or the metric is reversed, or on another scale than %g, which was "
@@ -272,7 +292,8 @@ class GuardedReward:
             kept = None if state["kept"] is None else _Kept(**copy.deepcopy(state["kept"]))
             reward, margin = state["reward"], state["margin"]
         except (KeyError, TypeError) as error:
-            raise StateMismatchError("state", "a state_dict of GuardedReward", state) from error
+            received = sorted(state) if isinstance(state, Mapping) else type(state).__name__
+            raise StateMismatchError("state", "a state_dict of GuardedReward", received) from error
         check(margin == self.margin, "state margin", str(self.margin), margin, StateMismatchError)
         self.reward.load_state_dict(reward)
         self._kept = kept
