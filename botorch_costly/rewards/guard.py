@@ -109,8 +109,8 @@ class GuardedReward:
     after a break, looks like a divergence at every query: after 8 restores in a row a warning says so.
 
     A state with numbers that are not finite, in tensors that were finite before, has diverged whatever
-    its metric, as where an average of the weights is validated and the weights are broken. The reverse cannot
-    be mended: once a part that the guard does not hold, such as that average, is broken, every metric is
+    its metric: an average of the weights may be well while the weights are broken. The reverse cannot be
+    mended: once a part that the guard does not hold, such as that average, is broken, every metric is
     NaN, and every round is given back. Name all that training changes, averages among it; a warning says
     so after two such restores in a row.
 

@@ -10,17 +10,17 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
-from botorch_costly.ask_tell.protocol import Changing, Stateful
-from botorch_costly.device import copied
+from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
+from botorch_costly.states import copied
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
 _logger = logging.getLogger(__name__)
 
 
-class Session(Changing):
+class Session:
     """A tuner, and the parts of a training run that it goes back with.
 
     Whatever training changes belongs to the parts: network, optimizers, schedulers, a gradient scaler,
@@ -247,6 +247,11 @@ class Session(Changing):
                 expected = f"{type(part).__name__} to take an earlier state of its own"
                 raise RestoreError("restore", expected, error) from error
         set_global_generators(generators)
+
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options that a state may differ in: those of the tuner."""
+        return self.tuner.changeable
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the tuner, with the states it keeps; the parts are saved beside it."""

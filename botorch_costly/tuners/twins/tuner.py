@@ -12,9 +12,14 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
-from botorch_costly.ask_tell.protocol import Changing
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import check_header, header, taking_over, undone_on_error
+from botorch_costly.ask_tell.state import (
+    changeable,
+    check_header,
+    header,
+    taking_over,
+    undone_on_error,
+)
 from botorch_costly.errors import (
     InvalidSpaceError,
     check,
@@ -36,7 +41,7 @@ from botorch_costly.tuners.twins.steps import Step
 _logger = logging.getLogger(__name__)
 
 
-class TwinTuner(Recorded[TwinDecision, Observation], Changing):
+class TwinTuner(Recorded[TwinDecision, Observation]):
     r"""Tune hyperparameters while one network trains, by twins that begin in one state.
 
     A configuration is judged by what it makes of a state of training that another one continued on the
@@ -286,6 +291,11 @@ class TwinTuner(Recorded[TwinDecision, Observation], Changing):
             worsened=levels[0] - levels[-1] if levels else 0.0,
         )
 
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options that may change when a run is continued."""
+        return changeable(self._header, "horizon")
+
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically.
 
@@ -315,14 +325,13 @@ class TwinTuner(Recorded[TwinDecision, Observation], Changing):
 
         Args:
             state: That of a tuner with equal options.
-            changed: Names of options that may differ. A changed horizon is planned for from the next
-                step on; what was decided so far must follow from all other options.
+            changed: ``["horizon"]`` if the horizon may differ: it is planned for from the next step on.
 
         Raises:
             StateMismatchError: If another option differs, which the error names, or the state is of
                 another version or kind of tuner, or damaged; the tuner is unchanged.
         """
-        check_header(state, self._header, changed)
+        check_header(state, self._header, changed, among=self.changeable)
         with taking_over(type(self).__name__, self._ledger):
             self._ledger.load_state_dict(state["ledger"])
             progress = json.loads(state["progress"])
