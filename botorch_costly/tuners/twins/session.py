@@ -106,16 +106,20 @@ class Session:
         """
         self._check_position()
         try:
-            with self.tuner.asking() as decision:
-                self._carry_out(decision)
+            decision, position = self._asked()
         except _NoWayBackError as error:
             self._settle(str(error))
-            with self.tuner.asking() as decision:
-                pass  # the incumbent goes on from the present state
-        for number in decision.drop:
-            self.tuner.kept.pop(number, None)
-        self._position = self.tuner.position
+            decision, position = self._asked()  # the incumbent goes on from the present state
+        self._position = position
         return decision
+
+    def _asked(self) -> tuple[TwinDecision, tuple[int, int]]:
+        """Return a decision that has been carried out, and the position of the tuner then."""
+        with self.tuner.asking() as decision:
+            self._carry_out(decision)
+            for number in decision.drop:
+                self.tuner.kept.pop(number, None)
+            return decision, self.tuner.position
 
     def _check_position(self) -> None:
         (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position
