@@ -17,6 +17,7 @@ from botorch_costly.integrations.loggers import LogEntry
 from botorch_costly.integrations.loggers.progress_bar import line_of
 from botorch_costly.parameters import Real
 from botorch_costly.query import PricedQuery
+from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import Decision, Observation
 from botorch_costly.reports.text import config_text
 from botorch_costly.rewards import GainReward, GuardedReward
@@ -55,8 +56,8 @@ class Training:
     """
 
     def __init__(self, examples: tuple[Examples, Examples, Examples], seed: int) -> None:
+        torch.manual_seed(check_seed(seed))
         self._train, self._validation, self._test = examples
-        torch.manual_seed(seed)
         self._dropout = nn.Dropout()
         hidden = nn.Linear(_SIDE**2, 128)
         self.network = nn.Sequential(hidden, nn.ReLU(), self._dropout, nn.Linear(128, _CLASSES))
@@ -117,7 +118,7 @@ def demo(
     Raises:
         InvalidArgumentError: If ``rounds`` is no integer of at least 4, or ``seed`` none of at least 0.
     """
-    rounds, seed = check_count("rounds", rounds, _SHARE), check_count("seed", seed)
+    rounds, seed = check_count("rounds", rounds, _SHARE), check_seed(seed)
     say(
         f"A network learns ten shapes in {rounds} rounds. Its setting is bad, and a tuner changes it"
     )
@@ -168,7 +169,7 @@ def _accuracy_of(
 
 def examples_of(seed: int) -> tuple[Examples, Examples, Examples]:
     """Return pictures for training, for validation and for the test."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = generator_of(seed)
     shapes = torch.rand(_CLASSES, _SIDE, _SIDE, generator=generator)
     train, validation, test = (_draw(shapes, count, generator) for count in (1000, 1000, 2000))
     return train, validation, test

@@ -27,6 +27,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.parameters import Choice, Integer, Parameter, Real, Scheduled
 from botorch_costly.plain import Plain, listed, tupled
+from botorch_costly.randomness import check_generator
 
 _RATES = ("lr", "learning_rate")
 _KINDS: dict[str, Callable[..., Parameter]] = {
@@ -249,8 +250,8 @@ class SearchSpace:
         Returns:
             Their encodings, float64 of shape ``(n, dim)``.
         """
-        n = check_count("n", n)
-        cube = torch.empty(n, self.dim, dtype=torch.float64, device=generator.device)
+        n, device = check_count("n", n), check_generator(generator).device
+        cube = torch.empty(n, self.dim, dtype=torch.float64, device=device)
         # The argmax of independent uniforms is a uniform option, so rounding the cube is enough.
         return self.round(cube.uniform_(generator=generator))
 

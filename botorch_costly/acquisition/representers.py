@@ -14,6 +14,7 @@ from torch import Tensor
 from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.numerics.ensemble_sampling import walk
 from botorch_costly.numerics.gumbel import without_replacement
+from botorch_costly.randomness import check_generator
 
 MEASURES = ("improvement", "draws", "uniform")
 _SCREENED = 20  # uniform draws for each point
@@ -88,7 +89,8 @@ class _Cube:
     def __init__(
         self, bounds: Tensor, fixed: Mapping[int, float], generator: torch.Generator
     ) -> None:
-        self.generator, self._bounds, self._fixed = generator, bounds, dict(fixed)
+        self.generator, self._bounds = check_generator(generator), bounds
+        self._fixed = dict(fixed)
         self.free = [column for column in range(bounds.shape[1]) if column not in self._fixed]
 
     def completed(self, x: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Generator, Tensor
 from botorch_costly.errors import InvalidShapeError, check, check_rate
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
+from botorch_costly.randomness import check_generator
 
 
 class RMGPTS(AcquisitionFunction):
@@ -54,7 +55,7 @@ class RMGPTS(AcquisitionFunction):
         check(shape == (many,), "weights", f"shape ({many},)", shape, InvalidShapeError)
         check(bool((weights >= 0).all()), "weights", "numbers >= 0", weights)
         self._target, self._tasks = target, tasks
-        coin, path = _coin(generator), _coin(generator)
+        coin, path = _coin(check_generator(generator)), _coin(generator)
         self.origin: int | None = None
         if coin < check_rate("share", share):
             self.origin = int(torch.multinomial(weights.double(), 1, generator=generator))
@@ -91,6 +92,7 @@ def construct_inputs_rm_gp_ts(
         share: As for ``RMGPTS``.
         generator: The source of all draws; the global generator is left as it was.
     """
+    check_generator(generator)
     if isinstance(tasks, TaskEnsemble):
         tasks = TaskPaths(tasks, 1, generator)
     seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))

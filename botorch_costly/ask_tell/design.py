@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from botorch_costly.errors import check
+from botorch_costly.errors import InvalidSpaceError, check
 from botorch_costly.numerics.screening import two_level
 from botorch_costly.parameters import Choice
+from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.space import SearchSpace
 
 DesignKind = Literal["screening", "sobol", "random"]
@@ -39,13 +40,22 @@ def design(space: SearchSpace, runs: int, kind: str, seed: int) -> Tensor | None
         return None
     if kind == "sobol":
         return sobol(space, runs, seed)
-    return screening(space, runs, torch.Generator().manual_seed(seed))
+    return screening(space, runs, generator_of(seed))
 
 
 def sobol(space: SearchSpace, runs: int, seed: int) -> Tensor:
-    """Return configurations spread evenly by a scrambled Sobol sequence, ``(runs, dim)``."""
-    points = SobolEngine(space.dim, scramble=True, seed=seed).draw(runs, dtype=torch.float64)
-    return space.round(points)
+    """Return configurations spread evenly by a scrambled Sobol sequence, ``(runs, dim)``.
+
+    Raises:
+        InvalidArgumentError: If the seed is none.
+        InvalidSpaceError: If the sequence has fewer dimensions than the space.
+    """
+    most = SobolEngine.MAXDIM
+    expected = f"at most {most} dimensions for a Sobol design"
+    check(space.dim <= most, "space", expected, space.dim, InvalidSpaceError)
+    engine = SobolEngine(space.dim, scramble=True, seed=check_seed(seed))
+    # The engine cannot draw no point.
+    return space.round(engine.draw(max(runs, 1), dtype=torch.float64)[:runs])
 
 
 def screening(space: SearchSpace, runs: int, generator: torch.Generator) -> Tensor:

@@ -17,6 +17,7 @@ from botorch_costly.errors import InvalidArgumentError, StateMismatchError, chec
 from botorch_costly.numerics.stationary import information_share
 from botorch_costly.query import RECENT, Progress, QueryRule, UnqueriedPlay
 from botorch_costly.query.rule import Verdict
+from botorch_costly.randomness import check_generator, generator_of
 from botorch_costly.simulation.player import Chance, Decided
 
 
@@ -96,8 +97,8 @@ class BanditPlayer:
         policy.rule.check_run(horizon)
         self._state: tuple[Tensor, ...] = policy.strategy.begin(trials, self.arms, device)
         if generator is None:
-            generator = torch.Generator(device=device).manual_seed(0)
-        self._generator = generator
+            generator = generator_of(0, device)
+        self._generator = check_generator(generator)
         nothing = torch.zeros(trials, dtype=torch.float64, device=device)
         unknown = torch.full((trials, RECENT), torch.nan, dtype=torch.float64, device=device)
         self._counts = Counts(nothing.long(), nothing, unknown)

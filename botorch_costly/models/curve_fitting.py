@@ -20,13 +20,14 @@ import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_costly.errors import InvalidArgumentError, check, check_count
+from botorch_costly.errors import check, check_count
 from botorch_costly.models.curve import LEAST_LENGTHSCALE, LEAST_NOISE, CurveGP, standardized
 from botorch_costly.models.fitting import priors_and_bounds
 from botorch_costly.numerics.compression import prefix_scores, sigmoid_weights
 from botorch_costly.numerics.evidence import Rows, log_evidence_and_slopes, prepare
 from botorch_costly.numerics.hyperprior import draw, log_prior
 from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.randomness import check_generator
 from botorch_costly.transforms import GROWTHS, MIDPOINTS
 
 _SLOPE = 5e-3  # nats per unit at which a search ends
@@ -114,9 +115,7 @@ def _starts(
         parts += [compression.midpoint.reshape(1), compression.growth.log().reshape(1)]
     starts = torch.cat([part.detach().double() for part in parts]).unsqueeze(0)
     if restarts:
-        if generator is None:
-            expected = "a torch.Generator, which restarts are drawn by"
-            raise InvalidArgumentError("generator", expected, generator)
+        generator = check_generator(generator)
         prior, _ = priors_and_bounds(task.dim)
         shape = torch.Size([restarts])
         drawn = draw(prior, shape, task.dim, _NOISE_OF_A_START, generator)[:, : task.dim + 2]

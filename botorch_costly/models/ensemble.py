@@ -18,6 +18,7 @@ from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.models.log_posterior import LogPosterior, assign, factored, free_parameters
 from botorch_costly.numerics.ensemble_sampling import Diagnosis, LogDensity, diagnose, walk
 from botorch_costly.numerics.reweighting import survivors
+from botorch_costly.randomness import check_generator
 
 _WIDE = 10.0  # standard deviation of raw parameters, beside their priors: no density is improper
 _SPREAD = 0.1  # of walkers around a start, in raw units
@@ -186,7 +187,7 @@ def sample_hyperparameters(
 
     all_of_them = build(torch.Size([walkers]))
     defaults = _raw(all_of_them)
-    begun = _near(defaults, generator)
+    begun = _near(defaults, check_generator(generator))
     if start is not None:
         here = Walkers(*(part.to(defaults) for part in start))
         begun = _carried_over(log_density, here, walkers, generator)

@@ -24,7 +24,6 @@ from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
 from botorch_costly.errors import (
-    InvalidArgumentError,
     InvalidShapeError,
     check,
     check_count,
@@ -40,6 +39,7 @@ from botorch_costly.numerics.evidence import (
 from botorch_costly.numerics.hyperprior import Gamma, Hyperprior, LogNormal, draw, log_prior
 from botorch_costly.optim.lbfgs import Minimum, minimize_batch
 from botorch_costly.optim.two_loops import inverse_of_free
+from botorch_costly.randomness import check_generator
 
 _LOWEST_RATE = 1e-9  # of a rate that is learnt, and its distance from 1
 _SAFETY = 4.0  # by which the average information may overrate the curvature
@@ -265,9 +265,7 @@ def _starts(
     """Return where searches begin: at the current values, and where the priors say."""
     starts = current.unsqueeze(1)
     if restarts > 0:
-        if generator is None:
-            expected = "a torch.Generator, which restarts are drawn by"
-            raise InvalidArgumentError("generator", expected, generator)
+        generator = check_generator(generator)
         shape, dim = torch.Size([len(current), restarts]), task.rows.x.shape[-1]
         drawn = draw(task.prior, shape, dim, _NOISE_OF_A_START, generator)
         starts = torch.cat([starts, drawn[..., : current.shape[-1]].to(starts)], 1)

@@ -11,6 +11,7 @@ from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments, check_observations
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics import ranking
+from botorch_costly.randomness import check_seed, generator_of
 
 _FEWEST = 3  # observations of a target by which processes are ranked
 
@@ -60,12 +61,12 @@ class RankWeightedGP(JointGaussian):
         self, tasks: TaskEnsemble, target: SingleTaskGP | None, *, draws: int = 256, seed: int = 0
     ) -> None:
         super().__init__()
-        self.draws, self.seed = check_count("draws", draws, 1), seed
+        self.draws, self.seed = check_count("draws", draws, 1), check_seed(seed)
         if target is not None:
             _check_target(tasks, target)
             target.eval()
         self.tasks, self.target, self.dim = tasks, target, tasks.inputs.shape[-1]
-        self.register_buffer("weights", _weights(tasks, target, self.draws, seed))
+        self.register_buffer("weights", _weights(tasks, target, self.draws, self.seed))
         used = self.weights[:-1].nonzero().squeeze(-1)
         self._some = tasks.subset(used) if len(used) else None
         self.register_buffer("_used", used)
@@ -152,7 +153,7 @@ def _ranked(tasks: TaskEnsemble, target: SingleTaskGP, draws: int, seed: int) ->
     prior = target.forward(X)
     noisy = target.likelihood(prior, [X]).covariance_matrix
     left = ranking.leave_one_out(ranking.Prior(prior.mean, prior.covariance_matrix, noisy), values)
-    generator = torch.Generator(X.device).manual_seed(seed)
+    generator = generator_of(seed, X.device)
     kept = {"generator": generator, "dtype": X.dtype, "device": X.device}
     own = ranking.draw_left_out(left, torch.randn(draws, n, n + 1, **kept))
     samples = ranking.draw(*tasks.joint(X), torch.randn(tasks.count, draws, n, **kept))

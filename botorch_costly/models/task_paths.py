@@ -6,6 +6,7 @@ from torch import Generator, Tensor, nn
 from botorch_costly.errors import check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.fourier import fourier_features, frequencies, posterior_weights
+from botorch_costly.randomness import check_generator
 
 
 class TaskPaths(nn.Module):
@@ -45,6 +46,7 @@ class TaskPaths(nn.Module):
         super().__init__()
         self.count = check_count("count", count, minimum=1)
         many = check_count("num_frequencies", num_frequencies, minimum=1)
+        check_generator(generator)
         draws = frequencies(tasks.kernel, many, tasks.inputs.shape[-1], generator)
         self.register_buffer("draws", draws.to(tasks.inputs))
         self.register_buffer("lengthscale", tasks.lengthscale)

@@ -24,6 +24,7 @@ from botorch_costly.errors import (
 from botorch_costly.optim.climb import climb
 from botorch_costly.optim.smooth import Acquisition, InBox, SmoothFunction, from_callable
 from botorch_costly.optim.suppression import Optima, suppress
+from botorch_costly.randomness import check_generator, generator_of
 
 Starts = Literal["sobol", "uniform"]
 
@@ -291,7 +292,8 @@ def _draw(
     check(starts in ("sobol", "uniform"), "starts", "'sobol' or 'uniform'", starts)
     dimension = bounds.shape[-1]
     if generator is None:
-        generator = torch.Generator(device=bounds.device).manual_seed(0)
+        generator = generator_of(0, bounds.device)
+    check_generator(generator)
     if number == 0:  # SobolEngine cannot draw nothing
         return bounds.new_empty(0, dimension)
     if starts == "uniform":

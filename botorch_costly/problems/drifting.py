@@ -15,6 +15,7 @@ from botorch_costly.errors import (
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.radial import check_family
 from botorch_costly.numerics.stationary import Stationary, covariance
+from botorch_costly.randomness import check_generator
 
 # Share of the prior variance: a Matérn grid of 1,000 points is singular in double precision.
 _JITTER = 1e-10
@@ -77,7 +78,7 @@ class DriftingFunction:
         """Yield ``f_t`` for t = 1, 2, .. without end, each of shape ``(trials, n)``."""
         trials = check_count("trials", trials, minimum=1)
         keep = retention_float(self.forgetting, 1)
-        values = self._draw(trials, generator)
+        values = self._draw(trials, check_generator(generator))
         while True:
             yield values
             values = keep * values + (1 - keep**2) ** 0.5 * self._draw(trials, generator)
@@ -90,6 +91,7 @@ class DriftingFunction:
 
     def observe(self, values: Tensor, generator: torch.Generator) -> Tensor:
         """Return noisy observations of ``values``, in their shape."""
+        check_generator(generator)
         noise = torch.randn(
             values.shape, generator=generator, dtype=values.dtype, device=values.device
         )

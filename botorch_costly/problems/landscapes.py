@@ -23,6 +23,7 @@ from botorch_costly.errors import (
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
 from botorch_costly.optim import Optima, ascend, distinct
+from botorch_costly.randomness import check_generator
 
 _SCANNED, _CLIMBED = 2000, 24  # points of a round that are evaluated, and that are climbed from
 _FIRST = 10  # times as many in the first round, which has no round before it
@@ -150,6 +151,7 @@ class DriftingSample:
             horizon: Its rounds, at least 1.
             generator: Source of all of its randomness.
         """
+        check_generator(generator)
         horizon = check_count("horizon", horizon, minimum=1)
         frequencies = self._frequencies(generator)
         weights = _drift(horizon, (self.num_features,), self.forgetting, generator)
@@ -230,6 +232,7 @@ class DriftingHartmann:
             horizon: Its rounds, at least 1.
             generator: Source of all of its randomness.
         """
+        check_generator(generator)
         horizon = check_count("horizon", horizon, minimum=1)
         shape = self.num_bumps, self.dim
         share = torch.exp(1.5 * _normal(shape, generator))

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import check
+from botorch_costly.randomness import check_generator
 
 RECENT = 30  # rounds of which a rule hears what a query would have earned
 
@@ -233,8 +233,7 @@ def toss(
     """
     if coin is not None:
         return (coin < probability).to(comparison.mean.device).expand(comparison.mean.shape)
-    given = isinstance(generator, torch.Generator)
-    check(given, "generator", "a torch.Generator", generator)
+    check_generator(generator)
     shape, device = comparison.mean.shape, comparison.mean.device
     return torch.rand(shape, generator=generator, device=device, dtype=torch.float64) < probability
 

@@ -101,7 +101,7 @@ def draw(problem: DriftingFunction, trials: range, horizon: int, seed: int = 0) 
 
 def stream(seed: int, trial: int) -> torch.Generator:
     """Return the generator of a trial."""
-    key, rest = _SALT, seed
+    key, rest = _SALT, check_count("seed", seed)
     while True:  # seeds of any size
         key = _mixed(key ^ (rest & _WORD))
         rest >>= 32

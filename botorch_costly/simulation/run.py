@@ -19,6 +19,7 @@ from botorch_costly.numerics.drift import memory
 from botorch_costly.numerics.stationary import information_share
 from botorch_costly.problems.drifting import DriftingFunction
 from botorch_costly.query import RECENT, Progress
+from botorch_costly.randomness import generator_of
 from botorch_costly.simulation.draws import Draws
 from botorch_costly.simulation.player import Chance, Decided, drive
 from botorch_costly.simulation.policies import GridPolicy
@@ -123,7 +124,7 @@ class _GridPlayer:
         self._belief = self._believed(prior_cov, problem.noise, shape, dtype)
         self._ages = torch.tensor([[policy.ages] for policy in policies], device=device)
         # For rules that draw otherwise than by a coin; what they draw depends on the batch.
-        self._generator = torch.Generator(device=device).manual_seed(0)
+        self._generator = generator_of(0, device)
         self._keep = 1 - torch.tensor(self._rates, dtype=torch.float64, device=device)[:, None]
         self._effective_queries = torch.zeros(shape, dtype=torch.float64, device=device)
         self._queries = torch.zeros(shape, dtype=torch.long, device=device)

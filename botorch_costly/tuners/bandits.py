@@ -15,6 +15,7 @@ from botorch_costly.device import check_device, largest_reward
 from botorch_costly.errors import InvalidSpaceError, check, check_count
 from botorch_costly.query import ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.query.rule import Verdict
+from botorch_costly.randomness import generator_of
 from botorch_costly.records import Decision, FrozenConfig, Observation
 from botorch_costly.space import SearchSpace
 
@@ -81,7 +82,7 @@ class BanditTuner(Recorded[Decision, Observation]):
         self._arms = [FrozenConfig(config) for config in space.configurations()]
         self._number = {config: i for i, config in enumerate(self._arms)}
         device = check_device(device)
-        generator = torch.Generator(device=device).manual_seed(check_count("seed", seed))
+        generator = generator_of(seed, device)
         self._player = BanditPlayer(
             policy, 1, size, self.horizon, device=device, generator=generator
         )

@@ -4,13 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import changeable, check_header, header, taking_over
 from botorch_costly.errors import check_count
+from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.space import SearchSpace
 
@@ -118,9 +117,9 @@ class RandomTuner(_Unqueried):
     """
 
     def __init__(self, space: SearchSpace, horizon: int | None = None, *, seed: int = 0) -> None:
-        seed = check_count("seed", seed)
+        seed = check_seed(seed)
         super().__init__(space, horizon, {"seed": seed})
-        self._generator = torch.Generator().manual_seed(seed)
+        self._generator = generator_of(seed)
 
     def _config(self) -> Mapping[str, Plain]:
         return self.space.decode(self.space.sample(1, self._generator)[0])

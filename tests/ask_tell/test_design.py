@@ -1,12 +1,15 @@
 """The first rounds: the current setting, then random ones, within what the run may pay for."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
+from botorch_costly.ask_tell.design import design, sobol
 from tests.tuners.online.grouped import grouped
 from tests.tuners.online.playing import SPACES, make, play
 
@@ -154,3 +157,46 @@ def test_every_choice_is_drawn_alike():
 def test_an_unknown_design_is_named():
     with pytest.raises(errors.InvalidArgumentError, match="design kind: Expected one of"):
         make(initial_design="latin")
+
+
+EDGES = {
+    "numbers": (SPACES["cube"], {"lr": 1e-3, "dropout": 0.5}),
+    "arms": (SPACES["arms"], {"arm": "middle"}),
+}
+
+
+@pytest.mark.parametrize("kind", ["screening", "sobol", "random"])
+@pytest.mark.parametrize("name", EDGES)
+@pytest.mark.parametrize("horizon", [None, 1, 4])
+def test_each_combination_of_extremes_plays_or_is_refused_by_name(kind, name, horizon):
+    """The kind: designs, starts, horizons and limits that are fine by themselves and fail together."""
+    space, start = EDGES[name]
+    played = 0
+    rounds = itertools.product([None, 0, 1, 3], [None, 1, 3], [None, 0, 2], [None, start])
+    for first, of_start, most, begin in rounds:
+        options = {"start": begin, "limits": bc.Limits(max_queries=most)}
+        wanted = bc.Design(kind=kind, rounds=first, start_rounds=of_start)
+        try:
+            tuner = bc.OnlineTuner(space, horizon, design=wanted, **options)
+        except (errors.InvalidBudgetError, errors.InvalidArgumentError):
+            continue
+        decisions = [tuner.ask() for _ in range(1 if horizon == 1 else 4)]
+        played += 1
+        if begin is not None:
+            assert dict(decisions[0].config) == begin
+    assert played >= 10
+
+
+@pytest.mark.parametrize("kind", ["screening", "sobol"])
+def test_a_design_of_no_point_has_none_and_of_few_points_the_first_ones(kind):
+    space = SPACES["cube"]
+    assert design(space, 0, kind, seed=0).shape == (0, space.dim)
+    assert design(space, 1, kind, seed=0).shape == (1, space.dim)
+    if kind == "sobol":
+        assert torch.equal(design(space, 1, kind, 3), design(space, 5, kind, 3)[:1])
+
+
+def test_a_space_with_more_dimensions_than_the_sequence_is_refused():
+    wide = bc.SearchSpace({"which": bc.Choice(list(range(22_000)))})
+    with pytest.raises(errors.InvalidSpaceError, match="at most 21201 dimensions"):
+        sobol(wide, 2, seed=0)

@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
-from botorch_costly.errors import HorizonExceededError, StateMismatchError, check, check_count
+from botorch_costly.errors import HorizonExceededError, StateMismatchError, check
 from botorch_costly.integrations.ax.arms import Arms
 from botorch_costly.integrations.ax.parameters import Parameters
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.offline import OfflineTrials
+from botorch_costly.randomness import check_seed
 
 try:
     from ax.exceptions.core import SearchSpaceExhausted
@@ -59,7 +60,7 @@ class OfflineNode(ExternalGenerationNode):
             should_deduplicate=should_deduplicate,
             transition_criteria=transition_criteria,
         )
-        self._seed, self._cost = check_count("seed", seed), cost
+        self._seed, self._cost = check_seed(seed), cost
         self._arms: Arms | None = None
         self._state = state  # of arms that are to be
 

@@ -8,10 +8,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from botorch_costly.errors import HorizonExceededError, check, check_count
+from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.optuna.distributions import Distributions, is_number
 from botorch_costly.integrations.optuna.trials import StudyTrials
+from botorch_costly.randomness import check_seed
 
 try:
     from optuna.samplers import BaseSampler, RandomSampler
@@ -55,7 +56,7 @@ class OfflineSampler(BaseSampler):
         pruned: bool = False,
     ) -> None:
         require("optuna", "4.0", "optuna")
-        self._seed = check_count("seed", seed)
+        self._seed = check_seed(seed)
         self._given = None if distributions is None else dict(distributions)
         self._fidelities, self._whole = tuple(fidelities), whole
         if self._given is not None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.errors import check, check_count
 from botorch_costly.integrations.extras import require
+from botorch_costly.randomness import check_seed
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.population import PopulationBelief
 
@@ -58,7 +59,7 @@ class PopulationScheduler(PopulationBasedTraining):
         seed: int = 0,
     ) -> None:
         require("ray", "2.50", "ray")
-        self._space, self._seed = space, check_count("seed", seed)
+        self._space, self._seed = space, check_seed(seed)
         self.belief = PopulationBelief(space, seed=self._seed)
         check(mode in (None, "max", "min"), "mode", "'max' or 'min'", mode)
         super().__init__(

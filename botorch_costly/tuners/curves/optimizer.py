@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
@@ -20,6 +19,7 @@ from botorch_costly.errors import (
     is_power_of_two,
 )
 from botorch_costly.parameters import Plain
+from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.choice import Choice, Chooser, EndChooser, NewPoints
 from botorch_costly.tuners.curves.lengths import Ladder, Lengths
@@ -119,7 +119,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             "maximize": maximize,
             "compression": compression,
             "search": search,
-            "seed": check_count("seed", seed),
+            "seed": check_seed(seed),
         }
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(CurveDecision, CurveObservation)
@@ -130,7 +130,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         self._warned = False
 
     def _chooser_of(self, compression: Compression | None, search: Search, seed: int) -> Chooser:
-        generator = torch.Generator().manual_seed(seed)
+        generator = generator_of(seed)
         new = NewPoints(self.space, self._lengths.points, search, generator)
         parts = (new, self._ladder, generator)
         if compression is not None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from botorch_costly.errors import check_count
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.sensitivity import sensitivity
+from botorch_costly.randomness import check_seed
 from botorch_costly.tuners.online.lines import intervals_of
 from botorch_costly.tuners.online.tuner import OnlineTuner
 
@@ -56,7 +57,7 @@ def importance(
         InvalidArgumentError: If there is no round, one was not decided on or is not kept any more, or
             ``points`` is no integer of at least 2.
     """
-    points = check_count("points", points, minimum=2)
+    points, seed = check_count("points", points, minimum=2), check_seed(seed)
     intervals = intervals_of(tuner.decisions, rounds)
     space, belief = tuner.reachable, tuner.belief
     engine = torch.quasirandom.SobolEngine(2 * space.dim, scramble=True, seed=seed)

@@ -21,6 +21,7 @@ from botorch_costly.errors import (
 from botorch_costly.numerics.radial import check_family
 from botorch_costly.parameters import Real
 from botorch_costly.query import QueryRule, UnqueriedPlay
+from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.space import SearchSpace
@@ -229,7 +230,7 @@ class Options:
             check(isinstance(given, kind), name, f"a {kind.__name__}", given)
         check(isinstance(self.maximize, bool), "maximize", "a bool", self.maximize)
         _count(self, "horizon", 1)
-        _count(self, "seed", 0)
+        object.__setattr__(self, "seed", check_seed(self.seed))
         known = self.unqueried_play in get_args(UnqueriedPlay)
         check(known, "unqueried_play", "'acquisition' or 'mean'", self.unqueried_play)
         self.query.check_run(self.horizon)

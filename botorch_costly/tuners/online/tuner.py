@@ -14,6 +14,7 @@ from botorch_costly.acquisition import UCB, AcquisitionFactory, at_round
 from botorch_costly.acquisition.factories import MakeAcquisition
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
+from botorch_costly.ask_tell.protocol import Believing
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import (
@@ -28,6 +29,7 @@ from botorch_costly.device import largest_reward
 from botorch_costly.errors import check_count, is_power_of_two
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
+from botorch_costly.randomness import generator_of
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.schedule import Schedule
@@ -45,7 +47,7 @@ from botorch_costly.tuners.online.summary import summarize
 _logger = logging.getLogger(__name__)
 
 
-class OnlineTuner(Recorded[Decision, Observation]):
+class OnlineTuner(Recorded[Decision, Observation], Believing):
     r"""CE-GP-UCB: tune hyperparameters while one network trains, and query only when it is worth it.
 
     Each round ``ask`` proposes a configuration, the maximizer of an acquisition function on a
@@ -99,7 +101,6 @@ class OnlineTuner(Recorded[Decision, Observation]):
         10
     """
 
-    @torch.inference_mode(mode=False)
     def __init__(
         self,
         space: SearchSpace,
@@ -166,7 +167,7 @@ class OnlineTuner(Recorded[Decision, Observation]):
         )
         self._rivals = rivals_of(space, options.search, self._tkwargs)
         rule = query.for_run(self._intervals.within, horizon)
-        generator = torch.Generator(device=options.device).manual_seed(options.seed)
+        generator = generator_of(options.seed, options.device)
         strategy = Strategy(self._rivals, rule, options.acquisition, options.unqueried_play)
         self._proposer = Proposer(self._run, opening, strategy, rule, generator)
         self._ledger = Ledger(Decision, Observation, limits.keep_rounds)
@@ -196,7 +197,6 @@ class OnlineTuner(Recorded[Decision, Observation]):
 
     # -- the face ---------------------------------------------------------------------------------
 
-    @torch.inference_mode(mode=False)  # validation often runs under one, and has no say here
     def ask(self) -> Decision:
         """Decide on the next round.
 
@@ -210,7 +210,6 @@ class OnlineTuner(Recorded[Decision, Observation]):
         self._ledger.suggest(decision)
         return decision
 
-    @torch.inference_mode(mode=False)
     def tell(
         self, decision: Decision, reward: float | None, *, seconds: float | None = None
     ) -> Observation:
@@ -278,7 +277,6 @@ class OnlineTuner(Recorded[Decision, Observation]):
         """Return the number of the interval of a round, the time in which ``belief`` counts."""
         return self._intervals.at(check_count("round", round)).number
 
-    @torch.inference_mode(mode=False)
     def believed(
         self, configs: Sequence[Mapping[str, Plain]], round: int | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -364,7 +362,6 @@ class OnlineTuner(Recorded[Decision, Observation]):
             **self._proposer.state_dict(),
         }
 
-    @torch.inference_mode(mode=False)
     def load_state_dict(
         self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
     ) -> None:

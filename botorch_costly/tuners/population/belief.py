@@ -35,6 +35,7 @@ from botorch_costly.errors import InvalidSpaceError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.stationary import Stationary
+from botorch_costly.randomness import generator_of
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.space import SearchSpace
 
@@ -67,7 +68,7 @@ class PopulationBelief:
         kernel = Stationary(family, lengthscale, torch.ones((), **tkwargs))
         self.model = StreamingGP(kernel, _FORGETTING, _NOISE)
         self._search = search_of(space, _SEARCH, tkwargs)
-        self._generator = torch.Generator().manual_seed(seed)
+        self._generator = generator_of(seed)
 
     def learn(self, now: int, points: Tensor, gains: Sequence[float]) -> None:
         """Learn what members gained in a round.

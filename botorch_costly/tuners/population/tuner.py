@@ -28,6 +28,7 @@ from botorch_costly.parameters import Plain
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.query import AlwaysQuery, QueryRule
 from botorch_costly.query.rule import Comparison, Progress
+from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.gain import GainReward, Kind
 from botorch_costly.space import SearchSpace
@@ -91,7 +92,7 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         metric: Kind = "loss",
         seed: int = 0,
     ) -> None:
-        seed = check_count("seed", seed)
+        seed = check_seed(seed)
         self._belief = PopulationBelief(space, seed=seed)
         self.space = space
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
@@ -107,7 +108,7 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         check(not capped, "query", expected, self.query)
         self._gain = GainReward(metric)
         self._design = sobol(space, self.members - 1, seed)
-        self._generator = torch.Generator().manual_seed(seed)
+        self._generator = generator_of(seed)
         self._ledger = Ledger(PopulationDecision, PopulationObservation)
         options = {"horizon": self.horizon, "members": members, "start": self.start}
         more = {"query": self.query, "metric": metric, "seed": seed}

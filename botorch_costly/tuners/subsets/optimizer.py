@@ -21,6 +21,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.parameters import Plain, Real
 from botorch_costly.plain import as_number
+from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import Candidate, SubsetDecision, SubsetObservation
@@ -104,13 +105,13 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
             "maximize": maximize,
             "overhead": check_nonnegative("overhead", overhead),
             "sampling": sampling,
-            "seed": check_count("seed", seed),
+            "seed": check_seed(seed),
         }
         self._header = header(type(self).__name__, space, options)
         self.maximize = maximize
         self._sign = 1.0 if maximize else -1.0
         self._ledger = Ledger(SubsetDecision, SubsetObservation)
-        generator = torch.Generator().manual_seed(seed)
+        generator = generator_of(seed)
         self._chooser = SubsetChooser(
             space, self.fidelities, listed, sampling, float(overhead), generator
         )

@@ -17,6 +17,7 @@ from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import as_number
+from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig, Observation
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
@@ -115,13 +116,13 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
             "robust": robust,
             "warm_start": warm_start,
             "kernel": kernel,
-            "seed": check_count("seed", seed),
+            "seed": check_seed(seed),
         }
         self._listed = listed
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(TransferDecision, Observation)
         self._rows: dict[int, Tensor] = {}  # encoded configurations of evaluations
-        generator = torch.Generator().manual_seed(seed)
+        generator = generator_of(seed)
         self._chooser = TransferChooser(space, self.tasks, listed, robust, generator, warm_start)
 
     def _encoded(self, configs: Sequence[Mapping[str, Plain]]) -> Tensor:

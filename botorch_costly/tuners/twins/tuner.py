@@ -28,6 +28,7 @@ from botorch_costly.errors import (
     check_rate,
     is_power_of_two,
 )
+from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig, Observation, Plain, TwinDecision
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.course import Course
@@ -105,7 +106,7 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         self._metric = check_metric(metric)
         self._exploring = check_nonnegative("exploring", exploring)
         self._share = check_rate("queries", queries)
-        self._seed = check_count("seed", seed)
+        self._seed = check_seed(seed)
         self._start = self._first(start)
         options = {"horizon": self.horizon, "start": dict(self.space.decode(self._start))}
         options |= {"metric": metric, "exploring": exploring, "queries": queries, "seed": seed}
@@ -359,7 +360,7 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
 
     def _plan(self, horizon: int) -> Plan:
         course = Course(horizon, self._exploring, self._share)
-        generator = torch.Generator().manual_seed(self._seed)
+        generator = generator_of(self._seed)
         return Plan(self.space, self._start, course, generator)
 
     def _decision(self, now: int, step: Step, played: int, number: int) -> TwinDecision:
