@@ -1,5 +1,6 @@
 """The protocols of optimizers: asked and told, saved and loaded, and with a belief that can be read."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
@@ -97,15 +98,16 @@ class AskTell(Stateful, Protocol[S]):
         """One plain dictionary per suggestion, ready for a data frame."""
 
 
-@runtime_checkable
-class Believing(Protocol):
-    """A tuner that says what it believes of configurations."""
+class Believing(ABC):
+    """A tuner that says what it believes of configurations in a round of a run: it derives from this."""
 
     maximize: bool
 
+    @abstractmethod
     def best_seen(self) -> Mapping[str, Plain] | None:
         """Return the incumbent; None if nothing was seen."""
 
+    @abstractmethod
     def believed(
         self, configs: Sequence[Mapping[str, Plain]], round: int | None = None
     ) -> tuple[Tensor, Tensor]:

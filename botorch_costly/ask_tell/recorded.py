@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.serial import Whole
 from botorch_costly.records import Decision, Observation
 
 D = TypeVar("D", bound=Decision)
 T = TypeVar("T", bound=Observation)
 
 
-class Recorded(Generic[D, T]):
-    """A tuner whose rounds are in a ledger."""
+class Recorded(Whole, Generic[D, T]):
+    """A tuner whose rounds are in a ledger; threads may share it, and it is pickled as it is."""
 
     _ledger: Ledger[D, T]
     _missing: ClassVar[Mapping[str, Any]] = {"reward": None, "failed": False, "seconds": None}

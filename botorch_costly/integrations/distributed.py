@@ -2,13 +2,14 @@
 
 import io
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 
 from botorch_costly import errors
 from botorch_costly.ask_tell.protocol import AskTell, Believing
+from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.errors import (
     CostlyError,
     RankError,
@@ -19,7 +20,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.integrations.ranks import Ranks
 from botorch_costly.plain import Plain, as_number, listed
-from botorch_costly.records import Decision, FrozenConfig, TwinDecision
+from botorch_costly.records import Decision, FrozenConfig
 from botorch_costly.space import SearchSpace
 
 D = TypeVar("D", bound=Decision)
@@ -40,10 +41,7 @@ class _Around(Protocol):
     tuner: Any
 
 
-_RECORDS: dict[str, type[Decision]] = {kind.__name__: kind for kind in (Decision, TwinDecision)}
-
-
-class SharedTuner(Generic[D]):
+class SharedTuner(Serial, Generic[D]):
     """The tuner of rank 0, which decides for all ranks of a distributed run.
 
     All ranks build the tuner and call ``ask`` and ``mean`` in the same order. Rank 0 asks its tuner and
@@ -53,11 +51,11 @@ class SharedTuner(Generic[D]):
     The state is that of rank 0, and fits any number of ranks: a run may be resumed with another one.
 
     Args:
-        tuner: An ``OnlineTuner``, or another one whose decisions are ``Decision`` records.
+        tuner: An ``OnlineTuner``, or any other optimizer of the package.
         timeout: Seconds after which a rank that does not come is lost.
 
     Raises:
-        InvalidArgumentError: If the timeout is not positive.
+        InvalidArgumentError: If the tuner cannot be asked, or the timeout is not positive.
 
     Example:
         >>> import botorch_costly as bc
@@ -69,6 +67,8 @@ class SharedTuner(Generic[D]):
     """
 
     def __init__(self, tuner: Deciding[D], *, timeout: float = 60.0) -> None:
+        asked = callable(getattr(tuner, "ask", None)) and not isinstance(tuner, type)
+        check(asked, "tuner", "an OnlineTuner or the like", tuner)
         self.tuner, self.ranks = tuner, Ranks(timeout)
         self._asked = self._met = 0
         self._undelivered: D | None = None
@@ -102,16 +102,17 @@ class SharedTuner(Generic[D]):
         self._asked += 1
         return decision
 
-    def tell(self, decision: D, reward: float | None, *, seconds: float | None = None) -> None:
+    def tell(self, decision: D, *outcome: Any, **details: Any) -> None:
         """Tell the tuner of rank 0; on other ranks nothing happens.
 
         Args:
             decision: What ``ask`` returned.
-            reward: Of the same metric on all ranks, such as that of ``mean``.
-            seconds: What the query cost, if known.
+            *outcome: What the tuner is told, such as a reward of the ``mean`` metric of all ranks, a list
+                of metrics, or a curve.
+            **details: The tuner's own, such as ``seconds`` or ``cost``.
         """
         if self.ranks.is_first:
-            self.tuner.tell(decision, reward, seconds=seconds)
+            self.tuner.tell(decision, *outcome, **details)
 
     def mean(self, metric: float, *, weight: float = 1.0) -> float:
         """Return the mean of a metric over all ranks, the same to the last bit on each.
@@ -280,4 +281,15 @@ def _decision(received: Mapping[str, Any]) -> Any:
         said = received["error"]
         kind = getattr(errors, said["kind"], RankError)
         raise kind(said["name"], said["expected"], said["received"])
-    return _RECORDS[received["kind"]].from_dict(received["values"])
+    kinds = {kind.__name__: kind for kind in _kinds(Decision)}
+    named = received["kind"]
+    expected = f"a tuner as on rank 0, whose decisions are {named} records"
+    check(named in kinds, "ask", expected, sorted(kinds), RankError)
+    return kinds[named].from_dict(received["values"])
+
+
+def _kinds(kind: type[Decision]) -> Iterator[type[Decision]]:
+    """Iterate over the records of decisions, those that a user derives among them."""
+    yield kind
+    for derived in kind.__subclasses__():
+        yield from _kinds(derived)

@@ -113,9 +113,9 @@ class DriftingGrid(Model):
         enough = noise >= least
         check(enough, "noise", f"at least {least:.1e} in {precision.dtype}", noise)
         self.prior_mean = prior_mean
-        self._retentions: dict[
-            float, tuple[Tensor, Tensor, float]
-        ] = {}  # of the last number of rounds
+        self._is_shared = False  # with the belief that this one was selected from
+        # Of the last rounds, and the rates that they were computed for.
+        self._retentions: tuple[float, Tensor, tuple[Tensor, Tensor, float]] | None = None
         self.tolerance = check_probability("tolerance", tolerance)
         slots = check_count("capacity", capacity, minimum=1)
         self._mean = prior_cov.new_zeros(self._batch_shape.numel(), self.num_points)
@@ -180,6 +180,7 @@ class DriftingGrid(Model):
         """
         passes = 0 <= rounds < math.inf
         check(passes, "rounds", "a finite number >= 0", rounds, InvalidArgumentError)
+        self._own()
         retained, squared, most = self._retention(rounds)
         if which is None and isinstance(squared, float):
             self._mean.mul_(retained)
@@ -203,11 +204,13 @@ class DriftingGrid(Model):
         if not isinstance(self.forgetting, Tensor):
             retained = retention_float(self.forgetting, rounds)
             return retained, retained * retained, retained * retained
-        if rounds not in self._retentions:
+        kept = self._retentions
+        if kept is None or kept[0] != rounds or kept[1] is not self.forgetting:
             rates = self.forgetting.reshape(-1, 1).double()
             found = retention(rates, torch.as_tensor(rounds).to(rates))
-            self._retentions = {rounds: (found, found.square(), float(found.square().max()))}
-        return self._retentions[rounds]
+            both = found, found.square(), float(found.square().max())
+            kept = self._retentions = rounds, self.forgetting, both
+        return kept[2]
 
     def covariance(self, index: Tensor) -> Tensor:
         """Return the posterior covariance between one point a trial and all points.
@@ -284,6 +287,7 @@ class DriftingGrid(Model):
 
     def _condition(self, at: Tensor, y: Tensor, querying: Tensor) -> tuple[Tensor, Tensor]:
         """Return how far ``y`` (``(m,)``) was from what was expected, and the variance of that."""
+        self._own()
         column = self.prior_cov[at] - self._downdate.column(at, querying)
         known = column.gather(-1, at[:, None]).squeeze(-1)
         column = self._held_to_covariances(column, known)
@@ -316,6 +320,7 @@ class DriftingGrid(Model):
 
     def restart(self, which: Tensor | None = None) -> None:
         """Forget everything, in all trials or in those marked in ``which`` (``(*batch,)``)."""
+        self._own()
         if which is None:
             self._mean.zero_()
             self._variance.copy_(self._prior_variance)
@@ -329,7 +334,7 @@ class DriftingGrid(Model):
     def select(self, index: int) -> "DriftingGrid":
         """Return the belief of one entry of the leading batch dimension, for reading at once.
 
-        Its memory is shared; it is stale after the next change.
+        Its memory is shared until it is changed itself; it is stale after the next change of this one.
         """
         leading, *rest = self._batch_shape
         inside = 0 <= index < leading
@@ -337,12 +342,18 @@ class DriftingGrid(Model):
         trials = torch.Size(rest).numel()
         rows = slice(index * trials, (index + 1) * trials)
         part = copy.copy(self)
-        part._batch_shape = torch.Size(rest)
+        part._batch_shape, part._is_shared = torch.Size(rest), True
         part._mean, part._variance = self._mean[rows], self._variance[rows]
         part._downdate = self._downdate.rows(rows)
         if isinstance(self.forgetting, Tensor):
-            part.forgetting, part._kept = self.forgetting[index], {}
+            part.forgetting = self.forgetting[index]
         return part
+
+    def _own(self) -> None:
+        """Take a copy of memory that is another belief's, before it is changed."""
+        if self._is_shared:
+            self._mean, self._variance = self._mean.clone(), self._variance.clone()
+            self._downdate, self._is_shared = copy.deepcopy(self._downdate), False
 
     def posterior(
         self,

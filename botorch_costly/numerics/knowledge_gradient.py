@@ -121,6 +121,7 @@ def rough_rise(
 
 
 @cache
+@torch.inference_mode(mode=False)  # what is kept serves calls outside of it, too
 def strata(between: tuple[float, ...]) -> tuple[Tensor, Tensor]:
     """Return the conditional mean and the probability of each stratum of a standard normal number."""
     bounds = torch.tensor([-torch.inf, *between, torch.inf], dtype=torch.float64)

@@ -103,6 +103,7 @@ def _differences(means: Tensor, covs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @lru_cache(maxsize=32)
+@torch.inference_mode(mode=False)  # what is kept serves calls outside of it, too
 def _sobol(variables: int, draws: int) -> Tensor:  # shape: (variables, draws)
     drawn = SobolEngine(variables, scramble=True, seed=_SEED).draw(draws, dtype=torch.float64)
     return drawn.T.clamp(_EDGE, 1 - _EDGE)

@@ -11,6 +11,8 @@ import torch
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, NumericalError
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import Belief, predict, update
+from botorch_costly.numerics.knowledge_gradient import strata
+from botorch_costly.numerics.separation import log_prob_min_by_draws
 from tests.cases import quick
 from tests.oracles import dense_gp
 
@@ -466,3 +468,61 @@ def test_terms_of_single_precision_keep_moments_of_double_precision():
     torch.testing.assert_close(half.covariance(at), double.covariance(at), rtol=0, atol=1e-6)
     with pytest.raises(InvalidArgumentError, match="noise: Expected at least"):
         DriftingGrid(prior_cov(), 0.1, 1e-6, term_dtype=torch.float32)
+
+
+@pytest.mark.parametrize("rates", [0.1, [0.1, 0.5]], ids=["one rate", "rates of trials"])
+@pytest.mark.parametrize("waited", [False, True])
+def test_an_entry_goes_on_by_itself(rates, waited):
+    """What a belief has computed for its batch serves no other one, and what a part learns stays there.
+
+    The kind: a cache that outlives a change of what it was computed for.
+    """
+    rates = torch.tensor(rates, dtype=torch.float64) if isinstance(rates, list) else rates
+    many = DriftingGrid(prior_cov(), rates, NOISE, torch.Size([2]))
+    index, y = torch.tensor([3, 3]), torch.tensor([1.0, -1.0], dtype=torch.float64)
+    many.observe(index, y)
+    if waited:
+        many.wait(1)
+    before = {name: part.clone() for name, part in many.get_extra_state().items()}
+    for i in range(2):
+        rate = float(rates[i]) if isinstance(rates, torch.Tensor) else rates
+        alone = DriftingGrid(prior_cov(), rate, NOISE)
+        alone.observe(index[i], y[i])
+        one = many.select(i)
+        if waited:
+            alone.wait(1)
+        for belief in (one, alone):
+            belief.wait(1)
+            belief.observe(torch.tensor(5), torch.tensor(2.0))
+            belief.wait(2)
+        for name in ("mean", "variance"):
+            torch.testing.assert_close(getattr(one, name), getattr(alone, name), **EXACT)
+        many.select(i).restart()
+    for name, part in many.get_extra_state().items():
+        assert torch.equal(part, before[name])
+
+
+def test_rates_that_are_replaced_count_at_once():
+    belief = DriftingGrid(prior_cov(), torch.tensor([0.1]).double(), NOISE, torch.Size([1]))
+    belief.observe(torch.tensor([3]), torch.tensor([1.0]))
+    belief.wait(1)
+    belief.forgetting = torch.tensor([1.0]).double()
+    belief.wait(1)
+    assert belief.mean.abs().max() == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda mean: log_prob_min_by_draws(mean, torch.eye(3, dtype=torch.float64), draws=17),
+        lambda mean: strata((-0.37, 0.11))[0] * mean,
+    ],
+    ids=["draws", "strata"],
+)
+def test_what_is_kept_within_inference_mode_serves_gradients_later(call):
+    mean = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
+    with torch.inference_mode():
+        call(mean)
+    mean.requires_grad_()
+    call(mean)[0].backward()
+    assert mean.grad.isfinite().all()

@@ -1,6 +1,5 @@
 """What a tuner knows of its costs: how many queries it may pay for, and what a round gives up."""
 
-from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from botorch_costly.ask_tell import Believing
@@ -38,18 +37,27 @@ def budget_of(tuner: object) -> int | None:
     return min(caps, default=None)
 
 
-def exploration_cost_of(tuner: object) -> Callable[[Decision], float | None]:
-    """Return a function from the latest decision to what its round is expected to cost.
+class ExplorationCost:
+    """From the latest decision of a tuner to what its round is expected to cost.
 
     Of a tuner that believes it is by how much the configuration is believed to earn less than the
     incumbent, at least 0. Of one that keeps account it is what came to that since the last call.
+
+    Args:
+        tuner: Any; of one that does neither the cost is not known.
     """
-    if isinstance(tuner, Exploring):
-        return _Account(tuner)
-    if isinstance(tuner, Believing):
-        believing = tuner
-        return lambda decision: shortfall(believing, decision)
-    return lambda decision: None
+
+    def __init__(self, tuner: object) -> None:
+        self._tuner = tuner
+        self._before = tuner.exploration_cost if isinstance(tuner, Exploring) else 0.0
+
+    def __call__(self, decision: Decision) -> float | None:
+        """Return the cost; None if it is not known."""
+        tuner = self._tuner
+        if isinstance(tuner, Exploring):
+            before, self._before = self._before, tuner.exploration_cost
+            return self._before - before
+        return shortfall(tuner, decision) if isinstance(tuner, Believing) else None
 
 
 def shortfall(tuner: Believing, decision: Decision) -> float | None:
@@ -60,14 +68,3 @@ def shortfall(tuner: Believing, decision: Decision) -> float | None:
     mean, _ = tuner.believed([best, decision.config], decision.round)
     missed = float(mean[0] - mean[1])
     return max(missed if tuner.maximize else -missed, 0.0)
-
-
-class _Account:
-    """What was added to an account since it was last read."""
-
-    def __init__(self, tuner: Exploring) -> None:
-        self._tuner, self._before = tuner, tuner.exploration_cost
-
-    def __call__(self, decision: Decision) -> float:
-        before, self._before = self._before, self._tuner.exploration_cost
-        return self._before - before

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
+from weakref import WeakValueDictionary
 
+from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.integrations.distributed import Deciding
-from botorch_costly.integrations.loggers.costs import budget_of, exploration_cost_of
+from botorch_costly.integrations.loggers.costs import ExplorationCost, budget_of
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
 from botorch_costly.records import Decision, Observation
@@ -18,6 +20,9 @@ from botorch_costly.space import SearchSpace
 D = TypeVar("D", bound=Decision)
 _LOG = "log"  # the key of a state under which it says how far the log is
 _logger = logging.getLogger(__name__)
+_SENDING: WeakValueDictionary[int, Any] = (
+    WeakValueDictionary()
+)  # tuners, by the loggers they send to
 
 
 class Recording(Deciding[D], Protocol[D]):
@@ -46,17 +51,17 @@ class _Running(Generic[D]):
     told: Observation | None = None
 
 
-class LoggedTuner(Generic[D]):
+class LoggedTuner(Serial, Generic[D]):
     """A tuner, and the loggers that hear of each of its rounds.
 
     It is asked and told as the tuner itself, decides exactly as that one does, and has its state, beside
     which it says how far the log is: a state saved with loggers loads without them, and the reverse.
-    Everything else of the tuner is reached by ``tuner``. The entry of a round is sent when it is over:
-    when the next decision is asked for, or at ``close``. In a distributed run it is what ``SharedTuner``
-    takes, and rank 0 alone logs.
+    Everything else that the tuner has is reached through it by the same name. The entry of a round is
+    sent when it is over: when the next decision is asked for, or at ``close``. In a distributed run it is
+    what ``SharedTuner`` takes, and rank 0 alone logs.
 
     Args:
-        tuner: An ``OnlineTuner``, or another one whose decisions are ``Decision`` records.
+        tuner: An ``OnlineTuner``, or any other optimizer of the package.
         loggers: Where entries are sent. One that raises does not stop the run: its first error is
             reported once as a warning of the ``logging`` module.
 
@@ -84,9 +89,8 @@ class LoggedTuner(Generic[D]):
         self._loggers = [loggers] if isinstance(loggers, Logger) else list(loggers)
         for one in self._loggers:
             check(isinstance(one, Logger), "loggers", "Logger objects", one)
-        self._troubled: set[int] = set()
+        self._troubled: list[object] = []
         self._running: _Running[D] | None = None
-        self._cost_of: Callable[[Decision], float | None]
         self._take_up()
 
     # -- the face of the tuner ---------------------------------------------------------------------
@@ -132,10 +136,10 @@ class LoggedTuner(Generic[D]):
         self._running = _Running(decision, milliseconds, cost)
         return decision
 
-    def tell(self, decision: D, reward: float | None, **details: Any) -> Observation:
+    def tell(self, decision: D, *outcome: Any, **details: Any) -> Observation:
         """Tell the tuner; arguments and errors are its own."""
         began = time.perf_counter()
-        told: Observation = self.tuner.tell(decision, reward, **details)
+        told: Observation = self.tuner.tell(decision, *outcome, **details)
         milliseconds = 1000 * (time.perf_counter() - began)
         self._seconds += told.seconds or 0.0
         self._queries = self.tuner.queries
@@ -165,6 +169,12 @@ class LoggedTuner(Generic[D]):
         self.tuner.load_state_dict(state, **options)
         self._take_up(log)
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what the tuner has under a name that is none of this class."""
+        if name.startswith("_") or name == "tuner":
+            raise AttributeError(name)  # a copy that is being made has no tuner yet
+        return getattr(self.tuner, name)
+
     # -- logging -----------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -172,6 +182,8 @@ class LoggedTuner(Generic[D]):
         self._flush()
         for one in self._loggers:
             self._guarded(one, one.close)
+            if _SENDING.get(id(one)) is self:
+                del _SENDING[id(one)]
 
     def __enter__(self) -> Self:
         return self
@@ -198,7 +210,7 @@ class LoggedTuner(Generic[D]):
         open_ = (one.round for one in self.tuner.decisions if one.round not in told)
         self._untold = frozenset(number for number in open_ if number < self._first)
         self._begun, self._queries = False, self.tuner.queries
-        self._cost_of = exploration_cost_of(self.tuner)
+        self._cost_of = ExplorationCost(self.tuner)
 
     def _flush(self) -> None:
         """Send the entry of the running round, which is over."""
@@ -220,18 +232,27 @@ class LoggedTuner(Generic[D]):
         if not self._begun:
             self._begun = True
             for one in self._loggers:
+                self._claim(one)
                 self._guarded(one, one.begin, self._first)
                 self._guarded(one, one.reopen, self._untold)
         for one in self._loggers:
             self._guarded(one, one.log, entry)
+
+    def _claim(self, one: Logger) -> None:
+        """Say so if another tuner that is not closed sends its rounds there, too."""
+        other = _SENDING.get(id(one))
+        if other is not None and other is not self:
+            said = "%s is sent the rounds of two tuners. Give each its own, or close the first one."
+            _logger.warning(said, type(one).__name__)
+        _SENDING[id(one)] = self
 
     def _guarded(self, one: object, call: Callable[..., Any], *args: Any) -> Any:
         """Call what belongs to the log; report the first error of each object, and go on."""
         try:
             return call(*args)
         except Exception as error:
-            if id(one) not in self._troubled:
-                self._troubled.add(id(one))
+            if not any(one is other for other in self._troubled):
+                self._troubled.append(one)
                 said = "%s could not log (%s: %s). The run goes on."
                 _logger.warning(said, type(one).__name__, type(error).__name__, error)
         return None

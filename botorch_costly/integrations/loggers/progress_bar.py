@@ -27,9 +27,13 @@ class ProgressBar(Logger):
     """
 
     def __init__(self, stream: TextIO | None = None, *, every: int | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
+        self._given = stream
         self._every = None if every is None else check_count("every", every, minimum=1)
         self._furthest, self._open = -1, False
+
+    @property
+    def _stream(self) -> TextIO:
+        return sys.stderr if self._given is None else self._given
 
     def begin(self, round: int) -> None:
         """Begin anew at this round."""

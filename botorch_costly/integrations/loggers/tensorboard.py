@@ -29,6 +29,9 @@ class TensorBoardLogger(Logger):
         self._writer: Any = None
         self._said: dict[str, str] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_writer": None}  # another process opens a file of its own
+
     def begin(self, round: int) -> None:
         """Hide what was written of this round and later ones."""
         self.close()

@@ -146,3 +146,94 @@ def test_a_logger_that_hears_nothing_makes_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(InvalidArgumentError, match="a file"):
         CsvLogger(tmp_path)
+
+
+# -- two runs in one file: the kind is that two writers of one path lose, or mix up, rows -------------
+
+
+def of_run(path):
+    """Return which rounds a table has, by the rate that each run plays."""
+    return [(row["round"], row["config/lr"]) for row in rows_of(path)]
+
+
+def expected_rows(seed, rounds):
+    tuner = cheap(seed=seed)
+    play_cheap(tuner, rounds)
+    return [(str(one.round), str(one.config["lr"])) for one in tuner.decisions]
+
+
+@pytest.mark.parametrize("begun", [0, 1, 4])
+def test_a_run_whose_place_is_taken_goes_on_in_its_own_file(tmp_path, caplog, begun):
+    path = tmp_path / "run.csv"
+    first, second = cheap(CsvLogger(path)), cheap(CsvLogger(path), seed=1)
+    play_cheap(first, begun)
+    for _ in range(6):
+        play_cheap(first, 1)
+        play_cheap(second, 1)
+    first.close()
+    second.close()
+    tables = [of_run(one) for one in (path, tmp_path / "run.csv.1")]
+    wanted = [expected_rows(0, begun + 6), expected_rows(1, 6)]
+    assert sorted(tables) == sorted(wanted)
+    said = [record.message for record in caplog.records]
+    assert len(said) == 1
+    assert "another run began in its place" in said[0]
+
+
+def test_several_runs_at_once_lose_no_row(tmp_path):
+    path, seeds = tmp_path / "run[1].csv", range(4)
+    runs = [cheap(CsvLogger(path), seed=seed) for seed in seeds]
+    for _ in range(5):
+        for run in runs:
+            play_cheap(run, 1)
+    for run in runs:
+        run.close()
+    tables = [of_run(one) for one in tmp_path.iterdir()]
+    assert sorted(tables) == sorted(expected_rows(seed, 5) for seed in seeds)
+
+
+def test_a_file_that_is_removed_is_begun_anew_with_its_header(tmp_path, caplog):
+    path = tmp_path / "run.csv"
+    tuner = play_cheap(cheap(CsvLogger(path)), 3)
+    path.unlink()
+    play_cheap(tuner, 2).close()
+    assert [row["round"] for row in rows_of(path)] == ["2", "3", "4"]
+    assert "has been removed" in caplog.text
+
+
+def test_another_writer_of_the_same_file_is_reported(tmp_path, caplog):
+    path = tmp_path / "run.csv"
+    first = play_cheap(cheap(CsvLogger(path)), 3)
+    second = cheap(CsvLogger(path))
+    second.load_state_dict(first.state_dict())
+    play_cheap(second, 2)
+    play_cheap(first, 2)
+    assert "another run writes to it as well" in caplog.text
+    assert len(rows_of(path)) == 2 + 2 + 2
+
+
+def test_one_logger_of_two_tuners_is_reported(tmp_path, caplog):
+    logger = CsvLogger(tmp_path / "run.csv")
+    first, second = cheap(logger), cheap(logger, seed=1)
+    play_cheap(first, 2)
+    assert caplog.text == ""
+    play_cheap(second, 2)
+    assert "is sent the rounds of two tuners" in caplog.text
+    first.close()
+    second.close()
+    caplog.clear()
+    with cheap(logger) as third:
+        play_cheap(third, 2)
+    assert caplog.text == ""
+
+
+def test_a_disk_without_links_is_written_all_the_same(tmp_path, monkeypatch):
+    def refused(*args):
+        raise PermissionError
+
+    monkeypatch.setattr("os.link", refused)
+    for seed in range(2):
+        with cheap(CsvLogger(tmp_path / "run.csv"), seed=seed) as tuner:
+            play_cheap(tuner, 2)
+    assert of_run(tmp_path / "run.csv") == expected_rows(1, 2)
+    assert of_run(tmp_path / "run.csv.1") == expected_rows(0, 2)

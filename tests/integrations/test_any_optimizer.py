@@ -1,0 +1,85 @@
+"""Every optimizer can be shared by ranks, logged, and both, with what its own ``tell`` takes.
+
+The kind: a generic room that knows some optimizers by name, and meets another one.
+"""
+
+import json
+import math
+
+import pytest
+
+import botorch_costly as bc
+from botorch_costly.errors import RankError
+from botorch_costly.integrations import distributed
+from botorch_costly.integrations.distributed import SharedTuner
+from botorch_costly.integrations.loggers import LoggedTuner
+from tests.integrations.loggers.playing import Memory
+from tests.registry.optimizers import OPTIMIZERS
+from tests.tuners.online.states import same
+
+ROUNDS = 6
+SLOW = {"CurveOptimizer of scores", "CurveOptimizer as published", "TransferOptimizer by draws"}
+NAMES = [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in OPTIMIZERS]
+
+
+class Told:
+    """What the registry tells, told to what is around an optimizer."""
+
+    def __init__(self, around, optimizer):
+        self.tell, self.members = around.tell, getattr(optimizer, "members", None)
+
+
+def play(case, around, optimizer, rounds=ROUNDS):
+    decisions = []
+    for _ in range(rounds):
+        decision = around.ask()
+        if decision.query:
+            case.tell(Told(around, optimizer), decision, math.sin(decision.id))
+        decisions.append(decision)
+    return decisions
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_shared_and_logged_and_decides_as_by_itself(name, caplog):
+    case, memory = OPTIMIZERS[name], Memory()
+    alone, optimizer = case.make(0), case.make(0)
+    logged = LoggedTuner(optimizer, memory)
+    around = SharedTuner(logged)
+    expected = play(case, alone, alone)
+    assert play(case, around, optimizer) == expected
+    assert same(alone.state_dict(), optimizer.state_dict())
+    logged.close()
+    assert [entry.decision for entry in memory.entries] == expected
+    told = {one.round: one for one in optimizer.observations}
+    assert [entry.observation for entry in memory.entries] == [told.get(i) for i in range(ROUNDS)]
+    assert all(entry.row()["round"] == entry.round for entry in memory.entries)
+    assert "could not log" not in caplog.text
+    again = SharedTuner(LoggedTuner(case.make(0), Memory()))
+    again.load_state_dict(around.state_dict())
+    assert again.ask() == alone.ask()
+
+
+def test_what_the_tuner_has_is_reached_through_its_logs():
+    tuner = bc.PopulationTuner(bc.SearchSpace({"lr": bc.Real(0.1, 1.0)}), 3, members=2)
+    logged = LoggedTuner(tuner, [])
+    assert logged.members == 2
+    assert logged.best_member() is None
+    for name in ("_generator", "weights"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(logged, name)
+
+
+class Note(bc.Decision):
+    """A decision of a tuner that a user has written."""
+
+
+class Noting(bc.RandomTuner):
+    def ask(self):
+        return Note(**super().ask().to_dict())
+
+
+def test_a_record_of_a_user_is_sent_and_one_that_a_rank_does_not_know_is_named():
+    space = bc.SearchSpace({"lr": bc.Real(0.1, 1.0)})
+    assert type(SharedTuner(Noting(space)).ask()) is Note
+    with pytest.raises(RankError, match="a tuner as on rank 0, whose decisions are Other records"):
+        distributed._decision(json.loads('{"kind": "Other", "values": {}}'))
