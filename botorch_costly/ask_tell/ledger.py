@@ -1,6 +1,7 @@
 """The ledger of a run: what was suggested, what came of it, and what has been paid for."""
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
@@ -10,11 +11,14 @@ from botorch_costly.errors import (
     HorizonExceededError,
     UnknownDecisionError,
     check,
+    is_power_of_two,
 )
 from botorch_costly.parameters import Plain
 
 S = TypeVar("S", bound=Suggestion)
 T = TypeVar("T", bound=Outcome)
+_SILENT = 8  # outcomes without a reward, and none with one, that are no chance
+_logger = logging.getLogger(__name__)
 
 
 class Ledger(Generic[S, T]):
@@ -24,10 +28,18 @@ class Ledger(Generic[S, T]):
         suggestion: The record that is suggested; its ``from_dict`` reads what its ``to_dict`` wrote.
         outcome: The record of an outcome, likewise.
         kept: How many of the latest suggestions are kept, with their outcomes; all if omitted.
+        told: What outcomes hold, in a word for messages.
     """
 
-    def __init__(self, suggestion: type[S], outcome: type[T], kept: int | None = None) -> None:
-        self.kept = kept
+    def __init__(
+        self,
+        suggestion: type[S],
+        outcome: type[T],
+        kept: int | None = None,
+        *,
+        told: str = "reward",
+    ) -> None:
+        self.kept, self.told = kept, told
         self._suggestion, self._outcome = suggestion, outcome
         self._suggested: dict[int, S] = {}
         self._told: dict[int, T] = {}
@@ -82,16 +94,16 @@ class Ledger(Generic[S, T]):
 
         Raises:
             InvalidArgumentError: If it is no such record.
-            UnknownDecisionError: If it was never entered, or is not kept any more.
+            UnknownDecisionError: If it was never entered as it is, or is not kept any more.
             AlreadyToldError: If it was told before.
         """
         kind = self._suggestion.__name__
         typed = isinstance(suggestion, self._suggestion)
         check(typed, "decision", f"a {kind} that ask returned", suggestion)
-        mine = self.config_of(suggestion.id) == suggestion.config
-        known = f"one of the {len(self)} decisions of this tuner"
+        mine = self._suggested.get(suggestion.id) == suggestion
+        known = f"one of the {len(self)} decisions of this tuner, or an unchanged copy"
         if self.kept is not None and len(self) > self.kept:
-            known = f"one of the last {self.kept} decisions of this tuner"
+            known = f"one of the last {self.kept} decisions of this tuner, or an unchanged copy"
         check(mine, "decision", known, suggestion, UnknownDecisionError)
         expected = f"the first outcome of round {suggestion.id}"
         first = suggestion.id not in self._told
@@ -102,6 +114,12 @@ class Ledger(Generic[S, T]):
         self._told[outcome.id] = outcome
         self.queries += not self._suggested[outcome.id].query
         self.failed_queries += outcome.failed
+        if outcome.failed and is_power_of_two(self.failed_queries):  # of a dead network all fail
+            said = "The query in round %d failed: no finite %s (failed queries so far: %d)."
+            _logger.warning(said, outcome.id, self.told, self.failed_queries)
+        if len(self._told) == _SILENT and all(map(_is_empty, self._told.values())):
+            said = "%d queries have been told, all without a %s: nothing is learnt from them."
+            _logger.warning(said, _SILENT, self.told)
 
     def withdraw(self, suggestion: S) -> None:
         """Take out a suggestion that nothing will come of; its number is not given again.
@@ -147,3 +165,7 @@ class Ledger(Generic[S, T]):
         self._suggested = {s.id: s for s in suggestions if s.id >= oldest}
         self._told = {o.id: o for o in outcomes if o.id >= oldest}
         self.first = first
+
+
+def _is_empty(outcome: Outcome) -> bool:
+    return outcome.reward is None and not outcome.failed

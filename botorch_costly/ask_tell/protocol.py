@@ -41,6 +41,10 @@ class Outcome(Protocol):
         """Number of the suggestion that it belongs to."""
 
     @property
+    def reward(self) -> float | None:
+        """What was told; None if nothing finite was."""
+
+    @property
     def failed(self) -> bool:
         """Whether the query found no finite value."""
 

@@ -1,8 +1,8 @@
 """A bandit as a player: a strategy says where, a query rule whether, in many trials at once."""
 
 import copy
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -187,6 +187,21 @@ class BanditPlayer:
         reward = torch.where(query, unit, 0.0)  # what was not found out is not read
         self._state = strategy.learn(self._state, told._replace(reward=reward, query=query))
 
+    def relearnt(self, rewards: RewardRange, told: Iterable[Told]) -> "BanditPlayer":
+        """Return a player for which rewards lie elsewhere, and that has learnt them anew.
+
+        Args:
+            rewards: Where they lie.
+            told: What all queries told so far, rewards in units of the caller.
+        """
+        other = self.copy()
+        other.policy = replace(self.policy, rewards=rewards)
+        trials = len(self._counts.queries)
+        other._state = self.policy.strategy.begin(trials, self.arms, self.device)
+        for one in told:
+            other.learn(one)
+        return other
+
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""
         parts = {f"state.{i}": part for i, part in enumerate(_leaves(self._state))}
@@ -199,6 +214,7 @@ class BanditPlayer:
             **counts,
             "now": self._now,
             "information_share": self._information_share,
+            "range": [self.policy.rewards.low, self.policy.rewards.high],
             "generator": self._generator.get_state(),
         }
 
@@ -217,7 +233,9 @@ class BanditPlayer:
         counts = Counts(*(found[name] for name in Counts._fields))
         values = counts.query_values.masked_fill(counts.query_values == torch.inf, torch.nan)
         now, share = int(state["now"]), float(state["information_share"])
+        rewards = RewardRange(*state["range"]) if "range" in state else self.policy.rewards
         self._generator.set_state(state["generator"].cpu())
+        self.policy = replace(self.policy, rewards=rewards)
         self._state, self._counts = strategy_state, counts._replace(query_values=values)
         self._now, self._information_share = now, share
         self._advice = self._verdict = None

@@ -1,10 +1,17 @@
 """Rewards of bandits: a range of the caller's that becomes [0, 1]."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from botorch_costly.errors import check
+from botorch_costly.numerics.robust import estimate_scale
+
+_FAR = 0.5  # widths beyond an end up to which a reward is noise
+_SOME = 0.1  # share of rewards that may be farther away
+_NARROW, _ENOUGH = 0.01, 10  # of a width; rewards that such a spread is known from
+_REACH = 2.0  # standard deviations from the middle of an estimated range to its ends
 
 
 @dataclass(frozen=True)
@@ -44,3 +51,34 @@ class RewardRange:
         """Return rewards as strategies are told them."""
         unit = (reward - self.low) / self.width
         return unit.clamp(0, 1) if bounded else unit
+
+    def fits(self, rewards: Sequence[float]) -> bool:
+        """Return whether these may be rewards of this range: not far outside, nor all in one place of it.
+
+        Example:
+            >>> RewardRange().fits([0.2, 0.9, 1.1]), RewardRange().fits([50.0, 20.0])
+            (True, False)
+        """
+        least, most = self.low - _FAR * self.width, self.high + _FAR * self.width
+        outside = sum(not least <= reward <= most for reward in rewards)
+        if outside > _SOME * len(rewards):
+            return False
+        spread = max(rewards) - min(rewards) if len(rewards) >= _ENOUGH else self.width
+        return spread == 0 or spread >= _NARROW * self.width
+
+    @classmethod
+    def of(cls, rewards: Sequence[float]) -> "RewardRange":
+        """Return a range for these finite rewards, which a few extreme ones do not change.
+
+        Example:
+            >>> RewardRange.of([50.0, 20.0])
+            RewardRange(low=-9.478, high=79.478)
+        """
+        center, scale = estimate_scale(rewards)
+        # Rewards that differ in their last digits alone are no reason for a range without a width.
+        reach = max(_REACH * scale, 1e-12 * abs(center))
+        return cls(center - reach, center + reach)
+
+    def within_reach(self, reward: float) -> float:
+        """Return a reward no farther outside than a belief can make use of."""
+        return min(max(reward, self.low - 2 * self.width), self.high + 2 * self.width)

@@ -51,6 +51,7 @@ from botorch_costly.errors import (
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.average import NOTHING, DiscountedAverage
+from botorch_costly.rewards.direction import Direction
 
 Kind = Literal["loss", "accuracy"]
 _LOSS = "a loss >= 0 (tell math.exp(loss) if yours can be negative, such as a log density)"
@@ -251,6 +252,7 @@ class GainReward(MetricGain):
         self.memory = float(memory)
         self._last = _Last()
         self._reference = NOTHING
+        self._direction = Direction(kind)
 
     def __repr__(self) -> str:
         memory = f", memory={self.memory})" if self.memory else ")"
@@ -277,6 +279,7 @@ class GainReward(MetricGain):
         if last.round is not None:
             later = when.round > last.round
             check(later, "round", f"a round after {last.round}", when.round)
+        self._direction.watch(metric)
         if not math.isfinite(metric):
             self._last = replace(last, given=given)
             return math.nan

@@ -1,7 +1,8 @@
 """Tune a decision, such as which optimizer, which policy, or whether to tune at all: a bandit to ask."""
 
+import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import changeable, check_header, header, taking_over
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
 from botorch_costly.device import check_device, largest_reward
-from botorch_costly.errors import InvalidSpaceError, check, check_count
+from botorch_costly.errors import InvalidSpaceError, check, check_count, is_power_of_two
 from botorch_costly.query import ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.query.rule import Verdict
 from botorch_costly.randomness import generator_of
@@ -20,6 +21,7 @@ from botorch_costly.records import Decision, FrozenConfig, Observation
 from botorch_costly.space import SearchSpace
 
 _MOST_ARMS = 2000
+_logger = logging.getLogger(__name__)
 
 
 class BanditTuner(Recorded[Decision, Observation]):
@@ -33,7 +35,8 @@ class BanditTuner(Recorded[Decision, Observation]):
         horizon: Rounds of the run; ``None`` if unknown, which some query rules do not serve.
         strategy: Which arm to play; :class:`botorch_costly.bandits.GPUCB` if omitted.
         query: Whether to query; ``ConfidenceQuery(0.95)`` if omitted, as in the paper's table of bandits.
-        rewards: Where rewards lie.
+        rewards: Where rewards lie. If omitted, in [0, 1], unless those told lie elsewhere: then the range
+            is estimated, what was told is learnt anew in its units, and a warning says so.
         unqueried_play: What a round without a query plays, see ``BanditPolicy``.
         seed: The one source of randomness.
         device: Where to compute.
@@ -86,10 +89,11 @@ class BanditTuner(Recorded[Decision, Observation]):
         self._player = BanditPlayer(
             policy, 1, size, self.horizon, device=device, generator=generator
         )
+        self._estimates, self._has_warned = rewards is None, False
         width = policy.rewards.width
         self._largest = largest_reward(torch.float64) * min(width, 1.0)
         self._ledger = Ledger(Decision, Observation)
-        # What was advised of the rounds that were not told: probability, and whether it was explored.
+        # What was advised of each round: probability, and whether it was explored.
         self._advised: dict[int, tuple[float, bool]] = {}
         options = {"strategy": policy.strategy, "query": policy.rule, "rewards": policy.rewards}
         more = {"horizon": self.horizon, "unqueried_play": unqueried_play, "seed": seed}
@@ -135,10 +139,11 @@ class BanditTuner(Recorded[Decision, Observation]):
         told = observation_of(decision, reward, seconds=seconds, largest=self._largest)
         player = self._player
         if told.reward is not None:
-            player = player.copy()
-            player.learn(self._told(decision, told.reward))
+            player = self._player_for([*self.observations, told])
+            if player is self._player:
+                player = player.copy()
+                player.learn(self._told(told))
         self._player = player
-        self._advised.pop(decision.round)
         self._ledger.tell(told)
         return told
 
@@ -190,12 +195,40 @@ class BanditTuner(Recorded[Decision, Observation]):
             confidence=None if math.isnan(confidence) else confidence,
         )
 
-    def _told(self, decision: Decision, reward: float) -> Told:
-        probability, explored = self._advised[decision.round]
-        numbers = torch.tensor([[decision.round], [reward], [probability]], dtype=torch.float64)
+    def _player_for(self, observations: Sequence[Observation]) -> BanditPlayer:
+        """Return the player, or one that has learnt rewards anew if they lie elsewhere than it took them.
+
+        Looking is cheap, and learning anew is not: it is done for the first rewards, and then each time
+        that there are twice as many.
+        """
+        told = [one for one in observations if one.reward is not None]
+        rewards, count = [one.reward for one in told if one.reward is not None], len(told)
+        taken = self._player.policy.rewards
+        if not (count <= 8 or is_power_of_two(count)) or taken.fits(rewards):
+            return self._player
+        known = all(one.round in self._advised for one in told)  # not in states of earlier versions
+        estimated = RewardRange.of(rewards) if self._estimates and known else taken
+        if not self._has_warned:
+            self._has_warned = True
+            advice = "say where they lie: rewards=RewardRange(low, high)"
+            advice = f"their range is estimated, or {advice}" if self._estimates else advice
+            said = "Rewards such as %.4g are none of a range from %.4g to %.4g; %s."
+            _logger.warning(said, rewards[-1], taken.low, taken.high, advice)
+        if estimated == taken:
+            return self._player
+        return self._player.relearnt(estimated, [self._told(one, estimated) for one in told])
+
+    def _told(self, told: Observation, within: RewardRange | None = None) -> Told:
+        taken = self._player.policy.rewards if within is None else within
+        reward = told.reward or 0.0
+        reward = (
+            taken.within_reach(reward) if self._estimates and taken != RewardRange() else reward
+        )
+        probability, explored = self._advised[told.round]
+        numbers = torch.tensor([[told.round], [reward], [probability]], dtype=torch.float64)
         rounds, rewards, probabilities = numbers.to(self._player.device)
         arm, flags = (
-            torch.tensor([self._number[FrozenConfig(decision.config)]]),
+            torch.tensor([self._number[FrozenConfig(told.config)]]),
             torch.tensor([[explored], [True]]),
         )
         return Told(rounds, arm.to(rounds.device), rewards, probabilities, *flags.to(rounds.device))

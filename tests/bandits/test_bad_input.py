@@ -98,7 +98,9 @@ class TestRewards:
 
     @pytest.mark.parametrize("name", ["EXP3S", "EXP3R"])
     def test_a_strategy_of_bounded_rewards_counts_the_nearer_end(self, name):
-        ours, theirs = (tuner_of(STRATEGIES[name], AlwaysQuery()) for _ in range(2))
+        ours, theirs = (
+            tuner_of(STRATEGIES[name], AlwaysQuery(), rewards=RewardRange()) for _ in range(2)
+        )
         for t in range(30):
             one, two = ours.ask(), theirs.ask()
             assert one == two

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import botorch_costly as bc
-from botorch_costly.bandits import EXP3S, GPUCB, UCB1, ArmPrior, RewardRange
+from botorch_costly.bandits import EXP3R, EXP3S, GPUCB, UCB1, ArmPrior, EpsilonGreedy, RewardRange
 from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, PricedQuery
 
@@ -100,3 +100,85 @@ def test_the_global_generator_is_left_alone():
     before = torch.get_rng_state()
     play(bc.BanditTuner(ARMS, 20), 10)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+# -- rewards in other units: the kind is a strategy with fixed units that is told others --------
+
+UNITS = {"large": (60.0, 0.0), "tiny": (1e-6, 0.0), "huge": (1e6, 0.0), "negative": (1.0, -40.0)}
+
+
+def played(strategy, scale=1.0, shift=0.0, rewards=None, rounds=60):
+    tuner = bc.BanditTuner(
+        ARMS, rounds, strategy=strategy, query=AlwaysQuery(), seed=1, rewards=rewards
+    )
+    for _ in range(rounds):
+        decision = tuner.ask()
+        tuner.tell(decision, scale * WORTH[decision.config["optimizer"]] + shift)
+    return tuner
+
+
+@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("name", ["GPUCB", "UCB1", "EXP3S", "EXP3R", "EpsilonGreedy"])
+def test_every_strategy_finds_the_best_arm_whatever_the_units_and_says_so_once(name, units, caplog):
+    strategies = {"GPUCB": GPUCB(), "UCB1": UCB1(), "EXP3S": EXP3S(0.3)}
+    strategies |= {"EXP3R": EXP3R(0.3), "EpsilonGreedy": EpsilonGreedy(0.3)}
+    tuner = played(strategies[name], *UNITS[units])
+    best = [d.config["optimizer"] for d in tuner.decisions].count("adam")
+    usual = played(strategies[name])
+    wanted = [d.config["optimizer"] for d in usual.decisions].count("adam")
+    assert best > min(20, wanted / 2)
+    said = [record.message for record in caplog.records]
+    assert len(said) == 1
+    assert "their range is estimated" in said[0]
+
+
+def test_two_arms_of_50_and_20_are_told_apart():
+    tuner = bc.BanditTuner(bc.SearchSpace({"arm": bc.Choice(["worse", "better"])}), 100)
+    for _ in range(100):
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, 50.0 if decision.config["arm"] == "better" else 20.0)
+    assert [d.config["arm"] for d in tuner.decisions].count("better") > 80
+
+
+def test_one_reward_that_has_diverged_does_not_change_the_range(caplog):
+    tuner = bc.BanditTuner(ARMS, 40, query=AlwaysQuery(), seed=1)
+    for i in range(40):
+        decision = tuner.ask()
+        tuner.tell(decision, -1e6 if i == 20 else WORTH[decision.config["optimizer"]])
+    assert caplog.text == ""
+
+
+def test_a_range_that_was_said_stays_and_rewards_of_another_are_reported(caplog):
+    tuner = played(UCB1(), 60.0, rewards=RewardRange(0.0, 1.0))
+    assert tuner._player.policy.rewards == RewardRange(0.0, 1.0)
+    assert len(caplog.records) == 1
+    assert "say where they lie: rewards=RewardRange(low, high)" in caplog.text
+
+
+@pytest.mark.parametrize("stop", [1, 5, 13])
+def test_an_estimated_range_is_part_of_the_state(stop):
+    ours, theirs = (bc.BanditTuner(ARMS, 40, query=AlwaysQuery(), seed=3) for _ in range(2))
+
+    def go_on(tuner, rounds):
+        for _ in range(rounds):
+            decision = tuner.ask()
+            tuner.tell(decision, 100 * WORTH[decision.config["optimizer"]] - 10)
+        return tuner.decisions
+
+    go_on(ours, stop)
+    theirs.load_state_dict(ours.state_dict())
+    assert go_on(ours, 20) == go_on(theirs, 20)
+
+
+def test_a_state_that_knows_no_range_keeps_that_of_then():
+    """One of an earlier version does not say by what chance told rounds were played, either."""
+    ours, theirs = (bc.BanditTuner(ARMS, 40, query=AlwaysQuery(), seed=3) for _ in range(2))
+    for _ in range(3):
+        ours.tell(ours.ask(), 0.5)
+    state = ours.state_dict()
+    del state["player"]["range"]
+    theirs.load_state_dict({**state, "advised": state["advised"][:0]})
+    for _ in range(9):
+        theirs.tell(theirs.ask(), 70.0)
+    assert theirs._player.policy.rewards == RewardRange()

@@ -107,6 +107,8 @@ class Diagnosis:
             return (
                 "Tuning has found nothing better than the first configuration, which may be good."
             )
+        if self.negative > _RANDOM:
+            return "Tuning pays if the rewards have the right sign, which most of them deny."
         return "Tuning pays: a configuration is known that earns more than the first one."
 
     def _of_constant_rewards(self, constant: float) -> str:

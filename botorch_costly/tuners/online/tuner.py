@@ -1,6 +1,5 @@
 """Tuning inside one training run: ask for a configuration, tell its reward if a query is worth it."""
 
-import logging
 import math
 import os
 import warnings
@@ -26,7 +25,7 @@ from botorch_costly.ask_tell.state import (
     taking_over,
 )
 from botorch_costly.device import largest_reward
-from botorch_costly.errors import check_count, is_power_of_two
+from botorch_costly.errors import check_count
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.randomness import generator_of
@@ -43,8 +42,6 @@ from botorch_costly.tuners.online.proposer import Proposer, Run
 from botorch_costly.tuners.online.rivals import rivals_of
 from botorch_costly.tuners.online.strategy import Strategy
 from botorch_costly.tuners.online.summary import summarize
-
-_logger = logging.getLogger(__name__)
 
 
 class OnlineTuner(Recorded[Decision, Observation], Believing):
@@ -239,8 +236,6 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
             interval = self._intervals.at(decision.round).number
             self._learner.observe(x, interval, self._sign * told.reward)
         self._ledger.tell(told)
-        if told.failed:
-            self._warn(decision, reward)
         return told
 
     @property
@@ -382,13 +377,6 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
             self._proposer.load_state_dict(state)
 
     # -- inside -----------------------------------------------------------------------------------
-
-    def _warn(self, decision: Decision, reward: float | None) -> None:
-        """Report some of the failed queries: in a dead network all of them fail."""
-        count = self.failed_queries
-        if is_power_of_two(count):
-            said = "The query in round %d failed: reward %s (failed queries so far: %d)."
-            _logger.warning(said, decision.round, reward, count)
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self._reachable.encode(config).to(**self._tkwargs)

@@ -20,7 +20,6 @@ from botorch_costly.ask_tell.state import (
 )
 from botorch_costly.errors import (
     InvalidShapeError,
-    UnknownDecisionError,
     check,
     check_count,
 )
@@ -30,6 +29,7 @@ from botorch_costly.query import AlwaysQuery, QueryRule
 from botorch_costly.query.rule import Comparison, Progress
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig
+from botorch_costly.rewards.direction import Direction
 from botorch_costly.rewards.gain import GainReward, Kind
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.population.belief import PopulationBelief
@@ -106,10 +106,10 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         capped = weighs or self.query.budget is not None
         expected = "a rule that compares configurations, such as ConfidenceQuery"
         check(not capped, "query", expected, self.query)
-        self._gain = GainReward(metric)
+        self._gain, self._direction = GainReward(metric), Direction(metric)
         self._design = sobol(space, self.members - 1, seed)
         self._generator = generator_of(seed)
-        self._ledger = Ledger(PopulationDecision, PopulationObservation)
+        self._ledger = Ledger(PopulationDecision, PopulationObservation, told="metric")
         options = {"horizon": self.horizon, "members": members, "start": self.start}
         more = {"query": self.query, "metric": metric, "seed": seed}
         self._header = header(type(self).__name__, space, {**options, **more})
@@ -147,12 +147,12 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
                 tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        mine = self._ledger.suggestion(decision.id) == decision
-        check(mine, "decision", "a decision of this tuner", decision, UnknownDecisionError)
         told = self._observation(decision, metrics)
         with unchanged_on_error(self):
             self._ledger.tell(told)
             self._learn(decision)
+        if told.reward is not None:
+            self._direction.watch(told.reward)
         return told
 
     def best_member(self) -> int | None:

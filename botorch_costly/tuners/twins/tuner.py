@@ -26,7 +26,6 @@ from botorch_costly.errors import (
     check_count,
     check_nonnegative,
     check_rate,
-    is_power_of_two,
 )
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig, Observation, Plain, TwinDecision
@@ -111,7 +110,7 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         options = {"horizon": self.horizon, "start": dict(self.space.decode(self._start))}
         options |= {"metric": metric, "exploring": exploring, "queries": queries, "seed": seed}
         self._header = header(type(self).__name__, space, options)
-        self._ledger = Ledger(TwinDecision, Observation)
+        self._ledger = Ledger(TwinDecision, Observation, told="metric")
         self._replay = Replay(self._plan, {0: self.horizon})
         self._heard: list[float] = []
         self._alone_from: int | None = None  # steps heard when going back was given up
@@ -193,9 +192,6 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
             if latest and self._step is not None and self._played == self._step.rounds:
                 self._level = level
             self._ledger.tell(told)
-        if told.failed and is_power_of_two(self.failed_queries):
-            said = "The query in round %d failed: metric %s (failed queries so far: %d)."
-            _logger.warning(said, decision.round, metric, self.failed_queries)
         return told
 
     def _least(self) -> float | None:

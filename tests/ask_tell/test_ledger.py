@@ -1,0 +1,89 @@
+"""What a user tells that nothing can be learnt from, and decisions that were changed on their way.
+
+The kinds: all that is told is empty or fails, without a word; and a decision that is not the one that was
+asked for is taken for it.
+"""
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+from botorch_costly import errors
+from tests.registry.optimizers import OPTIMIZERS
+from tests.tuners.online.states import same
+
+EMPTY = ["OnlineTuner", "BanditTuner UCB1", "FixedTuner", "RandomTuner", "PopulationTuner"]
+FAILING = [*EMPTY, "SubsetOptimizer of candidates", "TransferOptimizer by gaps"]
+FAILING += ["CurveOptimizer of candidates", "TwinTuner"]
+
+
+def nothing_of(optimizer):
+    return [None] * optimizer.members if hasattr(optimizer, "members") else None
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_rewards_that_are_all_none_earn_one_hint(name, caplog):
+    optimizer = OPTIMIZERS[name].make(0)
+    for _ in range(12):
+        optimizer.tell(optimizer.ask(), nothing_of(optimizer))
+    said = [one.message for one in caplog.records]
+    assert len(said) == 1
+    assert said[0].startswith("8 queries have been told, all without a ")
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_reward_among_them_earns_none(name, caplog):
+    case = OPTIMIZERS[name]
+    optimizer = case.make(0)
+    for i in range(12):
+        decision = optimizer.ask()
+        if i == 5:
+            case.tell(optimizer, decision, 0.5)
+        else:
+            optimizer.tell(decision, nothing_of(optimizer))
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_queries_that_fail_are_reported_at_powers_of_two(name, caplog):
+    case = OPTIMIZERS[name]
+    optimizer, told = case.make(0), 0
+    for _ in range(6):
+        decision = optimizer.ask()
+        if decision.query or name in ("FixedTuner", "RandomTuner"):
+            case.tell(optimizer, decision, math.nan)
+            told += 1
+    said = [one for one in caplog.records if "failed queries so far" in one.message]
+    assert len(said) == sum(1 for n in (1, 2, 4) if n <= told) > 0
+
+
+def stranger(decision):
+    """Return what is no decision of a tuner, or no longer the one it was, with the error it earns."""
+    text = json.loads(json.dumps(decision.to_dict()))
+    changed = dataclasses.replace
+    return [
+        (None, errors.InvalidArgumentError),
+        (text, errors.InvalidArgumentError),
+        ("decision", errors.InvalidArgumentError),
+        (changed(decision, round=7), errors.UnknownDecisionError),
+        (changed(decision, query=not decision.query), errors.UnknownDecisionError),
+        (changed(decision, reason="another"), errors.UnknownDecisionError),
+        (changed(decision, config={**decision.config, "more": 1}), errors.UnknownDecisionError),
+    ]
+
+
+@pytest.mark.parametrize("name", [n for n in OPTIMIZERS if "published" not in n])
+def test_a_decision_that_was_changed_is_none_of_the_tuner_and_a_copy_through_json_is(name):
+    case = OPTIMIZERS[name]
+    optimizer = case.make(0)
+    decision = optimizer.ask()
+    before = optimizer.state_dict()
+    for other, error in stranger(decision):
+        with pytest.raises(error, match="decision: Expected"):
+            case.tell(optimizer, other, 0.5)
+    assert same(optimizer.state_dict(), before)
+    read = type(decision).from_dict(json.loads(json.dumps(decision.to_dict())))
+    case.tell(optimizer, read, 0.5)
+    assert len(optimizer.observations) == 1

@@ -1,0 +1,70 @@
+"""A metric that is declared as the other kind is reported once: the worst would look best."""
+
+import math
+import random
+
+import pytest
+
+import botorch_costly as bc
+from botorch_costly.rewards import GainReward
+
+WAYS = {
+    "an accuracy told as a loss": ("loss", lambda t: 0.9 - 0.8 * math.exp(-t / 4)),
+    "a loss told as an accuracy": ("accuracy", lambda t: 0.1 + 0.8 * math.exp(-t / 4)),
+}
+FINE = {
+    "a loss that falls": ("loss", lambda t: 0.1 + 2 * math.exp(-t / 4)),
+    "a loss in [0, 1] that falls": ("loss", lambda t: 0.1 + 0.8 * math.exp(-t / 4)),
+    "an accuracy that grows": ("accuracy", lambda t: 0.9 - 0.8 * math.exp(-t / 4)),
+    "a loss beyond 1 that rises": ("loss", lambda t: 0.8 + 0.1 * t),
+    "a level with noise": ("loss", lambda t: 0.5 + 0.2 * random.Random(t).random()),
+    "what hardly moves": ("loss", lambda t: 0.5 + 0.001 * t),
+    "what diverges": ("loss", lambda t: math.nan if t > 3 else 0.5),
+}
+
+
+def told(way):
+    kind, metric = way
+    reward = GainReward(kind)
+    for t in range(30):
+        reward(metric(t), round=t)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_metric_of_the_other_kind_is_reported_once(name, caplog):
+    told(WAYS[name])
+    assert len(caplog.records) == 1
+    other = "accuracy" if WAYS[name][0] == "loss" else "loss"
+    assert f"If they are no {WAYS[name][0]}, declare them as {other}." in caplog.text
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_a_metric_that_moves_as_it_should_or_says_nothing_is_not(name, caplog):
+    told(FINE[name])
+    assert caplog.records == []
+
+
+def test_a_population_says_it_too(caplog):
+    space = bc.SearchSpace({"lr": bc.Real(0.1, 1.0)})
+    tuner = bc.PopulationTuner(space, 12, members=2, metric="loss")
+    for t in range(12):
+        tuner.tell(tuner.ask(), [0.1 + 0.05 * t, 0.11 + 0.05 * t])
+    assert "declare them as accuracy" in caplog.text
+
+
+def test_tuning_does_not_pay_without_a_condition_where_most_rewards_are_negative():
+    diagnosis = bc.tuners.online.diagnosis.Diagnosis(
+        queries=30,
+        failed=0,
+        rewards=30,
+        negative=0.9,
+        signal=0.5,
+        trend=0.0,
+        nothing=0.0,
+        bits=3.0,
+        advantage=1.0,
+        sure=0.99,
+        configurations=9,
+        told=30,
+    )
+    assert str(diagnosis).startswith("Tuning pays if the rewards have the right sign")
