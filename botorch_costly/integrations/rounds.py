@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from botorch_costly.errors import check, check_count, check_positive
+from botorch_costly.errors import StateMismatchError, check, check_count, check_positive
 
 _MEASURED = 10  # steps of the first round of seconds, whose time says how many the next has
 
@@ -122,7 +122,13 @@ class RoundClock:
         return {**done, "step_seconds": self._step_seconds}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue within the round of ``state_dict``."""
+        """Continue within the round of ``state_dict``.
+
+        Raises:
+            StateMismatchError: If it is none.
+        """
+        known = isinstance(state, Mapping) and set(state) == set(self.state_dict())
+        check(known, "state", "a state_dict of RoundClock", state, StateMismatchError)
         self._steps, self._epochs = state["steps"], state["epochs"]
         self._planned, self._step_seconds = state["planned"], state["step_seconds"]
         self._began = None
