@@ -38,11 +38,19 @@ EXTRAS = {
     "ray": ("ray.tune", [f"{ADAPTERS}/test_ray.py", f"{PAGE}[ray]"]),
     "lightning": (
         "lightning.pytorch",
-        [f"{ADAPTERS}/test_lightning.py", f"{PAGE}[lightning]"],
+        [
+            f"{ADAPTERS}/test_lightning.py",
+            f"{ADAPTERS}/test_lightning_fits.py",
+            f"{PAGE}[lightning]",
+        ],
     ),
     "transformers": (
         "transformers",
-        [f"{ADAPTERS}/test_transformers.py", f"{PAGE}[transformers]"],
+        [
+            f"{ADAPTERS}/test_transformers.py",
+            f"{ADAPTERS}/test_transformers_fits.py",
+            f"{PAGE}[transformers]",
+        ],
     ),
     "demo": ("sklearn", [f"{BENCHMARKS}/test_demo.py", f"{BENCHMARKS}/test_augmentation.py"]),
     "vision": ("torchvision", [f"{BENCHMARKS}/test_simclr_parts.py"]),

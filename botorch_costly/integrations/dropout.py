@@ -62,15 +62,17 @@ def dropout_targets(
     return list(found.values())
 
 
-def warn_if_compiled(modules: list[nn.Module]) -> None:
+def warn_if_compiled(modules: list[nn.Module], *, is_compiled: bool = False) -> None:
     """Warn, once for each network, that a compiled one is compiled anew for each value of dropout.
 
     Args:
         modules: The networks as they were given, for what compiles them may be the outermost wrapper.
+        is_compiled: Whether that is known already.
     """
     for network in modules:
         parts = [] if network in _warned else list(network.modules())
-        if any(getattr(part, kind, None) is not None for part in parts for kind in _COMPILED):
+        marks = any(getattr(part, kind, None) is not None for part in parts for kind in _COMPILED)
+        if network not in _warned and (is_compiled or marks):
             _warned.add(network)
             _logger.warning(
                 "The network is compiled, and torch compiles it anew for each value of dropout. After "

@@ -31,7 +31,7 @@ def warn_of_earlier(played: int) -> None:
     """Warn if a tuner that goes on has rounds of another fit behind it, which may be a mistake."""
     if played:
         _logger.warning(
-            "The tuner has played %d rounds before this fit. It goes on with what it has learnt in them, "
+            "The tuner has played %d of its rounds before this fit. It goes on with what it has learnt, "
             "and the first query has no reward, for the network may be another one. Build another tuner "
             "and callback for a run of its own.",
             played,

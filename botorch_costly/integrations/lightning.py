@@ -1,5 +1,6 @@
 """Tuning within a Trainer of Lightning; its extra is ``botorch_costly[lightning]``."""
 
+import copy
 import math
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -93,6 +94,9 @@ class TunerCallback(Callback):
         self.driver = Driver(tuner, options)
         self._steps, self._fits = 0, False
         self._given: list[tuple[Any, str, Any]] = []  # what other callbacks have back after the fit
+        self._before: dict[str, Any] | None = (
+            None  # the tuner's state before a trial of the program
+        )
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -103,8 +107,8 @@ class TunerCallback(Callback):
         """Begin a fit: connect the ranks."""
         self._fits = stage == "fit"
         if self._fits:
-            self._check_alone(trainer)
-            self.driver.prepare()
+            shared = self.driver.prepare()
+            self._before = copy.deepcopy(shared.state_dict()) if trainer.fast_dev_run else None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin, or continue from what the trainer has restored."""
@@ -151,9 +155,12 @@ class TunerCallback(Callback):
         self._spare_mended(trainer)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Give other callbacks back what they were made with."""
+        """Give other callbacks back what they were made with, and the tuner the round of a trial run."""
         while self._given:
             setattr(*self._given.pop())
+        if self._before is not None:
+            self.driver.prepare().load_state_dict(self._before)
+            self._before = None
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """As ``teardown``, which Lightning does not call after an exception."""
@@ -168,13 +175,6 @@ class TunerCallback(Callback):
         self.driver.load_state_dict(state_dict)
         if self._fits:
             self.driver.set_generators()  # the trainer draws the order of an epoch before it starts
-
-    def _check_alone(self, trainer: Any) -> None:
-        ours = [callback for callback in trainer.callbacks if isinstance(callback, TunerCallback)]
-        expected = (
-            "one TunerCallback, for two decide on one validation (a space may hold all names)"
-        )
-        check(len(ours) == 1, "callbacks", expected, len(ours))
 
     def _let_others_read(self, trainer: Any) -> None:
         """Let what monitors the metric read it after a validation, not at the end of every epoch.
@@ -215,5 +215,8 @@ def _left(trainer: Any) -> dict[str, float]:
     bounds = (trainer.max_steps, trainer.max_epochs)
     max_steps, max_epochs = (math.inf if n is None or n < 0 else n for n in bounds)
     steps = min(max_steps, max_epochs * an_epoch) - trainer.global_step
-    epochs = min(max_epochs - trainer.current_epoch, (max_steps - trainer.global_step) / an_epoch)
-    return {"steps": steps, "epochs": epochs}
+    whole = math.isfinite(an_epoch)  # else data without a length
+    return {
+        "steps": steps,
+        "epochs": steps / an_epoch if whole else max_epochs - trainer.current_epoch,
+    }

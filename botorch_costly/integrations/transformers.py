@@ -11,6 +11,7 @@ from botorch_costly.errors import InvalidArgumentError, StateMismatchError, chec
 from botorch_costly.integrations.applying import Rates, unwrapped
 from botorch_costly.integrations.distributed import Deciding
 from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
+from botorch_costly.integrations.dropout import DROPOUT, warn_if_compiled
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.rewards.gain import Kind
@@ -115,6 +116,9 @@ class TunerCallback(TrainerCallback):
         parts = self._parts if scaler is None else (*self._parts, scaler)
         if state.global_step > 0:
             load(self._file(args, state), tuning=self.driver)
+        if any(name.rpartition(".")[2] == DROPOUT for name in self.driver.tuner.space.names):
+            # The trainer compiles a wrapper, which callbacks do not see.
+            warn_if_compiled([kwargs["model"]], is_compiled=args.torch_compile)
         schedulers = (kwargs["lr_scheduler"],)
         trained = Trained(kwargs["model"], unwrapped(optimizer), schedulers, parts)
         steps = state.max_steps - state.global_step

@@ -1,0 +1,304 @@
+"""The kind: what Lightning and its other callbacks do before, between and after fits, beside a tuner.
+
+Callbacks that try something first save and restore the state of a trainer; some stop a run, or change
+its optimizer; and a program fits again, in a second cell or after an interruption.
+"""
+
+import copy
+import logging
+import math
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+
+import botorch_costly as bc
+from botorch_costly.errors import HorizonExceededError, StateMismatchError
+from botorch_costly.integrations import RoundLength
+from tests.integrations.digits import DEFAULT, SPACE, data
+
+pytest.importorskip("lightning.pytorch", reason="needs the extra botorch_costly[lightning]")
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import (
+    BackboneFinetuning,
+    BatchSizeFinder,
+    EarlyStopping,
+    GradientAccumulationScheduler,
+    LearningRateFinder,
+    ModelCheckpoint,
+)
+from lightning.pytorch.tuner import Tuner
+
+from botorch_costly.integrations.lightning import TunerCallback
+from tests.integrations import lightning_program
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's own, on small machines
+OURS = "botorch_costly"
+
+
+class Digits(lightning_program.Digits):
+    """A module with its own data, which others may change the size of batches and the rate of."""
+
+    def __init__(self):
+        super().__init__()
+        self.lr, self.batch_size = 0.1, 60
+        self.backbone = self.network[0]
+
+    def train_dataloader(self):
+        return DataLoader(data("train"), batch_size=self.batch_size)
+
+    def val_dataloader(self):
+        return DataLoader(data("val"), batch_size=300)
+
+    def test_dataloader(self):
+        return self.val_dataloader()
+
+    def test_step(self, batch, index):
+        self.log("test_loss", torch.nn.functional.cross_entropy(self.network(batch[0]), batch[1]))
+
+    def configure_optimizers(self):
+        trained = [weight for weight in self.parameters() if weight.requires_grad]
+        return torch.optim.SGD(trained, lr=self.lr, momentum=0.9)
+
+
+def tuner(horizon=4):
+    options = {"query": bc.AlwaysQuery(), "hold": bc.Hold(share=0.0), "design": bc.Design(rounds=1)}
+    return bc.OnlineTuner(SPACE, horizon, start=DEFAULT, **options)
+
+
+def callback(horizon=4, **options):
+    return TunerCallback(tuner(horizon), "val_loss", **options)
+
+
+def trainer_of(*callbacks, **options):
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
+    plain = {"accelerator": "cpu", "enable_checkpointing": False, "max_epochs": 4}
+    return Trainer(callbacks=list(callbacks), **{**quiet, **plain, **options})
+
+
+def rewards(tuned):
+    return [one.reward for one in tuned.driver.tuner.observations]
+
+
+@pytest.fixture
+def said(caplog, monkeypatch, tmp_path):
+    """What our loggers say; other callbacks write files where the program runs."""
+    monkeypatch.chdir(tmp_path)
+    caplog.set_level(logging.WARNING, OURS)
+    return lambda: [one.getMessage() for one in caplog.records if one.name.startswith(OURS)]
+
+
+# -- what others do before a fit -------------------------------------------------------------------
+
+FIRST = {
+    "a finder of rates": lambda: LearningRateFinder(num_training_steps=25),
+    "a finder of sizes": lambda: BatchSizeFinder(max_trials=2, steps_per_trial=1),
+}
+
+
+@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("guard", [True, False])
+def test_a_callback_that_saves_and_restores_first_changes_no_round(first, order, guard, said):
+    tuned = callback(guard=guard)
+    trainer_of(*[FIRST[first](), tuned][::order]).fit(Digits())
+    assert [one.round for one in tuned.driver.tuner.observations] == [0, 1, 2, 3]
+    assert rewards(tuned)[0] is None
+    assert said() == []
+
+
+def test_a_finder_before_a_second_fit_brings_back_no_reference_of_the_first(said):
+    tuned = callback(8)
+    trainer_of(tuned).fit(Digits())
+    trainer_of(FIRST["a finder of rates"](), tuned).fit(Digits())
+    assert [reward is None for reward in rewards(tuned)] == [True, *3 * [False], True, *3 * [False]]
+    assert "before this fit" in said()[1]
+
+
+def test_trials_of_a_program_leave_the_tuner_as_it_was(said):
+    tuned, module = callback(), Digits()
+    trainer_of(tuned, fast_dev_run=True).fit(module)
+    assert tuned.driver.tuner.decisions == ()
+    trainer = trainer_of(tuned)
+    Tuner(trainer).lr_find(module, num_training=25)
+    Tuner(trainer).scale_batch_size(module, max_trials=2, steps_per_trial=1)
+    trainer.validate(module)
+    assert tuned.driver.tuner.decisions == ()
+    trainer.fit(module)
+    trainer.validate(module)
+    trainer.test(module)
+    assert [one.round for one in tuned.driver.tuner.observations] == [0, 1, 2, 3]
+    assert said() == []
+
+
+# -- another fit -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("anew", [True, False], ids=["another callback", "the same callback"])
+def test_a_cell_that_is_run_again_is_refused(anew):
+    tuned = callback()
+    trainer_of(tuned).fit(Digits())
+    again = TunerCallback(tuned.driver.tuner, "val_loss") if anew else tuned
+    with pytest.raises(HorizonExceededError, match="all 4 rounds played"):
+        trainer_of(again).fit(Digits())
+
+
+class Interrupt(Callback):
+    def on_train_batch_end(self, trainer, *arguments):
+        if trainer.global_step == 15:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_fit_is_begun_again(said):
+    tuned, module = callback(6), Digits()
+    stopping = EarlyStopping("val_loss", patience=9)
+    with pytest.raises(SystemExit):
+        trainer_of(tuned, Interrupt(), stopping, max_epochs=6).fit(module)
+    assert stopping.check_finite  # given back
+    assert len(rewards(tuned)) == 1
+    trainer_of(tuned, max_epochs=4).fit(module)
+    assert [one.round for one in tuned.driver.tuner.observations] == [0, 2, 3, 4, 5]
+    assert [reward is None for reward in rewards(tuned)] == [True, True, False, False, False]
+    assert len(said()) == 1
+
+
+def test_a_run_is_trained_for_longer_and_goes_on_from_its_best_checkpoint(said, tmp_path):
+    kept = ModelCheckpoint(tmp_path, monitor="val_loss", save_top_k=-1, filename="{epoch}")
+    trainer = trainer_of(callback(), kept, enable_checkpointing=True)
+    trainer.fit(Digits())
+    last = tmp_path / "epoch=3.ckpt"
+    with pytest.raises(StateMismatchError, match="horizon"):
+        trainer_of(callback(6), max_epochs=6).fit(Digits(), ckpt_path=last)
+    longer = callback(6, changed=["horizon"])
+    trainer_of(longer, max_epochs=6).fit(Digits(), ckpt_path=last)
+    assert [one.round for one in longer.driver.tuner.observations] == list(range(6))
+    assert None not in rewards(longer)[1:]  # the run goes on: its reference holds
+    assert said() == []
+
+
+def test_a_resume_past_the_horizon_has_the_dropout_of_the_incumbent(said, tmp_path):
+    kept = ModelCheckpoint(tmp_path, save_top_k=-1, filename="{epoch}")
+    whole = Digits()
+    trainer_of(callback(2), kept, enable_checkpointing=True).fit(whole)
+    module, tuned = Digits(), callback(2)
+    assert module.network[2].p == 0.5
+    trainer_of(tuned).fit(module, ckpt_path=tmp_path / "epoch=2.ckpt")
+    assert module.network[2].p == whole.network[2].p == tuned.config["dropout"]
+    assert tuned.config == tuned.driver.tuner.best_seen()
+    for resumed, weight in zip(module.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(resumed, weight)
+
+
+# -- rounds and horizon ----------------------------------------------------------------------------
+
+
+class Unsized(IterableDataset):
+    def __iter__(self):
+        return iter(list(data("train")))
+
+
+@pytest.mark.parametrize(
+    ("horizon", "options", "length", "expected"),
+    [
+        (2, {}, None, "The tuner has 2 rounds left, and the run has 4."),
+        (9, {}, None, "The run ends after 4 rounds"),
+        (4, {"max_steps": 7, "max_epochs": -1}, None, "The run ends before a round does"),
+        (4, {"max_steps": 40, "max_epochs": -1}, None, None),
+        (4, {"accumulate_grad_batches": 3}, None, None),
+        (5, {"accumulate_grad_batches": 3}, RoundLength(steps=3), None),
+        (4, {"limit_train_batches": 0.5}, None, None),
+        (4, {"overfit_batches": 2}, None, None),
+        (4, {"callbacks": [GradientAccumulationScheduler({0: 2, 2: 5})]}, None, None),
+    ],
+)
+def test_a_horizon_that_does_not_fit_is_told_at_the_start(horizon, options, length, expected, said):
+    tuned, given = callback(horizon, length=length), dict(options)
+    others = given.pop("callbacks", [])
+    trainer_of(tuned, *others, **given).fit(Digits())
+    assert [line for line in said() if "played all" not in line] == (
+        [] if expected is None else [next(line for line in said() if expected in line)]
+    )
+
+
+def test_data_without_a_length_have_rounds_of_epochs_and_of_steps(said):
+    for length in (RoundLength(epochs=1), RoundLength(steps=10)):
+        tuned = callback(length=length)
+        trainer_of(tuned).fit(Digits(), DataLoader(Unsized(), batch_size=60))
+        assert len(rewards(tuned)) == 4
+    assert said() == []
+
+
+# -- what others do within a fit -------------------------------------------------------------------
+
+
+class Break(Callback):
+    """Breaks the network before the validation of some epochs."""
+
+    def __init__(self, *epochs):
+        self.epochs = epochs
+
+    def on_validation_start(self, trainer, pl_module):
+        if trainer.current_epoch in self.epochs and not trainer.sanity_checking:
+            with torch.no_grad():
+                pl_module.network[3].weight.fill_(math.nan)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("guard", [True, False])
+def test_a_run_whose_network_was_mended_is_not_stopped(order, guard):
+    stopping, tuned = EarlyStopping("val_loss", patience=9), callback(guard=guard)
+    trainer = trainer_of(*[stopping, tuned][::order], Break(2))
+    trainer.fit(Digits())
+    assert trainer.current_epoch == (4 if guard else 3)
+    assert stopping.check_finite
+
+
+def test_a_network_that_nothing_mends_stops_the_run():
+    stopping, tuned = EarlyStopping("val_loss", patience=9), callback()
+    trainer = trainer_of(stopping, tuned, Break(0))
+    trainer.fit(Digits())
+    assert trainer.current_epoch == 1
+
+
+@pytest.mark.parametrize("rates", ["values", "multipliers"])
+def test_a_backbone_is_unfrozen_and_goes_back_with_the_rest(rates, said):
+    tuned, module = callback(6, rates=rates), Digits()
+    trainer = trainer_of(
+        BackboneFinetuning(2, should_align=False), tuned, Break(2, 4), max_epochs=6
+    )
+    trainer.fit(module)
+    assert tuned.driver.restores == 2
+    assert all(weight.isfinite().all() for weight in module.parameters())
+    (optimizer,) = trainer.optimizers
+    assert len(optimizer.param_groups) == 2
+    assert len(optimizer.state) == 4  # all weights of both layers
+    head, backbone = (group["lr"] for group in optimizer.param_groups)
+    assert head == (tuned.config["lr"] if rates == "values" else 0.1)
+    assert backbone != head
+    assert sum("has appeared" in line for line in said()) == (rates == "values")
+
+
+def test_a_schedule_ends_where_it_would_have():
+    class Scheduled(Digits):
+        def configure_optimizers(self):
+            optimizer = super().configure_optimizers()
+            return [optimizer], [torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=8)]
+
+    tuned, module = callback(8, rates="multipliers"), Scheduled()
+    trainer = trainer_of(tuned, Break(2, 3, 5), max_epochs=8)
+    trainer.fit(module)
+    assert tuned.driver.restores == 3
+    assert trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_network_compiled_within_keeps_its_names():
+    space = bc.SearchSpace({"network.2.dropout": bc.Real(0.0, 0.6)})
+    module = Digits()
+    dropout = module.network[2]
+    module.network = torch.compile(module.network, backend="eager")
+    tuned = TunerCallback(bc.OnlineTuner(space, 4), "val_loss")
+    module.network.forward = copy.copy(
+        module.network._orig_mod.forward
+    )  # which is not compiled here
+    trainer_of(tuned, max_epochs=4).fit(module)
+    assert dropout.p == tuned.config["network.2.dropout"]
