@@ -140,7 +140,8 @@ class SharedTuner(Serial, Generic[D]):
             RankError: As ``ask``.
         """
         self._meet("incumbent", 0.0, 1.0)
-        best = _incumbent(self.tuner) if self.ranks.is_first else None
+        inner = inner_tuner(self.tuner) if self.ranks.is_first else None
+        best = inner.best_seen() if isinstance(inner, Believing) else None
         said = None if best is None else {name: listed(value) for name, value in best.items()}
         received = json.loads(self.ranks.receive(json.dumps(said).encode(), "incumbent"))
         return None if received is None else FrozenConfig.from_json(received)
@@ -174,7 +175,7 @@ class SharedTuner(Serial, Generic[D]):
         delivered = self._undelivered is None
         return {"tuner": tuner, "asked": self._asked, "delivered": delivered}
 
-    def load_state_dict(self, state: Mapping[str, Any], changed: Collection[str] = ()) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, changed: Collection[str] = ()) -> None:
         """Continue from the state of rank 0, which all ranks load.
 
         Args:
@@ -251,13 +252,11 @@ class SharedCheckpoint:
         self._shared.load_state_dict(torch.load(buffer, weights_only=True))
 
 
-def _incumbent(tuner: Any) -> Mapping[str, Plain] | None:
-    """Return the configuration that a tuner, or one within it, believes best; None if none does."""
-    while not isinstance(tuner, Believing):
-        if not isinstance(tuner, _Around):
-            return None
+def inner_tuner(tuner: Any) -> Any:
+    """Return the tuner within others that have one, such as within a tuner with loggers."""
+    while isinstance(tuner, _Around):
         tuner = tuner.tuner
-    return tuner.best_seen()
+    return tuner
 
 
 def _told(error: Exception) -> dict[str, Any]:

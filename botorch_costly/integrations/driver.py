@@ -19,17 +19,30 @@ from botorch_costly.errors import (
     check,
 )
 from botorch_costly.integrations.applying import Rates, apply, check_rates
-from botorch_costly.integrations.distributed import Deciding, SharedTuner
+from botorch_costly.integrations.distributed import Deciding, SharedTuner, inner_tuner
 from botorch_costly.integrations.horizons import check_left, warn_of_earlier, warn_of_rounds
 from botorch_costly.integrations.parts import inner_network
 from botorch_costly.integrations.rounds import RoundClock, RoundLength
 from botorch_costly.records import Decision
 from botorch_costly.rewards import GainReward, GuardedReward
 from botorch_costly.rewards.gain import Kind
-from botorch_costly.tuners import TwinTuner
+from botorch_costly.tuners import (
+    CurveOptimizer,
+    PopulationTuner,
+    SubsetOptimizer,
+    TransferOptimizer,
+    TwinTuner,
+)
 
 _logger = logging.getLogger(__name__)
 _KEYS = {"shared", "clock", "decision", "reward", "over", "due", "generators"}
+_TOLD_OTHERWISE = (
+    TwinTuner,
+    PopulationTuner,
+    CurveOptimizer,
+    SubsetOptimizer,
+    TransferOptimizer,
+)
 # The driver that has begun last with an optimizer: a second one would undo what the first one sets.
 _drivers: "weakref.WeakKeyDictionary[Optimizer, weakref.ref[Driver]]" = weakref.WeakKeyDictionary()
 
@@ -110,11 +123,13 @@ class Driver:
     def __init__(self, tuner: Deciding[Any], options: TrainerOptions) -> None:
         asked = callable(getattr(tuner, "ask", None)) and callable(getattr(tuner, "tell", None))
         check(asked and not isinstance(tuner, type), "tuner", "an OnlineTuner or the like", tuner)
-        twins = isinstance(tuner, TwinTuner)
+        inner = inner_tuner(tuner)
+        gains = hasattr(inner, "decisions") and not isinstance(inner, _TOLD_OTHERWISE)
         expected = (
-            "a tuner that is told gains (a TwinTuner goes back itself, by a Session in a loop)"
+            "a tuner that is told gains (a TwinTuner goes back itself, by a Session in a loop, a "
+            "PopulationTuner trains several networks, other optimizers one for each configuration)"
         )
-        check(not twins, "tuner", expected, type(tuner).__name__)
+        check(gains, "tuner", expected, type(inner).__name__)
         check_rates(tuner.space, options.rates, options.others)
         self.tuner, self.options = tuner, options
         self.seconds = 0.0
@@ -308,7 +323,7 @@ class Driver:
             clock.load_state_dict(state["clock"])
             decision = Decision.from_dict(json.loads(state["decision"]))
         if state["shared"] is not None:
-            self.connect().load_state_dict(state["shared"], self.options.changed)
+            self.connect().load_state_dict(state["shared"], changed=self.options.changed)
         self.decision, self._clock, self._due = decision, clock, state["due"]
 
     def _check_left(self, *, resumes: bool) -> int:

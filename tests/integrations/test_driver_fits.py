@@ -152,6 +152,21 @@ def test_a_state_that_is_refused_changes_nothing(part):
     assert torch.equal(torch.get_rng_state(), generator)
 
 
+NOT_TOLD_GAINS = {
+    "twins": lambda: bc.TwinTuner(SPACE, 20, start=START),
+    "twins with a log": lambda: LoggedTuner(bc.TwinTuner(SPACE, 20, start=START), Silent()),
+    "a population": lambda: bc.PopulationTuner(SPACE, 4, start=START),
+    "curves": lambda: bc.CurveOptimizer(SPACE, 4),
+    "no tuner": lambda: None,
+}
+
+
+@pytest.mark.parametrize("kind", NOT_TOLD_GAINS)
+def test_an_optimizer_that_is_not_told_gains_is_refused_at_the_door(kind):
+    with pytest.raises(InvalidArgumentError, match=r"told gains|OnlineTuner"):
+        driver_of(NOT_TOLD_GAINS[kind]())
+
+
 # -- another fit -----------------------------------------------------------------------------------
 
 
