@@ -19,7 +19,12 @@ from botorch_costly.integrations.dropout import (
     dropout_targets,
     warn_if_compiled,
 )
-from botorch_costly.integrations.groups import GroupTarget, alike, group_targets, settings_of
+from botorch_costly.integrations.groups import (
+    GroupTarget,
+    group_targets,
+    settings_of,
+    shared_targets,
+)
 from botorch_costly.integrations.multiplier import multiply_no_more, multiply_rate
 from botorch_costly.integrations.parts import inner_network
 from botorch_costly.integrations.schedulers import check_unscheduled
@@ -175,7 +180,7 @@ def _targets(
         raise InvalidConfigError(name, expected, value)
     if where or (rates == "multipliers" and groups[0].key == "lr"):
         return groups  # multipliers keep the ratios of the groups
-    return alike(groups, optimizer)
+    return shared_targets(groups, optimizer)
 
 
 def _check_distinct(plan: list[GroupTarget | DropoutTarget]) -> None:

@@ -116,7 +116,7 @@ def group_targets(
     return _decayed(found, modules) if key == "weight_decay" else found
 
 
-def alike(targets: list[GroupTarget], optimizer: Optimizer) -> list[GroupTarget]:
+def shared_targets(targets: list[GroupTarget], optimizer: Optimizer) -> list[GroupTarget]:
     """Return the targets of one value for all groups.
 
     A group that has appeared since the value was first set, such as that of a backbone that is unfrozen,

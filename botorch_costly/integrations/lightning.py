@@ -28,7 +28,7 @@ class TunerCallback(Callback):
 
     The configuration is put into effect at the beginning of a round, and validation runs at its end if
     it is a query. The gain of the monitored metric is the reward. A network that a query finds diverged
-    goes back to its last good state, with optimizer, schedulers and gradient scaler. The state of all of
+    goes back to its last good state, with optimizer and gradient scaler. The state of all of
     it is in the trainer's checkpoints, and a run that is resumed from one goes on identically.
 
     An ``EarlyStopping`` or ``ModelCheckpoint`` with this metric reads it after each query: at the end of

@@ -29,7 +29,7 @@ class TunerCallback(TrainerCallback):
 
     The configuration is put into effect at the beginning of a round, and the trainer evaluates at its
     end if it is a query, whatever its ``eval_strategy``. The gain of the monitored metric is the reward.
-    A network that a query finds diverged goes back to its last good state, with optimizer, scheduler and
+    A network that a query finds diverged goes back to its last good state, with optimizer and
     gradient scaler. The state of all of it is in each checkpoint of the trainer, and a run that is
     resumed from one goes on identically.
 
