@@ -108,6 +108,7 @@ def in_lightning(steps: int, rounds: int, seed: int) -> Fit:
             "on_train_batch_start",
             "on_train_batch_end",
             "on_validation_end",
+            "on_exception",
         ),
     )
     quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
