@@ -45,7 +45,10 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
 
 def shown(value: object) -> str:
     """Return the ``repr`` of a value in at most some 500 characters, without a tensor's elements."""
-    return shortened(_Short().repr(value))
+    try:
+        return shortened(_Short().repr(value))
+    except Exception:  # such as of an integer with more digits than Python writes
+        return f"a value of type {type(value).__name__}, which cannot be shown"
 
 
 class CostlyError(Exception):

@@ -150,6 +150,7 @@ LARGE = {
     "a set": set(range(100_000)),
     "a text": "x" * 1_000_000,
     "a number": 10**4000,
+    "a number that cannot be written": 10**9000,
     "an object": Deep(),
     "an error": RuntimeError("size mismatch for layer. " * 10_000),
     "bytes": b"x" * 1_000_000,

@@ -140,7 +140,7 @@ def check_rates(space: SearchSpace, rates: Rates, others: Collection[str] = ()) 
             doubt = "is set as a learning rate, and looks like a range of multipliers"
         if doubt:
             advice = "see rates='values' and rates='multipliers'"
-            warnings.warn(f"{name}: {parameter} {doubt}: {advice}.", stacklevel=5)
+            warnings.warn(f"{name}: {parameter} {doubt}: {advice}.", stacklevel=4)
 
 
 def unwrapped(optimizer: Any) -> Optimizer:

@@ -68,7 +68,7 @@ def _with_groups_of_today(kept: dict[str, Any], today: dict[str, Any]) -> dict[s
             return kept  # of another optimizer, which refuses it
         numbers |= zip(before["params"], now["params"], strict=False)
         rates = {key: now[key] for key in _SCHEDULED if key in now}
-        groups.append({**before, **rates, "params": now["params"]})
+        groups.append({**now, **before, **rates, "params": now["params"]})
     groups += today["param_groups"][len(kept["param_groups"]) :]
     state = {numbers.get(number, number): value for number, value in kept["state"].items()}
     return {**kept, "state": state, "param_groups": groups}

@@ -122,6 +122,16 @@ def test_what_a_group_counts_goes_back():
     assert optimizer.param_groups[0]["d"] == 1.0
 
 
+def test_what_was_noted_in_a_group_since_stays():
+    net = network()
+    optimizer = SGD(net.parameters(), lr=0.1)
+    reward = guard(net, optimizer)
+    reward(1.0, 0)
+    optimizer.param_groups[0]["lr_multiplier"] = 2.0
+    reward(math.nan, 1)
+    assert optimizer.param_groups[0]["lr_multiplier"] == 2.0
+
+
 class Refusing:
     """A part that does not take its earlier state."""
 
