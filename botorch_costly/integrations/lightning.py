@@ -6,6 +6,9 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+
 from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.integrations.applying import Rates
@@ -119,6 +122,7 @@ class TunerCallback(Callback):
         schedulers = tuple(config.scheduler for config in trainer.lr_scheduler_configs)
         scaler = trainer.precision_plugin
         parts = (*self._parts, scaler) if scaler.state_dict() else self._parts
+        parts += _averages(trainer.callbacks, pl_module)
         optimizer = one_optimizer(trainer.optimizers)
         self._let_others_read(trainer)
         # At the beginning of an epoch its order was drawn just now, from what was restored before.
@@ -206,6 +210,13 @@ class TunerCallback(Callback):
         if getattr(callback, option) != value:
             self._given.append((callback, option, getattr(callback, option)))
             setattr(callback, option, value)
+
+
+def _averages(callbacks: Iterable[Any], network: nn.Module) -> tuple[nn.Module, ...]:
+    """Return the averages of a network that callbacks hold: one that is broken stays so, else."""
+    held = [value for callback in callbacks for value in vars(callback).values()]
+    copies = (AveragedModel, type(network))
+    return tuple(one for one in held if isinstance(one, copies) and one is not network)
 
 
 def _left(trainer: Any) -> dict[str, float]:

@@ -260,6 +260,45 @@ def test_a_network_that_nothing_mends_stops_the_run():
     assert trainer.current_epoch == 1
 
 
+class Broken(Callback):
+    """Breaks the network within an epoch, so that averages of it are broken as well."""
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if trainer.global_step == 15:
+            with torch.no_grad():
+                pl_module.network[3].weight.fill_(math.nan)
+
+
+class Average(Callback):
+    """A copy of the module that follows it and is validated in its place, as users write one."""
+
+    def setup(self, trainer, pl_module, stage):
+        self.average = copy.deepcopy(pl_module)
+
+    def on_train_batch_end(self, trainer, pl_module, *arguments):
+        with torch.no_grad():
+            pairs = zip(self.average.parameters(), pl_module.parameters(), strict=True)
+            [one.lerp_(other, 0.5) for one, other in pairs]
+
+    def swap(self, trainer, pl_module):
+        for one, other in zip(self.average.parameters(), pl_module.parameters(), strict=True):
+            one.data, other.data = other.data, one.data
+
+    on_validation_epoch_start = on_validation_epoch_end = swap
+
+
+@pytest.mark.parametrize("kind", [Average, "EMAWeightAveraging"])
+def test_an_average_that_a_callback_holds_goes_back_with_the_network(kind):
+    if isinstance(kind, str):
+        import lightning.pytorch.callbacks as known
+
+        kind = getattr(known, kind, None) or pytest.skip("came with Lightning 2.6")
+    tuned, module = callback(6), Digits()
+    trainer_of(kind(), tuned, Broken(), max_epochs=6).fit(module)
+    assert tuned.driver.restores == 1  # and not in every round from there
+    assert all(weight.isfinite().all() for weight in module.parameters())
+
+
 @pytest.mark.parametrize("rates", ["values", "multipliers"])
 def test_a_backbone_is_unfrozen_and_goes_back_with_the_rest(rates, said):
     tuned, module = callback(6, rates=rates), Digits()
