@@ -36,7 +36,7 @@ class Deciding(AskTell[D], Protocol[D]):
 
 @runtime_checkable
 class _Around(Protocol):
-    """What has a tuner within, such as a tuner with loggers."""
+    """An object with a tuner within, such as a tuner with loggers."""
 
     tuner: Any
 
@@ -179,7 +179,7 @@ class SharedTuner(Serial, Generic[D]):
         """Continue from the state of rank 0, which all ranks load.
 
         Args:
-            state: What ``state_dict`` returned.
+            state: A ``state_dict`` of rank 0.
             changed: Options of the tuner that may differ from those of then, such as ``horizon``.
 
         Raises:

@@ -47,7 +47,7 @@ def warn_of_rounds(
         rounds: Rounds that the run has yet to begin; None if that is not known.
         played: Rounds that the tuner has begun.
         horizon: Rounds of the tuner in all; None if it has no end.
-        clock: Of the run.
+        clock: The clock that counts the rounds of the run.
     """
     left = math.inf if horizon is None else horizon - played
     if rounds is None or left <= 0:

@@ -105,8 +105,8 @@ class RoundClock:
         """Return the rounds that training has yet to begin; None if that is not known.
 
         Args:
-            steps: What is left of the run, in steps.
-            epochs: What is left of the run, in passes over the training data.
+            steps: Steps that the run has before it, if known.
+            epochs: Passes over the training data that the run has before it, if known.
         """
         in_epochs = self.length.epochs is not None
         left, length = (epochs, self.length.epochs) if in_epochs else (steps, self.length.steps)
