@@ -3,36 +3,27 @@
 import pytest
 import torch
 
+from tests.processors import Processor
+
 
 def pytest_addoption(parser):
     parser.addoption("--dtype", default="float64", choices=["float32", "float64"])
     parser.addoption("--device", default="cpu")
-    said = "change what tests draw by so many times 1e-14 of it: no test may hang on the last bits"
-    parser.addoption("--perturb", type=int, default=0, help=said)
+    said = "compute as another processor, with a relative error of at most this in double precision"
+    parser.addoption("--perturb", type=float, default=0.0, help=said)
+    said = "likewise in single precision"
+    parser.addoption("--perturb-single", type=float, default=0.0, help=said)
+    parser.addoption("--draw", type=int, default=0, help="which of many such processors")
     parser.addoption("--threads", type=int, default=1, help="of torch")
 
 
 def pytest_configure(config):
     # One thread is faster than two for small problems on a busy machine.
     torch.set_num_threads(config.getoption("--threads"))
-
-
-@pytest.fixture(autouse=True)
-def perturbed_draws(request, monkeypatch):
-    """With ``--perturb``: everything drawn is a little different, and alike where it was alike."""
-    size = 1e-14 * request.config.getoption("--perturb")
-    if not size:
-        return
-
-    def perturbed(draw):
-        def drawn(*args, **kwargs):
-            values = draw(*args, **kwargs)
-            return values + size * values * (1e5 * values).sin()
-
-        return drawn
-
-    for name in ("rand", "randn", "linspace"):
-        monkeypatch.setattr(torch, name, perturbed(getattr(torch, name)))
+    double, single = config.getoption("--perturb"), config.getoption("--perturb-single")
+    if double or single:
+        sizes = {torch.float64: double, torch.float32: single}
+        config.processor = Processor(sizes, config.getoption("--draw"))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from botorch_costly.models import TimeVaryingGP, fitting
 from botorch_costly.models.fitting import Hyperparameters, fit, priors_and_bounds
 from botorch_costly.models.time_varying import default_space_kernel
 from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
+from tests.counting import least_successes
 from tests.oracles import evidence as oracle
 
 
@@ -236,7 +237,7 @@ def test_skipping_costs_less_than_the_stated_bound(learnt, tolerance, monkeypatc
         possible = end.after - end.before
         assert (possible[report.skipped] < tolerance).all()
         if 0 < shake <= 0.01 and tolerance == 0.1:
-            assert report.skipped.double().mean() > 0.9
+            assert report.skipped.sum() >= least_successes(40, 0.95)
         assert not report.skipped[possible > tolerance].any()
 
 

@@ -9,6 +9,7 @@ from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.optim import lbfgs
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
+from tests.counting import least_successes
 
 
 def rosenbrock(x):
@@ -84,7 +85,7 @@ def test_as_good_as_scipy_from_nearly_every_start(name):
     assert ((bounds[0] <= end.point) & (end.point <= bounds[1])).all()
     torch.testing.assert_close(end.value, function(end.point))
     as_good = end.value <= expected + 1e-6 * (1 + expected.abs())
-    assert as_good.double().mean() >= 0.95
+    assert as_good.sum() >= least_successes(40, 0.99)
     assert end.value.min() <= expected.min() + 1e-8
 
 

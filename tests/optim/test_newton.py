@@ -7,6 +7,7 @@ from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.optim.climb import climb
 from botorch_costly.optim.newton import climb_by_newton, newton_step
 from botorch_costly.optim.smooth import InBox, by_autograd
+from tests.counting import least_successes
 
 BOX = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
 
@@ -150,7 +151,7 @@ def test_with_a_hessian_the_same_maxima_are_found_to_the_last_digit(width):
     exact = climb(in_cube(function, 0.1, width), starts(40), 0.2, 100)
     assert function.asked > 0
     same = (rough.points - exact.points).abs().amax(-1) < 1e-4
-    assert same.double().mean() > 0.9  # a start on a ridge may go either way
+    assert same.sum() >= least_successes(40, 0.95)  # a start on a ridge may go either way
     for one in rough.points.unique(dim=0):
         assert torch.cdist(one[None], exact.points).min() < 1e-3
     for point, value in zip(exact.points, exact.values, strict=True):
@@ -187,7 +188,7 @@ def test_in_a_batch_starts_that_newton_does_not_take_end_too():
         assert len(alone.points.unique(dim=0)) > 8
         found = together.points[k].unique(dim=0)
         near = torch.cdist(alone.points, found).amin(-1) < 1e-3
-        assert near.double().mean() > 0.8
+        assert near.sum() >= least_successes(60, 0.95)
         torch.testing.assert_close(function.heights(together.points[k]), together.values[k])
 
 
