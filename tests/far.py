@@ -1,8 +1,8 @@
 """A second device without hardware: tensors that compute on the CPU and behave as if elsewhere.
 
 ``device="far"`` refuses what a GPU refuses: a tensor with dimensions on the CPU beside one of the device,
-``.numpy()``, a generator of the other device. ``waits`` counts what a GPU would be waited for: ``.item()``
-and ``bool(..)``, ``.tolist()``, ``nonzero``, ``download`` and ``upload``, copies to the CPU and from it.
+``.numpy()``, a generator of the other device. ``waits`` counts what a GPU would be waited for: ``item``,
+of ``bool(..)``, ``.tolist()``, ``nonzero``, ``download`` and ``upload``, copies to the CPU and from it.
 Values are those of the CPU, so that decisions on the device are equal to those on the CPU::
 
     python -m pytest -p tests.far --device far tests/numerics     # a plugin of pytest
