@@ -1,6 +1,13 @@
-"""Dtype and device of computations, checked before anything is computed with them."""
+"""Dtype and device of computations, checked before anything is computed with them, and reading from one.
+
+A program waits for its device whenever it asks for a number that was computed there: ``.item()``,
+``bool(tensor)``, a boolean index, a copy to the CPU. On a CPU that is free; elsewhere the queue of
+operations runs dry. So loops ask a CPU often and other devices rarely, and a decision reads what it needs
+at once.
+"""
 
 import torch
+from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, check
 
@@ -41,3 +48,36 @@ def largest_reward(dtype: torch.dtype) -> float:
         True
     """
     return min(torch.finfo(dtype).max / 1e8, torch.finfo(torch.float64).max ** 0.5 / 1000)
+
+
+def is_near(tensor: Tensor) -> bool:
+    """Return whether the numbers of a tensor can be read without waiting: it is on the CPU."""
+    return tensor.device.type == "cpu"
+
+
+def moved(tensor: Tensor, like: Tensor) -> Tensor:
+    """Return a tensor in the dtype and on the device of another, without waiting where it is sent to.
+
+    A copy to the CPU is waited for, or else there would be no numbers to read.
+    """
+    return tensor.to(like, non_blocking=is_near(tensor))
+
+
+def read(*parts: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors of any shapes and dtypes on the CPU, waiting for their device once.
+
+    Integers travel as floating-point numbers and have to be smaller than 2**24.
+
+    Example:
+        >>> read(torch.tensor(True), torch.tensor([0.5, 2.0]))
+        (tensor(True), tensor([0.5000, 2.0000]))
+    """
+    far = [part for part in parts if not is_near(part)]
+    if not far:
+        return parts
+    widest = torch.float64 if any(part.dtype == torch.float64 for part in far) else torch.float32
+    packed = torch.cat([part.detach().reshape(-1).to(widest) for part in far]).cpu()
+    pieces = iter(packed.split([part.numel() for part in far]))
+    return tuple(
+        part if is_near(part) else next(pieces).to(part.dtype).reshape(part.shape) for part in parts
+    )

@@ -6,7 +6,11 @@ import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
 from torch import Tensor
 
+from botorch_costly.device import moved
 from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.models.covariance import HasMoments
+
+_LEAST_VARIANCE = 1e-12  # as in BoTorch
 
 
 def at_round(X: Tensor, now: Tensor) -> Tensor:
@@ -19,7 +23,7 @@ def at_round(X: Tensor, now: Tensor) -> Tensor:
     Returns:
         ``batch_shape x q x (d + 1)``.
     """
-    return torch.cat([X, now.to(X).expand(*X.shape[:-1], 1)], -1)
+    return torch.cat([X, moved(now, X).expand(*X.shape[:-1], 1)], -1)
 
 
 def as_numbers(name: str, value: float | Tensor) -> Tensor:
@@ -73,4 +77,9 @@ class InRound(AnalyticAcquisitionFunction):
         return self._read[2]
 
     def _mean_and_sigma(self, X: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        return super()._mean_and_sigma(at_round(X, self.now), *args, **kwargs)
+        rows = at_round(X, self.now)
+        if self.posterior_transform is None and isinstance(self.model, HasMoments) and not args:
+            moments = self.model.moments_of_rows(rows)
+            if moments is not None and not kwargs:
+                return moments[0], moments[1].clamp_min(_LEAST_VARIANCE).sqrt()
+        return super()._mean_and_sigma(rows, *args, **kwargs)

@@ -15,6 +15,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_costly.acquisition.fixed_round import as_numbers, as_round, at_round
+from botorch_costly.device import moved
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_nonnegative
 from botorch_costly.models.covariance import ProjectedRows, covariances_of
 from botorch_costly.numerics.knowledge_gradient import (
@@ -97,7 +98,7 @@ class TimeVaryingKG(AcquisitionFunction):
     def forward(self, X: Tensor) -> Tensor:
         """Return ``mean + effective horizon KG`` of ``batch x 1 x d`` configurations, shape ``batch``."""
         mean, gain = self.mean_and_gain(X.squeeze(-2))
-        return mean + self.effective_horizon.to(mean) * gain
+        return mean + moved(self.effective_horizon, mean) * gain
 
     def mean_and_gain(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and knowledge gradient of configurations ``(*batch, d)``, each ``(*batch,)``."""
@@ -113,7 +114,7 @@ class TimeVaryingKG(AcquisitionFunction):
         heights = self.discretization_mean.to(mean).expand(*mean.shape, -1)
         level = torch.cat([mean.unsqueeze(-1), heights], -1)
         cov = torch.cat([variance.unsqueeze(-1), cov], -1)
-        slope = slopes(cov, variance, self.noise.to(mean))
+        slope = slopes(cov, variance, moved(self.noise, mean))
         if self._rough:
             return mean, variance, rough_rise(level, slope, FAR_OUTCOMES)
         return mean, variance, expected_rise(level, slope, self._tolerance)

@@ -10,6 +10,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_costly.acquisition.fixed_round import InRound, as_numbers
+from botorch_costly.device import moved
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.models.snapshot import HasSnapshots, Snapshot, UpperBound
 from botorch_costly.numerics.expansion import Quadratic
@@ -108,7 +109,7 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         """Return the bound in the round, in the belief's precision or another."""
         seen: Snapshot = self.model.snapshot(self.round)
         seen = seen if dtype is None else seen.to(dtype)
-        return seen.upper_bound(self.beta.to(seen.form.rows).sqrt())
+        return seen.upper_bound(moved(self.beta, seen.form.rows).sqrt())
 
 
 @acqf_input_constructor(TimeVaryingUCB)

@@ -6,16 +6,19 @@ functions are. A search knows nothing else of it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from botorch_costly.device import is_near, moved
 from botorch_costly.errors import check_count, check_positive
+from botorch_costly.numerics.distinct_rows import sorted_rows
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
 from botorch_costly.optim.lbfgs import minimize_batch
-from botorch_costly.optim.local_optima import ascend, distinct, far_rival
+from botorch_costly.optim.local_optima import far_rival, search
 from botorch_costly.optim.smooth import Acquisition, from_callable
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
@@ -59,6 +62,7 @@ class Found(NamedTuple):
     values: Tensor  # of the optima before they were rounded to configurations, shape: (k,)
     optima: Tensor  # before they were rounded, shape: (k, d)
     starts: Tensor  # where the search began, shape: (n, d)
+    number: Tensor | None = None  # of the best point in a list, on the CPU, shape: (1,)
 
 
 class SpaceSearch(Protocol):
@@ -99,7 +103,10 @@ class SpaceSearch(Protocol):
         """
 
     def candidates(self, seen: Tensor) -> Tensor:
-        """Return points among which to look for starts: all, or seen (``m x d``) and representatives."""
+        """Return points among which to look for starts: all, or seen (``m x d``) and representatives.
+
+        No device is waited for where those seen are on the CPU.
+        """
 
     def discretization(self, points: Tensor) -> Tensor:
         """Return where the best may turn out to be: all points if they are few, or else those given."""
@@ -133,6 +140,7 @@ class CubeSearch:
     ) -> None:
         self._round, self._search = round_points, search
         self.bounds = torch.stack([torch.zeros(dim, **tkwargs), torch.ones(dim, **tkwargs)])
+        self._near_bounds = self.bounds.cpu()  # which no device is waited for to check
         self._warm_starts = torch.zeros(0, dim, **tkwargs)
         self._peaks = self._warm_starts
         sobol = SobolEngine(dim, scramble=True, seed=0).draw(_REPRESENTATIVES).to(self.bounds)
@@ -147,18 +155,19 @@ class CubeSearch:
         self, function: Acquisition, generator: torch.Generator, *, others: bool = True
     ) -> Found:
         """Return the local optima, found from random starts and from the optima of the last search."""
-        ascent = ascend(
+        rounds = not (self.every_point or is_near(self.bounds))
+        found = search(
             function,
-            self.bounds,
+            self._near_bounds,
             self._search.num_restarts,
             self._search.bandwidth,
+            remade=partial(self._on_space, function) if rounds else None,
             warm_starts=self._warm_starts,
             generator=generator,
         )
-        optima = distinct(ascent, self.bounds, self._search.bandwidth)
-        self._warm_starts = optima.points[:_MOST_WARM_STARTS]
-        points = self.on_space(function, optima.points)
-        return Found(points, optima.values, self._warm_starts, ascent.starts)
+        self._warm_starts = found.optima.points[:_MOST_WARM_STARTS]
+        points = found.more if rounds else self.on_space(function, found.optima.points)
+        return Found(points, found.optima.values, self._warm_starts, found.starts)
 
     def far_from(self, function: Acquisition, found: Found, generator: torch.Generator) -> Tensor:
         """Return the best other configuration far from a lone one, ``1 x d``, or ``0 x d``."""
@@ -172,7 +181,7 @@ class CubeSearch:
         far = far_rival(
             elsewhere,
             lone,
-            self.bounds,
+            self._near_bounds,
             self._search.bandwidth,
             found.starts,
             num_candidates=_CANDIDATES,
@@ -182,6 +191,11 @@ class CubeSearch:
 
     def on_space(self, function: Acquisition, points: Tensor) -> Tensor:
         """Return the configurations nearest to some points, each once, best first, ``(m, d)``."""
+        if self.every_point:
+            return points
+        if not is_near(points):
+            rows, number = self._on_space(function, points, torch.ones_like(points[:, 0]).bool())
+            return rows[: int(number)]
         rounded = self._round(points)
         if torch.equal(rounded, points):
             return points
@@ -191,10 +205,32 @@ class CubeSearch:
             values = function(rounded.unsqueeze(-2))
         return rounded[values.argsort(descending=True, stable=True)]
 
+    def _on_space(
+        self, function: Acquisition, points: Tensor, counts: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return what ``on_space`` does, and behind it other rows, without waiting for a device.
+
+        Args:
+            function: As in ``on_space``.
+            points: Shape ``(m, d)``; those that count are the first.
+            counts: Which of them count, bool, ``(m,)``.
+
+        Returns:
+            Shape ``(m, d)``, and how many of them there are, shape ``()``.
+        """
+        points = torch.where(counts.unsqueeze(-1), points, points[:1])
+        rounded = self._round(points)
+        rows, repeated = sorted_rows(rounded)
+        with torch.no_grad():
+            values = function(rows.unsqueeze(-2)).masked_fill(repeated, -torch.inf)
+        rows = rows[values.argsort(descending=True, stable=True)]
+        same = (rounded == points).all()  # as on a CPU, nothing is sorted anew then
+        return torch.where(same, points, rows), torch.where(same, counts.sum(), (~repeated).sum())
+
     def climb(self, function: Acquisition, starts: Tensor) -> Tensor:
         """Return the best configurations reached in a few steps from the starts, shape ``(b, d)``."""
         loss = from_callable(function).with_gradient(starts, sign=-1.0)
-        end = minimize_batch(loss, starts, self.bounds, max_iter=_CLIMBING_STEPS)
+        end = minimize_batch(loss, starts, self._near_bounds, max_iter=_CLIMBING_STEPS)
         # Rounding may undo what the steps gained.
         self._peaks = _best(function, torch.cat([self._round(end.point), starts], -2))
         return self._peaks
@@ -202,7 +238,8 @@ class CubeSearch:
     def candidates(self, seen: Tensor) -> Tensor:
         """Return where the last climb ended, what has been seen, and the representatives."""
         # Often one configuration is queried again and again; its copies would leave no room for others.
-        return torch.cat([self._peaks, seen.unique(dim=0), self._representatives])
+        different = moved(seen.unique(dim=0), self._peaks)
+        return torch.cat([self._peaks, different, self._representatives])
 
     def discretization(self, points: Tensor) -> Tensor:
         """Return the points given."""
@@ -233,20 +270,25 @@ class FiniteSearch:
     """
 
     def __init__(self, points: Tensor, neighbours: Tensor | None, bandwidth: float) -> None:
-        self._points, self._neighbours, self._bandwidth = points, neighbours, bandwidth
+        self._points, self._bandwidth = points, bandwidth
         self._rows = points.unsqueeze(-2)
+        # Values are read at once, and whatever follows from them is worked out on the CPU.
+        self._near = points.cpu()
+        self._neighbours = None if neighbours is None else neighbours.cpu()
 
     def local_optima(
         self, function: Acquisition, generator: torch.Generator, *, others: bool = True
     ) -> Found:
         """Return the best point, one of them at random if there are several, then the other optima."""
         with torch.no_grad():
-            values = function(self._rows)
+            values = function(self._rows).cpu()
         # Ties, as before the first query, are broken at random: not always by the first arm.
         best = (values == values.max()).nonzero().squeeze(-1)
-        pick = best[torch.randint(len(best), (1,), generator=generator, device=values.device)]
+        drawn = torch.randint(len(best), (1,), generator=generator, device=generator.device)
+        pick = best[drawn.cpu()]
         order = torch.cat([pick, self._others(values, pick)]) if others else pick
-        return Found(self._points[order], values, self._points[order], self._points)
+        points = self._points[order.to(self._points.device, non_blocking=True)]
+        return Found(points, values, points, self._points, pick)
 
     def _others(self, values: Tensor, best: Tensor) -> Tensor:
         """Return the numbers of all local maxima but the best."""
@@ -259,9 +301,11 @@ class FiniteSearch:
         """Return the best point far from a lone one, ``1 x d``, or ``0 x d``."""
         if self._neighbours is None:
             return self._points[:0]
-        lone = (self._points == found.points[:1]).all(-1).int().argmax()
-        far, exists = far_rival_on_grid(found.values, lone, self._points, self._bandwidth)
-        return self._points[far.reshape(1)] if bool(exists) else self._points[:0]
+        assert found.number is not None
+        lone = found.number.squeeze(0)
+        far, exists = far_rival_on_grid(found.values, lone, self._near, self._bandwidth)
+        place = int(far)
+        return self._points[place : place + 1] if bool(exists) else self._points[:0]
 
     def on_space(self, function: Acquisition, points: Tensor) -> Tensor:
         """Return the points themselves, which are configurations."""

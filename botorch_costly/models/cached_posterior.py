@@ -7,6 +7,7 @@ import torch
 from gpytorch import settings
 from torch import Tensor
 
+from botorch_costly.device import moved
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models.cached_rows import CachedRows
 from botorch_costly.models.covariance import ProjectedRows
@@ -77,7 +78,16 @@ class CachedPosterior:
 
     def weights(self, now: float) -> Tensor:
         """Return the weight ``(1 - forgetting)^age`` of each row in round ``now``, shape ``(n,)``."""
+        return moved(self.near_weights(now), self._rows.rewards)
+
+    def near_weights(self, now: float) -> Tensor:
+        """Return ``weights`` on the CPU, without waiting for a device."""
         return self._rows.weights(now, self.forgetting)
+
+    @property
+    def near(self) -> Tensor:
+        """Rows ``[configuration, round, reward]`` as they were told, on the CPU, shape ``(n, d + 2)``."""
+        return self._rows.near
 
     def mean_and_variance(self, X: Tensor | ProjectedRows) -> tuple[Tensor, Tensor]:
         """Return mean and variance of the function at ``X``, in the units of the rewards.
@@ -101,6 +111,12 @@ class CachedPosterior:
         rows = X.reshape(-1, X.shape[-1])
         mean, variance = self.mean_and_variance(ProjectedRows(rows, self._project(rows)))
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
+
+    def moments_of_rows(self, X: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return ``mean_and_variance`` of rows; None in another precision or on another device."""
+        like = self.kernel.outputscale
+        fits = X.dtype == like.dtype and X.device == like.device
+        return self.mean_and_variance(X) if fits else None
 
     def mean_and_covariance(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return joint mean ``(*batch, q)`` and covariance ``(*batch, q, q)`` at ``X``."""
@@ -188,7 +204,7 @@ class CachedPosterior:
     def _freeze(self) -> _Frozen:
         # What changes a belief replaces its factor, so a factor stands for one belief.
         if self._frozen is None or self._frozen.factor is not self._rows.factor:
-            newest = float(self._rows.inputs[:, -1].max())
+            newest = float(self._rows.near[:, -2].max())
             self._frozen = _Frozen(self._rows.factor, newest, self._frozen_at(newest))
         return self._frozen
 
@@ -196,7 +212,7 @@ class CachedPosterior:
         rows = self._rows
         with torch.inference_mode(False):  # the snapshot may be asked for outside, too
             lag = (now - rows.inputs[:, -1]).abs()
-            retentions = retention(lag.new_tensor(self.forgetting), lag)
+            retentions = retention(lag.new_full((), self.forgetting), lag)
             return Snapshot(
                 closed_form(self.kernel, rows.inputs[:, :-1], retentions, *rows.factor[1:])
             )
@@ -204,7 +220,7 @@ class CachedPosterior:
     def _covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Return the product covariance of ``[configuration, round]`` rows."""
         lag = (x1[..., -1].unsqueeze(-1) - x2[..., -1].unsqueeze(-2)).abs()
-        retained = retention(lag.new_tensor(self.forgetting), lag)
+        retained = retention(lag.new_full((), self.forgetting), lag)
         return covariance(self.kernel, x1[..., :-1], x2[..., :-1]) * retained
 
     def _project(self, rows: Tensor) -> Tensor:

@@ -36,6 +36,17 @@ class HasCovariances(Protocol):
 
 
 @runtime_checkable
+class HasMoments(Protocol):
+    """A belief that gives means and variances of single rows at less cost than a posterior."""
+
+    def moments_of_rows(self, X: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return means and variances of rows ``*batch x (d + 1)``, those of ``posterior``.
+
+        None where the rows are in another precision or on another device than the belief.
+        """
+
+
+@runtime_checkable
 class HasObservations(Protocol):
     """A belief that gives the covariances of observations of many points, one by one, with a few rows."""
 

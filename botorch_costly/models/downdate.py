@@ -7,8 +7,8 @@ for each trial, and a new one takes the place of the oldest once that weighs les
 Where forgetting is too slow for that, ``2 n`` terms are compressed into ``n`` by a QR factorization
 without changing their sum.
 
-Nothing here waits for the device as long as the ring is known to have room: from the number of queries so
-far or from the time passed since the oldest.
+No device but a CPU is asked whether the ring has room. It is known to have some from the number of rounds
+so far or from the time passed since the oldest; where it is not, room is made.
 
 Notation: ``m`` trials, ``T`` slots of a ring, ``n`` points.
 """
@@ -18,6 +18,8 @@ from collections import deque
 
 import torch
 from torch import Tensor
+
+from botorch_costly.device import is_near
 
 _FEW = 0.45  # share of the terms below which summing them one by one is quicker on a CPU
 _BLOCK = 32  # terms of lower precision that are summed in it
@@ -97,7 +99,7 @@ class Downdate:
         """Add ``shape shape^T`` with weight one, ``(m, n)``, in trials that query, ``(m,)``."""
         self._make_room(querying)
         rows, slot = self._rows, self.count % self.num_slots
-        if querying.is_cuda:  # is not waited for: trials that do not query get what they had
+        if not is_near(querying):  # is not waited for: trials that do not query get what they had
             shape = torch.where(
                 querying.unsqueeze(-1), shape.to(self.terms), self.terms[rows, slot]
             )
@@ -110,7 +112,7 @@ class Downdate:
         self.count += querying
         self._births.append(self._clock)
         # A CPU knows how many slots are in use; of another device it is not asked.
-        most = self._held + 1 if self.count.is_cuda else int(self.count.max())
+        most = int(self.count.max()) if is_near(self.count) else self._held + 1
         self._held = min(max(self._held, most), self.num_slots)
 
     def column(self, at: Tensor, querying: Tensor | None = None) -> Tensor:
@@ -122,7 +124,7 @@ class Downdate:
         terms, weights = self.terms[:, :held], self.weights[:, :held]
         if terms.dtype != weights.dtype:
             return self._sum_by_blocks(at)
-        if querying is not None and not querying.is_cuda:
+        if querying is not None and is_near(querying):
             wanted = self.active[:, :held] & querying.unsqueeze(-1)
             if int(wanted.sum()) < _FEW * wanted.numel():
                 return self._sum_of(wanted, at)
@@ -194,10 +196,11 @@ class Downdate:
             return
         if self._clock - births[0] < math.log(self._tolerance):
             return
-        # Weights decide, not counts: any number of queries may fall into one round.
-        next_weight = self.weights[self._rows, self.count % self.num_slots]
-        if not bool((querying & (next_weight > self._tolerance)).any()):
-            return
+        if is_near(querying):
+            # Weights decide, not counts: any number of queries may fall into one round.
+            next_weight = self.weights[self._rows, self.count % self.num_slots]
+            if not bool((querying & (next_weight > self._tolerance)).any()):
+                return
         if self.num_slots < 2 * self.terms.shape[-1]:
             self._grow()
         else:
@@ -224,4 +227,5 @@ class Downdate:
         self.terms[:, :number], self.weights[:, :number] = triangle.to(self.terms), 1
         self.terms[:, number:], self.weights[:, number:] = 0, 0
         self.count.fill_(number)
-        self._births.extend([self._clock] * self.num_slots)  # the oldest query is in all of them
+        self._births.clear()
+        self._births.extend([self._clock] * number)  # the oldest query is in all of them

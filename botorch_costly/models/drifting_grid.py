@@ -36,6 +36,7 @@ from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 
+from botorch_costly.device import is_near, moved
 from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidShapeError,
@@ -131,6 +132,7 @@ class DriftingGrid(Model):
         check(received == shape, "forgetting", f"shape {shape}", received, InvalidShapeError)
         within = bool(((forgetting >= 0) & (forgetting <= 1)).all())
         check(within, "forgetting", "numbers in [0, 1]", forgetting)
+        self._slowest = float(forgetting.min())
         return forgetting.to(self.prior_cov.device)
 
     @property
@@ -189,7 +191,7 @@ class DriftingGrid(Model):
             return
         # Numbers by themselves would become tensors of single precision.
         retained, squared = (
-            torch.as_tensor(part, dtype=self._mean.dtype, device=self._mean.device)
+            moved(torch.as_tensor(part, dtype=self._mean.dtype), self._mean)
             for part in (retained, squared)
         )
         if which is not None:
@@ -207,21 +209,23 @@ class DriftingGrid(Model):
         kept = self._retentions
         if kept is None or kept[0] != rounds or kept[1] is not self.forgetting:
             rates = self.forgetting.reshape(-1, 1).double()
-            found = retention(rates, torch.as_tensor(rounds).to(rates))
-            both = found, found.square(), float(found.square().max())
-            kept = self._retentions = rounds, self.forgetting, both
+            found = retention(rates, moved(torch.as_tensor(rounds), rates))
+            # Of the slowest rate, which is known: no device is asked.
+            most = retention_float(self._slowest, rounds) ** 2
+            kept = self._retentions = rounds, self.forgetting, (found, found.square(), most)
         return kept[2]
 
     def covariance(self, index: Tensor) -> Tensor:
         """Return the posterior covariance between one point a trial and all points.
 
         Args:
-            index: A point for each trial, shape ``(*batch,)``.
+            index: A point for each trial, shape ``(*batch,)``; only on a CPU it is checked.
 
         Returns:
             Shape ``(*batch, n)``.
         """
-        at = self._check_index(index)
+        at = self._check_index(index) if is_near(index) else index.expand(self._batch_shape)
+        at = at.reshape(-1)
         column = self.prior_cov[at] - self._downdate.column(at)
         return column.view(*self._batch_shape, self.num_points)
 
@@ -229,13 +233,15 @@ class DriftingGrid(Model):
         """Return the posterior covariance between some points of each trial and some of all trials.
 
         Args:
-            index: ``m`` points for each trial, shape ``(*batch, m)``.
-            others: ``k`` points, shape ``(k,)``.
+            index: ``m`` points for each trial, shape ``(*batch, m)``; only on a CPU they are checked.
+            others: ``k`` points, shape ``(k,)``, likewise.
 
         Returns:
             Shape ``(*batch, m, k)``.
         """
-        here, there = self._check_points(index), self._check_points(others)
+        here, there = (
+            self._check_points(part) if is_near(part) else part for part in (index, others)
+        )
         here = here.expand(*self._batch_shape, -1).reshape(self._batch_shape.numel(), -1)
         weights, left = self._downdate.at(here)
         _, right = self._downdate.at(there)
@@ -256,8 +262,8 @@ class DriftingGrid(Model):
         Raises:
             InvalidArgumentError: If the value of a query is not finite, or an index is not one
                 of the points; the belief is unchanged.
-            NumericalError: If the belief holds numbers that are not finite; it is unchanged. On a GPU,
-                which is not waited for, they show in what is read.
+            NumericalError: If the belief holds numbers that are not finite; it is unchanged. On a device
+                other than a CPU, which is not waited for, they show in what is read.
             InvalidShapeError: If ``y`` or ``query`` is not one value or one a trial.
         """
         at = self._check_index(index)
@@ -275,14 +281,14 @@ class DriftingGrid(Model):
     def take_in(self, index: Tensor, y: Tensor, query: Tensor) -> None:
         """Condition as ``observe`` does, on what is known to be right: nothing is checked or returned.
 
-        On a GPU that saves waiting for it.
+        That saves waiting for a device.
 
         Args:
             index: Shape ``(*batch,)``.
             y: Shape ``(*batch,)``, finite where ``query`` is true.
             query: Shape ``(*batch,)``.
         """
-        if query.is_cuda or query.any():  # a GPU is not waited for
+        if not is_near(query) or query.any():  # no other device is waited for
             self._condition(index.reshape(-1), y.reshape(-1), query.reshape(-1))
 
     def _condition(self, at: Tensor, y: Tensor, querying: Tensor) -> tuple[Tensor, Tensor]:
@@ -294,7 +300,7 @@ class DriftingGrid(Model):
         variance = known.clamp_min(0) + self.noise
         expected = self._mean.gather(-1, at[:, None]).squeeze(-1) + self.prior_mean
         residual = torch.where(querying, y - expected, 0.0)
-        if not querying.is_cuda:  # a GPU is not waited for
+        if is_near(querying):  # no other device is waited for
             sound = bool((column.sum(-1) + residual).isfinite().all())
             check(sound, "belief", "finite covariances", "NaN or infinity", NumericalError)
         deviation = variance.sqrt()
@@ -312,7 +318,7 @@ class DriftingGrid(Model):
             column: Shape ``(m, n)``.
             known: The variance of the point itself, shape ``(m,)``.
         """
-        if not column.is_cuda and self._variance.amin() > _FAR * self._slack:
+        if is_near(column) and self._variance.amin() > _FAR * self._slack:
             return column
         bound = (self._variance + self._slack).mul_(known.clamp_min(0).add(self._slack)[:, None])
         bound = bound.sqrt_()

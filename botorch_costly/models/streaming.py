@@ -10,6 +10,7 @@ from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 
+from botorch_costly.device import is_near, moved
 from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidShapeError,
@@ -20,11 +21,11 @@ from botorch_costly.errors import (
     check_rate,
 )
 from botorch_costly.models.cached_posterior import CachedPosterior
-from botorch_costly.models.cached_rows import CachedRows
+from botorch_costly.models.cached_rows import CachedRows, near_rows
 from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.models.streaming_form import streaming_form
 from botorch_costly.models.time_varying import TimeVaryingGP
-from botorch_costly.numerics.cholesky import append, empty_factor, factorize
+from botorch_costly.numerics.cholesky import append, empty_factor, factorize, least_pivot
 from botorch_costly.numerics.drift import memory
 from botorch_costly.numerics.radial import check_family
 from botorch_costly.numerics.stationary import Stationary
@@ -76,6 +77,7 @@ class StreamingGP(CachedPosterior, Model):
         self._rows = CachedRows.none(like)
         self.center, self.scale = 0.0, 1.0
         self._frozen = None
+        self._prior: tuple[Tensor, float] | None = None  # prior variance, and as a number
 
     @classmethod
     def from_model(cls, model: TimeVaryingGP, **kwargs: Any) -> "StreamingGP":
@@ -116,24 +118,26 @@ class StreamingGP(CachedPosterior, Model):
             InvalidShapeError: If ``x`` does not fit; the belief is unchanged.
         """
         like = self.kernel.outputscale
-        y = like.new_tensor([reward])
-        finite = bool(y.isfinite().all() and x.isfinite().all())
+        told = torch.tensor([reward], dtype=torch.float64)
+        near = torch.cat([x.detach().cpu().flatten(), told]).to(like.dtype)
+        finite = bool(near.isfinite().all())
         check(finite, "reward", "a finite number at a finite input", reward, InvalidArgumentError)
         self._check_columns(x)
-        x = x.detach().to(like)
+        x, y = moved(x.detach(), like), like.new_full((1,), reward)
         rows = self._rows
         inputs = rows.inputs if rows.number else x.new_zeros(0, x.shape[-1])
         cross = self._covariance(x.unsqueeze(0), inputs).squeeze(0)
         target = (y - self.center) / self.scale
-        noise = like.new_tensor(self.noise)
+        noise = like.new_full((), self.noise)
         factor, jitter = append(rows.factor, cross, like, noise, target)
-        if jitter.amount > 0:
+        if self._needs_jitter() and jitter.amount > 0:
             _logger.warning("The noise is too small for the factor; jitter %g.", jitter.amount)
         rows = CachedRows(
             factor,
             torch.cat([inputs, x.unsqueeze(0)]),
             torch.cat([rows.rewards, y]),
             torch.cat([rows.targets, target]),
+            torch.cat([rows.near if rows.number else near.new_zeros(0, len(near)), near[None]]),
         )
         self._rows = rows.within(self.window, self.maximum_rows)
 
@@ -219,7 +223,9 @@ class StreamingGP(CachedPosterior, Model):
         like = self.kernel.outputscale
         rewards = rewards.detach().to(like)
         targets = (rewards - self.center) / self.scale
-        self._rows = CachedRows(self._rows.factor, X.detach().to(like), rewards, targets)
+        inputs = X.detach().to(like)
+        near = near_rows(inputs, rewards)
+        self._rows = CachedRows(self._rows.factor, inputs, rewards, targets, near)
         self.refactorize()
         self._rows = self._rows.within(self.window, self.maximum_rows)
 
@@ -274,6 +280,15 @@ class StreamingGP(CachedPosterior, Model):
         self.kernel = Stationary(state["family"], lengthscale, outputscale)
         self.forgetting, self.noise = state["forgetting"], state["noise"]
         self.window, self.maximum_rows = state["window"], state["maximum_rows"]
+
+    def _needs_jitter(self) -> bool:
+        """Return whether a pivot may be raised, which the noise alone can rule out for a device."""
+        prior = self.kernel.outputscale
+        if is_near(prior):
+            return True
+        if self._prior is None or self._prior[0] is not prior:
+            self._prior = prior, float(prior)
+        return self.noise < least_pivot(prior.dtype) * self._prior[1]
 
     def _check_columns(self, x: Tensor) -> None:
         lengthscales = self.kernel.lengthscale.numel()

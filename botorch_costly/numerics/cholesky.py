@@ -119,7 +119,7 @@ def append(
     check(fits, "right_hand_side", f"{columns} entries", width, InvalidShapeError)
     row = _solve(factor.chol, factor.inverse, cross)  # l
     if minimum_pivot is None:
-        minimum_pivot = max(1e-10, 1000 * torch.finfo(factor.chol.dtype).eps)
+        minimum_pivot = least_pivot(factor.chol.dtype)
     wanted = (prior - row.square().sum(-1)).clamp_min(0) + noise
     squared_pivot = torch.maximum(wanted, minimum_pivot * prior)
     pivot = squared_pivot.sqrt().unsqueeze(-1)
@@ -133,6 +133,14 @@ def append(
     return grown, Jitter(squared_pivot - wanted)
 
 
+def least_pivot(dtype: torch.dtype) -> float:
+    """Return the least squared pivot of ``append``, as a fraction of the prior variance.
+
+    A noise of at least as much leaves no pivot smaller, so that nothing is ever added.
+    """
+    return max(1e-10, 1000 * torch.finfo(dtype).eps)
+
+
 def remove(factor: Factor, index: int) -> Factor:
     """Forget row ``index``, in O(n^2), as if it had never been appended.
 
@@ -142,7 +150,7 @@ def remove(factor: Factor, index: int) -> Factor:
     chol, inverse, whitened = factor
     n, below = chol.shape[-1], index + 1
     check(0 <= index < n, "index", f"a row in 0..{n - 1}", index, InvalidShapeError)
-    others = torch.arange(n, device=chol.device) != index
+    others = all_but(index, n, chol.device)
     column = chol[..., below:, index]  # c
     v = _solve(chol[..., below:, below:], inverse[..., below:, below:], column)
     scale = torch.cat([torch.ones_like(chol[..., :1, 0]), 1 + v.square().cumsum(-1)], -1)  # s
@@ -156,6 +164,12 @@ def remove(factor: Factor, index: int) -> Factor:
     new_chol = chol[..., others, :][..., others].clone()
     new_chol[..., index:, index:] = trailing
     return Factor(new_chol, without_row(inverse)[..., others], without_row(whitened))
+
+
+def all_but(index: int, number: int, device: torch.device) -> Tensor:
+    """Return ``0, 1, ..`` up to ``number`` without ``index``: a mask would be waited for on a GPU."""
+    numbers = torch.arange(number - 1, device=device)
+    return numbers + (numbers >= index)
 
 
 def _solve(chol: Tensor, inverse: Tensor, rhs: Tensor) -> Tensor:

@@ -97,7 +97,8 @@ def expanded_upper_bound(
         floor: Least variance, below which it has no gradient.
     """
     mean, explained = around.mean, around.explained
-    retained = torch.as_tensor(retained, dtype=width.dtype, device=width.device)
+    if not isinstance(retained, Tensor):
+        retained = width.new_full((), retained)
     squared = retained.square()
     variance = prior - squared * explained.value
     std = variance.clamp_min(floor).sqrt()

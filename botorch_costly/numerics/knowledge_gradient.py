@@ -17,7 +17,9 @@ Gauss-Hermite quadrature of as many points does, and always below, as for every 
 
 The envelope is found by evaluation, not by sorting: a line that is the maximum at one of a few ``z`` is
 on it, and where two neighbours meet either no line is above them, which proves that none lies between,
-or a new line is. The work is ``n`` times the lines found, in tensor operations over any batch.
+or a new line is. The work is ``n`` times the lines found, in tensor operations over any batch. With a
+tolerance no device but a CPU is asked whether there are new lines: five passes find all that matter,
+where four were the most of 2,100 decisions.
 
 Conventions: the envelope is followed within ``|z| <= 9``, beyond which doubles hold no probability;
 lists of lines are padded by repetition, which adds nothing to the sum.
@@ -32,6 +34,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from botorch_costly.device import is_near, moved
 from botorch_costly.numerics.improvement import excess
 
 _FAR = 9.0
@@ -39,6 +42,8 @@ _LEAST_SURPRISE = 1e-30
 _SMALL = 50_000  # numbers that are asked for at once
 _FIRST_QUESTIONS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
 _MOST_PASSES = 50  # a bound for the loop alone: lines are few and each pass finds new ones
+_PASSES_UNASKED = 5  # on a device that is not asked whether there are new lines,
+_LINES_UNASKED = 65  # and the most lines that it holds, of which 25 were on any envelope
 OUTCOMES = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)  # of a rough query: between the strata
 # Where much is known, only what is rare changes the best.
 FAR_OUTCOMES = (-3.8, -3.0, *OUTCOMES, 3.0, 3.8)
@@ -141,9 +146,11 @@ def upper_envelope(
     the expected maximum is at most that height times the probability between the questions. A pair
     is asked about until that is below the tolerance.
     """
-    asked = intercept.new_tensor(_FIRST_QUESTIONS).expand(*intercept.shape[:-1], -1)
+    asked = moved(torch.tensor(_FIRST_QUESTIONS, dtype=intercept.dtype), intercept)
+    asked = asked.expand(*intercept.shape[:-1], -1)
     found = _highest(intercept, slope, asked)
-    for _ in range(_MOST_PASSES):
+    is_asked = is_near(intercept) or tolerance == 0
+    for _ in range(_MOST_PASSES if is_asked else _PASSES_UNASKED):
         level, steepness = intercept.gather(-1, found), slope.gather(-1, found)
         crossing, opening = _crossings(level, steepness)
         # Copies of one line that differ by rounding meet anywhere; to be asked there would put lines
@@ -154,6 +161,9 @@ def upper_envelope(
         height = intercept.gather(-1, between) + slope.gather(-1, between) * crossing - known
         probability = torch.special.ndtr(asked).diff(dim=-1)
         new = (opening > 0) & (height > _rounding(known)) & (height * probability > tolerance)
+        if not is_asked:
+            asked, found = _insert_new(asked, crossing, new), _insert_new(found, between, new)
+            continue
         if not bool(new.any()):
             break
         some = new.reshape(-1, new.shape[-1]).any(
@@ -185,6 +195,15 @@ def _crossings(level: Tensor, steepness: Tensor) -> tuple[Tensor, Tensor]:
 
 def _rounding(values: Tensor) -> Tensor:
     return 8 * torch.finfo(values.dtype).eps * values.abs().clamp_min(1e-3)
+
+
+def _insert_new(row: Tensor, between: Tensor, new: Tensor) -> Tensor:
+    """Return a row (``*batch x k``) with what is new between its entries, and its last as filling."""
+    both = torch.stack([row[..., :-1], between], -1).flatten(-2)
+    used = torch.stack([torch.ones_like(new), new], -1).flatten(-2)
+    order = (~used).to(torch.uint8).argsort(dim=-1, stable=True)[..., : _LINES_UNASKED - 1]
+    kept = torch.where(used.gather(-1, order), both.gather(-1, order), row[..., -1:])
+    return torch.cat([kept, row[..., -1:]], -1)
 
 
 def _insert(row: Tensor, between: Tensor, some: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ Lawrence, "GLASSES", AISTATS 2016; here for queries that have a price and a worl
 import torch
 from torch import Tensor
 
+from botorch_costly.device import moved
 from botorch_costly.numerics.knowledge_gradient import rough_rise, slopes, strata
 
 OUTCOMES = (-2.0, -1.2, -0.6, 0.0, 0.6, 1.2, 2.0)  # of the query: between the strata
@@ -53,7 +54,7 @@ def lookahead_value(
     keep = retained if isinstance(retained, float) else retained[..., None, None, None]
     new = 1 - retained**2
     fresh = (new if isinstance(new, float) else new[..., None, None]) * prior_cov
-    outcomes, masses = (part.to(mean) for part in strata(OUTCOMES))
+    outcomes, masses = (moved(part, mean) for part in strata(OUTCOMES))
     terms = noise, effective_horizon, price
 
     def after(slope: Tensor) -> Tensor:  # (*batch, c, n) -> (*batch, c, z)

@@ -13,6 +13,7 @@ neighbourhood of the last but one position, whose mean is the center (as in scik
 Notation: ``n`` points, ``s`` seeds, ``m`` modes, ``d`` dimensions.
 """
 
+from itertools import repeat
 from typing import NamedTuple
 
 import torch
@@ -28,6 +29,9 @@ from botorch_costly.errors import (
 
 # A seed has converged once it shifts by less than this share of the bandwidth.
 _STOP = 1e-3
+_PASSES_UNASKED = (
+    8  # of a device that is not asked whether they were enough; one to three are, as a rule
+)
 
 
 class Modes(NamedTuple):
@@ -87,7 +91,7 @@ def mean_shift(
     if weights is not None:
         weights = weights.expand(points.shape[:-1])
     position = points if seeds is None else seeds.expand(*batch, *seeds.shape[-2:])
-    centers, sizes = _shift(points, weights, bandwidth, position, max_iter)
+    centers, sizes, _ = _shift(points, weights, bandwidth, position, max_iter, asks=True)
     if seeds is None and weights is not None:
         sizes = sizes * (weights > 0)
     check(
@@ -96,7 +100,33 @@ def mean_shift(
         f"a point within bandwidth {bandwidth} of some seed in every cloud",
         "seeds with empty neighbourhoods",
     )
-    return _merge(points, bandwidth, centers, sizes)
+    modes, _ = _merge(points, bandwidth, centers, sizes, asks=True)
+    return modes
+
+
+def mean_shift_unasked(
+    points: Tensor,  # shape: (*batch, n, d)
+    bandwidth: float,
+    counts: Tensor,  # bool, shape: (*batch, n)
+) -> tuple[Modes, Tensor]:
+    """Return the modes of points and whether they are right, without waiting for a device.
+
+    They are right unless a seed shifts more often, or centers hang together in longer chains, than eight
+    passes settle. Nothing is checked.
+
+    Args:
+        points: Finite where they count.
+        bandwidth: As for ``mean_shift``.
+        counts: Which points there are; at least one in every cloud.
+
+    Returns:
+        As many modes as points, those beyond ``number`` NaN centers of size 0; and a bool, shape ``()``.
+    """
+    points, weights = points.nan_to_num(0.0, 0.0, 0.0), counts.to(points)
+    shifted = _shift(points, weights, bandwidth, points, _PASSES_UNASKED, asks=False)
+    centers, sizes, rest = shifted
+    modes, merged = _merge(points, bandwidth, centers, sizes * weights, asks=False)
+    return modes, (rest | ~counts).all() & merged
 
 
 def _check_cloud(points: Tensor, seeds: Tensor | None, weights: Tensor | None) -> None:
@@ -132,8 +162,13 @@ def _shift(
     bandwidth: float,
     position: Tensor,  # shape: (*batch, s, d)
     max_iter: int,
-) -> tuple[Tensor, Tensor]:  # shapes: (*batch, s, d), (*batch, s)
-    """Shift every seed until it rests; a seed whose neighbourhood is empty ends with size 0."""
+    *,
+    asks: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # shapes: (*batch, s, d), (*batch, s), (*batch, s)
+    """Shift every seed until it rests, and return whether it does.
+
+    A seed whose neighbourhood is empty ends with size 0. A device that is not asked makes all shifts.
+    """
     sizes = position.new_zeros(position.shape[:-1])
     shifting = torch.ones_like(sizes, dtype=torch.bool)
     for _ in range(max_iter + 1):
@@ -147,9 +182,9 @@ def _shift(
         step = torch.linalg.vector_norm(mean - position, dim=-1)
         position = torch.where(shifting[..., None], mean, position)
         shifting = shifting & (step > _STOP * bandwidth)
-        if not shifting.any():
+        if asks and not shifting.any():
             break
-    return position, sizes
+    return position, sizes, ~shifting
 
 
 def _merge(
@@ -157,26 +192,31 @@ def _merge(
     bandwidth: float,
     centers: Tensor,  # shape: (*batch, s, d)
     sizes: Tensor,  # shape: (*batch, s)
-) -> Modes:
-    """Return one center of those closer than a bandwidth: the largest."""
+    *,
+    asks: bool,
+) -> tuple[Modes, Tensor]:
+    """Return one center of those closer than a bandwidth, the largest, and whether all are decided."""
     order = _by_size(centers, sizes)
     centers, sizes = _take(centers, order), sizes.gather(-1, order)
-    chosen = _first_of_each(_distances(centers, centers) <= bandwidth, sizes > 0)
+    near = _distances(centers, centers) <= bandwidth
+    chosen, decided = _first_of_each(near, sizes > 0, asks=asks)
     number = chosen.sum(-1)
     # A stable sort puts the chosen centers first and leaves them in order.
-    front = chosen.int().argsort(dim=-1, descending=True, stable=True)[..., : int(number.max())]
+    front = chosen.int().argsort(dim=-1, descending=True, stable=True)
+    front = front[..., : int(number.max())] if asks else front
     centers, sizes, exists = (
         _take(centers, front),
         sizes.gather(-1, front),
         chosen.gather(-1, front),
     )
     distance = _distances(points, centers).masked_fill(~exists[..., None, :], torch.inf)
-    return Modes(
+    modes = Modes(
         centers.masked_fill(~exists[..., None], torch.nan),
         sizes.masked_fill(~exists, 0.0),
         distance.argmin(-1),
         number,
     )
+    return modes, decided
 
 
 def _take(
@@ -204,8 +244,10 @@ def _by_size(
 def _first_of_each(
     near: Tensor,  # shape: (*batch, s, s), bool, symmetric
     candidate: Tensor,  # shape: (*batch, s), bool
-) -> Tensor:  # shape: (*batch, s), bool
-    """Mark a center unless one marked before it is near.
+    *,
+    asks: bool,
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch, s) and (), bool
+    """Mark a center unless one marked before it is near, and return whether all are decided.
 
     That rule reads like a loop over the centers, but every center whose earlier neighbours have
     all been decided can be decided at once, so that a few rounds settle all of them.
@@ -213,9 +255,12 @@ def _first_of_each(
     earlier = near.tril(-1)
     chosen = torch.zeros_like(candidate)
     undecided = candidate
-    while undecided.any():
+    passes = repeat(None) if asks else range(_PASSES_UNASKED)
+    for _ in passes:
+        if asks and not undecided.any():
+            break
         waits = (earlier & undecided[..., None, :]).any(-1)
         first = undecided & ~waits
         chosen = chosen | first
         undecided = undecided & ~(near & first[..., None, :]).any(-1)
-    return chosen
+    return chosen, ~undecided.any()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.device import read
 from botorch_costly.numerics.radial import ARMS, PROFILES
 
 
@@ -60,6 +61,7 @@ def information_share(cov: Tensor) -> float:
     """
     centred = cov - cov.mean(-1, keepdim=True)
     centred = centred - centred.mean(-2, keepdim=True)
-    total, least = float(centred.diagonal().sum()), 1e-9 * float(cov.diagonal().sum())
+    sums = centred.diagonal().sum(), cov.diagonal().sum(), centred.square().sum()
+    total, prior, squares = map(float, read(*sums))
     # Only rounding is left of a single point, or of points that are known to be equal.
-    return float(centred.square().sum()) / total**2 if total > least else 0.0
+    return squares / total**2 if total > 1e-9 * prior else 0.0

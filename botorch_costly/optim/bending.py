@@ -7,6 +7,7 @@ method by differences costs little more than a gradient, and there are fewer of 
 import torch
 from torch import Tensor
 
+from botorch_costly.device import is_near
 from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.newton import climb_by_newton
@@ -88,7 +89,7 @@ def descend_by_pairs(
         bounds,
         max_iter=_STEPS,
         gradient_tolerance=gradient_tolerance,
-        check_every=1,
+        check_every=1 if is_near(start) else None,
         hessian=bent(value_and_gradient, start, bounds),
     ).point
 

@@ -11,6 +11,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from botorch_costly.device import is_near
 from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
 
 
@@ -47,7 +48,7 @@ def chain_local_maxima(
     if n == 1:
         return maxima
     level = left == right
-    if not values.is_cuda and not level.any():  # a GPU is not waited for
+    if is_near(values) and not level.any():  # no other device is waited for
         return maxima
     return maxima | _middles_of_plateaus(level, climbs, drops)
 

@@ -19,25 +19,29 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.device import is_near
 from botorch_costly.errors import (
-    InvalidArgumentError,
     InvalidShapeError,
     check,
     check_count,
     check_nonnegative,
+    is_power_of_two,
 )
 from botorch_costly.optim.merging import final, merge, spread
+from botorch_costly.optim.projection import NEAR, box_of
+from botorch_costly.optim.projection import Box as _Box
+from botorch_costly.optim.projection import dot as _dot
+from botorch_costly.optim.projection import quasi_newton_direction as _direction
 from botorch_costly.optim.smooth import ValueAndGradient
-from botorch_costly.optim.two_loops import CURVATURE, inverse_of_free, two_loops
+from botorch_costly.optim.two_loops import CURVATURE
 
-_CHECK_ON_CPU, _CHECK_ELSEWHERE = 4, 16  # iterations between two checks
+_CHECK = 4  # iterations between two checks
+_FIRST_ASKED = 16  # iterations after which a device other than a CPU is asked first
 _ARMIJO = 1e-4  # share of the predicted decrease that a trial must deliver
 _SHRINK, _GROW = (0.1, 0.5), 4.0  # range of a backtracking factor; factor of a growing step
 _MOST_GROWTH = 1e8
 _MOST_REJECTIONS = 20  # trials in a row, after which rounding is what stops the search
-_DOWNHILL = 1e-6  # least slope of a direction, relative to steepest descent
 _FIRST_STEP = 0.1  # length of the first step, in widths of the box
-_NEAR = 1e-3  # a variable this near (in widths) to a bound it is pushed against joins it
 
 
 class Minimum(NamedTuple):
@@ -49,12 +53,7 @@ class Minimum(NamedTuple):
     iterations: Tensor  # shape: (*batch, n): evaluations after the first
     converged: Tensor  # shape: (*batch, n), bool: met a tolerance (a stall is not convergence)
     into: Tensor  # shape: (*batch, n): number of the problem whose result it is, its own unless merged
-
-
-class _Box(NamedTuple):
-    lower: Tensor  # shape: (d,)
-    upper: Tensor  # shape: (d,)
-    near: Tensor  # shape: (d,): what counts as near to a bound
+    running: Tensor  # shape: (*batch, n), bool: neither converged nor stalled nor merged
 
 
 class _Run(NamedTuple):
@@ -93,6 +92,7 @@ def minimize_batch(
     merge_within: float = 0.0,
     leave: int = 0,
     check_every: int | None = None,
+    asks: bool = True,
     hessian: Tensor | None = None,  # shape: (*batch, n, d, d)
     should_stop: Callable[[], bool] | None = None,
 ) -> Minimum:
@@ -113,7 +113,8 @@ def minimize_batch(
             ``batch_shape x k x d`` gradients. The objective may differ between the entries of
             ``batch_shape``, but not along ``k``, which shrinks as problems finish.
         start: ``batch_shape x n x d`` starts; clamped into the box.
-        bounds: ``2 x d`` lower and upper bounds, infinite where there is none.
+        bounds: ``2 x d`` lower and upper bounds, infinite where there is none. On the CPU they are
+            checked without waiting for a device.
         max_iter: Most evaluations of each problem after the first.
         history: Number of curvature pairs.
         gradient_tolerance: Bound on the largest entry of ``x - clamp(x - gradient)``.
@@ -123,8 +124,12 @@ def minimize_batch(
             takes its result, since both would most likely end in one minimum; 0 merges nothing.
         leave: How many problems of each batch entry may be left unfinished, for a cheaper method
             that takes the last steps.
-        check_every: Iterations between two checks of which problems are left; each check waits for
-            the device, and nothing else does. 4 on a CPU and 16 elsewhere if omitted.
+        check_every: Iterations between two checks of which problems are left, and whether the search
+            is over; each check waits for the device, and nothing else does. If omitted there is a
+            check in every fourth, and a device other than a CPU is waited for in iterations 16, 32, 64
+            and so on: a search that is over stands still until then.
+        asks: Whether a device other than a CPU is waited for at all. If not, ``max_iter`` iterations
+            are made in any case, and ``running`` says whether these were enough.
         hessian: A positive definite guess at the Hessians where the search begins, from which the
             first step is Newton's; the pairs correct it from there on.
         should_stop: Asked at each check but the first whether to return what was reached so far, be
@@ -148,13 +153,11 @@ def minimize_batch(
     check_count("max_iter", max_iter)
     check_count("history", history, minimum=1)
     check_count("leave", leave)
-    if check_every is None:
-        check_every = _CHECK_ON_CPU if start.device.type == "cpu" else _CHECK_ELSEWHERE
-    check_count("check_every", check_every, minimum=1)
+    every = _CHECK if check_every is None else check_count("check_every", check_every, minimum=1)
     check_nonnegative("gradient_tolerance", gradient_tolerance)
     check_nonnegative("value_tolerance", value_tolerance)
     check_nonnegative("merge_within", merge_within)
-    box = _check_box(start, bounds)
+    box = box_of(start, bounds)
     rule = _Rule(gradient_tolerance, value_tolerance)
 
     start = start.detach().clamp(box.lower, box.upper)
@@ -163,21 +166,26 @@ def minimize_batch(
     all_problems = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
     result, place, into = _report(run, all_problems), all_problems, all_problems
     for iteration in range(max_iter):
-        if iteration % check_every == 0:
+        if iteration % every == 0:
             if merge_within > 0:
-                gone, into = merge(run.point, run.value, place, into, merge_within)
-                run = run._replace(running=run.running & ~gone)
-            left = int(run.running.squeeze(-1).sum(-1).max())  # waits for the device
-            late = iteration > 0 and should_stop is not None and should_stop()
-            if left <= leave or late:
+                run, into = _merged(run, place, into, merge_within)
+            if iteration > 0 and should_stop is not None and should_stop():
                 break
-            if left <= 0.75 * place.shape[-1]:
-                result = _write(result, run, place)
-                run, place = _compact(run, place, left)
+            if is_near(start) or (asks and (check_every is not None or _is_asked(iteration))):
+                left = int(_left(run))  # waits for the device
+                if left <= leave:
+                    break
+                if left <= 0.75 * place.shape[-1]:
+                    result = _write(result, run, place)
+                    run, place = _compact(run, place, left)
+            else:
+                run = run._replace(running=run.running & (_left(run) > leave))
         trial = (run.point + run.step * run.direction).clamp(box.lower, box.upper)
         value, gradient = _evaluate(value_and_gradient, trial)
         with torch.inference_mode():  # a fifth of the time of small problems is bookkeeping
             run = _advance(run, trial, value, gradient, box, rule)
+    if not asks and merge_within > 0:
+        run, into = _merged(run, place, into, merge_within)
     result = _write(result, run, place)
     if merge_within > 0:
         _, into = merge(result.point, result.value.unsqueeze(-1), all_problems, into, merge_within)
@@ -185,17 +193,20 @@ def minimize_batch(
     return result
 
 
-def _check_box(start: Tensor, bounds: Tensor) -> _Box:
-    fits = start.dim() >= 2 and start.numel() > 0 and start.is_floating_point()
-    expected = "a floating-point batch_shape x n x d tensor"
-    check(fits, "start", expected, tuple(start.shape), InvalidShapeError)
-    shape = (2, start.shape[-1])
-    check(bounds.shape == shape, "bounds", f"shape {shape}", tuple(bounds.shape), InvalidShapeError)
-    lower, upper = bounds.to(start)
-    ordered = bool((lower <= upper).all())
-    check(ordered, "bounds", "lower <= upper", bounds.tolist(), InvalidArgumentError)
-    width = upper - lower
-    return _Box(lower, upper, _NEAR * torch.where(width.isfinite(), width, 1.0))
+def _is_asked(iteration: int) -> bool:
+    """Return whether a device is waited for in an iteration: seldom, and ever less often."""
+    return iteration >= _FIRST_ASKED and is_power_of_two(iteration)
+
+
+def _left(run: _Run) -> Tensor:  # shape: ()
+    """Return how many problems are left in the batch entry with most of them."""
+    return run.running.squeeze(-1).sum(-1).max()
+
+
+def _merged(run: _Run, place: Tensor, into: Tensor, within: float) -> tuple[_Run, Tensor]:
+    """Let only the lowest go on of problems that are near each other."""
+    gone, into = merge(run.point, run.value, place, into, within)
+    return run._replace(running=run.running & ~gone), into
 
 
 def _check_hessian(start: Tensor, hessian: Tensor) -> Tensor:
@@ -220,10 +231,6 @@ def _evaluate(
     return value[..., None].to(points), gradient.to(points)
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum(-1, keepdim=True)
-
-
 def _finite(value: Tensor, gradient: Tensor) -> Tensor:
     # One sum stands for all numbers: it is NaN or infinite if any of them is.
     return (value + gradient.sum(-1, keepdim=True)).abs() < torch.inf
@@ -239,7 +246,7 @@ def _begin(
     hessian: Tensor | None,  # shape: (*batch, n, d, d)
 ) -> _Run:
     length = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
-    widest = box.near.amax() / _NEAR
+    widest = box.near.amax() / NEAR
     tiny = torch.finfo(point.dtype).tiny
     if hessian is None:
         scale = _FIRST_STEP * widest / length.clamp(min=tiny)
@@ -318,43 +325,13 @@ def _shorter(step: Tensor, predicted: Tensor, rise: Tensor) -> Tensor:
     return step * (0.5 * share.nan_to_num(0.0)).clamp(*_SHRINK)
 
 
-def _direction(
-    point: Tensor,  # shape: (*batch, k, d)
-    gradient: Tensor,  # shape: (*batch, k, d)
-    scale: Tensor,  # shape: (*batch, k, 1)
-    growth: Tensor,  # shape: (*batch, k, 1)
-    pairs: Tensor,  # shape: (*batch, k, 2, m, d)
-    box: _Box,
-    hessian: Tensor | None = None,  # shape: (*batch, k, d, d)
-) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, d), (*batch, k, 1)
-    """Return the quasi-Newton direction and the norm of the projected gradient.
-
-    Variables that the gradient pushes against a near bound go to that bound and out of the model.
-    The distance within which a bound is near shrinks with the norm of the projected gradient, as in
-    Bertsekas' method, so that it cannot hold a variable at a bound where it does not belong.
-    """
-    projected = point - (point - gradient).clamp(box.lower, box.upper)
-    norm = torch.linalg.vector_norm(projected, torch.inf, -1, keepdim=True)
-
-    bound = torch.where(gradient > 0, box.lower, box.upper)
-    free = (point - bound).abs() > torch.minimum(norm, box.near)
-    mask = free.to(point)
-    gradient = gradient * mask
-    guess = None if hessian is None else inverse_of_free(hessian, mask)
-    newton = two_loops(pairs * mask[..., None, None, :], gradient, scale, guess)
-
-    # The model is positive definite, so its direction leads downhill unless rounding spoiled it.
-    downhill = _dot(gradient, newton) > _DOWNHILL * scale * _dot(gradient, gradient)
-    newton = torch.where(downhill, newton, scale * gradient)
-    return torch.where(free, -growth * newton, bound - point), norm
-
-
 def _report(run: _Run, place: Tensor) -> Minimum:
     def flat(number: Tensor) -> Tensor:
         return number.squeeze(-1)
 
     iterations = flat(run.iterations).long()
-    return Minimum(run.point, flat(run.value), flat(run.norm), iterations, flat(run.met), place)
+    ends = run.point, flat(run.value), flat(run.norm), iterations, flat(run.met), place
+    return Minimum(*ends, flat(run.running))
 
 
 def _follow(result: Minimum, into: Tensor) -> Minimum:

@@ -7,26 +7,33 @@ Everything here happens in the unit cube. So a bandwidth is a share of the range
 whatever its unit; only the acquisition function sees the bounds.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
+from botorch_costly.device import is_near, moved, read
 from botorch_costly.errors import (
-    InvalidArgumentError,
     InvalidShapeError,
     NumericalError,
     check,
     check_count,
     check_positive,
 )
-from botorch_costly.optim.climb import climb
+from botorch_costly.optim.climb import attempt, climb
+from botorch_costly.optim.far_rival import Rival as Rival
+from botorch_costly.optim.far_rival import far_rival as far_rival
 from botorch_costly.optim.smooth import Acquisition, InBox, SmoothFunction, from_callable
-from botorch_costly.optim.suppression import Optima, suppress
-from botorch_costly.randomness import check_generator, generator_of
-
-Starts = Literal["sobol", "uniform"]
+from botorch_costly.optim.starts import (
+    CheckedBox,
+    Starts,
+    box_at,
+    check_bounds,
+    drawn_from,
+    outside,
+)
+from botorch_costly.optim.suppression import Optima, suppress, suppress_unasked
 
 
 class Ascent(NamedTuple):
@@ -36,13 +43,6 @@ class Ascent(NamedTuple):
     points: Tensor  # shape: (n, d)
     values: Tensor  # shape: (n,): may hold numbers that are not finite
     into: Tensor  # number of the start whose end it is, its own unless merged, shape: (n,)
-
-
-class Rival(NamedTuple):
-    """The best point found farther from the candidate than the bandwidth."""
-
-    point: Tensor  # shape: (d,)
-    value: Tensor  # shape: ()
 
 
 def local_optima(
@@ -89,8 +89,7 @@ def local_optima(
                 [2.0000],
                 [0.2900]])
     """
-    check_positive("bandwidth", bandwidth)
-    ascent = ascend(
+    return search(
         acq_function,
         bounds,
         num_restarts,
@@ -99,8 +98,74 @@ def local_optima(
         starts=starts,
         generator=generator,
         max_iter=max_iter,
-    )
-    return distinct(ascent, bounds, bandwidth)
+    ).optima
+
+
+class Searched(NamedTuple):
+    """What a search for local optima found."""
+
+    starts: Tensor  # in the unit of the bounds, shape: (n, d)
+    optima: Optima
+    more: Tensor  # what was made of the optima, shape: (k, d)
+
+
+# From points and which of them count to other points, those that count first, and how many these are.
+Remade = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def search(
+    acq_function: Acquisition | SmoothFunction,
+    bounds: Tensor,  # shape: (2, d)
+    num_restarts: int,
+    bandwidth: float,
+    *,
+    remade: Remade | None = None,
+    **options: Any,
+) -> Searched:
+    """Find the local optima as :func:`local_optima` does, and make other points of them.
+
+    A device other than a CPU is waited for once as a rule, whatever there is to be known: whether the
+    climb arrived, how many optima there are, and how many points were made of them.
+
+    Args:
+        acq_function: Maps ``b x 1 x d`` to ``b``.
+        bounds: ``2 x d`` finite lower and upper bounds; on the CPU they are checked without waiting.
+        num_restarts: Number of starts drawn.
+        bandwidth: Optima closer than this are one; a distance in the unit cube.
+        remade: What is to be made of the optima; themselves if omitted.
+        options: Others of :func:`ascend`.
+
+    Raises:
+        NumericalError: If no start reaches a finite value.
+        InvalidShapeError: If shapes do not fit each other.
+        InvalidArgumentError: If an option is out of range.
+    """
+    check_positive("bandwidth", bandwidth)
+    begun = _begin(acq_function, bounds, num_restarts, **options)
+    box, tried = begun.box, attempt(begun.function, begun.unit, bandwidth, begun.max_iter)
+    while tried is not None:
+        ends = outside(tried.ends.points, box)
+        ascent = Ascent(box.lower + box.width * begun.unit, ends, *tried.ends[1:])
+        unit, finite = (ends - box.lower) / box.width, _finite(ascent)
+        found = suppress_unasked(unit, ascent.values, bandwidth, finite)
+        points, counts = outside(found.optima.points, box), ~found.optima.values.isneginf()
+        more, number_made = (points, found.number) if remade is None else remade(points, counts)
+        arrived, right, some, number, made = read(
+            tried.arrived, found.right, finite.any(), found.number, number_made
+        )
+        if bool(arrived):
+            if not (bool(right) and bool(some)):
+                break
+            optima = Optima(points[:number], found.optima.values[:number])
+            return Searched(ascent.starts, optima, more[:made])
+        tried = tried.again()
+    else:
+        ascent = _climbed(begun, bandwidth)
+    optima = distinct(ascent, bounds, bandwidth)
+    if remade is None:
+        return Searched(ascent.starts, optima, optima.points)
+    more, made = remade(optima.points, torch.ones_like(optima.values, dtype=torch.bool))
+    return Searched(ascent.starts, optima, more[: int(made)])
 
 
 def ascend(
@@ -135,18 +200,70 @@ def ascend(
         InvalidShapeError: If shapes do not fit each other.
         InvalidArgumentError: If an option is out of range.
     """
+    return _climbed(
+        _begin(
+            acq_function,
+            bounds,
+            num_restarts,
+            warm_starts=warm_starts,
+            starts=starts,
+            generator=generator,
+            max_iter=max_iter,
+        ),
+        bandwidth,
+    )
+
+
+class _Begun(NamedTuple):
+    """A search that has its starts."""
+
+    function: InBox
+    unit: Tensor  # starts in the unit cube, shape: (n, d)
+    box: CheckedBox
+    max_iter: int
+
+
+def _begin(
+    acq_function: Acquisition | SmoothFunction,
+    bounds: Tensor,
+    num_restarts: int,
+    *,
+    warm_starts: Tensor | None = None,
+    starts: Starts = "sobol",
+    generator: torch.Generator | None = None,
+    max_iter: int = 100,
+) -> _Begun:
+    """Check the options of a search and draw its starts."""
     check_count("max_iter", max_iter)
-    lower, width = _check_bounds(bounds)
-    begin = _draw(num_restarts, starts, bounds, generator)
+    lower, width = check_bounds(bounds)
+    like = (
+        bounds
+        if warm_starts is None
+        else bounds.to(warm_starts.device, non_blocking=is_near(bounds))
+    )
+    begin, box = (
+        moved(drawn_from(num_restarts, starts, bounds, generator), like),
+        box_at(bounds, like),
+    )
     if warm_starts is not None:
         fits = warm_starts.dim() == 2 and warm_starts.shape[-1] == len(lower)
         expected = f"shape (m, {len(lower)})"
         check(fits, "warm_starts", expected, tuple(warm_starts.shape), InvalidShapeError)
-        begin = torch.cat([begin, ((warm_starts.to(bounds) - lower) / width).clamp(0.0, 1.0)])
+        warm = ((warm_starts.to(like) - box.lower) / box.width).clamp(0.0, 1.0)
+        begin = torch.cat([begin, warm])
     check(len(begin) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
-    function = InBox(from_callable(acq_function), lower, width)
-    ends, values, into = climb(function, begin, bandwidth, max_iter)
-    return Ascent(lower + width * begin, _outside(ends, lower, width, bounds), values, into)
+    return _Begun(InBox(from_callable(acq_function), lower, width), begin, box, max_iter)
+
+
+def _climbed(begun: _Begun, bandwidth: float) -> Ascent:
+    """Climb from the starts of a search."""
+    box = begun.box
+    ends, values, into = climb(begun.function, begun.unit, bandwidth, begun.max_iter)
+    return Ascent(box.lower + box.width * begun.unit, outside(ends, box), values, into)
+
+
+def _finite(ascent: Ascent) -> Tensor:  # shape: (n,)
+    return ascent.values.isfinite() & ascent.points.isfinite().all(-1)
 
 
 def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
@@ -163,145 +280,15 @@ def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
     Raises:
         NumericalError: If no end has a finite value.
     """
-    lower, width = _check_bounds(bounds)
-    finite = ascent.values.isfinite() & ascent.points.isfinite().all(-1)
+    check_bounds(bounds)
+    box, finite = box_at(bounds, ascent.points), _finite(ascent)
     if not finite.any():
         expected = f"a finite value from one of {len(finite)} starts"
         raise NumericalError("acq_function", expected, ascent.values[0].item())
-    unit = (ascent.points - lower) / width
+    unit = (ascent.points - box.lower) / box.width
     leads = finite & (ascent.into == torch.arange(len(finite), device=finite.device))
     if bool((torch.pdist(unit[leads]) > bandwidth).all()):  # mean shift would leave them there
         values, best = ascent.values[leads].sort(descending=True, stable=True)
-        return Optima(_outside(unit[leads][best], lower, width, bounds), values)
+        return Optima(outside(unit[leads][best], box), values)
     optima = suppress(unit[finite], ascent.values[finite], bandwidth)
-    return Optima(_outside(optima.points, lower, width, bounds), optima.values)
-
-
-def far_rival(
-    acq_function: Acquisition | SmoothFunction,
-    optima: Optima,
-    bounds: Tensor,  # shape: (2, d)
-    bandwidth: float = 0.2,
-    candidates: Tensor | None = None,  # shape: (m, d)
-    *,
-    num_candidates: int = 256,
-    generator: torch.Generator | None = None,
-) -> Rival | None:
-    r"""Find the rival of a lone optimum: the best point farther from it than the bandwidth.
-
-    When the candidate is the only local optimum, a rule that compares it with the other optima
-    has nothing to compare it with, would never query again and would forget everything.
-
-    The candidates are a Sobol set, the points given (the starts and ends of the search, say), the
-    points at which the ray from the candidate to each of them leaves the ball
-
-    .. math:: \{x : \|x - x_t\| \le h\},
-
-    and those at which the axes leave it. Where the function falls off around its lone optimum, the
-    best point outside the ball is on the sphere.
-
-    Args:
-        acq_function: Maps ``b x 1 x d`` to ``b``.
-        optima: Local optima; the candidate is the first.
-        bounds: ``2 x d`` finite lower and upper bounds.
-        bandwidth: Least distance from the candidate, in the unit cube.
-        candidates: ``m x d`` further points, in the unit of the bounds.
-        num_candidates: Number of Sobol points.
-        generator: Source of the Sobol points; without one they are those of seed 0.
-
-    Returns:
-        The rival, or None if no point of the box is that far from the candidate (as with a
-        bandwidth of at least 1 and a candidate in a corner of a one-dimensional box): then the
-        candidate is, at this resolution, the whole box, and has no rival at all.
-
-    Raises:
-        NumericalError: If the acquisition function is finite at no candidate.
-        InvalidShapeError: If shapes do not fit each other.
-        InvalidArgumentError: If an option is out of range.
-
-    Example:
-        >>> def peak(X):
-        ...     return -(X - 0.5).square().sum((-1, -2))
-        >>> bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
-        >>> rival = far_rival(peak, local_optima(peak, bounds), bounds, bandwidth=0.2)
-        >>> round(rival.value.item(), 3)
-        -0.04
-    """
-    check_positive("bandwidth", bandwidth)
-    lower, width = _check_bounds(bounds)
-    candidate = ((optima.points[..., 0, :] - lower) / width).clamp(0.0, 1.0)
-    farthest = (candidate < 0.5).to(candidate)  # the corner across
-    if torch.linalg.vector_norm(farthest - candidate) <= bandwidth:
-        return None
-    around = [_draw(num_candidates, "sobol", bounds, generator), farthest[None]]
-    if candidates is not None:
-        fits = candidates.dim() == 2 and candidates.shape[-1] == len(lower)
-        expected = f"shape (m, {len(lower)})"
-        check(fits, "candidates", expected, tuple(candidates.shape), InvalidShapeError)
-        around.append(((candidates.to(bounds) - lower) / width).clamp(0.0, 1.0))
-    far = _beyond(candidate, torch.cat(around), bandwidth)
-    points = _outside(far, lower, width, bounds)
-    with torch.no_grad():
-        values = acq_function(points.unsqueeze(-2))
-    finite = values.isfinite()
-    if not finite.any():
-        raise NumericalError(
-            "acq_function", "a finite value far from the candidate", values[0].item()
-        )
-    best = values.masked_fill(~finite, -torch.inf).argmax()
-    return Rival(points[best], values[best])
-
-
-def _beyond(
-    candidate: Tensor,  # shape: (d,)
-    around: Tensor,  # shape: (m, d)
-    bandwidth: float,
-) -> Tensor:  # shape: (c, d), all farther from the candidate than the bandwidth
-    # A little outside the sphere, so that rounding cannot bring a point back in.
-    radius = bandwidth * (1 + torch.finfo(around.dtype).eps ** 0.5)
-    axes = torch.eye(len(candidate), dtype=around.dtype, device=around.device)
-    directions = around - candidate
-    length = torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
-    # The box is convex: the ray to a point in it is in it until it gets there.
-    on_sphere = candidate + directions * (radius / length)
-    on_axes = torch.cat([candidate + radius * axes, candidate - radius * axes]).clamp(0.0, 1.0)
-    points = torch.cat([around, on_sphere[(length > radius).squeeze(-1)], on_axes])
-    return points[torch.linalg.vector_norm(points - candidate, dim=-1) > bandwidth]
-
-
-def _check_bounds(bounds: Tensor) -> tuple[Tensor, Tensor]:
-    fits = bounds.dim() == 2 and bounds.shape[0] == 2 and bounds.numel() > 0
-    fits = fits and bounds.is_floating_point()
-    expected = "a floating-point 2 x d tensor"
-    check(fits, "bounds", expected, tuple(bounds.shape), InvalidShapeError)
-    lower, upper = bounds
-    width = upper - lower
-    good = bool((width.isfinite() & (width > 0)).all())
-    check(good, "bounds", "finite, lower < upper", bounds.tolist(), InvalidArgumentError)
-    return lower, width
-
-
-def _outside(unit: Tensor, lower: Tensor, width: Tensor, bounds: Tensor) -> Tensor:
-    return (lower + width * unit).clamp(bounds[0], bounds[1])  # rounding may have left the box
-
-
-def _draw(
-    number: int, starts: Starts, bounds: Tensor, generator: torch.Generator | None
-) -> Tensor:  # shape: (number, d), in the unit cube
-    check_count("number of starts", number)
-    check(starts in ("sobol", "uniform"), "starts", "'sobol' or 'uniform'", starts)
-    dimension = bounds.shape[-1]
-    if generator is None:
-        generator = generator_of(0, bounds.device)
-    check_generator(generator)
-    if number == 0:  # SobolEngine cannot draw nothing
-        return bounds.new_empty(0, dimension)
-    if starts == "uniform":
-        draws = torch.rand(
-            number, dimension, generator=generator, dtype=bounds.dtype, device=generator.device
-        )
-        return draws.to(bounds.device)
-    # SobolEngine knows seeds only, so the generator gives it one.
-    seed = torch.randint(2**31 - 1, (), generator=generator, device=generator.device)
-    engine = SobolEngine(dimension, scramble=True, seed=int(seed))
-    return engine.draw(number, dtype=bounds.dtype).to(bounds.device)
+    return Optima(outside(optima.points, box), optima.values)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.device import is_near
 from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.optim.smooth import SecondOrder
 
@@ -66,6 +67,7 @@ def climb_by_newton(
     bounds: Tensor,  # shape: (2, d)
     max_iter: int = 8,
     near: float = _NEAR,
+    counts: Tensor | None = None,  # bool, shape: (*batch, j)
 ) -> Summit:
     """Climb from starts near local maxima; a step that does not lead up is shortened.
 
@@ -75,6 +77,7 @@ def climb_by_newton(
         bounds: ``2 x d`` finite bounds.
         max_iter: Most steps, after which a start may not have reached its maximum.
         near: A step this short, in widths of the box, is the last.
+        counts: Which starts are waited for and have to arrive; all if omitted.
     """
     points, model, width = start, second_order(start), bounds[1] - bounds[0]
     radius = torch.full_like(model.value, _RADIUS)
@@ -82,12 +85,15 @@ def climb_by_newton(
         step, exists = newton_step(model, points, bounds)
         length = (step / width).abs().amax(-1)
         last = exists & (length <= near)
-        if not points.is_cuda and bool(last.all()):  # on a GPU asking costs more than going on
+        done = (last if counts is None else last | ~counts).all()
+        if is_near(done) and bool(done):
             break
         share = (radius / length.clamp_min(_NEAR)).clamp_max(1.0)
         trial = points + share.unsqueeze(-1) * step
         there = second_order(trial)
         better = there.value >= model.value  # also false where it is NaN
+        if not is_near(done):  # asking costs more than going on: nothing moves any more
+            better = better & ~done
         points = torch.where(better.unsqueeze(-1), trial, points)
         model = Quadratic(
             *(_where(better, new, old) for new, old in zip(there, model, strict=True))

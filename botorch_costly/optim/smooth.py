@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from botorch_costly.device import moved
 from botorch_costly.numerics.expansion import Quadratic
 
 Acquisition = Callable[[Tensor], Tensor]  # batch_shape x n x 1 x d -> batch_shape x n
@@ -121,7 +122,10 @@ def by_autograd(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
 
 
 class InBox(NamedTuple):
-    """A smooth function over a box, asked about points of the unit cube."""
+    """A smooth function over a box, asked about points of the unit cube.
+
+    A box on the CPU is looked at without waiting for a device.
+    """
 
     function: SmoothFunction
     lower: Tensor  # shape: (d,)
@@ -134,11 +138,11 @@ class InBox(NamedTuple):
 
     def __call__(self, X: Tensor, /) -> Tensor:
         """Return the values at points of the cube, ``batch_shape x n x 1 x d``."""
-        return self.function(self.lower + self.width * X)
+        return self.function(moved(self.lower, X) + moved(self.width, X) * X)
 
     def with_gradient(self, like: Tensor, *, sign: float = 1.0) -> ValueAndGradient:
         """Return the function of points of the cube with its gradient there."""
-        lower, width = self.lower.to(like), self.width.to(like)
+        lower, width = moved(self.lower, like), moved(self.width, like)
         function = self.function.with_gradient(like, sign=sign)
         if self.is_unit_cube:
             return function
@@ -157,7 +161,8 @@ class InBox(NamedTuple):
             return function
 
         def second_order(unit: Tensor) -> Quadratic:
-            value, gradient, hessian = function(lower + width * unit)
-            return Quadratic(value, width * gradient, width * width[:, None] * hessian)
+            low, wide = moved(lower, unit), moved(width, unit)
+            value, gradient, hessian = function(low + wide * unit)
+            return Quadratic(value, wide * gradient, wide * wide[:, None] * hessian)
 
         return second_order

@@ -5,8 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.numerics.mean_shift import mean_shift
+from botorch_costly.device import is_near, read
+from botorch_costly.errors import InvalidShapeError, check, check_positive
+from botorch_costly.numerics.mean_shift import Modes, mean_shift, mean_shift_unasked
 
 
 class Optima(NamedTuple):
@@ -50,18 +51,62 @@ def suppress(
     """
     shape = tuple(points.shape[:-1])
     check(values.shape == shape, "values", f"shape {shape}", tuple(values.shape), InvalidShapeError)
-    check(bool(values.isfinite().all()), "values", "finite numbers", "NaN or infinity")
-    modes = mean_shift(points, bandwidth)
+    check_positive("bandwidth", bandwidth)
+    finite = values.isfinite().all()
+    if is_near(points):
+        check(bool(finite), "values", "finite numbers", "NaN or infinity")
+    else:
+        every = torch.ones_like(values, dtype=torch.bool)
+        found = suppress_unasked(points, values, bandwidth, every)
+        whole = points.isfinite().all()
+        finite, whole, number, right = read(finite, whole, found.number, found.right)
+        check(bool(finite), "values", "finite numbers", "NaN or infinity")
+        check(bool(whole), "points", "finite numbers", "NaN or infinity")
+        if bool(right):
+            optima = found.optima
+            return Optima(optima.points[..., :number, :], optima.values[..., :number])
+    optima, exists = _represented(points, values, mean_shift(points, bandwidth))
+    most = int(exists.sum(-1).max())
+    return Optima(optima.points[..., :most, :], optima.values[..., :most])
+
+
+class Suppressed(NamedTuple):
+    """Optima of which a device has not been asked how many there are."""
+
+    optima: Optima  # as many as there were points
+    number: Tensor  # of optima in the batch entry with most of them, shape: ()
+    right: Tensor  # whether they are; if not, ``suppress`` has to be asked, bool, shape: ()
+
+
+def suppress_unasked(
+    points: Tensor,  # shape: (*batch, n, d)
+    values: Tensor,  # shape: (*batch, n)
+    bandwidth: float,
+    counts: Tensor,  # bool, shape: (*batch, n)
+) -> Suppressed:
+    """Return what ``suppress`` does, of the points that count, without waiting for a device."""
+    modes, right = mean_shift_unasked(points, bandwidth, counts)
+    values = values.masked_fill(~counts, -torch.inf)
+    optima, exists = _represented(points, values, modes, counts)
+    return Suppressed(optima, exists.sum(-1).max(), right)
+
+
+def _represented(
+    points: Tensor,  # shape: (*batch, n, d)
+    values: Tensor,  # shape: (*batch, n)
+    modes: Modes,
+    counts: Tensor | None = None,  # bool, shape: (*batch, n)
+) -> tuple[Optima, Tensor]:
+    """Return the member with the highest value of each cluster, best first, and whether there is one."""
     clusters = torch.arange(modes.sizes.shape[-1], device=points.device)
     member = modes.labels[..., None, :] == clusters[:, None]  # (*batch, m, n)
+    if counts is not None:
+        member = member & counts[..., None, :]
     best, index = values[..., None, :].masked_fill(~member, -torch.inf).max(-1)
     # A mode whose points are all nearer to other modes has no member that represents it.
     exists = member.any(-1)
     order = best.argsort(dim=-1, descending=True, stable=True)
-    order = order[..., : int(exists.sum(-1).max())]
     exists, index = exists.gather(-1, order), index.gather(-1, order)
     chosen = points.gather(-2, index[..., None].expand(*index.shape, points.shape[-1]))
-    return Optima(
-        chosen.masked_fill(~exists[..., None], torch.nan),
-        best.gather(-1, order),
-    )
+    chosen = chosen.masked_fill(~exists[..., None], torch.nan)
+    return Optima(chosen, best.gather(-1, order)), exists

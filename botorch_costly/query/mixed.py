@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
+from botorch_costly.device import moved
 from botorch_costly.errors import InvalidBudgetError, check, check_count
 from botorch_costly.query.confidence import ConfidenceQuery
 from botorch_costly.query.rule import (
@@ -135,7 +136,8 @@ class MixedQuery(QueryRule):
 
     def _bind(self, query: Tensor, cause: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
         """Make the quotas hold in this run."""
-        queries = torch.as_tensor(progress.queries, device=query.device).expand(query.shape)
+        like = torch.empty_like(query, dtype=torch.long)
+        queries = moved(torch.as_tensor(progress.queries), like).expand(query.shape)
         rounds_left = max(self.horizon - progress.round + 1, 1)  # a run may outlast its horizon
         due = self.lower - queries >= rounds_left
         spent = queries >= self.upper

@@ -51,6 +51,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 import torch
 from torch import Tensor
 
+from botorch_costly.device import moved
 from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidBudgetError,
@@ -236,24 +237,25 @@ class PricedQuery(QueryRule):
             raise InvalidArgumentError("prospect", "what a query would find out", None)
         like = comparison.mean
         effective_horizon = self.effective_horizon(progress)
-        lasting = effective_horizon.to(like) * prospect.gain
+        lasting = moved(effective_horizon, like) * prospect.gain
         lookahead = torch.zeros_like(like)
         if self.lookahead_weight > 0:
-            lookahead = self.lookahead_weight * torch.as_tensor(
-                prospect.lookahead, dtype=torch.float64
-            ).to(like)
+            foreseen = torch.as_tensor(prospect.lookahead, dtype=torch.float64)
+            lookahead = self.lookahead_weight * moved(foreseen, like)
         earns = prospect.mean + lasting + lookahead - comparison.mean
-        price = self._price_of(progress).to(like).expand(like.shape)
-        first = torch.as_tensor(progress.queries, device=like.device).expand(like.shape) == 0
-        pays, due = earns > price, self._is_due(progress).to(like.device).expand(like.shape)
+        price = moved(self._price_of(progress), like).expand(like.shape)
+        first = torch.as_tensor(progress.queries) == 0
+        first, due = (
+            moved(mask, torch.empty_like(like, dtype=torch.bool)).expand(like.shape)
+            for mask in (first, self._is_due(progress))
+        )
+        pays = earns > price
         cause = choose(pays, Cause.PAYS, choose(due, Cause.DUE, Cause.DOES_NOT_PAY))
         cause = choose(first, Cause.FIRST, cause)
         confidence = torch.full_like(like, torch.nan)
-        rate = torch.where(
-            effective_horizon > 0,
-            earns.double().to(effective_horizon.device) / effective_horizon,
-            torch.nan,
-        )
+        earns_exactly = earns.double()
+        rounds = moved(effective_horizon, earns_exactly)
+        rate = torch.where(rounds > 0, earns_exactly / rounds, torch.nan)
         value, price = (progress.scale * amount for amount in (earns, price))
         return Verdict(first | pays | due, confidence, cause, value, price, rate)
 
@@ -322,7 +324,7 @@ class PricedQuery(QueryRule):
 
 def _lately(query_values: Tensor, rounds: Tensor) -> tuple[Tensor, Tensor]:
     """Return the values known of the last ``rounds`` (``*batch``), ascending, and their number."""
-    ages = torch.arange(query_values.shape[-1]).to(rounds).flip(0)
+    ages = torch.arange(query_values.shape[-1], dtype=rounds.dtype, device=rounds.device).flip(0)
     recent = (ages < rounds.clamp(_FEWEST_RECENT, RECENT).unsqueeze(-1)) & query_values.isfinite()
     ascending = torch.where(recent, query_values.double(), torch.inf).sort(-1).values
     return ascending, recent.sum(-1)

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Self
 import torch
 from torch import Tensor
 
+from botorch_costly.device import is_near, moved
 from botorch_costly.randomness import check_generator
 
 RECENT = 30  # rounds of which a rule hears what a query would have earned
@@ -225,17 +226,23 @@ def toss(
     Args:
         comparison: Gives shape and device.
         probability: Of true.
-        generator: Drawn from unless there is a coin.
+        generator: Drawn from unless there is a coin, on whichever device it is.
         coin: Uniform numbers drawn beforehand, see :class:`Progress`.
 
     Raises:
         InvalidArgumentError: If there is neither coin nor generator; the global one is never drawn from.
     """
     if coin is not None:
-        return (coin < probability).to(comparison.mean.device).expand(comparison.mean.shape)
-    check_generator(generator)
-    shape, device = comparison.mean.shape, comparison.mean.device
-    return torch.rand(shape, generator=generator, device=device, dtype=torch.float64) < probability
+        return _at(coin < probability, comparison).expand(comparison.mean.shape)
+    generator = check_generator(generator)
+    shape, device = comparison.mean.shape, generator.device
+    coins = torch.rand(shape, generator=generator, device=device, dtype=torch.float64)
+    return _at(coins < probability, comparison)
+
+
+def _at(mask: Tensor, comparison: Comparison) -> Tensor:
+    """Return a mask on the device of the comparison, which is not waited for."""
+    return mask.to(comparison.mean.device, non_blocking=is_near(mask))
 
 
 def left_of(coin: Tensor | None, probability: float) -> Tensor | None:
@@ -259,5 +266,9 @@ def left_of(coin: Tensor | None, probability: float) -> Tensor | None:
 
 def choose(query: Tensor, if_query: Tensor | Cause, if_skip: Tensor | Cause) -> Tensor:
     """Return the cause for each trial, by whether it queries."""
-    yes, no = (torch.as_tensor(int(c) if isinstance(c, Cause) else c) for c in (if_query, if_skip))
-    return torch.where(query, yes.to(query.device), no.to(query.device))
+    long = query.new_zeros((), dtype=torch.long)
+    yes, no = (
+        torch.full_like(long, int(c)) if isinstance(c, Cause) else moved(c, long)
+        for c in (if_query, if_skip)
+    )
+    return torch.where(query, yes, no)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.device import moved
 from botorch_costly.numerics.knowledge_gradient import slopes
 from botorch_costly.numerics.lookahead import lookahead_value
 from botorch_costly.query.rule import Outlook, Prospect
@@ -74,7 +75,7 @@ def weigh(
         (0, 0.3)
     """
     batch = mean.shape[:-1]
-    effective_horizon = torch.as_tensor(outlook.effective_horizon).to(mean).expand(batch)
+    effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), mean).expand(batch)
     promise = mean + effective_horizon.unsqueeze(-1) * gain
     lookahead = torch.zeros_like(promise)
     if outlook.lookahead_weight > 0:
@@ -97,6 +98,6 @@ def _lookahead(
     """Return what the next query would earn more after a query at each of ``k`` points."""
     mean, cov, prior_cov, cov_with, variance, noise, keep = next_query
     slope = slopes(cov_with, variance, noise)
-    price = torch.as_tensor(price, dtype=torch.float64).to(mean).expand(effective_horizon.shape)
-    terms = effective_horizon.to(mean), price
+    price = moved(torch.as_tensor(price, dtype=torch.float64), mean)
+    terms = effective_horizon.to(mean), price.expand(effective_horizon.shape)
     return lookahead_value(mean, cov, prior_cov, slope, noise, keep, *terms)

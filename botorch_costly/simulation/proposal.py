@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.device import is_near
 from botorch_costly.models import DriftingGrid
 from botorch_costly.optim import chain_local_maxima, highest
 from botorch_costly.query import Comparison, Progress
@@ -100,7 +101,7 @@ def _rivals(
     if not policy.lone_rival:
         return exists
     lone = ~exists.any(-1) & ground.isolated[candidate]
-    if not lone.is_cuda and not lone.any():  # a GPU is not waited for
+    if is_near(lone) and not lone.any():  # no other device is waited for
         return exists
     far = score.masked_fill(ground.near[candidate], -torch.inf).argmax(-1, keepdim=True)
     return exists.scatter_(-1, far, exists.gather(-1, far) | lone[:, None])

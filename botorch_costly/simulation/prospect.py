@@ -7,6 +7,7 @@ out in single precision, which is far finer than their tolerance.
 import torch
 from torch import Tensor
 
+from botorch_costly.device import moved
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.knowledge_gradient import (
@@ -44,7 +45,7 @@ def grid_prospect(
     """
     lines, candidates = _evenly(belief, _LINES), _evenly(belief, _CANDIDATES)
     means, trials = belief.mean, len(best)
-    effective_horizon = torch.as_tensor(outlook.effective_horizon).to(means).expand(trials)
+    effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), means).expand(trials)
     level = means[:, lines].float()
     slope = slopes(*_seen(belief, candidates.expand(trials, -1), lines), belief.noise)
     rough = rough_rise(level.unsqueeze(1), slope, FAR_OUTCOMES).to(means)

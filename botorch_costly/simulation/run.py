@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.acquisition import BetaSchedule, LogBeta
-from botorch_costly.device import check_dtype
+from botorch_costly.device import check_dtype, moved
 from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import memory
@@ -192,7 +192,7 @@ class _GridPlayer:
             self._belief.restart()
             self._seen = torch.zeros_like(self._seen)
         elif any(afresh):
-            mask = torch.tensor(afresh, device=self._seen.device)[:, None].expand_as(self._seen)
+            mask = moved(torch.tensor(afresh), self._seen)[:, None].expand_as(self._seen)
             self._belief.restart(mask)
             self._seen = self._seen & ~mask
 

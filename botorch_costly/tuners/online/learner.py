@@ -73,19 +73,20 @@ class Learner:
         """
         if not self.model.num_rows:
             return None
-        weights = self.model.weights(now)
+        weights, near = self.model.near_weights(now), self.model.near
         weights = weights.clamp_min(torch.finfo(weights.dtype).tiny)
-        rounds = lengths(self.model.inputs[:, -1].long().tolist())
-        return float((weights * self.model.rewards).sum() / (weights @ weights.new_tensor(rounds)))
+        rounds = lengths(near[:, -2].long().tolist())
+        return float((weights * near[:, -1]).sum() / (weights @ weights.new_tensor(rounds)))
 
     def observe(self, x: Tensor, now: float, reward: float) -> None:
         """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``.
 
-        Whatever is raised meanwhile, an interrupt included, leaves the belief as it was.
+        A configuration on the CPU is not waited for. Whatever is raised meanwhile, an interrupt included,
+        leaves the belief as it was.
         """
         with unchanged_on_error(self, copies=False):
             self.model = copy.copy(self.model)  # a reader of the belief keeps what was read
-            self.model.observe(torch.cat([x, x.new_tensor([now])]), reward)
+            self.model.observe(torch.cat([x, x.new_full((1,), now)]), reward)
             self._num_told += 1
             self.model.rescale(*self._units(self.scale))
             if self.refit.every is not None and self._num_told % self.refit.every == 0:
@@ -94,11 +95,12 @@ class Learner:
     def _units(self, scale: RewardScale) -> tuple[float, float, Tensor]:
         """Return center, scale and targets of the rewards at hand."""
         # Weighted as the model weighs them: a scale from rewards it has forgotten is not its scale.
-        weights = self.model.weights(float(self.model.inputs[:, -1].max())).tolist()
+        near = self.model.near
+        weights = self.model.near_weights(float(near[:, -2].max())).tolist()
         if sum(w > _ALIVE for w in weights) < 2:  # any scale beats that of a single reward
             weights = [1.0] * len(weights)
-        affine = scale.fit(self.model.rewards.tolist(), weights)
-        return *affine, scale.targets(self.model.rewards, affine)
+        affine = scale.fit(near[:, -1].tolist(), weights)
+        return *affine, scale.targets(near[:, -1], affine)
 
     def _refit(self) -> None:
         try:

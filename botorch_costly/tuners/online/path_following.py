@@ -10,12 +10,13 @@ So the order is worked out for every round, points all over the search are watch
 waiting, or where one of those points becomes the best, a new search is needed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from botorch_costly.device import is_near, moved, read
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.closed_form import Moments, upper_bound_at
 from botorch_costly.numerics.expansion import expanded_upper_bound
@@ -63,6 +64,7 @@ class Plan(NamedTuple):
 
     first: int  # round
     rounds: int  # for which it is good
+    good: Tensor  # number of these rounds, shape: ()
     rivals: bool  # whether a lone optimum has one
     points: Tensor  # best first, shape: (r, m, d)
     mean: Tensor  # shape: (r, m)
@@ -114,29 +116,49 @@ class PathFollowing:
         search = self.search
         if search is None or (rivals and search.rival is None and len(search.optima) == 1):
             return None  # or the search did not query for what is asked for now
-        plan = self._plan_around(search, belief, ahead, rivals)
-        if plan is not None and plan.rounds == 0:  # the paths have left the neighbourhood
-            width = self._bounds.new_tensor(ahead.beta(ahead.now)).sqrt()
-            bound = belief.snapshot(ahead.now).upper_bound(width)
-            summit = climb_by_newton(bound.quadratic, search.optima, self._bounds)
-            self.search = search._replace(optima=summit.points)
-            plan = self._plan_around(self.search, belief, ahead, rivals)
-        return plan if plan is not None and plan.rounds > 0 else None
-
-    def _plan_around(
-        self, search: SearchResult, belief: StreamingGP, ahead: RoundsAhead, rivals: bool
-    ) -> Plan | None:
-        """Return a plan by the expansion around the optima; it may be good for no round."""
-        optima, now = search.optima, ahead.now
         retained = [belief.snapshot(later).retained for later in ahead.rounds]
-        fresh = sum(keep >= _STALE * search.retained for keep in retained)
+        fresh = [keep for keep in retained if keep >= _STALE * search.retained]
         if not fresh:
             return None
+        plan = self._plan_around(search, belief, ahead, rivals, fresh)
+        if is_near(plan.good) and int(plan.good) > 0:
+            return plan._replace(rounds=int(plan.good))
+        # Perhaps the paths have left the neighbourhood; a device is asked once for both plans.
+        width = self._bounds.new_full((), ahead.beta(ahead.now)).sqrt()
+        bound = belief.snapshot(ahead.now).upper_bound(width)
+        summit = climb_by_newton(bound.quadratic, search.optima, self._bounds)
+        nearer = search._replace(optima=summit.points)
+        again = self._plan_around(nearer, belief, ahead, rivals, fresh)
+        rounds, rounds_again = map(int, read(plan.good, again.good))
+        if rounds > 0:
+            return plan._replace(rounds=rounds)
+        self.search = nearer
+        return again._replace(rounds=rounds_again) if rounds_again > 0 else None
+
+    def _plan_around(
+        self,
+        search: SearchResult,
+        belief: StreamingGP,
+        ahead: RoundsAhead,
+        rivals: bool,
+        retained: Sequence[float],
+    ) -> Plan:
+        """Return a plan by the expansion around the optima, without its number of rounds.
+
+        Args:
+            search: What was found.
+            belief: That of the search.
+            ahead: The round, and those after it.
+            rivals: Whether a lone optimum needs one.
+            retained: What is retained of the newest observation in the rounds that are planned.
+        """
+        optima, now, fresh = search.optima, ahead.now, len(retained)
         seen, prior = belief.snapshot(now), belief.kernel.outputscale
         floor = seen.least_variance
-        keep = optima.new_tensor(retained[:fresh]).unsqueeze(-1)
         betas = [ahead.beta(later) for later in ahead.rounds[:fresh]]
-        width = optima.new_tensor(betas).sqrt().unsqueeze(-1)
+        numbers = torch.tensor([[*retained], betas], dtype=optima.dtype)
+        keep, beta = moved(numbers, optima).unsqueeze(-1)
+        width = beta.sqrt()
         around = seen.expand(optima)
         model = expanded_upper_bound(around, prior, keep, width, floor)
         step, exists = newton_step(model, optima.expand(fresh, *optima.shape), self._bounds)
@@ -159,7 +181,8 @@ class PathFollowing:
         variance = (prior - keep.square() * found.explained).clamp_min(floor)
         return Plan(
             first=now,
-            rounds=int(good.long().cumprod(0).sum()),
+            rounds=0,
+            good=good.long().cumprod(0).sum(),
             rivals=rivals,
             points=points,
             mean=belief.center + belief.scale * keep * found.mean,

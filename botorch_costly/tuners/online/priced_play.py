@@ -7,8 +7,10 @@ from torch import Tensor
 
 from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB, at_round
 from botorch_costly.ask_tell.search import SpaceSearch
+from botorch_costly.device import moved
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.covariance import ProjectedRows
+from botorch_costly.numerics.distinct_rows import sorted_rows
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.stationary import covariance
 from botorch_costly.query import Outlook, Prospect, weighing
@@ -46,7 +48,7 @@ def best_query(
         outlook: How the rule weighs queries.
         beta: Of the upper bound.
     """
-    candidates, today = search.candidates(belief.inputs[:, :-1]), torch.tensor(float(now))
+    candidates, today = search.candidates(belief.near[:, :-2]), torch.tensor(float(now))
     if len(candidates) <= _PROMISING:
         return weigh(belief, candidates, search.discretization(candidates), now, outlook)
     prepared = belief.project(at_round(candidates, today))
@@ -54,8 +56,8 @@ def best_query(
     discretization = search.discretization(likely)
     lasting = outlook.effective_horizon
     rough = TimeVaryingKG(belief, discretization, now, lasting, belief.noise, rough=True)
-    bonus = candidates.new_tensor([0.0, beta**0.5, 0.0]).unsqueeze(-1)
-    effective_horizon = candidates.new_tensor([0.0, 0.0, float(lasting)]).unsqueeze(-1)
+    weights = torch.tensor([[0.0, beta**0.5, 0.0], [0.0, 0.0, float(lasting)]], dtype=torch.float64)
+    bonus, effective_horizon = moved(weights, candidates).unsqueeze(-1)
 
     def heights(rows: Tensor | ProjectedRows) -> Tensor:
         mean, variance, gain = rough.terms(rows)
@@ -66,13 +68,18 @@ def best_query(
     starts = candidates[promises.topk(_CLIMBED, -1).indices]
     peaks = search.climb(lambda X: heights(at_round(X.squeeze(-2), today)), starts)
     promising = candidates[promises[-1].topk(_PROMISING).indices]
-    considered = torch.cat([peaks, promising]).unique(dim=0)
-    discretization = search.discretization(torch.cat([considered, likely]))
-    return weigh(belief, considered, discretization, now, outlook)
+    considered = sorted_rows(torch.cat([peaks, promising]))
+    discretization = search.discretization(torch.cat([considered.rows, likely]))
+    return weigh(belief, considered.rows, discretization, now, outlook, considered.repeated)
 
 
 def weigh(
-    belief: StreamingGP, considered: Tensor, discretization: Tensor, now: int, outlook: Outlook
+    belief: StreamingGP,
+    considered: Tensor,
+    discretization: Tensor,
+    now: int,
+    outlook: Outlook,
+    repeated: Tensor | None = None,
 ) -> BestQuery:
     """Return the best query and the best play of the points considered.
 
@@ -82,26 +89,31 @@ def weigh(
         discretization: Where the best may turn out to be, encoded, ``k x d``.
         now: The round, from 0.
         outlook: How the rule weighs queries.
+        repeated: Which of those considered do not count, bool, ``m``; all count if omitted.
     """
     terms = outlook.effective_horizon, belief.noise
     exact = TimeVaryingKG(belief, discretization, now, *terms, tolerance=TOLERANCE)
     with torch.no_grad():
         mean, gain = exact.mean_and_gain(considered)
+    if repeated is not None:
+        mean = mean.masked_fill(repeated, -torch.inf)
 
     def next_query(places: Tensor) -> NextQuery:
         """Return the belief about the most promising points, where the next query may be as well."""
-        promises = mean + exact.effective_horizon.to(mean) * gain
+        promises = mean + moved(exact.effective_horizon, mean) * gain
         some = promises.topk(min(NEXT_POINTS, len(promises))).indices
         return _next_query(belief, considered, places, some, now)
 
     found = weighing.weigh(mean, gain, outlook, next_query)
     best = mean.argmax()
-    return BestQuery(considered[found.pick], considered[best], mean[best], found.prospect)
+    # A number of the device as an index would be waited for, rows of numbers are not.
+    query_at, play = considered[torch.stack([found.pick, best])]
+    return BestQuery(query_at, play, mean.amax(), found.prospect)
 
 
 def best_play(belief: StreamingGP, search: SpaceSearch, now: int) -> Tensor:
     """Return the maximizer of the mean in a round after the first query, encoded, shape ``(d,)``."""
-    candidates = search.candidates(belief.inputs[:, :-1])
+    candidates = search.candidates(belief.near[:, :-2])
     mean = TimeVaryingUCB(belief, 0.0, now)
     with torch.no_grad():
         best = mean(candidates.unsqueeze(-2)).topk(min(_CLIMBED, len(candidates))).indices
@@ -121,7 +133,7 @@ def _next_query(
     num_places, others = len(places), points[some]
     together = torch.cat([points[places], others])
     with torch.no_grad():
-        mean, cov = belief.mean_and_covariance(at_round(together, points.new_tensor(float(now))))
+        mean, cov = belief.mean_and_covariance(at_round(together, points.new_full((), float(now))))
         return NextQuery(
             mean[num_places:],
             cov[num_places:, num_places:],

@@ -12,6 +12,7 @@ from botorch_costly.acquisition import (
     TimeVaryingUCB,
     at_round,
 )
+from botorch_costly.device import read
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.stationary import Stationary, covariance, information_share
@@ -22,7 +23,7 @@ from botorch_costly.tuners.online.rivals import Rivals
 
 
 class Proposal(NamedTuple):
-    """What a round plays, by whether it is queried, and what the rule said."""
+    """What a round plays, by whether it is queried, and what the rule said, all of it on the CPU."""
 
     query_at: Tensor  # encoded, shape: (d,)
     play_unqueried: Tensor  # encoded, shape: (d,)
@@ -79,11 +80,12 @@ class Strategy:
             found = CandidateAndRivals(points)
         points, comparison = found.points, self._comparison(belief, found, now, beta)
         verdict = self._query(comparison, progress, generator)
-        unqueried = not (bool(verdict.query) and may_query)
-        play_unqueried = points[0]
+        decided = _read(Proposal(points[0], points[0], verdict))
+        unqueried = not (bool(decided.verdict.query) and may_query)
         if unqueried and self._unqueried_play == "mean" and belief.num_rows > 0:
-            play_unqueried = best_play(belief, self._search, now)
-        return Proposal(points[0], play_unqueried, verdict)
+            (play,) = read(best_play(belief, self._search, now))
+            return decided._replace(play_unqueried=play)
+        return decided
 
     def _weigh(
         self, belief: StreamingGP, progress: Progress, beta: float, generator: torch.Generator
@@ -107,13 +109,14 @@ class Strategy:
         comparison = comparison_of(belief, points, now, beta, self._query.reads_covariances)
         comparison = comparison._replace(mean=best.mean, prospect=best.prospect)
         verdict = self._query(comparison, progress, generator)
-        if verdict.rate is not None:
-            self._query_values = [*self._query_values, float(verdict.rate)][-RECENT:]
-        return Proposal(best.query_at, best.play, verdict)
+        decided = _read(Proposal(best.query_at, best.play, verdict))
+        if decided.verdict.rate is not None:
+            self._query_values = [*self._query_values, float(decided.verdict.rate)][-RECENT:]
+        return decided
 
     def _informed(self, belief: StreamingGP, progress: Progress) -> Progress:
         """Return the progress with what belief and history say of queries."""
-        effective = float(belief.weights(progress.round - 1).sum())
+        effective = float(belief.near_weights(progress.round - 1).sum())
         query_values = torch.tensor([*self._query_values, math.nan], dtype=torch.float64)
         share = self._information_share_of(belief.kernel)
         return progress._replace(
@@ -183,7 +186,7 @@ def comparison_of(
     with torch.no_grad():
         if covariances:
             # Each with the candidate: no rule needs the covariance of two rivals, and arms have many.
-            prepared = belief.project(at_round(points, points.new_tensor(float(now))))
+            prepared = belief.project(at_round(points, points.new_full((), float(now))))
             candidate = ProjectedRows(prepared.rows[:1], prepared.projected[:1])
             mean, variance, cov = belief.covariance_with(prepared, candidate)
         else:
@@ -202,10 +205,19 @@ def _comparison(
         rival_variance=variance[1:],
         rival_covariance=covariance,
         exists=torch.ones_like(variance[1:], dtype=torch.bool),
-        beta=mean.new_tensor(beta),
+        beta=mean.new_full((), beta),
     )
+
+
+def _read(proposal: Proposal) -> Proposal:
+    """Return what was decided as numbers that can be read: a device is waited for once."""
+    query_at, play, verdict = proposal
+    given = {name: part for name, part in verdict._asdict().items() if part is not None}
+    query_at, play, *parts = read(query_at, play, *given.values())
+    return Proposal(query_at, play, verdict._replace(**dict(zip(given, parts, strict=True))))
 
 
 def _alike(one: Stationary, other: Stationary) -> bool:
     """Return whether two kernels are the same up to their scale."""
-    return one.family == other.family and torch.equal(one.lengthscale, other.lengthscale)
+    same = one.lengthscale is other.lengthscale  # which is seen without waiting for a device
+    return one.family == other.family and (same or torch.equal(one.lengthscale, other.lengthscale))

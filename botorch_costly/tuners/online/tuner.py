@@ -164,7 +164,7 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         )
         self._rivals = rivals_of(space, options.search, self._tkwargs)
         rule = query.for_run(self._intervals.within, horizon)
-        generator = generator_of(options.seed, options.device)
+        generator = generator_of(options.seed)  # on the CPU, whose numbers are not waited for
         strategy = Strategy(self._rivals, rule, options.acquisition, options.unqueried_play)
         self._proposer = Proposer(self._run, opening, strategy, rule, generator)
         self._ledger = Ledger(Decision, Observation, limits.keep_rounds)
@@ -232,7 +232,7 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         largest = largest_reward(self._tkwargs["dtype"])
         told = observation_of(decision, reward, seconds=seconds, largest=largest)
         if told.reward is not None:
-            x = self._encode(decision.config)
+            x = self._reachable.encode(decision.config).to(self._tkwargs["dtype"])
             interval = self._intervals.at(decision.round).number
             self._learner.observe(x, interval, self._sign * told.reward)
         self._ledger.tell(told)
