@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.serial import Whole
+from botorch_costly.ask_tell.state import changeable
 from botorch_costly.records import Decision, Observation
 
 D = TypeVar("D", bound=Decision)
@@ -15,6 +16,8 @@ class Recorded(Whole, Generic[D, T]):
     """A tuner whose rounds are in a ledger; threads may share it, and it is pickled as it is."""
 
     _ledger: Ledger[D, T]
+    _header: Mapping[str, str]
+    _changeable: ClassVar[tuple[str, ...]] = ("horizon",)  # options, or groups of them; () for all
     _missing: ClassVar[Mapping[str, Any]] = {"reward": None, "failed": False, "seconds": None}
 
     @property
@@ -42,6 +45,11 @@ class Recorded(Whole, Generic[D, T]):
     def failed_queries(self) -> int:
         """Queries whose reward was not finite."""
         return self._ledger.failed_queries
+
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options that may change when a run is continued."""
+        return changeable(self._header, *self._changeable)
 
     @property
     def history(self) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import torch
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import changeable, check_header, header, taking_over
+from botorch_costly.ask_tell.state import check_header, header, taking_over
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
 from botorch_costly.device import check_device, largest_reward
 from botorch_costly.errors import InvalidSpaceError, check, check_count, is_power_of_two
@@ -57,6 +57,8 @@ class BanditTuner(Recorded[Decision, Observation]):
         >>> tuner.queries
         2
     """
+
+    _changeable = ("horizon", "query")
 
     def __init__(
         self,
@@ -146,11 +148,6 @@ class BanditTuner(Recorded[Decision, Observation]):
         self._player = player
         self._ledger.tell(told)
         return told
-
-    @property
-    def changeable(self) -> frozenset[str]:
-        """Names of the options that may change when a run is continued."""
-        return changeable(self._header, "horizon", "query")
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""

@@ -7,7 +7,12 @@ from typing import Any
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import changeable, check_header, header, taking_over
+from botorch_costly.ask_tell.state import (
+    check_header,
+    header,
+    taking_over,
+    undone_on_error,
+)
 from botorch_costly.errors import check_count
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
@@ -30,8 +35,9 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
             HorizonExceededError: If all rounds of the horizon have been asked for.
         """
         now = self._ledger.next_within(self.horizon)
-        decision = Decision(now, self._config(), query=False, reason=type(self).__name__)
-        self._ledger.suggest(decision)
+        with undone_on_error(self, self._ledger):
+            decision = Decision(now, self._config(), query=False, reason=type(self).__name__)
+            self._ledger.suggest(decision)
         return decision
 
     def tell(
@@ -49,11 +55,6 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
         told = observation_of(decision, reward, seconds=seconds)
         self._ledger.tell(told)
         return told
-
-    @property
-    def changeable(self) -> frozenset[str]:
-        """Names of the options that may change when a run is continued."""
-        return changeable(self._header, "horizon")
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""
@@ -122,6 +123,8 @@ class RandomTuner(_Unqueried):
         self._generator = generator_of(seed)
 
     def _config(self) -> Mapping[str, Plain]:
+        # The generator of before is left as it was, for a call that is interrupted.
+        self._generator = self._generator.clone_state()
         return self.space.decode(self.space.sample(1, self._generator)[0])
 
     def state_dict(self) -> dict[str, Any]:

@@ -9,7 +9,13 @@ from torch import Tensor
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.search import Search
-from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
+from botorch_costly.ask_tell.state import (
+    check_header,
+    header,
+    taking_over,
+    unchanged_on_error,
+    undone_on_error,
+)
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import (
     InvalidSpaceError,
@@ -165,13 +171,13 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
                 configuration of a finite space has been trained to its end, is in training or is left.
         """
         number = self._ledger.next_within(self.horizon)
-        with unchanged_on_error(self._chooser):
-            decision = self._decision(number, self._chooser.choose(self._trainings))
-        return self._asked(decision)
+        with unchanged_on_error(self._chooser), undone_on_error(self._ledger, self._trainings):
+            return self._asked(self._decision(number, self._chooser.choose(self._trainings)))
 
     def _asked(self, decision: CurveDecision) -> CurveDecision:
-        self._ledger.suggest(decision)
-        self._trainings.asked(decision)
+        with undone_on_error(self._ledger, self._trainings):
+            self._ledger.suggest(decision)
+            self._trainings.asked(decision)
         return decision
 
     def _decision(self, number: int, choice: Choice) -> CurveDecision:
@@ -224,10 +230,9 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
 
     def withdraw(self, decision: CurveDecision) -> None:
         """Take back a stretch; see ``Withdrawable``. Its training is as it was before."""
-        self._ledger.check_open(decision)
-        asked = self._ledger.suggestion(decision.round)  # whatever a copy says of its training
-        super().withdraw(asked)
-        self._trainings.withdrawn(asked)
+        with undone_on_error(self._ledger, self._trainings):
+            super().withdraw(decision)
+            self._trainings.withdrawn(decision)
 
     def tell(
         self,
@@ -263,10 +268,10 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         """
         self._ledger.check_open(decision)
         told = observation_of(decision, curve, cost=cost, broken=broken, priced=self._priced)
-        self._ledger.tell(told)
-        asked = self._ledger.suggestion(decision.round)  # whatever a copy says of its iterations
-        self._trainings.told(asked, told)
-        self._priced = cost is not None
+        with undone_on_error(self, self._ledger, self._trainings):
+            self._priced = cost is not None
+            self._trainings.told(decision, told)
+            self._ledger.tell(told)
         so_far = self._trainings.broken
         if told.broken and is_power_of_two(so_far):
             _logger.warning("Training %d diverged (%d so far).", decision.training, so_far)
@@ -382,18 +387,26 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             "priced": self._priced,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
         """Continue from ``state_dict``.
+
+        Args:
+            state: State of an optimizer with equal options.
+            changed: ``["horizon"]`` if the horizon may differ.
 
         Raises:
             StateMismatchError: If the state belongs to other options, or is damaged; the optimizer is
                 unchanged.
         """
-        check_header(state, self._header)
+        check_header(state, self._header, changed, among=self.changeable)
         with taking_over(type(self).__name__, self._ledger, self._chooser):
             self._ledger.load_state_dict(state["ledger"])
             self._chooser.load_state_dict(state["chooser"])
             trainings = Trainings(self.space.encode, self._lengths.of, self._sign)
             trainings.replay(self._ledger.suggestions, self._ledger.outcomes)
-            check(state["priced"] in (None, True, False), "priced", "a bool or None", state)
+            check(
+                state["priced"] in (None, True, False), "priced", "a bool or None", state["priced"]
+            )
         self._trainings, self._priced = trainings, state["priced"]

@@ -17,7 +17,6 @@ from botorch_costly.ask_tell.protocol import Believing
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import (
-    changeable,
     check_header,
     header,
     read,
@@ -97,6 +96,8 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         >>> len(tuner.decisions)
         10
     """
+
+    _changeable = ()
 
     def __init__(
         self,
@@ -262,11 +263,6 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
     def reachable(self) -> SearchSpace:
         """The part of the space that is searched: a learning rate stays near the start's."""
         return self._reachable
-
-    @property
-    def changeable(self) -> frozenset[str]:
-        """Names of the options that may change when a run is continued."""
-        return changeable(self._header)
 
     def interval_of(self, round: int) -> int:
         """Return the number of the interval of a round, the time in which ``belief`` counts."""

@@ -12,7 +12,6 @@ from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import (
-    changeable,
     check_header,
     header,
     taking_over,
@@ -80,6 +79,8 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         >>> tuner.best_member() in (0, 1)
         True
     """
+
+    _changeable = ("horizon", "query")
 
     def __init__(
         self,
@@ -166,11 +167,6 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
     def best_seen(self) -> dict[str, Plain]:
         """Return the configuration believed best, the start while none is better."""
         return self.space.decode(self._incumbent(len(self._ledger)))
-
-    @property
-    def changeable(self) -> frozenset[str]:
-        """Names of the options that may change when a run is continued."""
-        return changeable(self._header, "horizon", "query")
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""

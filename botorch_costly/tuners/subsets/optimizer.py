@@ -11,7 +11,13 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.recorded import Withdrawable
-from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
+from botorch_costly.ask_tell.state import (
+    check_header,
+    header,
+    taking_over,
+    unchanged_on_error,
+    undone_on_error,
+)
 from botorch_costly.errors import (
     InvalidSpaceError,
     check,
@@ -143,14 +149,14 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
                 asked for.
         """
         number = self._ledger.next_within(self.horizon)
-        with unchanged_on_error(self._chooser):
+        with unchanged_on_error(self._chooser), undone_on_error(self._ledger):
             point, reason = self._chooser.choose(self._known(), self._pending())
             config, at = self._decoded(point)
             fidelities = {name: as_number(name, value) for name, value in at.items()}
             decision = SubsetDecision(
                 number, config, query=True, reason=reason, fidelities=fidelities
             )
-        self._ledger.suggest(decision)
+            self._ledger.suggest(decision)
         return decision
 
     def adopt(self, config: Mapping[str, Plain], fidelities: Mapping[str, float]) -> SubsetDecision:
@@ -325,14 +331,20 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
             "chooser": self._chooser.state_dict(),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
         """Continue from ``state_dict``.
+
+        Args:
+            state: State of an optimizer with equal options.
+            changed: ``["horizon"]`` if the horizon may differ.
 
         Raises:
             StateMismatchError: If the state belongs to other options, or is damaged; the optimizer is
                 unchanged.
         """
-        check_header(state, self._header)
+        check_header(state, self._header, changed, among=self.changeable)
         with taking_over(type(self).__name__, self._ledger, self._chooser):
             self._ledger.load_state_dict(state["ledger"])
             self._chooser.load_state_dict(state["chooser"])

@@ -12,7 +12,13 @@ from torch import Tensor
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Withdrawable
-from botorch_costly.ask_tell.state import check_header, header, taking_over, unchanged_on_error
+from botorch_costly.ask_tell.state import (
+    check_header,
+    header,
+    taking_over,
+    unchanged_on_error,
+    undone_on_error,
+)
 from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError, check, check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.parameters import Plain
@@ -142,7 +148,7 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
                 asked for.
         """
         number = self._ledger.next_within(self.horizon)
-        with unchanged_on_error(self._chooser):
+        with unchanged_on_error(self._chooser), undone_on_error(self._ledger):
             told = self._told()
             self._chooser.learn(told)
             point, reason = self._chooser.choose(told, self._pending())
@@ -154,7 +160,7 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
                 share=round(self.share, _WRITTEN),
                 weights=tuple(round(weight, _WRITTEN) for weight in self.weights),
             )
-        self._ledger.suggest(decision)
+            self._ledger.suggest(decision)
         return decision
 
     def adopt(self, config: Mapping[str, Plain]) -> TransferDecision:
@@ -287,14 +293,20 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
             "chooser": self._chooser.state_dict(),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    ) -> None:
         """Continue from ``state_dict``.
+
+        Args:
+            state: State of an optimizer with equal options.
+            changed: ``["horizon"]`` if the horizon may differ.
 
         Raises:
             StateMismatchError: If the state belongs to other options or tasks, or is damaged; the
                 optimizer is unchanged.
         """
-        check_header(state, self._header)
+        check_header(state, self._header, changed, among=self.changeable)
         with taking_over(type(self).__name__, self._ledger, self._chooser):
             self._ledger.load_state_dict(state["ledger"])
             self._chooser.load_state_dict(state["chooser"])

@@ -14,7 +14,6 @@ from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import (
-    changeable,
     check_header,
     header,
     taking_over,
@@ -287,11 +286,6 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
             constant=len(set(told)) == 1,
             worsened=levels[0] - levels[-1] if levels else 0.0,
         )
-
-    @property
-    def changeable(self) -> frozenset[str]:
-        """Names of the options that may change when a run is continued."""
-        return changeable(self._header, "horizon")
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically.
