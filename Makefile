@@ -25,20 +25,25 @@ test-all: $(VENV)/.installed
 	$(PYTEST)
 
 # What one processor rounds up another rounds down: the same tests as on other machines, with other
-# instructions, more threads, single precision, and inputs changed in their last bits.
+# instructions, more threads, single precision, and with what processors compute in their own way changed by
+# a relative error that tests/processors.py makes, for three such processors each.
 MATHEMATICS := tests/numerics tests/models tests/optim tests/kernels tests/acquisition tests/laws
+DECISIONS := tests/tuners tests/simulation tests/bandits tests/query
 test-everywhere: $(VENV)/.installed
 	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow'
 	MKL_CBWR=SSE4_2 $(PYTEST) -m 'not slow'
 	MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2 $(PYTEST) -m 'not slow'
 	OMP_NUM_THREADS=2 $(PYTEST) -m 'not slow' --threads 2
 	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
-	$(PYTEST) -m 'not slow' --perturb 1 $(MATHEMATICS)
-	$(PYTEST) -m 'not slow' --perturb 100 $(MATHEMATICS)
+	set -e; for draw in 0 1 2; do \
+		$(PYTEST) -m 'not slow' --draw $$draw --perturb 1e-14 $(MATHEMATICS) $(DECISIONS); \
+		$(PYTEST) -m 'not slow' --draw $$draw --perturb 1e-12 $(MATHEMATICS) $(DECISIONS); \
+		$(PYTEST) -m 'not slow' --draw $$draw --perturb-single 1e-6 --dtype float32 $(MATHEMATICS) $(DECISIONS); \
+	done
 
 # The part of it that continuous integration has time for.
 test-elsewhere: $(VENV)/.installed
-	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow' --perturb 1 $(MATHEMATICS)
+	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow' --perturb 1e-14 $(MATHEMATICS)
 	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
 
 # The smallest versions that pyproject.toml allows, in an environment of its own (5 GB). Matplotlib of that

@@ -225,7 +225,11 @@ class PricedQuery(QueryRule):
         left = self._rounds_left(progress)
         # Where nothing fades, each of the rounds left counts in full.
         fades = keep < 1
-        series = keep * (1 - keep**left) / torch.where(fades, 1 - keep, 1.0)
+        # Differences from 1 by their logarithms: 1 - keep would lose its digits where little fades.
+        forgets = torch.as_tensor(progress.forgetting, dtype=torch.float64)
+        log_keep = math.log(self.discount) + 0.5 * (-forgets).log1p() + (-share).log1p()
+        log_keep = torch.where(fades, log_keep.clamp(min=-700), -1.0)
+        series = keep * (left * log_keep).expm1() / log_keep.expm1()
         return torch.where(fades, series, left)
 
     def __call__(

@@ -52,7 +52,7 @@ def test_it_is_its_loop_over_trials_and_points(foreseen, lookahead_weight, monke
         assert found.pick[i] == pick
         numbers = [float(part[i]) for part in found.prospect]
         expected = [float(mean[i, pick]), float(gain[i, pick]), lookahead[pick]]
-        assert numbers == pytest.approx(expected, abs=1e-12)
+        assert numbers == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
 def test_of_promises_that_rounding_tells_apart_the_first_counts():

@@ -79,8 +79,10 @@ def test_rewards_may_come_in_any_unit(unit):
     points = play(
         make(query=bc.ConfidenceQuery(0.8)), 30, lambda c, r: unit * reward_of(c, r) + 2 * unit
     )
-    assert [d.query for d in fractions] == [d.query for d in points]
     for ours, theirs in zip(fractions, points, strict=True):
+        if ours.query != theirs.query:  # only a tie goes either way, and then the runs part
+            assert (ours.confidence, theirs.confidence) == pytest.approx((0.8, 0.8), abs=1e-5)
+            break
         assert ours.config["dropout"] == pytest.approx(theirs.config["dropout"], abs=1e-3)
 
 
