@@ -112,6 +112,7 @@ def test_a_tuned_dropout_of_a_compiled_network_earns_one_warning(kind, caplog):
     assert len(caplog.records) == ("compiled" in kind)
 
 
+@pytest.mark.slow
 def test_each_value_of_dropout_is_compiled_and_a_few_are_kept():
     """What the warning says holds: torch compiles once a value, and values that come again are known."""
     frames = []
