@@ -7,6 +7,7 @@ class also derives from the built-in error a caller would catch without knowing 
 import math
 import numbers
 import reprlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -156,7 +157,9 @@ def check(
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    if isinstance(value, int):  # of any size: some are too large for a float
+        return not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, float) and not math.isnan(value)
 
 
 def _number_check(expected: str, holds: Callable[[float], bool]) -> Callable[[str, float], float]:
@@ -183,6 +186,8 @@ def check_count(name: str, value: float, minimum: int = 0) -> int:
         InvalidArgumentError: If it is no integer, or smaller.
     """
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    whole = number and math.isfinite(value) and value == math.floor(value)
+    whole = number and (
+        isinstance(value, numbers.Integral) or (math.isfinite(value) and value == math.floor(value))
+    )
     check(whole and value >= minimum, name, f"an integer >= {minimum}", value)
     return int(value)

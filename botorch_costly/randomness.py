@@ -59,8 +59,8 @@ def check_seed(seed: int) -> int:
         3
     """
     number = isinstance(seed, numbers.Real) and not isinstance(seed, bool)
-    whole = number and math.isfinite(seed) and seed == math.floor(seed)
-    check(whole and 0 <= seed < _SEEDS, "seed", "an integer in 0..2**63 - 1", seed)
+    within = number and 0 <= seed < _SEEDS
+    check(within and seed == math.floor(seed), "seed", "an integer in 0..2**63 - 1", seed)
     return int(seed)
 
 

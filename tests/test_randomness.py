@@ -114,7 +114,7 @@ def test_every_public_callable_with_a_seed_is_tried_here():
 def test_a_seed_that_is_none_is_refused_by_its_name(name):
     sized = name in ("simulate", "simulate_arms", "draw", "draw_for_arms", "stream")
     for seed in NONE:
-        if sized and seed == 2**70:
+        if sized and seed in (2**70, 10**400):
             continue  # streams take seeds of any size
         with pytest.raises(InvalidArgumentError, match="seed: Expected an integer"):
             SEEDED[name](seed)

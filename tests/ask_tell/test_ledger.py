@@ -59,6 +59,32 @@ def test_queries_that_fail_are_reported_at_powers_of_two(name, caplog):
     assert len(said) == sum(1 for n in (1, 2, 4) if n <= told) > 0
 
 
+ODD = [math.nan, -1.0, math.inf, 10**400, "1", b"1", True, 1j, [1.0], {}, object(), float]
+
+
+@pytest.mark.parametrize("name", ["OnlineTuner", "BanditTuner UCB1", "FixedTuner", "TwinTuner"])
+def test_seconds_that_are_no_time_are_named_and_change_nothing(name):
+    """An integer may be too large for a float: checks of numbers refuse it as any other."""
+    optimizer = OPTIMIZERS[name].make(0)
+    decision = optimizer.ask()
+    before = optimizer.state_dict()
+    for seconds in ODD:
+        with pytest.raises(errors.InvalidArgumentError, match="seconds: Expected"):
+            optimizer.tell(decision, 0.5, seconds=seconds)
+    assert same(optimizer.state_dict(), before)
+
+
+def test_every_check_of_a_number_takes_integers_of_any_size():
+    checks = [errors.check_probability, errors.check_rate, errors.check_positive]
+    for one in [*checks, errors.check_nonnegative]:
+        for huge in (10**400, -(10**400)):
+            with pytest.raises(errors.InvalidArgumentError, match="share: Expected"):
+                one("share", huge)
+    with pytest.raises(errors.InvalidArgumentError, match="count: Expected"):
+        errors.check_count("count", -(10**400))
+    assert errors.check_count("count", 10**400) == 10**400
+
+
 def stranger(decision):
     """Return what is no decision of a tuner, or no longer the one it was, with the error it earns."""
     text = json.loads(json.dumps(decision.to_dict()))

@@ -18,8 +18,9 @@ from tests.registry.optimizers import OPTIMIZERS
 from tests.tuners.online.states import same
 
 ROUNDS = 6
-SLOW = {"CurveOptimizer of scores", "CurveOptimizer as published", "TransferOptimizer by draws"}
-NAMES = [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in OPTIMIZERS]
+QUICK = {"TransferOptimizer by gaps", "OnlineTuner", "BanditTuner EXP3S", "FixedTuner", "TwinTuner"}
+QUICK |= {"PopulationTuner", "CurveOptimizer of candidates", "SubsetOptimizer", "RandomTuner"}
+NAMES = [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in OPTIMIZERS]
 
 
 class Told:
