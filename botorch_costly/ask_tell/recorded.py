@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.serial import Whole
 from botorch_costly.ask_tell.state import changeable
+from botorch_costly.ask_tell.surroundings import shield
 from botorch_costly.records import Decision, Observation
 
 D = TypeVar("D", bound=Decision)
@@ -13,12 +14,23 @@ T = TypeVar("T", bound=Observation)
 
 
 class Recorded(Whole, Generic[D, T]):
-    """A tuner whose rounds are in a ledger; threads may share it, and it is pickled as it is."""
+    """A tuner whose rounds are in a ledger.
+
+    Threads may share it, it is pickled as it is, and it computes undisturbed by what surrounds a call.
+    """
 
     _ledger: Ledger[D, T]
     _header: Mapping[str, str]
     _changeable: ClassVar[tuple[str, ...]] = ("horizon",)  # options, or groups of them; () for all
     _missing: ClassVar[Mapping[str, Any]] = {"reward": None, "failed": False, "seconds": None}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        shield(cls)
+
+    def _rows_of_matrix(self) -> int:
+        """Return how many rows the largest matrix has that is factored."""
+        return self.queries
 
     @property
     def decisions(self) -> tuple[D, ...]:

@@ -143,7 +143,11 @@ class CubeSearch:
         self._near_bounds = self.bounds.cpu()  # which no device is waited for to check
         self._warm_starts = torch.zeros(0, dim, **tkwargs)
         self._peaks = self._warm_starts
-        sobol = SobolEngine(dim, scramble=True, seed=0).draw(_REPRESENTATIVES).to(self.bounds)
+        sobol = (
+            SobolEngine(dim, scramble=True, seed=0)
+            .draw(_REPRESENTATIVES, dtype=torch.float32)
+            .to(self.bounds)
+        )
         # Much is highest on a face of the cube, where no point of a sequence lies.
         stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
         everywhere = torch.cat([sobol, stretched])

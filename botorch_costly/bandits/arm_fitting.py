@@ -98,7 +98,7 @@ class FitSchedule:
         """Return the trials whose time has come, long, ``(k,)``."""
         if now % self.every:
             return rows.told.new_zeros(0)
-        least = (self.growth * rows.fitted).clamp_min(self.first)
+        least = (self.growth * rows.fitted.double()).clamp_min(self.first)
         return (rows.told >= least).nonzero().squeeze(-1)
 
 

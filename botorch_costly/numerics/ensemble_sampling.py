@@ -85,7 +85,7 @@ def _moved(mine: Tensor, other: Tensor, generator: torch.Generator) -> Tensor:
     """Return where walkers would go: some coordinates, by a difference of two of the others."""
     leaps = _uniform(mine[..., :1], generator) < _LEAPS
     moves = leaps | _some_coordinates(mine, generator)
-    optimal = _OPTIMAL / (2 * moves.sum(-1, keepdim=True)).sqrt()
+    optimal = _OPTIMAL / (2 * moves.sum(-1, keepdim=True, dtype=torch.float32)).sqrt()
     scale = torch.where(leaps, 1.0, optimal * (_SCALES * _normal(optimal, generator)).exp())
     noise = _NOISE * other.std(-2, correction=0, keepdim=True) * _normal(mine, generator)
     return mine + moves * (scale * _difference(other, generator) + noise)

@@ -100,7 +100,7 @@ def without_padding(
     gradient: Tensor,  # shape: (*batch, d + 2)
 ) -> tuple[Tensor, Tensor]:
     """Take out that a padded row has the variance of the noise in ``numerics.evidence``."""
-    missing = 0.5 * (~seen).sum(-1)
+    missing = 0.5 * (~seen).sum(-1).to(theta)
     correction = torch.zeros_like(gradient)
     correction[..., -1] = missing
     failed = value == -torch.inf

@@ -98,7 +98,11 @@ def _expanded(value_and_gradient: ValueAndGradient, start: Tensor, bounds: Tenso
     """Return values, gradients and positive definite guesses at Hessians."""
     dim = start.shape[-1]
     middle = bounds.mean(0)
-    step = _STEP * (bounds[1] - bounds[0]) * torch.where(start > middle, -1.0, 1.0).to(start)
+    step = (
+        _STEP
+        * (bounds[1] - bounds[0])
+        * torch.where(start > middle, -torch.ones_like(start), torch.ones_like(start))
+    )
     moved = start.unsqueeze(-2) + torch.diag_embed(step)  # coordinate by coordinate, into the box
     points = torch.cat([start.unsqueeze(-2), moved], -2)
     value, slope = value_and_gradient(points.reshape(-1, dim))

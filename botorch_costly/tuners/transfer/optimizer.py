@@ -19,6 +19,7 @@ from botorch_costly.ask_tell.state import (
     unchanged_on_error,
     undone_on_error,
 )
+from botorch_costly.ask_tell.surroundings import one_thread
 from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError, check, check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.parameters import Plain
@@ -110,8 +111,9 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         encoded = [one.in_space(space, fill=fill) for one in _checked(tasks)]
         inputs = [one.points for one in encoded]
         values = [bounded(self._sign * one.values) for one in encoded]
-        self.tasks = TaskEnsemble(inputs, values, kernel=kernel)
-        self.tasks.fit()
+        with one_thread(max(map(len, values))):
+            self.tasks = TaskEnsemble(inputs, values, kernel=kernel)
+            self.tasks.fit()
         self._candidates = None if candidates is None else [dict(one) for one in candidates]
         listed = None if candidates is None else self._encoded(self._candidates or [])
         options = {
@@ -137,6 +139,9 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         each = len(rows.round(decimals=_DECIMALS).unique(dim=0))
         check(each == len(rows), "candidates", "each once", f"{each} in {len(rows)}")
         return rows
+
+    def _rows_of_matrix(self) -> int:
+        return max(len(self._ledger), self.tasks.inputs.shape[1])
 
     # -- the face ---------------------------------------------------------------------------------
 

@@ -1,0 +1,160 @@
+"""What surrounds a call of an optimizer has no say in its decisions, and threads do not slow it down.
+
+Validation often runs under ``torch.inference_mode()`` and training under ``torch.autocast``. An optimizer
+that is asked there fits by gradients all the same, and in the precision of its own tensors.
+
+The matrices of an optimizer are small and many. On a busy machine threads wait for each other at each
+operation with them: 15 asks of a ``TransferOptimizer`` took 82 s with two threads, and 1.3 s with one.
+"""
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from botorch_costly.device import DTYPES
+
+LARGE = 1000  # rows of a matrix from which on several threads are faster
+_AUTOCAST = ("cpu", "cuda", "mps", "xpu")  # kinds of devices that autocast may be on for
+_COMPUTES = {"ask", "tell", "believed", "best_seen", "incumbent", "summary", "diagnose"}
+
+_FLOATS = {torch.empty, torch.eye, torch.linspace, torch.ones, torch.rand, torch.randn, torch.zeros}
+_OF_DATA = {torch.as_tensor, torch.full, torch.tensor}
+_DIVIDES = {torch.div, Tensor.div, Tensor.__truediv__}  # SobolEngine divides integers
+_here, _lowering = threading.local(), threading.Lock()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Compute as in a program that has changed none of torch's settings.
+
+    Gradients are recorded, tensors are no inference tensors, autocast and the search for anomalies are
+    off. What names no device is made on the CPU, what names no dtype in single precision.
+
+    Example:
+        >>> with torch.inference_mode(), undisturbed():
+        ...     torch.is_grad_enabled(), torch.zeros(1).is_inference()
+        (True, False)
+    """
+    with ExitStack() as settings:
+        settings.enter_context(torch.inference_mode(mode=False))
+        settings.enter_context(torch.enable_grad())
+        for kind in _AUTOCAST:
+            if torch.is_autocast_enabled(kind):
+                settings.enter_context(torch.autocast(kind, enabled=False))
+        if torch.is_anomaly_enabled():
+            settings.enter_context(torch.autograd.set_detect_anomaly(mode=False))
+        if torch.get_default_device().type != "cpu":
+            settings.enter_context(torch.device("cpu"))
+        if torch.get_default_dtype() != torch.float32:
+            settings.enter_context(_SinglePrecision())
+        yield
+
+
+class _SinglePrecision(TorchFunctionMode):
+    """Makes floating-point tensors in single precision where no dtype is named, in this thread alone.
+
+    Parameters and constraints of GPyTorch are made in the default dtype, which belongs to the whole
+    process and is not ours to change.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named, default = {} if kwargs is None else kwargs, torch.get_default_dtype()
+        if default not in DTYPES:  # GPyTorch names it, and nothing of ours is in half precision
+            args = tuple(torch.float32 if one is default else one for one in args)
+            named = {k: torch.float32 if one is default else one for k, one in named.items()}
+        if func in _FLOATS and named.get("dtype") is None:
+            return func(*args, **{**named, "dtype": torch.float32})
+        if func in _DIVIDES and not args[0].is_floating_point():
+            return func(args[0].to(torch.float32), *args[1:], **named)
+        made = func(*args, **named)
+        if func not in _OF_DATA or made.dtype is not default or named.get("dtype") is not None:
+            return made
+        typed = any(hasattr(given, "dtype") for given in (*args, *named.values()))
+        return made if typed else func(*args, **{**named, "dtype": torch.float32})
+
+
+@contextmanager
+def one_thread(rows: int = 0) -> Iterator[None]:
+    """Compute with one thread of torch, and give the setting back, also after an error.
+
+    The setting is lowered for the calling thread alone. A thread that is new to torch takes over the
+    number that was set last, by any thread, and keeps it. So another thread, of a moment, sets the former
+    number again: what a program begins meanwhile, such as a training, has all of its threads.
+
+    Args:
+        rows: Of the largest matrix. From ``LARGE`` on the setting stays as it is.
+
+    Example:
+        >>> before = torch.get_num_threads()
+        >>> with one_thread():
+        ...     torch.get_num_threads()
+        1
+        >>> torch.get_num_threads() == before
+        True
+    """
+    before = torch.get_num_threads()
+    if before == 1 or rows >= LARGE:
+        yield
+        return
+    try:
+        with _lowering:
+            torch.set_num_threads(1)
+            others = threading.Thread(target=torch.set_num_threads, args=(before,), daemon=True)
+            others.start()
+            others.join()
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def shield(kind: type) -> None:
+    """Let all that is public of a class compute undisturbed, and what computes much with one thread.
+
+    Args:
+        kind: Its methods and properties are replaced, those of its bases stay as they are. Its method
+            ``_rows_of_matrix`` says how large the matrices of an instance are.
+    """
+    for name, member in list(vars(kind).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if inspect.isfunction(member):
+            setattr(kind, name, _shielded(member, computes=name in _COMPUTES))
+        elif isinstance(member, property) and member.fget is not None:
+            shielded = _shielded(member.fget, computes=name in _COMPUTES)
+            setattr(kind, name, property(shielded, member.fset, member.fdel, member.__doc__))
+
+
+def _shielded(call: Callable[..., Any], *, computes: bool) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def shielded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(_here, "inside", False):
+            return call(self, *args, **kwargs)
+        _here.inside = True
+        try:
+            with undisturbed():
+                if not computes:
+                    return call(self, *map(_normal, args), **kwargs)
+                with one_thread(self._rows_of_matrix()):
+                    return call(self, *args, **kwargs)
+        finally:
+            _here.inside = False
+
+    return shielded
+
+
+def _normal(value: Any) -> Any:
+    """Return a state without inference tensors, of which nothing can be differentiated."""
+    if isinstance(value, Tensor):
+        return value.clone() if value.is_inference() else value
+    if type(value) is dict:
+        return {name: _normal(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_normal, value))
+    return value
