@@ -69,6 +69,7 @@ def encode_observations(
     names: Sequence[str] | None,
     fill: Mapping[str, Any] | None,
     title: str,
+    texts: Sequence[Mapping[str, Plain]] | None = None,
 ) -> EncodedTask:
     """Encode observations; the rules and errors are those of ``Task.in_space``.
 
@@ -79,6 +80,8 @@ def encode_observations(
         names: Of the columns of rows; those of the space if omitted.
         fill: Values of parameters that an observation lacks, by name.
         title: Of the task, for messages.
+        texts: How the numbers of each configuration are written, by name, where they are written
+            otherwise than by ``str``.
     """
     check(isinstance(space, SearchSpace), "space", "a SearchSpace", space, InvalidSpaceError)
     filling = _filling(space, fill)
@@ -87,8 +90,9 @@ def encode_observations(
     shared = any(name in known for name in space.names)
     expected = f"some parameter of the space, {list(space.names)}"
     check(shared, title, expected, list(known), InvalidConfigError)
+    cells = {name: _cells(configs, known.get(name)) for name in space.names}
     columns = {
-        name: _columns(parameter, _cells(configs, known.get(name)), filling[name], numbered=rows)
+        name: _columns(parameter, cells[name], _texts(texts, name), filling[name], numbered=rows)
         for name, parameter in space.parameters
     }
     keep = torch.tensor([value is not None for value in values])
@@ -97,7 +101,8 @@ def encode_observations(
         outside[name] = int((keep & ~column.inside).sum())
         keep = keep & column.inside
     outside, kept = _counted(outside), keep.nonzero().flatten()
-    _report(title, len(kept), failed, outside)
+    examples = {n: cells[n][int((~columns[n].inside).int().argmax())] for n in outside}
+    _report(title, len(kept), failed, outside, examples)
     return EncodedTask(
         points=torch.cat([column.encoded for column in columns.values()], dim=-1)[kept],
         values=torch.tensor([values[i] for i in kept.tolist()], dtype=torch.float64),
@@ -113,9 +118,13 @@ def _counted(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _report(title: str, kept: int, failed: int, outside: Mapping[str, int]) -> None:
+def _report(
+    title: str, kept: int, failed: int, outside: Mapping[str, int], examples: Mapping[str, Any]
+) -> None:
     """Raise if no observation is kept, and warn if most of them are not."""
-    reasons = ", ".join([f"{failed} failed", *(f"{n} by {name!r}" for name, n in outside.items())])
+    texts = {n: f", such as {cell!r}" for n, cell in examples.items() if isinstance(cell, str)}
+    by = [f"{n} by {name!r}{texts.get(name, '')}" for name, n in outside.items()]
+    reasons = ", ".join([f"{failed} failed", *by])
     expected = "an observation inside the space that did not fail"
     check(kept > 0, title, expected, reasons, InvalidConfigError)
     left_out = failed + sum(outside.values())
@@ -144,6 +153,10 @@ def _cells(configs: Sequence[Any], at: str | int | None) -> list[Any]:
     return [row[at] for row in configs]
 
 
+def _texts(texts: Sequence[Mapping[str, Plain]] | None, name: str) -> list[Plain]:
+    return [] if texts is None else [one.get(name) for one in texts]
+
+
 def _filling(space: SearchSpace, fill: Mapping[str, Any] | None) -> dict[str, Tensor]:
     """Return the encoding that each parameter has where an observation lacks it."""
     given = {} if fill is None else fill
@@ -165,10 +178,19 @@ def _middle(parameter: Parameter) -> Tensor:
 # -- columns ---------------------------------------------------------------------------------------
 
 
-def _columns(parameter: Parameter, cells: list[Any], fill: Tensor, *, numbered: bool) -> _Columns:
+def _columns(
+    parameter: Parameter,
+    cells: list[Any],
+    texts: Sequence[Plain],
+    fill: Tensor,
+    *,
+    numbered: bool,
+) -> _Columns:
     absent = torch.tensor([cell is _ABSENT for cell in cells])
     if isinstance(parameter, Choice):
-        encoded, inside = _one_hot(parameter, cells, numbered)
+        encoded, inside = _one_hot(
+            parameter, cells, texts or [None] * len(cells), numbered=numbered
+        )
     else:
         numbers = torch.tensor([_number(parameter, c) for c in cells], dtype=torch.float64)
         encoded, inside = parameter.to_unit(numbers).unsqueeze(-1), ~numbers.isnan()
@@ -188,19 +210,34 @@ def _number(parameter: Real | Integer, cell: object) -> float:
     return next((bound for bound in bounds if cell == _single(bound)), math.nan)
 
 
-def _one_hot(parameter: Choice, cells: list[Any], numbered: bool) -> tuple[Tensor, Tensor]:
+def _one_hot(
+    parameter: Choice, cells: list[Any], texts: Sequence[Plain], *, numbered: bool
+) -> tuple[Tensor, Tensor]:
     known = _numbers_of(parameter.options, numbered)
-    found = torch.tensor([known.get(cell, known.get(str(cell), -1)) for cell in cells])
+    pairs = zip(cells, texts, strict=True)
+    found = torch.tensor([_number_of(known, cell, text) for cell, text in pairs])
     encoded = torch.zeros(len(cells), parameter.width, dtype=torch.float64)
     if parameter.width:
         encoded.scatter_(-1, found.clamp(min=0).unsqueeze(-1), 1.0)
     return encoded, found >= 0
 
 
+def _number_of(known: Mapping[Any, int], cell: Any, text: Plain) -> int:
+    """Return the number of the option that a value stands for, or -1; its text goes before it.
+
+    A number that is written as the text is not an option that is written otherwise: ``"3.10"`` is not
+    ``"3.1"``.
+    """
+    if text is not None:
+        return known.get(text, known.get(cell, -1))
+    return known.get(cell, known.get(str(cell), -1))
+
+
 def _numbers_of(options: Sequence[Plain], numbered: bool) -> dict[Any, int]:
     """Return the number of each option by what stands for it.
 
-    Exact options come first: of ``("1", 1)`` each stands for itself.
+    Exact options come first: of ``("1", 1)`` each stands for itself. Programs write truth in several
+    ways: ``True``, ``TRUE`` and ``true``.
     """
     if numbered:
         return {number: number for number in range(len(options))}
@@ -208,6 +245,10 @@ def _numbers_of(options: Sequence[Plain], numbered: bool) -> dict[Any, int]:
     for written in (lambda option: option, _single, str):
         for number, option in enumerate(options):
             known.setdefault(written(option), number)
+    for number, option in enumerate(options):
+        if isinstance(option, bool):
+            known.setdefault(str(option).upper(), number)
+            known.setdefault(str(option).lower(), number)
     return known
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,9 @@ class Task:
         name: Of the study, for messages.
         names: Of the columns of ``n x d`` numbers; if omitted, they are the parameters of the space that
             the task is later encoded in, in its order.
+        texts: How a file writes the numbers of each configuration, by name, where a program writes them
+            otherwise, such as ``"3.10"``. They tell the options of a ``Choice`` apart. Two tasks that
+            differ in these alone are equal.
 
     Attributes:
         configs: Read-only dicts, or a tuple of numbers for each row.
@@ -63,6 +66,7 @@ class Task:
     _: KW_ONLY
     name: str | None = None
     names: tuple[str, ...] | None = None
+    texts: tuple[FrozenConfig, ...] | None = field(default=None, compare=False)
 
     def __init__(
         self,
@@ -71,6 +75,7 @@ class Task:
         *,
         name: str | None = None,
         names: Sequence[str] | None = None,
+        texts: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
         check(name is None or isinstance(name, str), "name", "a string or None", name)
         observed, measured = _configs(configs), _values(values)
@@ -78,6 +83,7 @@ class Task:
         equal = len(measured) == len(observed)
         check(equal, "values", expected, f"{len(measured)}", InvalidShapeError)
         fields = {"configs": observed, "values": measured, "name": name}
+        fields["texts"] = _texts(texts, observed)
         for key, value in {**fields, "names": _names(names, observed)}.items():
             object.__setattr__(self, key, value)
 
@@ -128,7 +134,13 @@ class Task:
         """
         title = "task" if self.name is None else f"task {self.name!r}"
         return encode_observations(
-            space, self.configs, self.values, names=self.names, fill=fill, title=title
+            space,
+            self.configs,
+            self.values,
+            names=self.names,
+            texts=self.texts,
+            fill=fill,
+            title=title,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,7 +152,13 @@ class Task:
             for config in self.configs
         ]
         names = None if self.names is None else list(self.names)
-        return {"configs": configs, "values": list(self.values), "name": self.name, "names": names}
+        entries = {
+            "configs": configs,
+            "values": list(self.values),
+            "name": self.name,
+            "names": names,
+        }
+        return entries if self.texts is None else {**entries, "texts": list(map(dict, self.texts))}
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> "Task":
@@ -214,3 +232,17 @@ def _names(given: Sequence[str] | None, configs: Sequence[Any]) -> tuple[str, ..
     width, expected = len(configs[0]), f"{len(given)} columns, one for each of {list(given)}"
     check(width == len(given), "configs", expected, f"{width}", InvalidShapeError)
     return tuple(given)
+
+
+def _texts(
+    given: Sequence[Mapping[str, str]] | None, configs: Sequence[Any]
+) -> tuple[FrozenConfig, ...] | None:
+    if given is None:
+        return None
+    listed = isinstance(given, list | tuple) and all(isinstance(one, Mapping) for one in given)
+    check(listed, "texts", "a list of mappings, or None", given)
+    check(len(given) == len(configs), "texts", f"{len(configs)} mappings", len(given))
+    found = tuple(map(FrozenConfig, given))
+    named = all(isinstance(text, str) for texts in found for text in texts.values())
+    check(named, "texts", "texts by names of parameters", given)
+    return found if any(found) else None

@@ -4,6 +4,7 @@ A reward function that changes is the same thing with the past as studies: what 
 another function, more or less like the present one.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -106,19 +107,42 @@ def _seen(history: Iterable[Row], where: Callable[[Row], bool] | None) -> list[_
     for row in rows:
         known = isinstance(row, Mapping) and {"round", "config", "reward", "failed"} <= set(row)
         check(known, "history", "the rows of an optimizer's history", row)
+    for row in rows:
+        _check_row(row)
     chosen = [row for row in rows if where is None or where(row)]
-    told = [row for row in chosen if row["reward"] is not None or row["failed"]]
+    told = [row for row in chosen if row["failed"] or not _is_missing(row["reward"])]
     expected = (
         "a row with an outcome" if where is None else "a row with an outcome that where chooses"
     )
     check(len(told) > 0, "history", expected, f"none in {len(rows)} rows")
     if where is None:
         _check_one_fidelity(told)
-    return _of_trainings(told) if "training" in told[0] else [_of_round(row) for row in told]
+    kinds = {"training" in row for row in told}
+    check(len(kinds) == 1, "history", "rows of one optimizer", "rows with and without a training")
+    return _of_trainings(told) if kinds == {True} else [_of_round(row) for row in told]
+
+
+def _is_missing(reward: Any) -> bool:
+    """Return whether there is no reward: None, which a data frame holds as NaN."""
+    return reward is None or reward != reward
+
+
+def _check_row(row: Row) -> None:
+    """Raise unless the entries of a row are of the kinds that a history has."""
+    number, config, reward = row["round"], row["config"], row["reward"]
+    at = f"history, round {number}"
+    counted = isinstance(number, int | float) and number == number // 1 >= 0
+    check(counted and not isinstance(number, bool), at, "a number of a round", number)
+    named = isinstance(config, Mapping) and isinstance(row.get("peak", config), Mapping)
+    check(named, at, "a configuration, values by name", config)
+    measured = reward is None or (isinstance(reward, int | float) and not isinstance(reward, bool))
+    check(measured, at, "a number or None as the reward", reward)
+    if "training" in row:
+        check("broken" in row, at, "the entry broken beside training", sorted(row))
 
 
 def _check_one_fidelity(rows: Sequence[Row]) -> None:
-    fidelities = {tuple(row.get("fidelities", {}).items()) for row in rows}
+    fidelities = {json.dumps(row.get("fidelities") or {}, sort_keys=True) for row in rows}
     expected = "equal fidelities in all rows, or where to choose some"
     check(len(fidelities) == 1, "history", expected, f"{len(fidelities)} different ones")
 
@@ -126,7 +150,7 @@ def _check_one_fidelity(rows: Sequence[Row]) -> None:
 def _of_round(row: Row) -> _Seen:
     config = row.get("peak", row["config"])
     return _Seen(
-        row["round"], FrozenConfig({n: tupled(v) for n, v in config.items()}), row["reward"]
+        int(row["round"]), FrozenConfig({n: tupled(v) for n, v in config.items()}), row["reward"]
     )
 
 
@@ -134,9 +158,10 @@ def _of_trainings(rows: Sequence[Row]) -> list[_Seen]:
     """Return one observation of each training: its last reward; none if it diverged."""
     trainings: dict[int, _Seen] = {}
     for row in rows:
-        number = row["training"]
-        earlier = trainings.get(number, _Seen(number, _of_round(row).config, None)).value
-        latest = earlier if row["reward"] is None else row["reward"]
-        value = None if row["broken"] else latest
-        trainings[number] = _Seen(number, _of_round(row).config, value)
+        number, config = row["training"], _of_round(row).config
+        before = trainings.get(number, _Seen(number, config, None))
+        expected = f"one configuration of training {number}, as in a history of one optimizer"
+        check(before.config == config, "history", expected, [before.config, config])
+        latest = before.value if _is_missing(row["reward"]) else row["reward"]
+        trainings[number] = _Seen(number, config, None if row["broken"] else latest)
     return list(trainings.values())
