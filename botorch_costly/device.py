@@ -6,6 +6,8 @@ operations runs dry. So loops ask a CPU often and other devices rarely, and a de
 at once.
 """
 
+from typing import TypedDict
+
 import torch
 from torch import Tensor
 
@@ -38,6 +40,23 @@ def check_device(device: torch.device | str) -> torch.device:
         expected = "a device that this machine and this build of torch have, such as 'cpu'"
         raise InvalidArgumentError("device", expected, device) from error
     return found
+
+
+class Tkwargs(TypedDict):
+    """Dtype and device of a computation, as keyword arguments of a factory or of ``Tensor.to``."""
+
+    dtype: torch.dtype
+    device: torch.device
+
+
+def check_tkwargs(dtype: torch.dtype, device: torch.device | str) -> Tkwargs:
+    """Return dtype and device, both checked.
+
+    Raises:
+        InvalidArgumentError: If either is not one to compute with; see ``check_dtype`` and
+            ``check_device``.
+    """
+    return {"dtype": check_dtype(dtype), "device": check_device(device)}
 
 
 def largest_reward(dtype: torch.dtype) -> float:

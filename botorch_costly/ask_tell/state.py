@@ -16,6 +16,7 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.states import copied
 
 STATE_VERSION = 5
+_ONCE = {"dtype": "torch.float64"}  # options that older states do not name, as they were then
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
 
 
@@ -88,7 +89,8 @@ def check_header(
     for name in (*expected, *(set(received) - set(expected))):
         if name in changed or name.split(".")[0] in changed:
             continue
-        ours, theirs = (_Said(told.get(name, "no such option")) for told in (expected, received))
+        unknown = _ONCE.get(name, "no such option")
+        ours, theirs = (_Said(told.get(name, unknown)) for told in (expected, received))
         check(ours == theirs, f"state: option {name}", ours, theirs, StateMismatchError)
 
 

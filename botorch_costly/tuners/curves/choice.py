@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.search import Search, is_listed
+from botorch_costly.device import Tkwargs
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
@@ -65,26 +66,36 @@ class NewPoints:
         space: Of the configurations.
         listed: Encodings of those to choose from, shape ``(n, d)``; None for the whole space.
         search: How the space is searched: from how many of the best.
-        generator: Of random configurations.
+        generator: Of random configurations, on the CPU.
+        tkwargs: Dtype and device of the points.
     """
 
     def __init__(
-        self, space: SearchSpace, listed: Tensor | None, search: Search, generator: torch.Generator
+        self,
+        space: SearchSpace,
+        listed: Tensor | None,
+        search: Search,
+        generator: torch.Generator,
+        tkwargs: Tkwargs,
     ) -> None:
+        self.empty = torch.empty(0, space.dim, **tkwargs)
         self._space, self._generator, self._starts = space, generator, search.num_restarts
         if listed is None and is_listed(space):
             listed = torch.stack([space.encode(config) for config in space.configurations()])
-        self._listed = listed
-        self._spread = torch.empty(0) if listed is not None else sobol(space, _SPREAD, seed=0)
+        self._listed = None if listed is None else listed.to(**tkwargs)
+        self._spread = self.empty if listed is not None else self._drawn(sobol(space, _SPREAD, 0))
 
     def random(self, trainings: Trainings) -> Tensor | None:
         """Return one at random, shape ``(d,)``; None if all have been trained."""
         if self._listed is None:
-            return self._space.sample(1, self._generator)[0]
+            return self._drawn(self._space.sample(1, self._generator)[0])
         left = self._listed[~_among(self._listed, trainings)]
         if not len(left):
             return None
-        return left[torch.randint(len(left), (1,), generator=self._generator)].squeeze(0)
+        return left[int(torch.randint(len(left), (1,), generator=self._generator))]
+
+    def _drawn(self, points: Tensor) -> Tensor:
+        return points.to(self.empty)
 
     def best(self, outlook: Outlook, trainings: Trainings) -> Tensor | None:
         """Return one that promises most, shape ``(d,)``; None if all have been trained."""
@@ -97,7 +108,7 @@ class NewPoints:
         """Return the best points looked at, and where they lead, as configurations."""
         seen = trainings.points
         near = seen.repeat_interleave(_AROUND, 0)
-        away = torch.randn(near.shape, generator=self._generator, dtype=near.dtype)
+        away = torch.randn(near.shape, generator=self._generator, dtype=torch.float64).to(near)
         points = torch.cat([self._spread, self._space.round((near + _NEAR * away).clamp(0, 1))])
         with torch.no_grad():
             best = outlook.of(points).topk(min(self._starts, len(points))).indices
@@ -123,7 +134,6 @@ class EndChooser:
         new: Configurations that have not been trained.
         ladder: Where the rewards of a training count.
         generator: Of random draws.
-        dim: Columns of a configuration.
         resumes: Whether a training can go on; otherwise it begins anew.
     """
 
@@ -133,11 +143,10 @@ class EndChooser:
         ladder: Ladder,
         generator: torch.Generator,
         *,
-        dim: int,
         resumes: bool,
     ) -> None:
         self._new, self._generator = new, generator
-        self._belief, self._resumes = EndBelief(dim, ladder), resumes
+        self._belief, self._resumes = EndBelief(new.empty, ladder), resumes
 
     def choose(self, trainings: Trainings) -> Choice:
         """Return what is trained next.
@@ -166,8 +175,8 @@ class EndChooser:
         if not trainings:
             return []
         done = [t.done / t.length if self._resumes else 0.0 for t in trainings]
-        left = 1 - torch.tensor(done, dtype=torch.float64)
         points = torch.stack([t.point for t in trainings])
+        left = 1 - points.new_tensor(done)
         return outlook.of(points, left).tolist()
 
     def early_signal(self, share: float) -> float | None:
@@ -205,5 +214,5 @@ def first_of(trainings: list[Training]) -> Choice:
 def _among(points: Tensor, trainings: Trainings) -> Tensor:
     """Return which points have been trained, bool of shape ``(n,)``."""
     if not len(trainings):
-        return torch.zeros(len(points), dtype=torch.bool)
+        return torch.zeros(len(points), dtype=torch.bool, device=points.device)
     return torch.isclose(points.unsqueeze(1), trainings.points, atol=1e-12).all(-1).any(-1)

@@ -71,14 +71,16 @@ class EndBelief:
     """What is believed about the ends of trainings; hyperparameters are fitted as rows come in.
 
     Args:
-        dim: Columns of a configuration.
+        like: No configuration, shape ``(0, d)``, of the dtype and device of all of them.
         ladder: Where the rewards of a training count, besides the latest.
     """
 
-    def __init__(self, dim: int, ladder: Ladder) -> None:
+    def __init__(self, like: Tensor, ladder: Ladder) -> None:
         self._ladder, self._fits, self._fitted_rows = ladder, 0, 0
-        like = torch.ones((), dtype=torch.float64)
-        self._values = Hyperparameters(0.5 * like.expand(dim), like, 0.05 * like, 0.01 * like)
+        one = like.new_ones(())
+        self._values = Hyperparameters(
+            0.5 * one.expand(like.shape[-1]), one, 0.05 * one, 0.01 * one
+        )
 
     def outlook(self, trainings: Trainings, generator: torch.Generator) -> EndOutlook:
         """Return what is believed now; refit if many rows are new.
@@ -98,17 +100,18 @@ class EndBelief:
 
     def rows(self, trainings: Trainings) -> Rows:
         """Return the inputs and normal scores of the rewards that count."""
-        rewards = trainings.rewards
+        like = trainings.points
+        rewards = trainings.rewards.to(like.device)  # ranked in float64, whatever is computed in
         lowest = float(rewards.min())
         at = [(t.point, *mark) for t in trainings for mark in self._marks(t, lowest)]
         broken = sum(training.broken for training in trainings)
         among = torch.cat([rewards, rewards.new_full((broken,), lowest)])
         at = sorted(at, key=lambda row: -row[1])[:_MOST_ROWS]  # the latest say most of the end
         points, times, values = zip(*at, strict=True)
-        inputs = torch.cat([torch.stack(points), among.new_tensor(times).unsqueeze(-1)], -1)
+        inputs = torch.cat([torch.stack(points), like.new_tensor(times).unsqueeze(-1)], -1)
         latest = among.new_tensor([t.latest for t in trainings if t.known])
         targets = normal_scores(among.new_tensor(values), among)
-        return Rows(inputs, targets, float(normal_scores(latest.max(), among)))
+        return Rows(inputs, targets.to(like), float(normal_scores(latest.max(), among)))
 
     def _marks(self, training: Training, lowest: float) -> list[tuple[float, float]]:
         """Return times and rewards that count of a training."""
@@ -154,7 +157,7 @@ class EndBelief:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        values = [state[name].double() for name in Hyperparameters._fields]
+        values = [state[name].to(self._values.noise) for name in Hyperparameters._fields]
         self._values = Hyperparameters(*values)
         self._fits, self._fitted_rows = state["fits"], state["fitted_rows"]
 
@@ -175,5 +178,5 @@ def _believing(belief: StreamingGP, training: Training) -> StreamingGP:
 def _costs(trainings: Trainings) -> LogLinearCost:
     """Return what whole trainings cost, by those that have cost something."""
     begun = [training for training in trainings if training.iterations]
-    costs = torch.tensor([[t.cost_of_whole] for t in begun], dtype=torch.float64)
-    return LogLinearCost(torch.stack([t.point for t in begun]), costs)
+    points = torch.stack([t.point for t in begun])
+    return LogLinearCost(points, points.new_tensor([[t.cost_of_whole] for t in begun]))

@@ -129,7 +129,9 @@ class Lengths:
         """Return the configuration of an encoded point, a candidate as it was given."""
         if self.configs is None:
             return self._space.decode(point)
-        return self.configs[self._by_point[tuple(point.tolist())]]
+        assert self.points is not None
+        away = (self.points.to(point) - point).abs().amax(-1)  # encodings may have lost digits
+        return self.configs[int(away.argmin())]
 
 
 def _digest(values: Any) -> str:

@@ -17,6 +17,7 @@ from botorch_costly.ask_tell.state import (
     undone_on_error,
 )
 from botorch_costly.curve_records import CurveDecision, CurveObservation
+from botorch_costly.device import check_tkwargs
 from botorch_costly.errors import (
     InvalidSpaceError,
     check,
@@ -65,9 +66,11 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             as in BOIL; ranks and ends are what is believed in by default.
         search: How a large space is searched: from how many of the best points looked at.
         seed: The one source of randomness; the global generators are never touched.
+        dtype: Of all computation, ``torch.float64`` or ``torch.float32``.
+        device: Of all computation. Draws are made on the CPU, so that a state moves between devices.
 
     Raises:
-        InvalidArgumentError: If an argument is outside its range.
+        InvalidArgumentError: If an argument is outside its range, or there is no such device here.
         InvalidConfigError: If a candidate does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
 
@@ -99,10 +102,13 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         compression: Compression | None = None,
         search: Search = _SEARCH,
         seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
     ) -> None:
         tunable = isinstance(space, SearchSpace) and space.dim > 0
         check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
         self.space = space
+        self._tkwargs = check_tkwargs(dtype, device)
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         self._lengths = Lengths(space, iterations, candidates, lengths)
         for name, value in (("resumes", resumes), ("maximize", maximize)):
@@ -126,10 +132,11 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             "compression": compression,
             "search": search,
             "seed": check_seed(seed),
+            "dtype": dtype,
         }
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(CurveDecision, CurveObservation)
-        self._trainings = Trainings(space.encode, self._lengths.of, self._sign)
+        self._trainings = Trainings(self._encode, self._lengths.of, self._sign)
         self.resumes = resumes
         self._chooser = self._chooser_of(compression, search, seed)
         self._priced: bool | None = None  # whether costs are told
@@ -137,11 +144,14 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
 
     def _chooser_of(self, compression: Compression | None, search: Search, seed: int) -> Chooser:
         generator = generator_of(seed)
-        new = NewPoints(self.space, self._lengths.points, search, generator)
+        new = NewPoints(self.space, self._lengths.points, search, generator, self._tkwargs)
         parts = (new, self._ladder, generator)
         if compression is not None:
             return ScoreChooser(*parts, compression, resumes=self.resumes)
-        return EndChooser(*parts, dim=self.space.dim, resumes=self.resumes)
+        return EndChooser(*parts, resumes=self.resumes)
+
+    def _encode(self, config: Mapping[str, Plain]) -> Tensor:
+        return self.space.encode(config).to(**self._tkwargs)
 
     @classmethod
     def as_published(
@@ -404,7 +414,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         with taking_over(type(self).__name__, self._ledger, self._chooser):
             self._ledger.load_state_dict(state["ledger"])
             self._chooser.load_state_dict(state["chooser"])
-            trainings = Trainings(self.space.encode, self._lengths.of, self._sign)
+            trainings = Trainings(self._encode, self._lengths.of, self._sign)
             trainings.replay(self._ledger.suggestions, self._ledger.outcomes)
             check(
                 state["priced"] in (None, True, False), "priced", "a bool or None", state["priced"]

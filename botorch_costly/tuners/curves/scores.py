@@ -189,14 +189,16 @@ class ScoreChooser:
         finest = min(_FINEST, max(training.length for training in seen))
         curves = torch.stack([_resampled(training, finest, lowest) for training in seen])
         points = torch.stack([training.point for training in seen])
-        compression = CurveCompression(finest, self._compression.weighting).double()
+        curves = curves.to(points)
+        compression = CurveCompression(finest, self._compression.weighting).to(points)
         return CurveGP(points, curves, compression=compression)
 
     def _outlook(self, model: CurveGP, trainings: Trainings) -> _Outlook:
         begun = [training for training in trainings if training.iterations]
-        shares = torch.tensor([[t.iterations / t.length] for t in begun], dtype=torch.float64)
-        rows = torch.cat([torch.stack([t.point for t in begun]), shares], -1)
-        cost = LinearCost(rows, torch.tensor([[t.paid] for t in begun], dtype=torch.float64))
+        points = torch.stack([t.point for t in begun])
+        shares = points.new_tensor([[t.iterations / t.length] for t in begun])
+        rows = torch.cat([points, shares], -1)
+        cost = LinearCost(rows, points.new_tensor([[t.paid] for t in begun]))
         best = best_mean(model, model.train_inputs[0])
         softplus = self._compression.softplus
         return _Outlook(LogEIPerCost(model, cost, best, as_published=softplus), cost)
@@ -205,7 +207,7 @@ class ScoreChooser:
         """Return the share of all weight that the iterations until then have in the score."""
         if self._fitted is None:
             return None
-        compression = CurveCompression(_FINEST, self._compression.weighting).double()
+        compression = CurveCompression(_FINEST, self._compression.weighting).to(self._new.empty)
         names = {name.removeprefix("compression."): v for name, v in self._fitted.items()}
         compression.load_state_dict(names, strict=False)
         weights = compression.weights.detach().flatten()
@@ -218,7 +220,8 @@ class ScoreChooser:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        fitted = {str(name): value.double() for name, value in state["fitted"].items()}
+        like = self._new.empty
+        fitted = {str(name): value.to(like) for name, value in state["fitted"].items()}
         self._new.load_state_dict(state["new"])
         self._fitted, self._fitted_at = fitted or None, int(state["fitted_at"])
 

@@ -12,6 +12,7 @@ from tests.oracles import ends as oracle
 from tests.tuners.curves.playing import SPACE, made, play
 
 PACE = 30.0
+NO_CONFIG = torch.empty(0, 2, dtype=torch.float64)
 
 
 def trainings_of(*begun):
@@ -37,7 +38,7 @@ BEGUN = (
 
 
 def test_rewards_count_at_the_rungs_and_at_the_latest():
-    rows = EndBelief(2, Ladder(1)).rows(trainings_of(*BEGUN))
+    rows = EndBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN))
     found = sorted((*x[:1], round(math.exp(x[2] / PACE), 6)) for x in rows.inputs.tolist())
     expected = [(0.1, k / 16) for k in (1, 2, 4)] + [(0.4, k / 16) for k in (1, 3)]
     expected += [(0.8, k / 16) for k in (1, 2, 4, 8, 12, 16)] + [(0.9, 1 / 16), (0.9, 1.0)]
@@ -58,7 +59,7 @@ def slow_rows():
 
 
 def test_the_outlook_is_that_of_the_text():
-    belief, trainings = EndBelief(2, Ladder(1)), trainings_of(*BEGUN)
+    belief, trainings = EndBelief(NO_CONFIG, Ladder(1)), trainings_of(*BEGUN)
     outlook = belief.outlook(trainings, torch.Generator().manual_seed(0))
     values = [value.tolist() for value in belief._values]
     rows, scores, best = slow_rows()
@@ -76,16 +77,18 @@ def test_the_outlook_is_that_of_the_text():
 def test_what_is_pending_promises_less():
     trainings, point = trainings_of(*BEGUN), torch.tensor([[0.3, 0.2]], dtype=torch.float64)
     generator = torch.Generator().manual_seed(0)
-    before = EndBelief(2, Ladder(1)).outlook(trainings, generator).of(point)
+    before = EndBelief(NO_CONFIG, Ladder(1)).outlook(trainings, generator).of(point)
     pending = Training(4, {}, point[0], 16, until=16)
     generator = torch.Generator().manual_seed(0)
-    after = EndBelief(2, Ladder(1)).outlook(trainings.with_one(pending), generator).of(point)
+    after = (
+        EndBelief(NO_CONFIG, Ladder(1)).outlook(trainings.with_one(pending), generator).of(point)
+    )
     assert float(after) < float(before) - 1
 
 
 def test_rows_are_bounded_and_the_latest_stay(monkeypatch):
     monkeypatch.setattr("botorch_costly.tuners.curves.ends._MOST_ROWS", 5)
-    rows = EndBelief(2, Ladder(1)).rows(trainings_of(*BEGUN))
+    rows = EndBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN))
     assert sorted(math.exp(t / PACE) for t in rows.inputs[:, -1].tolist()) == pytest.approx(
         [0.25, 0.5, 0.75, 1.0, 1.0]
     )
