@@ -81,9 +81,31 @@ class FarTensor(torch.Tensor):
         waits["tolist"] += 1
         return self.near.tolist()
 
+    def __reduce_ex__(self, protocol):
+        return _arrived, (self.near.detach(), self.requires_grad)
+
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
         return _run(function, args, kwargs or {})
+
+
+def _arrived(near, requires_grad):
+    """Return a saved tensor of the device where it was, or where ``torch.load`` was asked to put it."""
+    return (near if _loads_to_cpu else FarTensor(near)).requires_grad_(requires_grad)
+
+
+_load = torch.load
+_loads_to_cpu = False
+
+
+def _loaded(*args, map_location=None, **kwargs):
+    """Load as ``torch.load`` does, with its ``map_location`` for tensors of the device."""
+    global _loads_to_cpu
+    before, _loads_to_cpu = _loads_to_cpu, map_location is not None and not _is_far(map_location)
+    try:
+        return _load(*args, map_location=map_location, **kwargs)
+    finally:
+        _loads_to_cpu = before
 
 
 class _Factories(TorchDispatchMode):
@@ -203,6 +225,8 @@ def enter():
     """Make the device available from here on."""
     torch.Generator = FarGenerator
     torch.inference_mode = _inference_mode
+    torch.load = _loaded
+    torch.serialization.add_safe_globals([_arrived])
     _Factories().__enter__()
 
 
