@@ -110,8 +110,17 @@ class SavedRun:
 
     @property
     def maximize(self) -> bool:
-        """Whether larger rewards are better."""
+        """Whether larger rewards are better; a tuner that is told metrics says of which kind they are."""
+        if self.metric is not None:
+            return self.metric != "loss"
         return self.header.get("maximize", "True") == "True"
+
+    @property
+    def metric(self) -> str | None:
+        """The kind of metric that was told as it was measured, by twins and populations."""
+        measured = any(isinstance(one, TwinDecision | PopulationDecision) for one in self.decisions)
+        kind = self.header.get("metric", "None").strip("'\"")
+        return kind if measured and kind != "None" else None
 
     def options_of(self, group: str) -> dict[str, str]:
         """Return the options of a group, such as ``"query"``, by their names within it."""
@@ -140,7 +149,7 @@ class SavedRun:
 
     @property
     def best(self) -> Observation | None:
-        """The observation of the best reward told, if there is one."""
+        """The observation of the best reward, or metric, told, if there is one."""
         told = [one for one in self.observations if one.reward is not None]
         sign = 1 if self.maximize else -1
         return max(told, key=lambda one: sign * (one.reward or 0.0), default=None)

@@ -66,6 +66,23 @@ def test_the_least_loss_is_the_best():
     assert run.best.reward == min(rewards)
 
 
+@pytest.mark.parametrize(("metric", "best"), [("loss", 0.2), ("accuracy", 0.6)])
+def test_of_metrics_the_best_is_that_of_their_kind(metric, best):
+    """Kind: the direction of what is told is taken from a default, and the worst is called the best."""
+    tuner, told = bc.TwinTuner(SPACE, 40, metric=metric), [0.4, 0.2, 0.6, 0.5]
+    while told:
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, told.pop(0))
+    several = bc.PopulationTuner(SPACE, 40, members=2, metric=metric)
+    for value in (0.4, 0.2, 0.6, 0.5):
+        several.tell(several.ask(), [value, value])
+    for one in (tuner, several):
+        run = SavedRun.from_state(one.state_dict())
+        assert run.best.reward == best
+        assert f"best {metric} told: {best}" in text_of(run)
+
+
 def test_the_text_tells_what_was_paid_and_why(tuner):
     text = text_of(SavedRun.from_state(tuner.state_dict(), "mine"))
     queries = tuner.queries

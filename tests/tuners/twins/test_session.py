@@ -262,3 +262,25 @@ def test_a_scheduler_beside_a_scheduled_rate_is_named_once(caplog):
     bc.Session(bc.TwinTuner(constant, HORIZON), *training.parts)
     bc.Session(tuner(), training.network, training.optimizer)
     assert not caplog.messages
+
+
+def test_a_session_is_logged_as_a_tuner_is(tmp_path):
+    """Kind: pages say that twins are logged, and no face of theirs could be."""
+    from botorch_costly.integrations.loggers import CsvLogger, LoggedTuner
+
+    training = Training()
+    session = bc.Session(tuner(), *training.parts)
+    path = tmp_path / "run.csv"
+    with LoggedTuner(session, CsvLogger(path)) as logged:
+        for _ in range(20):
+            decision = logged.ask()
+            training.train(decision.config)
+            if decision.query:
+                logged.tell(decision, training.loss, seconds=0.5)
+        state = logged.state_dict()
+        assert logged.horizon == HORIZON
+    assert len(path.read_text().splitlines()) == 21
+    other = Training()
+    resumed = LoggedTuner(bc.Session(tuner(), *other.parts), CsvLogger(path))
+    resumed.load_state_dict(state)
+    assert resumed.decisions == session.decisions
