@@ -11,9 +11,11 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import Stateful
+from botorch_costly.ask_tell.surroundings import undisturbed
 from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
+from botorch_costly.space import SearchSpace
 from botorch_costly.states import copied
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
@@ -92,6 +94,7 @@ class Session:
         while len(self.tuner.decisions) < self.tuner.horizon:
             yield self.ask()
 
+    @undisturbed()
     def ask(self) -> TwinDecision:
         """Decide on the next round, and bring the parts into the state that it begins with.
 
@@ -251,6 +254,36 @@ class Session:
                 expected = f"{type(part).__name__} to take an earlier state of its own"
                 raise RestoreError("restore", expected, error) from error
         set_global_generators(generators)
+
+    @property
+    def space(self) -> SearchSpace:
+        """The space of the tuner."""
+        return self.tuner.space
+
+    @property
+    def horizon(self) -> int:
+        """Rounds of compute of the tuner."""
+        return self.tuner.horizon
+
+    @property
+    def queries(self) -> int:
+        """Queries that the tuner decided on, and other rounds that were told."""
+        return self.tuner.queries
+
+    @property
+    def decisions(self) -> tuple[TwinDecision, ...]:
+        """Decisions of the tuner by round."""
+        return self.tuner.decisions
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """What was told by round."""
+        return self.tuner.observations
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One plain dictionary per round, ready for a data frame."""
+        return self.tuner.history
 
     @property
     def changeable(self) -> frozenset[str]:

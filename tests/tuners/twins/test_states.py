@@ -35,3 +35,27 @@ def test_states_that_are_restored_are_held(seed):
             loss = draw.choice([math.inf, math.nan]) if draw.random() < odd else loss
             tuner.tell(decision, loss)
     tuner.space.check(tuner.incumbent)
+
+
+def test_the_state_that_a_search_of_rates_ends_in_is_kept():
+    """Kind: a search ends with a configuration whose state was dropped, or never kept."""
+    space = bc.SearchSpace({"lr": bc.Scheduled(1e-5, 10.0)})
+    tuner = bc.TwinTuner(space, 200, start={"lr": 1e-2})
+    losses, held = [0.7, 0.6, 0.2, 2, 2, 2, 1.2, 1.4, 1.1, 1.0], set()
+    for _ in range(200):
+        decision = tuner.ask()
+        held |= {decision.keep} - {None}
+        assert decision.restore is None or decision.restore in held
+        held -= set(decision.drop)
+        if decision.query:
+            tuner.tell(decision, losses.pop(0) if losses else 1.0)
+
+
+def test_a_loss_that_grows_by_orders_of_magnitude_can_be_diagnosed():
+    tuner, loss = bc.TwinTuner(SPACES[0], 60), 1e-300
+    for _ in range(60):
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, loss)
+            loss = min(loss * 1e30, 1e300)
+    assert "Compute hardly binds" in str(tuner.diagnose())
