@@ -284,7 +284,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             self._trainings.told(decision, told)
             self._ledger.tell(told)
         so_far = self._trainings.broken
-        if told.broken and is_power_of_two(so_far):
+        if told.broken and not told.failed and is_power_of_two(so_far):
             _logger.warning("Training %d diverged (%d so far).", decision.training, so_far)
         self._warn_of_losses()
         return told

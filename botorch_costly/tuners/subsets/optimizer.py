@@ -1,7 +1,6 @@
 """Cheap evaluations that tell where the optimum of the whole is: ask for one, tell its value and cost."""
 
 import hashlib
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -37,7 +36,6 @@ from botorch_costly.tuners.subsets.choice import SubsetChooser
 _LEAST_FRACTION = 1 / 512
 _DECIMALS = 9  # of an encoding that tell evaluations apart
 _SAMPLING = Sampling()
-_logger = logging.getLogger(__name__)
 
 
 class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
@@ -116,7 +114,7 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
         self._header = header(type(self).__name__, space, options)
         self.maximize = maximize
         self._sign = 1.0 if maximize else -1.0
-        self._ledger = Ledger(SubsetDecision, SubsetObservation)
+        self._ledger = Ledger(SubsetDecision, SubsetObservation, told="value")
         generator = generator_of(seed)
         self._chooser = SubsetChooser(
             space, self.fidelities, listed, sampling, float(overhead), generator
@@ -237,8 +235,6 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
             cost=paid,
         )
         self._ledger.tell(told)
-        if not finite:
-            _logger.warning("Evaluation %d failed.", decision.round)
         return told
 
     def _share(self, decision: SubsetDecision) -> float:

@@ -1,7 +1,6 @@
 """A search that begins where earlier studies ended: ask for a configuration, tell its value."""
 
 import hashlib
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,7 +35,6 @@ from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustnes
 _DECIMALS = 9  # of an encoding that tell configurations apart
 _WRITTEN = 4  # decimals of shares and weights in the history
 _BY_EVIDENCE = ByEvidence()
-_logger = logging.getLogger(__name__)
 
 
 class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
@@ -128,7 +126,7 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         }
         self._listed = listed
         self._header = header(type(self).__name__, space, options)
-        self._ledger = Ledger(TransferDecision, Observation)
+        self._ledger = Ledger(TransferDecision, Observation, told="value")
         self._rows: dict[int, Tensor] = {}  # encoded configurations of evaluations
         generator = generator_of(seed)
         self._chooser = TransferChooser(space, self.tasks, listed, robust, generator, warm_start)
@@ -218,8 +216,6 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         self._ledger.check_open(decision)
         told = observation_of(decision, as_number("value", value))
         self._ledger.tell(told)
-        if told.failed:
-            _logger.warning("Evaluation %d failed.", decision.round)
         return told
 
     @property
