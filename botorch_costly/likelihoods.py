@@ -56,7 +56,9 @@ class SubsetNoise(Noise):
         noise: Tensor | None = None,
         **kwargs: Any,
     ) -> DiagLinearOperator:
-        """Return the variances at inputs ``... x n x d``."""
+        """Return the variances at inputs ``... x n x d``; those in ``noise`` where they are known."""
+        if noise is not None:
+            return DiagLinearOperator(noise)
         if not params:
             raise InvalidArgumentError("params", "the inputs, which the noise depends on", params)
         inputs = params[0] if isinstance(params[0], Tensor) else params[0][0]

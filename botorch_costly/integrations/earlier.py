@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from botorch_costly.errors import check
+from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
@@ -14,14 +14,21 @@ class Translation(Protocol):
 
     space: SearchSpace
 
-    def config(self, params: Mapping[str, Any]) -> dict[str, Plain] | None:
-        """Return the configuration of a trial's parameters; None if one is missing or outside."""
+    def part(self, params: Mapping[str, Any]) -> dict[str, Plain] | None:
+        """Return the configuration of those parameters that a trial has; None if one is outside."""
+
+
+class NothingFitsError(InvalidArgumentError):
+    """No trial of any earlier study lies in the present search space."""
 
 
 def translated(
     name: str, tasks: Sequence[Task], translation: Translation, sign: int = 1
 ) -> list[Task]:
     """Return the tasks of which a trial fits the search space, with those trials.
+
+    The present space need not be that of an earlier study: parameters that it lacks are ignored, those
+    that a trial lacks are filled in by ``Task.in_space``, trials with a value outside of it are left out.
 
     Args:
         name: Of the argument that the tasks came from, for the error.
@@ -30,11 +37,12 @@ def translated(
         sign: A factor of the values, 1 or -1.
 
     Raises:
-        InvalidArgumentError: If no trial of any task fits.
+        NothingFitsError: If no trial of any task fits.
     """
     found = [_translated(task, translation, sign) for task in tasks]
     expected = f"a completed trial of an earlier study within {sorted(translation.space.names)}"
-    check(any(task is not None for task in found), name, expected, "none")
+    fits = any(task is not None for task in found)
+    check(fits, name, expected, "none", NothingFitsError)
     return [task for task in found if task is not None]
 
 
@@ -42,8 +50,8 @@ def _translated(task: Task, translation: Translation, sign: int) -> Task | None:
     """Return a task in the configurations of the search space; None if none of its trials fits."""
     fits = []
     for tried, value in zip(task.configs, task.values, strict=True):
-        config = translation.config(tried) if isinstance(tried, Mapping) else None
-        if config is not None:
+        config = translation.part(tried) if isinstance(tried, Mapping) else None
+        if config:
             fits.append((config, None if value is None else sign * value))
     if not fits:
         return None

@@ -121,13 +121,23 @@ class CurveGP(SingleTaskGP):
         return -mll(self(*self.train_inputs), self.targets(), **kwargs)
 
     def train(self, mode: bool = True) -> "CurveGP":
-        """Change the mode; a model that is asked explains the targets of its present compression."""
-        if not mode and hasattr(self, "marks"):
+        """Change the mode; a model that is asked explains the targets of its present compression.
+
+        A model that is conditioned on further scores has targets of its own: they stay.
+        """
+        if not mode and self._has_own_targets():
             with torch.no_grad():
                 targets = self.targets()
             if not torch.equal(targets, self.train_targets):
                 self.set_train_data(targets=targets, strict=False)
         return super().train(mode)
+
+    def _has_own_targets(self) -> bool:
+        """Return whether the data are the marks of the curves, and no more."""
+        known = getattr(self, "marks", None), getattr(self, "train_targets", None)
+        return (
+            all(isinstance(part, Tensor) for part in known) and known[0].shape[:1] == known[1].shape
+        )
 
     def augmented(self, most: int = 15, largest_log_condition: float = 20.0) -> "CurveGP":
         """Return the model with further points of each curve among its data.

@@ -41,10 +41,15 @@ class Parameters:
 
     def config(self, params: Mapping[str, Any]) -> dict[str, Plain] | None:
         """Return the configuration of an arm; None if a parameter is missing or outside."""
+        found = self.part(params)
+        return None if found is None or len(found) < len(self._parts) else found
+
+    def part(self, params: Mapping[str, Any]) -> dict[str, Plain] | None:
+        """Return the configuration of those parameters that an arm has; None if one is outside."""
+        shared = [(name, p) for name, p in self.space.parameters if name in params]
         try:
-            places = {name: _place(p, params[name]) for name, p in self._parts.items()}
-            return self.space.canonical(places)
-        except (KeyError, ValueError, TypeError):
+            return {n: p.canonical(n, _place(self._parts[n], params[n])) for n, p in shared}
+        except (ValueError, TypeError):
             return None
 
     def params(self, config: Mapping[str, Plain]) -> dict[str, Any]:

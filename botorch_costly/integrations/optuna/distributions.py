@@ -38,12 +38,15 @@ class Distributions:
 
     def config(self, params: Mapping[str, Any]) -> dict[str, Plain] | None:
         """Return the configuration of a trial's parameters; None if one is missing or outside."""
-        found: dict[str, Plain] = {}
-        for name, distribution in self._parts.items():
-            if name not in params or not contains(distribution, params[name]):
-                return None
-            found[name] = _place(distribution, params[name])
-        return found
+        found = self.part(params)
+        return None if found is None or len(found) < len(self._parts) else found
+
+    def part(self, params: Mapping[str, Any]) -> dict[str, Plain] | None:
+        """Return the configuration of those parameters that a trial has; None if one is outside."""
+        shared = {name: d for name, d in self._parts.items() if name in params}
+        if not all(contains(d, params[name]) for name, d in shared.items()):
+            return None
+        return {name: _place(d, params[name]) for name, d in shared.items()}
 
     def params(self, config: Mapping[str, Plain]) -> dict[str, Any]:
         """Return the parameters that a configuration stands for."""
@@ -56,6 +59,16 @@ def contains(distribution: Any, value: Any) -> bool:
         return bool(distribution._contains(distribution.to_internal_repr(value)))
     except (TypeError, ValueError):
         return False
+
+
+def cast(distribution: Any, value: Any) -> Any:
+    """Return a value that a distribution contains in its type."""
+    types = {"FloatDistribution": float, "IntDistribution": int}
+    return types.get(_kind(distribution), _same)(value)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def next_step(distribution: Any, number: float) -> float:

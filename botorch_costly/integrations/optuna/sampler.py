@@ -10,7 +10,12 @@ from typing import Any
 
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.integrations.extras import require
-from botorch_costly.integrations.optuna.distributions import Distributions, is_number
+from botorch_costly.integrations.optuna.distributions import (
+    Distributions,
+    cast,
+    contains,
+    is_number,
+)
 from botorch_costly.integrations.optuna.trials import StudyTrials
 from botorch_costly.randomness import check_seed
 
@@ -79,7 +84,7 @@ class OfflineSampler(BaseSampler):
         if self._given is not None:
             return self._given
         found = self._of(study).intersection.calculate(study)
-        return {name: d for name, d in (found or self._at_first()).items() if not d.single()}
+        return {name: d for name, d in (found or {}).items() if not d.single()}
 
     def sample_relative(
         self, study: Any, trial: Any, search_space: dict[str, Any]
@@ -92,8 +97,18 @@ class OfflineSampler(BaseSampler):
         began = time.perf_counter()  # waiting for other threads is a part of deciding
         one = len(study.directions) == 1
         check(one, "study", "a study with one objective", f"{len(study.directions)} of them")
-        if not search_space:
-            return {}
+        if search_space:
+            return self._decided(study, trial, search_space, began)
+        guessed = {name: d for name, d in self._at_first().items() if not d.single()}
+        if guessed and self._given is None:
+            params = self._decided(study, trial, guessed, began)
+            self._of(study).guesses[trial.number] = params
+        return {}
+
+    def _decided(
+        self, study: Any, trial: Any, search_space: dict[str, Any], began: float
+    ) -> dict[str, Any]:
+        """Return what an optimizer decides for a trial; nothing if all has been tried."""
         self._check_fidelities(search_space)
         with self._lock:
             trials = self._read(study, search_space, trial.number)
@@ -113,6 +128,12 @@ class OfflineSampler(BaseSampler):
         if param_name in self._fidelities:
             self._check_fidelities({param_name: param_distribution}, [param_name])
             return param_distribution.low
+        guesses = self._of(study).guesses.get(trial.number, {})
+        if param_name in guesses:
+            if contains(param_distribution, guesses[param_name]):
+                return cast(param_distribution, guesses[param_name])
+            said = "%r is not what it was in earlier studies: trial %d has a random value."
+            _logger.warning(said, param_name, trial.number)
         seed = zlib.crc32(f"{self._seed} {trial.number} {param_name}".encode())
         drawn = RandomSampler(seed=seed)
         return drawn.sample_independent(study, trial, param_name, param_distribution)
@@ -123,7 +144,9 @@ class OfflineSampler(BaseSampler):
         Raises:
             InvalidArgumentError: If the study lacks a parameter that says how much a trial trains.
         """
-        space = self.infer_relative_search_space(study, None)
+        space = self.infer_relative_search_space(study, None) or {
+            name: d for name, d in self._at_first().items() if not d.single()
+        }
         if not space:
             return None
         self._check_fidelities(space)
@@ -170,7 +193,7 @@ class OfflineSampler(BaseSampler):
         return Distributions(others), {name: space[name] for name in self._fidelities}
 
     def _at_first(self) -> Mapping[str, Any]:
-        """Return the distributions before any trial is complete."""
+        """Return distributions that are guessed before any trial is complete."""
         return {}
 
     @abstractmethod
@@ -192,7 +215,10 @@ class _Studied:
         self._directions = list(study.directions)
         self.intersection = IntersectionSearchSpace(include_pruned=pruned)
         self.trials: StudyTrials | None = None
-        self.exhausted = False
+        # By number of the trial, where the present study's distributions are not known yet. Optuna
+        # refuses a value that is sampled for one distribution and suggested for another.
+        self.guesses: dict[int, dict[str, Any]] = {}
+        self.exhausted = self.warned = False
 
     def is_of(self, study: Any) -> bool:
         """Return whether this is known of a study."""

@@ -1,11 +1,12 @@
 """A sampler of Optuna that begins where earlier studies ended."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from botorch_costly.errors import check, check_count
-from botorch_costly.integrations.earlier import translated
+from botorch_costly.integrations.earlier import NothingFitsError, translated
 from botorch_costly.integrations.offline import TransferTrials
 from botorch_costly.integrations.optuna.outcomes import Outcomes
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
@@ -16,6 +17,8 @@ from botorch_costly.tuners import ByEvidence, ByGaps, TransferOptimizer
 with suppress(ImportError):
     from optuna.search_space import intersection_search_space
 
+_logger = logging.getLogger(__name__)
+
 
 class TransferSampler(OfflineSampler):
     """Sample with what earlier studies found, and without harm for long if they mislead.
@@ -24,6 +27,10 @@ class TransferSampler(OfflineSampler):
     with a sampler of its own; trials that run elsewhere count as under way. A trial that was pruned
     or failed counts as the worst value seen. So does one whose process died, once the storage finds it
     out (``heartbeat_interval``); until then it counts as under way.
+
+    The parameters need not be those of the earlier studies. What these lack is filled in, values that are
+    no longer possible are left out, and a parameter that is another one than before is random until a
+    trial is complete.
 
     References:
         Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
@@ -69,6 +76,20 @@ class TransferSampler(OfflineSampler):
 
     def _at_first(self) -> Mapping[str, Any]:
         return self._earlier
+
+    def _decided(
+        self, study: Any, trial: Any, search_space: dict[str, Any], began: float
+    ) -> dict[str, Any]:
+        try:
+            return super()._decided(study, trial, search_space, began)
+        except NothingFitsError as error:
+            if self._given is not None:  # it is known before the first trial
+                raise
+            studied = self._of(study)
+            if not studied.warned:
+                studied.warned = True
+                _logger.warning("Earlier studies say nothing, trials are random: %s", error)
+            return {}
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
         distributions, none = self._split(space)
