@@ -4,7 +4,6 @@ import copy
 from typing import Any
 
 import torch
-from botorch.models import SingleTaskGP
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
@@ -15,6 +14,7 @@ from gpytorch.priors import GammaPrior
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.models.asked_anew import AskedAnewGP
 from botorch_costly.numerics.augmentation import most_uncertain
 from botorch_costly.transforms import CurveCompression
 
@@ -37,7 +37,7 @@ def default_curve_kernel(dim: int) -> Kernel:
     return ScaleKernel(base, outputscale_prior=GammaPrior(2.0, 0.15))
 
 
-class CurveGP(SingleTaskGP):
+class CurveGP(AskedAnewGP):
     r"""A GP over ``[configuration, t]`` of the scores of learning curves, ``t`` the share of the longest.
 
     Midpoint and growth of the compression are hyperparameters beside those of the kernel: the targets are
@@ -134,10 +134,10 @@ class CurveGP(SingleTaskGP):
 
     def _has_own_targets(self) -> bool:
         """Return whether the data are the marks of the curves, and no more."""
-        known = getattr(self, "marks", None), getattr(self, "train_targets", None)
-        return (
-            all(isinstance(part, Tensor) for part in known) and known[0].shape[:1] == known[1].shape
-        )
+        marks, targets = getattr(self, "marks", None), getattr(self, "train_targets", None)
+        if not isinstance(marks, Tensor) or not isinstance(targets, Tensor):
+            return False
+        return marks.shape[:1] == targets.shape
 
     def augmented(self, most: int = 15, largest_log_condition: float = 20.0) -> "CurveGP":
         """Return the model with further points of each curve among its data.

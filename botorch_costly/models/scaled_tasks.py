@@ -142,8 +142,8 @@ class ScaMLGP(JointGaussian):
     def joint(self, X: Tensor) -> JointMoments:
         """Return the moments at ``batch_shape x q x d`` points, in the units of the values."""
         prior = self._prior(X)
-        white = prior.cross @ self.inverse_root.mT
-        mean = self.offset + self.scale * (prior.mean + white @ self.whitened)
+        white = prior.cross @ self.inverse_root.to(prior.cross).mT
+        mean = self.offset + self.scale * (prior.mean + white @ self.whitened.to(white))
         cov = raised(self.scale.square() * (prior.cov - white @ white.mT), X.dtype)
         return JointMoments(mean.to(X), cov, float(self.scale.square() * self.noise))
 

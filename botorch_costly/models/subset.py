@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from botorch.models import SingleTaskGP
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from botorch.utils.datasets import SupervisedDataset
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
@@ -17,6 +16,7 @@ from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.kernels.shift import ShiftKernel
 from botorch_costly.kernels.subset import SubsetKernel
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
+from botorch_costly.models.asked_anew import AskedAnewGP
 
 
 def subset_kernel(
@@ -74,7 +74,7 @@ def _over_configs(
     return ShiftKernel(kernel, configs=configs, fidelities=fidelities, moving=moving)
 
 
-class SubsetGP(SingleTaskGP):
+class SubsetGP(AskedAnewGP):
     r"""A GP over ``[configuration, fidelities]``: Matérn-5/2 times a ``SubsetKernel`` for each fidelity.
 
     ``fit_gpytorch_mll`` fits it, ``sample_hyperparameters`` draws its hyperparameters. Outcomes should be

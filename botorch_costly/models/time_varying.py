@@ -1,7 +1,6 @@
 """The time-varying Gaussian process, as a BoTorch model over [configuration, round]."""
 
 import torch
-from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.kernels import ForgettingKernel
+from botorch_costly.models.asked_anew import AskedAnewGP
 
 
 def default_space_kernel(dim: int, batch_shape: torch.Size) -> Kernel:
@@ -50,7 +50,7 @@ def _check_numbers(**data: Tensor | None) -> None:
             check(bool(good.all()), name, expected, values[~good])
 
 
-class TimeVaryingGP(SingleTaskGP):
+class TimeVaryingGP(AskedAnewGP):
     r"""A GP whose function drifts: ``k((x, t), (x', t')) = k_x(x, x') (1 - forgetting)^(|t - t'|/2)``.
 
     The last column of the inputs is the round. What differs from ``SingleTaskGP``: the mean is zero

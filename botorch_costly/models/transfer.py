@@ -157,6 +157,31 @@ class TransferGP(JointGaussian):
         self._known = features(tasks, train_X) if known is None else known
         self._solved = self._solve()
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "TransferGP":
+        """Move or convert all tensors: ``float``, ``double`` and ``to`` end here."""
+        super()._apply(fn, recurse)
+        self.train_inputs, self.train_targets = (fn(self.train_inputs[0]),), fn(self.train_targets)
+        self.similarity = Similarity(*map(fn, self.similarity))
+        self._known, self._solved = Features(*map(fn, self._known)), Scaled(*map(fn, self._solved))
+        return self
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return what the tasks do not hold, in tensors and plain values."""
+        parts = {"similarity": self.similarity, "known": self._known, "solved": self._solved}
+        state = {name: [one.detach().clone() for one in part] for name, part in parts.items()}
+        data = [self.train_inputs[0].clone(), self.train_targets.clone()]
+        return {**state, "data": data, "units": list(self.units)}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take over a state from ``get_extra_state``, in the dtype and on the device of this model."""
+        like = self.train_targets
+        moved = {name: [t.to(like) for t in state[name]] for name in state if name != "units"}
+        inputs, self.train_targets = moved["data"]
+        self.train_inputs = (inputs,)
+        self.similarity = Similarity(*moved["similarity"])
+        self._known, self._solved = Features(*moved["known"]), Scaled(*moved["solved"])
+        self.units = Units(*state["units"])
+
     @property
     def log_evidence(self) -> float:
         """Log evidence of the target's values, over all offsets and scales."""

@@ -90,8 +90,9 @@ def tasks_from_csv(
             config = {column: _parsed(cell) for column, cell in cells.items()}
             texts = {c: cell for c, cell in cells.items() if cell != str(config[c])}
             study = studies.setdefault(of, _Study([], [], []))
-            for entries, entry in zip(study, (config, measured, texts), strict=True):
-                entries.append(entry)
+            study.configs.append(config)
+            study.values.append(measured)
+            study.texts.append(texts)
     _report(path, sum(len(study.values) for study in studies.values()), len(rows), empty)
     return [
         Task(configs, values, name=name, texts=texts)

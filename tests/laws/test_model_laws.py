@@ -111,3 +111,25 @@ def test_the_global_generator_and_dtype_are_left_alone(case, generator):
     double(case).posterior(case.questions(4, generator))
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_default_dtype() == torch.float32
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "DriftingGrid"])
+def test_models_are_converted_with_all_that_they_hold(name, generator):
+    """The kind of fault: a promise of BoTorch's ``Model`` that a model of ours breaks."""
+    case = MODELS[name]
+    X, single = case.questions(4, generator), {"dtype": torch.float32}
+    model = double(case)
+    expected = model.posterior(X).mean
+    model.float()
+    found = model.posterior(X.to(**single))
+    assert found.mean.dtype == torch.float32
+    torch.testing.assert_close(found.mean.double(), expected, rtol=1e-2, atol=1e-2)
+    assert model.double().posterior(X).mean.dtype == torch.float64
+
+
+def test_known_noise_is_added_as_it_is(case, generator):
+    X = case.questions(3, generator)
+    model, noise = double(case), torch.tensor([[0.1], [0.5], [2.0]], dtype=torch.float64)
+    added = model.posterior(X, observation_noise=noise).variance - model.posterior(X).variance
+    # BoTorch adds it in the units of a model's own targets.
+    torch.testing.assert_close(added / added[0], noise / noise[0])

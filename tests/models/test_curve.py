@@ -6,7 +6,10 @@ import pickle
 
 import pytest
 import torch
+from botorch.acquisition import qKnowledgeGradient
 from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
@@ -276,3 +279,28 @@ def test_other_kernels_are_fitted_by_botorch_alone(generator):
     before = loss_of(model).item()
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     assert loss_of(model).item() < before
+
+
+def test_a_model_of_curves_can_be_conditioned_and_fantasized():
+    """The kind: a promise of BoTorch's models breaks where further observations are conditioned on."""
+    generator = torch.Generator().manual_seed(4)
+    configs = torch.rand(5, 2, generator=generator, dtype=torch.float64)
+    model = CurveGP(configs, configs[:, :1] * torch.arange(1.0, 8.0, dtype=torch.float64))
+    X = torch.rand(2, 3, generator=generator, dtype=torch.float64)
+    before = model.posterior(X)
+    told = model.condition_on_observations(X, torch.tensor([[2.0], [-2.0]], dtype=torch.float64))
+    naive = SingleTaskGP(
+        torch.cat([model.train_inputs[0], X]),
+        torch.cat([model.train_targets, torch.tensor([2.0, -2.0]).double()])[:, None],
+        likelihood=model.likelihood,
+        covar_module=model.covar_module,
+        mean_module=model.mean_module,
+        outcome_transform=None,
+    )
+    torch.testing.assert_close(told.posterior(X).mean, naive.posterior(X).mean)
+    assert torch.equal(model.posterior(X).mean, before.mean)
+    assert len(told.train().eval().train_targets) == 7
+    sampler = SobolQMCNormalSampler(torch.Size([4]), seed=1)
+    assert model.fantasize(X, sampler).posterior(X).mean.shape == (4, 2, 1)
+    knowledge = qKnowledgeGradient(model, num_fantasies=2)
+    assert knowledge(torch.rand(1, 3, 3, generator=generator, dtype=torch.float64)).isfinite().all()

@@ -12,10 +12,12 @@ from botorch_costly.models import (
     DriftingGrid,
     EmpiricalPriorGP,
     ScaMLGP,
+    Similarity,
     StreamingGP,
     SubsetGP,
     TaskEnsemble,
     TimeVaryingGP,
+    TransferGP,
 )
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.numerics.stationary import Stationary
@@ -68,6 +70,17 @@ def _scaled(tkwargs, seen):
     return model.fit(max_iter=20) if seen else model
 
 
+def _transfer(tkwargs, seen):
+    """Two tasks over configuration and round, and a target with other values if not seen."""
+    X = torch.rand(3, 8, 3, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
+    X = X.to(**tkwargs)
+    tasks = TaskEnsemble(list(X[:2]), [X[0].sum(-1).sin(), X[1, :, 0]])
+    level = torch.tensor(0.8 if seen else 1.0, **tkwargs)
+    similarity = Similarity(level, level, level / 2, level / 50, torch.full((3,), 0.6, **tkwargs))
+    rows = 8 if seen else 5
+    return TransferGP(tasks, similarity, X[2, :rows], X[2, :rows].sum(-1, keepdim=True).cos())
+
+
 def _empirical(tkwargs, seen):
     """Over three arms, on which 20 earlier tasks have values."""
     values = torch.randn(20, 3, generator=torch.Generator().manual_seed(18), dtype=torch.float64)
@@ -88,6 +101,7 @@ MODELS = {
     "TimeVaryingGP": ModelCase(_time_varying, unit_and_round),
     "SubsetGP": ModelCase(_subset_gp, unit_and_share),
     "ScaMLGP": ModelCase(_scaled, unit_and_round),
+    "TransferGP": ModelCase(_transfer, unit_and_round),
     "EmpiricalPriorGP": ModelCase(_empirical, arms),
     "DriftingGrid": ModelCase(_grid, arms),
     **{f"StreamingGP {family}": _streaming_case(family) for family in FAMILIES},
