@@ -179,8 +179,10 @@ def _similarity(logs: Tensor) -> Similarity:
 def _held_out(tasks: TaskEnsemble) -> _Held:
     """Return tasks as targets, in double precision, and what the others say of their inputs."""
     chosen = _spread_out(tasks.count, _MOST_TARGETS)
-    rows = _spread_out(tasks.inputs.shape[1], _MOST_ROWS)
-    x = tasks.inputs[chosen][:, rows]
+    rows, seen = _rows_of(tasks.seen[chosen].sum(-1).tolist(), tasks.inputs.device)
+    x = tasks.inputs[chosen].gather(
+        1, rows.unsqueeze(-1).expand(*rows.shape, tasks.inputs.shape[-1])
+    )
     with torch.no_grad():
         mean, std = tasks.moments(x.reshape(-1, x.shape[-1]))
     others = torch.ones(len(chosen), tasks.count, dtype=torch.bool)
@@ -190,8 +192,18 @@ def _held_out(tasks: TaskEnsemble) -> _Held:
     picked = others.to(x.device).unsqueeze(1).expand(shape)
     without = means[picked].reshape(*x.shape[:2], tasks.count - 1)
     variance = torch.where(picked, variances, 0.0).sum(-1)
-    seen = tasks.seen[chosen][:, rows]
-    return _Held(x.double(), tasks.targets[chosen][:, rows].double(), seen, without, variance)
+    y = torch.where(seen, tasks.targets[chosen].gather(1, rows), 0.0)
+    return _Held(x.double(), y.double(), seen, without, variance)
+
+
+def _rows_of(sizes: list[int], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return evenly spread observations of tasks, and which of them are there, ``h x n`` each."""
+    most = min(max(sizes), _MOST_ROWS)
+    rows, seen = torch.zeros(len(sizes), most, dtype=torch.long), torch.zeros(len(sizes), most) > 0
+    for number, size in enumerate(sizes):
+        some = _spread_out(size, most)
+        rows[number, : len(some)], seen[number, : len(some)] = some, True
+    return rows.to(device), seen.to(device)
 
 
 def _spread_out(count: int, most: int) -> Tensor:

@@ -21,6 +21,7 @@ from botorch_costly.numerics.radial import check_family
 
 _AT_ONCE = 2**18  # entries of covariance matrices that are held at once: those stay in the cache
 _AT_ONCE_ELSEWHERE = 2**24  # than on a CPU
+_SMALL = 64  # observations of a task: fewer save nothing
 _MOST_FITTED = 300  # observations of a task that hyperparameters are learnt from
 _Answer = TypeVar("_Answer")
 
@@ -30,6 +31,22 @@ class Moments(NamedTuple):
 
     mean: Tensor  # in standardized units, shape: (tasks, m)
     std: Tensor  # shape: (tasks, m)
+
+
+class _Group(NamedTuple):
+    """Tasks of alike numbers of observations, whose matrices are of one size."""
+
+    tasks: Tensor  # their numbers, shape: (b,)
+    longest: int  # most observations of one
+
+
+class _Chunk(NamedTuple):
+    """Tasks of a group that are computed at once."""
+
+    tasks: slice | Tensor  # their numbers
+    group: int
+    part: slice  # of the group
+    longest: int
 
 
 class TaskEnsemble(nn.Module):
@@ -69,7 +86,6 @@ class TaskEnsemble(nn.Module):
     offset: Tensor
     scale: Tensor
     theta: Tensor
-    inverse_root: Tensor
     weights: Tensor
 
     def __init__(
@@ -92,6 +108,7 @@ class TaskEnsemble(nn.Module):
         units = torch.stack([unit for _, unit in pairs])
         self.register_buffer("offset", units[:, 0])
         self.register_buffer("scale", units[:, 1])
+        self._groups = _grouped([len(y) for y in values], rows.x.device)
         shape = len(pairs), rows.x.shape[-1] + 2
         if theta is None:
             theta = task_fitting.typical(shape[1] - 2).to(rows.x).repeat(len(pairs), 1)
@@ -105,6 +122,11 @@ class TaskEnsemble(nn.Module):
     def count(self) -> int:
         """Number of tasks."""
         return len(self.targets)
+
+    @property
+    def entries(self) -> int:
+        """Number of entries of all covariance matrices."""
+        return sum(len(tasks) * longest**2 for tasks, longest in self._groups)
 
     @property
     def rows(self) -> Padded:
@@ -138,15 +160,12 @@ class TaskEnsemble(nn.Module):
         """
         if starts is None:
             starts = [self.theta, task_fitting.rougher(self.theta)]
-        most = self.inputs.shape[1]
-        every = self.inputs.new_tensor(range(most)).long()
-        if most > _MOST_FITTED:
-            every = every[:: -(-most // _MOST_FITTED)]
-        rows = Padded(self.inputs[:, every], self.targets[:, every], self.seen[:, every])
-        for some in self._chunks(len(every)):
-            chosen = rows.some(some)
-            begun = [start[some] for start in starts]
-            self.theta[some] = task_fitting.fitted(self.kernel, chosen, begun, max_iter)
+        for some in self._chunks():
+            rows = self._rows(some)
+            step = max(1, -(-some.longest // _MOST_FITTED))
+            rows = Padded(*(part[:, ::step] for part in rows))
+            begun = [start[some.tasks] for start in starts]
+            self.theta[some.tasks] = task_fitting.fitted(self.kernel, rows, begun, max_iter)
         self._factor()
         return self
 
@@ -155,9 +174,9 @@ class TaskEnsemble(nn.Module):
 
         What little was learnt before a few further observations takes a few evaluations to learn anew.
         """
-        for some in self._chunks(self.inputs.shape[1]):
-            rows = self.rows.some(some)
-            self.theta[some] = task_fitting.refitted(self.kernel, rows, self.theta[some])
+        for some in self._chunks():
+            theta = task_fitting.refitted(self.kernel, self._rows(some), self.theta[some.tasks])
+            self.theta[some.tasks] = theta
         self._factor()
         return self
 
@@ -171,7 +190,7 @@ class TaskEnsemble(nn.Module):
             Each of shape ``tasks x m``, in the standardized units of each task.
         """
         parts = self._asked(padded.moments, partial(_points, X), X.shape[-2])
-        mean, variance = (torch.cat(part) for part in zip(*parts, strict=True))
+        mean, variance = (self._joined(part) for part in zip(*parts, strict=True))
         return Moments(mean, variance.sqrt())
 
     def asker(self, columns: int) -> Callable[[Tensor], Pulled]:
@@ -188,14 +207,14 @@ class TaskEnsemble(nn.Module):
 
         def ask(X: Tensor) -> Pulled:
             parts = [one(X) for one in asks]
-            mean = _joined([part.mean for part in parts])
-            variance = _joined([part.spread for part in parts])
+            mean = self._joined([part.mean for part in parts])
+            variance = self._joined([part.spread for part in parts])
             std = variance.sqrt()
 
             def pull(by_mean: Tensor, by_std: Tensor) -> Tensor:
                 by_variance = 0.5 * by_std / std
                 pairs = zip(parts, chunks, strict=True)
-                slopes = [part.pull(by_mean[s], by_variance[s]) for part, s in pairs]
+                slopes = [part.pull(by_mean[s.tasks], by_variance[s.tasks]) for part, s in pairs]
                 return slopes[0] if len(slopes) == 1 else torch.stack(slopes).sum(0)
 
             return Pulled(mean, std, pull)
@@ -204,7 +223,7 @@ class TaskEnsemble(nn.Module):
 
     def means(self, X: Tensor) -> Tensor:
         """Return posterior means alone, which cost far less, ``tasks x m``."""
-        return torch.cat(self._asked(padded.means, partial(_points, X), X.shape[-2]))
+        return self._joined(self._asked(padded.means, partial(_points, X), X.shape[-2]))
 
     def joint(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return joint posteriors of the same points, differentiable in the points.
@@ -217,13 +236,13 @@ class TaskEnsemble(nn.Module):
             standardized units of each task.
         """
         parts = self._asked(padded.joint, lambda tasks: X, X[..., 0].numel())
-        mean, cov = (torch.cat(part) for part in zip(*parts, strict=True))
+        mean, cov = (self._joined(part) for part in zip(*parts, strict=True))
         return mean, cov
 
     def covariances(self, X: Tensor, others: Tensor) -> Tensor:
         """Return posterior covariances of points ``m x d`` with others ``n x d``, ``tasks x m x n``."""
         question = partial(padded.covariances, others=others)
-        return torch.cat(self._asked(question, lambda tasks: X, len(X) + len(others)))
+        return self._joined(self._asked(question, lambda tasks: X, len(X) + len(others)))
 
     def subset(self, tasks: Sequence[int] | Tensor) -> "TaskEnsemble":
         """Return an ensemble of some of the tasks, fitted as they are."""
@@ -231,35 +250,74 @@ class TaskEnsemble(nn.Module):
         part = object.__new__(type(self))
         nn.Module.__init__(part)
         part.kernel = self.kernel
+        apart = {_name(k) for k in range(len(self._groups))}
         for name, tensor in self.named_buffers():
-            part.register_buffer(name, tensor[chosen])
+            if name not in apart:
+                part.register_buffer(name, tensor[chosen])
+        part._groups = []
+        for number, group in enumerate(self._groups):
+            place, among = (chosen.unsqueeze(-1) == group.tasks).nonzero(as_tuple=True)
+            if len(place):
+                name = _name(len(part._groups))
+                part.register_buffer(name, getattr(self, _name(number))[among])
+                part._groups.append(_Group(place, group.longest))
         return part
 
     def _factor(self) -> None:
-        parts = [
-            padded.factor(self.kernel, self.rows.some(s), self.theta[s])
-            for s in self._chunks(self.inputs.shape[1])
-        ]
-        root, weights = (torch.cat(part) for part in zip(*parts, strict=True))
-        self.register_buffer("inverse_root", root)
+        weights = torch.zeros_like(self.targets)
+        roots: list[list[Tensor]] = [[] for _ in self._groups]
+        for some in self._chunks():
+            known = padded.factor(self.kernel, self._rows(some), self.theta[some.tasks])
+            roots[some.group].append(known.inverse_root)
+            weights[some.tasks, : some.longest] = known.weights
+        for number, parts in enumerate(roots):
+            self.register_buffer(_name(number), torch.cat(parts))
         self.register_buffer("weights", weights)
 
     def _asked(
-        self, question: Callable[..., _Answer], points: Callable[[slice], Tensor], columns: int
+        self,
+        question: Callable[..., _Answer],
+        points: Callable[[slice | Tensor], Tensor],
+        columns: int,
     ) -> list[_Answer]:
         """Return what a function of ``numerics.padded`` says of points, run of tasks by run of tasks."""
-        return [question(self.kernel, *self._part(s), points(s)) for s in self._chunks(columns)]
+        chunks = self._chunks(columns)
+        return [question(self.kernel, *self._part(s), points(s.tasks)) for s in chunks]
 
-    def _part(self, tasks: slice) -> tuple[Padded, Tensor, Factored]:
+    def _rows(self, some: _Chunk) -> Padded:
+        """Return the observations of some of the tasks, as many rows as the longest has."""
+        chosen = self.rows.some(some.tasks)
+        return Padded(*(part[:, : some.longest] for part in chosen))
+
+    def _part(self, some: _Chunk) -> tuple[Padded, Tensor, Factored]:
         """Return what ``numerics.padded`` asks for of some of the tasks."""
-        known = Factored(self.inverse_root[tasks], self.weights[tasks])
-        return self.rows.some(tasks), self.theta[tasks], known
+        root = self.get_buffer(_name(some.group))[some.part]
+        known = Factored(root, self.weights[some.tasks, : some.longest])
+        return self._rows(some), self.theta[some.tasks], known
 
-    def _chunks(self, columns: int) -> list[slice]:
-        """Return runs of tasks whose matrices with so many columns fit into memory at once."""
+    def _chunks(self, columns: int | None = None) -> list[_Chunk]:
+        """Return runs of tasks whose matrices fit into memory at once.
+
+        Args:
+            columns: Of the matrices, at most; as many as rows if omitted.
+        """
         most = _AT_ONCE if self.inputs.device.type == "cpu" else _AT_ONCE_ELSEWHERE
-        each = max(1, most // (self.inputs.shape[1] * max(1, columns)))
-        return [slice(first, first + each) for first in range(0, self.count, each)]
+        chunks = []
+        for number, (tasks, longest) in enumerate(self._groups):
+            wide = longest if columns is None else max(1, columns)
+            each = max(1, most // (longest * wide))
+            for first in range(0, len(tasks), each):
+                part = slice(first, first + each)
+                some = part if len(self._groups) == 1 else tasks[part]
+                chunks.append(_Chunk(some, number, part, longest))
+        return chunks
+
+    def _joined(self, parts: Sequence[Tensor]) -> Tensor:
+        """Return parts of runs of tasks in one tensor, in the order of the tasks."""
+        both = parts[0] if len(parts) == 1 else torch.cat(list(parts))
+        if len(self._groups) == 1:
+            return both
+        return both[torch.cat([group.tasks for group in self._groups]).argsort()]
 
 
 def _check(inputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
@@ -295,9 +353,30 @@ def standardized(values: Tensor, least: float) -> tuple[Tensor, Tensor]:
     return (values - mean) / std, torch.stack([mean, std])
 
 
-def _joined(parts: list[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+def _name(group: int) -> str:
+    """Return the name of the buffer of a group's inverse roots, shape ``(b, longest, longest)``."""
+    return f"inverse_root_{group}"
 
 
-def _points(X: Tensor, tasks: slice) -> Tensor:
+def _grouped(sizes: Sequence[int], device: torch.device) -> list[_Group]:
+    """Return groups of tasks whose numbers of observations are within a factor of two.
+
+    One large study beside many small ones would make all as large as itself, in time and in memory.
+    Where that costs no more than twice as much, all are one group.
+    """
+    order = sorted(range(len(sizes)), key=lambda task: -sizes[task])
+    groups: list[list[int]] = []
+    for task in order:
+        if not groups or max(sizes[task], _SMALL) * 2 < sizes[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(task)
+    longest = [sizes[group[0]] for group in groups]
+    apart = sum(len(group) * most**2 for group, most in zip(groups, longest, strict=True))
+    if len(sizes) * longest[0] ** 2 <= 2 * apart or longest[0] <= _SMALL:
+        groups, longest = [order], longest[:1]
+    pairs = zip(groups, longest, strict=True)
+    return [_Group(torch.tensor(sorted(tasks), device=device), most) for tasks, most in pairs]
+
+
+def _points(X: Tensor, tasks: slice | Tensor) -> Tensor:
     return X[tasks] if X.dim() == 3 else X

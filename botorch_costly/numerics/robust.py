@@ -13,6 +13,9 @@ from torch import Tensor
 
 from botorch_costly.errors import check
 
+_FEW = 4  # of so many values one may be an outlier, of eight two
+_MANY = 100  # outliers are told apart one by one
+_APART = 10.0  # ranges of all other values that an outlier is away from them
 _NORMAL_MEDIAN = 1.4826  # standard deviation of normal numbers over their median distance ...
 _NORMAL_MEAN = math.sqrt(math.pi / 2)  # ... and over their mean distance
 
@@ -102,6 +105,60 @@ def weighted_median(values: Sequence[tuple[float, float]]) -> float:
             # Halves of equal values may be rounded where they are as small as floats can be.
             return value if value == after else value / 2 + after / 2
     return ordered[-1][0]
+
+
+def outliers(values: Tensor) -> Tensor:
+    """Return which of some values lie far off all others, bool of shape ``(n,)``.
+
+    They are at most a fourth of the values, and ten ranges of all others away from them: a diverged
+    training, a wrong unit. High ones are ten sizes away as well, for a training that succeeds alone among
+    many that do not learn is no outlier. Where all others are equal there is none.
+
+    Args:
+        values: Finite, shape ``(n,)``.
+
+    Example:
+        >>> outliers(torch.tensor([-1e6, 0.0, 1.0, 0.5, 0.25])).tolist()
+        [True, False, False, False, False]
+    """
+    most = min(len(values) // _FEW, _MANY)
+    nothing = torch.zeros_like(values, dtype=torch.bool)
+    if not most:
+        return nothing
+    ordered = values.sort().values / 2  # differences of huge values are finite
+    if ordered[-1] - ordered[0] <= _APART * (ordered[-1 - most] - ordered[most]):
+        return nothing
+    cut = torch.arange(most + 1, device=values.device)
+    first, last = ordered[: most + 1].unsqueeze(-1), ordered.flip(0)[: most + 1]
+    width = last - first  # of the others, less so many low and so many high values
+    size = torch.maximum(first.abs(), last.abs())
+    lowest, highest = (_steps(one) for one in (first.squeeze(-1), -last))
+    below = (cut == 0).unsqueeze(-1) | (lowest.unsqueeze(-1) > _APART * width)
+    above = (cut == 0) | (highest > _APART * torch.maximum(width, size))
+    count = cut.unsqueeze(-1) + cut
+    rounding = 100 * torch.finfo(values.dtype).eps * size
+    fits = below & above & (count <= most) & (width > rounding)
+    best = int(torch.where(fits, count, 0).argmax())
+    low, high = first[best // (most + 1), 0], last[best % (most + 1)]
+    return (values / 2 < low) | (values / 2 > high)
+
+
+def tempered(values: Tensor) -> Tensor:
+    """Return values, ``outliers`` among them moved to the nearest of all others.
+
+    Example:
+        >>> tempered(torch.tensor([-1e6, 0.0, 1.0, 0.5, 0.25])).tolist()
+        [0.0, 0.0, 1.0, 0.5, 0.25]
+    """
+    far = outliers(values)
+    if not bool(far.any()):
+        return values
+    return values.clamp(*values[~far].aminmax())
+
+
+def _steps(ordered: Tensor) -> Tensor:
+    """Return how far each value is above the one before it; the first has none."""
+    return torch.cat([torch.zeros_like(ordered[:1]), ordered.diff()])
 
 
 def normal_scores(rewards: Tensor, among: Tensor | None = None) -> Tensor:

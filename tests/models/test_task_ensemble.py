@@ -174,3 +174,59 @@ def test_numbers_that_are_not_finite_are_refused(bad, where, tkwargs):
     (x if where == "inputs" else y)[2] = bad
     with pytest.raises(InvalidArgumentError, match="task 0"):
         TaskEnsemble([x], [y])
+
+
+# One large study beside small ones must not make all as large: in time, in memory, or in what is learnt.
+MIXED = (7, 150, 12, 1, 9, 70, 8)
+
+
+@pytest.fixture
+def mixed(tkwargs):
+    inputs, values = inputs_and_values(tkwargs, MIXED)
+    return inputs, values, TaskEnsemble(inputs, values).fit()
+
+
+def test_tasks_of_unlike_sizes_are_as_each_alone(mixed, asked):
+    inputs, values, tasks = mixed
+    alone = [
+        TaskEnsemble([x], [y], theta=tasks.theta[k : k + 1])
+        for k, (x, y) in enumerate(zip(inputs, values, strict=True))
+    ]
+    assert tasks.entries < 0.5 * tasks.count * max(MIXED) ** 2
+    tolerance = {"atol": 1e-8 if asked.dtype == torch.float64 else 2e-3, "rtol": 0}
+    for ours, theirs in (
+        (tasks.moments(asked), [one.moments(asked) for one in alone]),
+        (tasks.joint(asked), [one.joint(asked) for one in alone]),
+        ([tasks.means(asked)], [[one.means(asked)] for one in alone]),
+        (
+            [tasks.covariances(asked, asked[:2])],
+            [[one.covariances(asked, asked[:2])] for one in alone],
+        ),
+    ):
+        for part, parts in zip(ours, zip(*theirs, strict=True), strict=True):
+            torch.testing.assert_close(part, torch.cat(parts), **tolerance)
+    said = tasks.asker(len(asked))(asked)
+    torch.testing.assert_close(said.mean, tasks.moments(asked).mean, **tolerance)
+    weight = torch.ones_like(said.mean)
+    slopes = sum(one.asker(len(asked))(asked).pull(weight[:1], weight[:1]) for one in alone)
+    scale = float(slopes.abs().max())
+    torch.testing.assert_close(
+        said.pull(weight, weight) / scale, slopes / scale, atol=tolerance["atol"] * 100, rtol=0
+    )
+
+
+def test_what_is_learnt_of_small_tasks_does_not_depend_on_a_large_one():
+    inputs, values = inputs_and_values({"dtype": torch.float64}, (30, 700, 20))
+    both = TaskEnsemble(inputs, values).fit()
+    for k in (0, 2):
+        alone = TaskEnsemble(inputs[k : k + 1], values[k : k + 1]).fit()
+        torch.testing.assert_close(both.theta[k], alone.theta[0], atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("chosen", [[1, 0], [3], [6, 5, 1, 0], [2, 2]])
+def test_some_of_tasks_of_unlike_sizes_are_as_in_all(mixed, asked, chosen):
+    tasks = mixed[2]
+    some = tasks.subset(chosen)
+    for ours, theirs in zip(some.moments(asked), tasks.moments(asked), strict=True):
+        torch.testing.assert_close(ours, theirs[chosen])
+    torch.testing.assert_close(some.fit().moments(asked).mean.isfinite().all(), torch.tensor(True))

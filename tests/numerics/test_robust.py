@@ -8,7 +8,13 @@ import torch
 from hypothesis import given, settings
 
 from botorch_costly.errors import InvalidArgumentError
-from botorch_costly.numerics.robust import Affine, estimate_scale, normal_scores, weighted_median
+from botorch_costly.numerics.robust import (
+    Affine,
+    estimate_scale,
+    normal_scores,
+    tempered,
+    weighted_median,
+)
 
 quick = settings(derandomize=True, deadline=None, max_examples=200)
 nan, inf = math.nan, math.inf
@@ -118,3 +124,38 @@ def test_impossible_weights_are_named(weights):
 def test_the_median_of_nothing_is_refused():
     with pytest.raises(InvalidArgumentError, match="values: Expected at least one"):
         weighted_median([])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([-1e3, 0.0, 1.0, 0.5, 0.25], [0.0, 0.0, 1.0, 0.5, 0.25]),
+        ([1e300, 0.0, 1.0, 0.5, 0.25], [1.0, 0.0, 1.0, 0.5, 0.25]),
+        (
+            [-1.7e308, 0.0, 1.0, 0.5, 0.25, 0.1, 0.2, 1.7e308],
+            [0.0, 0.0, 1.0, 0.5, 0.25, 0.1, 0.2, 1.0],
+        ),
+        ([-5.0, 0.0, 1.0, 0.5, 0.25], None),  # no ten ranges away
+        ([-1e3, 1.0], None),  # too few to say which is the outlier
+        ([-1e3, 0.0, 1.0], None),
+        ([1.0] * 9, None),
+        ([1.0] * 8 + [-1e3], None),  # all that is known is that one is worse
+        ([0.1, 0.1001, 0.1002, 0.1, 0.9], None),  # one alone that learns
+        ([-1e3, -1e3, 0.0, 1.0, 0.5], None),  # two of five are no few
+    ],
+)
+def test_outliers_are_tempered_and_all_else_stays(values, expected):
+    values = torch.tensor(values, dtype=torch.float64)
+    wanted = values if expected is None else values.new_tensor(expected)
+    assert tempered(values).tolist() == pytest.approx(wanted.tolist())
+
+
+def test_three_outliers_of_thirty_are_tempered():
+    values = torch.linspace(0, 1, 30, dtype=torch.float64)
+    values[4], values[11], values[20] = -1e3, -1e6, 1e150
+    ours = tempered(values)
+    assert ours.min() >= 0
+    assert ours.max() <= 1
+    kept = torch.ones(30, dtype=torch.bool)
+    kept[[4, 11, 20]] = False
+    assert torch.equal(ours[kept], values[kept])

@@ -75,3 +75,16 @@ def test_without_values_all_is_as_beforehand(problem):
     told = most_probable(nothing, nothing, problem[2][:0, :0], UNITS)
     assert float(told.log_evidence) == pytest.approx(0.0, abs=1e-12)
     assert float(told.scale.log()) == pytest.approx(UNITS.log_scale)
+
+
+def test_an_offset_of_any_size_is_no_error():
+    values = torch.tensor([1e9, 0.0, 1e-9], dtype=torch.float64)
+    for offset_std in (1e-9, 1e9, 1e20):
+        ours = most_probable(
+            values,
+            torch.zeros_like(values),
+            1e-6 * torch.eye(3).double(),
+            Units(0.0, offset_std, 0.0, 12.0),
+        )
+        assert bool(ours.log_evidence.isfinite())
+        assert bool(ours.root.isfinite().all())

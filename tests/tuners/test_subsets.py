@@ -184,3 +184,16 @@ def test_where_all_failed_nothing_is_believed_best():
     asked = optimizer.ask()
     optimizer.tell(asked, 1.0)
     assert optimizer.best_seen() is not None
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e300])
+def test_one_value_far_off_all_others_does_not_hide_them(far):
+    # The kind: a finite outlier sets the units of the belief, in which all other values are alike.
+    optimizer = bc.SubsetOptimizer(SPACE, maximize=False, sampling=QUICK)
+    for number in range(14):
+        asked = optimizer.ask()
+        share = asked.fidelities["fraction"]
+        told = far if number == 3 else loss(asked.config["x"], share)
+        optimizer.tell(asked, told, cost=share)
+    assert abs(optimizer.best_seen()["x"] - 0.35) < 0.2
+    assert abs(optimizer.believed([{"x": 0.3}])[0] - loss(0.3, 1.0)) < 0.2

@@ -57,7 +57,7 @@ class Sampling:
 
 
 class Evaluations(NamedTuple):
-    """What was told: diverged ones have the lowest value."""
+    """What was told: outliers are tempered, and failures have the lowest value."""
 
     points: Tensor  # configurations and fidelities, encoded, shape: (n, d)
     rewards: Tensor  # shape: (n,)
@@ -92,7 +92,8 @@ class SubsetBelief:
 
     def learn(self, known: Evaluations, pending: Tensor) -> Beliefs:
         """Return what is believed after some evaluations; pending ones count at their mean."""
-        targets = _standardized(known.rewards)
+        level, spread = units_of(known.rewards)
+        targets = (known.rewards - level) / spread
         first, later = self._sampling.first_steps, self._sampling.steps
         steps = first if self._walkers is None else later
 
@@ -162,7 +163,7 @@ def _mean(model: HyperparameterEnsemble, rows: Tensor) -> Tensor:
     return model.posterior(rows.unsqueeze(-2)).mean.mean(-3).flatten()
 
 
-def _standardized(rewards: Tensor) -> Tensor:
-    """Return rewards in units of the prior; constant ones are 0."""
+def units_of(rewards: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and standard deviation of rewards, ``()`` each; 1 where they are constant."""
     spread = rewards.std(correction=0) if len(rewards) > 1 else rewards.new_zeros(())
-    return (rewards - rewards.mean()) / torch.where(spread > 0, spread, 1.0)
+    return rewards.mean(), torch.where(spread > 0, spread, 1.0)

@@ -13,7 +13,13 @@ from botorch_costly.numerics.gumbel import without_replacement
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.subsets.belief import Beliefs, Evaluations, Sampling, SubsetBelief
+from botorch_costly.tuners.subsets.belief import (
+    Beliefs,
+    Evaluations,
+    Sampling,
+    SubsetBelief,
+    units_of,
+)
 
 _LEVELS = (0.0, 0.25, 0.5)  # of the fidelities together, encoded: of 1/512 to 1, up to about 1/23
 _NEAR = 0.1  # how far around the best configurations is looked
@@ -96,7 +102,8 @@ class SubsetChooser:
             self.load_state_dict(state)
             self._latest = len(known.points), beliefs
         mean = self._belief.at_target(self._latest[1].model, configs)
-        return known.rewards.mean() + mean * known.rewards.std(correction=0)
+        level, spread = units_of(known.rewards)
+        return level + mean * spread
 
     def _left(self, asked: Tensor) -> Tensor | None:
         if self._listed is None:

@@ -24,6 +24,7 @@ from botorch_costly.errors import (
     check_nonnegative,
     check_positive,
 )
+from botorch_costly.numerics.robust import tempered
 from botorch_costly.parameters import Plain, Real
 from botorch_costly.plain import as_number
 from botorch_costly.randomness import check_seed, generator_of
@@ -35,6 +36,7 @@ from botorch_costly.tuners.subsets.choice import SubsetChooser
 
 _LEAST_FRACTION = 1 / 512
 _DECIMALS = 9  # of an encoding that tell evaluations apart
+_LARGEST = 1e150  # of values: squares are finite
 _SAMPLING = Sampling()
 
 
@@ -299,14 +301,15 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
         return any(not one.failed for one in self.observations)
 
     def _known(self) -> Evaluations:
-        """Return what was told; failures have the lowest value seen."""
+        """Return what was told, outliers tempered; failures have the lowest value that is left."""
         told = self.observations
         asked = [self._ledger.suggestion(o.round) for o in told]
         rows = [self._point(one.config, one.fidelities) for one in asked]
         values = [math.nan if o.reward is None else self._sign * o.reward for o in told]
         rewards = torch.tensor(values, dtype=torch.float64)
-        finite = rewards[~rewards.isnan()]
-        lowest = float(finite.min()) if len(finite) else 0.0
+        finite = ~rewards.isnan()
+        rewards[finite] = tempered(rewards[finite].clamp(-_LARGEST, _LARGEST))
+        lowest = float(rewards[finite].min()) if bool(finite.any()) else 0.0
         costs = torch.tensor([o.cost for o in told], dtype=torch.float64)
         return Evaluations(self._stacked(rows), rewards.nan_to_num(lowest), costs)
 

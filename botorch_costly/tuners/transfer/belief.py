@@ -9,29 +9,68 @@ from torch import Tensor
 
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_fitting import rougher, typical
+from botorch_costly.models.transfer import units_of
 from botorch_costly.numerics.padded import Pulled
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
 
 _LARGEST, _FURTHEST = 1e150, 1e100  # of values, and in scales of the tasks: squares are finite
+_FAR = 2.0  # standard deviations by which offsets and log scales may differ from those of the tasks
+_BEYOND = 1.0  # scales below the lowest value of a typical task that are plausible
+_MOST_LOG = 300.0  # of a scale: beyond, its exponential overflows
+_SEVERAL = 4  # values none of which is plausible: they have other units
 _GROWN = 1.3  # factor of the number of values after which searches begin from nothing
 
 
 class Told(NamedTuple):
-    """What was told, larger is better; failures have the lowest value."""
+    """What was told, larger is better."""
 
     points: Tensor  # encoded, shape: (n, dim)
     values: Tensor  # shape: (n,)
+    failed: Tensor | None = None  # where evaluations failed, or went astray, shape: (f, dim)
+
+    @property
+    def count(self) -> int:
+        """Number of evaluations, failed ones included."""
+        return len(self.values) + len(self.failures)
+
+    @property
+    def failures(self) -> Tensor:
+        """Where evaluations failed, shape ``(f, dim)``."""
+        return self.points[:0] if self.failed is None else self.failed
 
     def with_believed(self, points: Tensor, values: Tensor) -> "Told":
-        """Return what was told, and what is believed of points under way."""
-        return Told(torch.cat([self.points, points]), torch.cat([self.values, values]))
+        """Return what was told, and what is believed of further points."""
+        both = torch.cat([self.points, points]), torch.cat([self.values, values])
+        return Told(*both, self.failed)
 
 
-def lowest(tasks: TaskEnsemble) -> float:
-    """Return what a failure counts before anything else is told: the lowest value of a typical task."""
-    values = tasks.targets.masked_fill(~tasks.seen, torch.inf).amin(-1)
-    return float((tasks.offset + tasks.scale * values).median())
+def plausible(tasks: TaskEnsemble) -> float:
+    """Return the lowest value of a target like the tasks, as far as their offsets and scales differ."""
+    units = units_of(tasks)
+    least = float(tasks.targets.masked_fill(~tasks.seen, torch.inf).amin(-1).median())
+    scale = math.exp(min(units.log_scale + _FAR * units.log_scale_std, _MOST_LOG))
+    return units.offset - _FAR * units.offset_std + scale * (least - _BEYOND)
+
+
+def told_of(points: Tensor, values: Tensor, least: float) -> Told:
+    """Return what values say, less those that no target has which is like the tasks.
+
+    A value far below whatever earlier tasks showed says that its evaluation went astray, as one that
+    failed: it would otherwise set the scale of all that is learnt, and one of the first would turn the
+    tasks round. Where not one of several values is plausible, the target has other units than the
+    tasks, and all count as they are.
+
+    Args:
+        points: Encoded, ``n x dim``.
+        values: NaN where an evaluation failed, shape ``(n,)``.
+        least: The lowest plausible value.
+    """
+    finite = ~values.isnan()
+    good = finite & (values >= least)
+    if not bool(good.any()) and int(finite.sum()) >= _SEVERAL:
+        good = finite
+    return Told(points[good], values[good], points[~good])
 
 
 def bounded(values: Tensor, tasks: TaskEnsemble | None = None) -> Tensor:

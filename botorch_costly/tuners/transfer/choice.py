@@ -25,6 +25,7 @@ _CLIMBED, _LOOKED_AT = 6, 64  # points that are climbed from, of so many
 _APART = 0.1  # of them, by the square root of the dimension
 _SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
+_PESSIMISM = 2.0  # standard deviations below what is expected that a failure counts
 _NARROW = 1e-12  # range that counts as one
 _SAME = 1e-9  # distance of what is one configuration of a list
 _ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
@@ -65,8 +66,7 @@ class TransferChooser:
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
         self._first = self._pool[_portfolio(tasks, self._pool, warm_start)]
         self.sharing = sharing_of(tasks, robust)
-        products = tasks.count * tasks.inputs.shape[1] ** 2
-        self._small = _CLIMBED * (space.dim + 1) * products <= _SMALL
+        self._small = _CLIMBED * (space.dim + 1) * tasks.entries <= _SMALL
 
     def learn(self, told: Told) -> None:
         """Take in what has been told since."""
@@ -78,22 +78,23 @@ class TransferChooser:
         Raises:
             HorizonExceededError: If all configurations of a list have been asked for.
         """
-        first = self._next_first(torch.cat([told.points, pending]))
+        first = self._next_first(torch.cat([told.points, told.failures, pending]))
         if first is not None:
             return Choice(first, "of the portfolio of the tasks' best")
-        acquisition = self.sharing.acquisition(told, self._generator)
-        if len(pending):
+        acquisition, near = self.sharing.acquisition(told, self._generator), told
+        if len(pending) or len(told.failures):
             with torch.no_grad():
-                told = told.with_believed(pending, acquisition.expected(pending))
+                near = told.with_believed(pending, acquisition.believed(pending, 0.0))
+                told = near.with_believed(told.failures, _feared(acquisition, told))
             acquisition = self.sharing.acquisition(told, self._generator)
         with torch.no_grad():
             values = acquisition.at_pool(self._pool)
             if self._listed is not None:
                 values = values.masked_fill(self._gone(told.points), -torch.inf)
                 return Choice(self._pool[_largest(values, self._generator)], acquisition.reason)
-            near = self._near(told)
-            pool = torch.cat([self._pool, near])
-            values = torch.cat([values, acquisition.at(near)]) if len(near) else values
+            around = self._near(near)
+            pool = torch.cat([self._pool, around])
+            values = torch.cat([values, acquisition.at(around)]) if len(around) else values
         return Choice(self._climbed(acquisition, pool, values, told), acquisition.reason)
 
     def _next_first(self, asked: Tensor) -> Tensor | None:
@@ -163,6 +164,12 @@ class TransferChooser:
         """Continue from ``state_dict``."""
         self._generator.set_state(state["generator"].cpu())
         self.sharing.load_state_dict(state["sharing"])
+
+
+def _feared(acquisition: Acquisition, told: Told) -> Tensor:
+    """Return what failed evaluations count: less than expected, and no more than the best value."""
+    values = acquisition.believed(told.failures, -_PESSIMISM)
+    return values.clamp_max(float(told.values.max())) if len(told.values) else values
 
 
 def _apart(pool: Tensor, values: Tensor) -> Tensor:

@@ -29,6 +29,7 @@ class EvidenceSharing:
         self._own = OwnMemory(tasks.kernel)
         self._least = believable(robust.log_odds)
         self._count = 0
+        self._known = tasks.theta.new_zeros(0, tasks.inputs.shape[-1])  # points learnt from
         self.weights = tasks.theta.new_full((tasks.count,), 1 / tasks.count)
         self.gaps: Tensor | None = None
         self._latest: tuple[Told, TransferGP, Alone | None] | None = None
@@ -56,8 +57,14 @@ class EvidenceSharing:
 
     def learn(self, told: Told) -> None:
         """Compare the evidences after further values."""
-        if len(told.values) == self._count:
+        if told.count == self._count:
             return
+        self._count = told.count
+        if not len(told.values):
+            return
+        if not _among_all(self._known, told.points):
+            self._least = believable(self._robust.log_odds)
+        self._known = told.points
         seen = told.points, told.values.unsqueeze(-1), self._memory.of_rows(told.points)
         start = self._adapted
         self._adapted = adapt_similarity(self._similarity, self._tasks, *seen, start=start)
@@ -67,7 +74,6 @@ class EvidenceSharing:
         own = target.log_evidence(told, transfer.units)
         odds = self._robust.log_odds + transfer.log_evidence - own
         self._least = min(self._least, believable(odds))
-        self._count = len(told.values)
         self.weights = transfer.weights
         self.gaps = gaps_of(self._tasks, target, beta=self._robust.beta, largest=False, own=False)
 
@@ -101,7 +107,7 @@ class EvidenceSharing:
             lambda X: blend(X, None, tau, robust.beta),
             climber,
             lambda X: blend(X, self._memory.of_pool(X), tau, robust.beta),
-            lambda X: blend(X, None, 0.0, 0.0),
+            lambda X, factor: blend(X, None, factor, factor),
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
             None if target is None else lambda X: _no_better(target, told, X, robust.beta),
         )
@@ -112,6 +118,7 @@ class EvidenceSharing:
         return {
             "least": self._least,
             "count": self._count,
+            "known": self._known.clone(),
             "weights": self.weights.clone(),
             "gaps": gaps,
             "similarity": torch.cat([torch.stack(self._adapted[:-1]), self._adapted.lengthscale]),
@@ -128,6 +135,7 @@ class EvidenceSharing:
         level, spread, own, noise = adapted[:4]
         self._adapted = Similarity(level, spread, own, noise, adapted[4:])
         self._own.load_state_dict(state["own"])
+        self._known = state.get("known", self._known[:0]).clone()
         self._latest = None
 
 
@@ -138,3 +146,10 @@ def _no_better(target: Alone, told: Told, X: Tensor, beta: float) -> Tensor:
     that contradicts the tasks is looked at.
     """
     return bound(target.moments(X), beta) < told.values.max() + _BETTER * target.scale
+
+
+def _among_all(points: Tensor, others: Tensor) -> bool:
+    """Return whether each of some points is one of others."""
+    if not len(points):
+        return True
+    return bool((torch.cdist(points, others) == 0).any(-1).all())

@@ -40,7 +40,10 @@ class GapSharing:
 
     def learn(self, told: Told) -> None:
         """Add the gaps after further values."""
-        if len(told.values) == self._count:
+        if told.count == self._count:
+            return
+        self._count = told.count
+        if not len(told.values):
             return
         robust = self._robust
         target = self._own.learn(told, self._least_scale)
@@ -53,7 +56,6 @@ class GapSharing:
             own=robust.own_units,
         )
         self._losses = self._losses + self.gaps
-        self._count = len(told.values)
         self.share = decayed(
             self.share, self.weights, self.gaps, decay=robust.decay, power=robust.power
         )
@@ -83,12 +85,17 @@ class GapSharing:
         share = self.share
         upper = TaskUCB(some, weights, robust.tau, *units)
         middle = TaskUCB(some, weights, 0.0, *units)
+        above = TaskUCB(some, weights, 1.0, *units)
 
-        def blend(bounds: TaskUCB, said: Moments, X: Tensor, beta: float) -> Tensor:
-            theirs = bounds.of(said)
+        def blend(theirs: Tensor, X: Tensor, beta: float) -> Tensor:
             if target is None:
                 return theirs
             return share * theirs + (1 - share) * bound(target.moments(X), beta)
+
+        def believed(X: Tensor, factor: float) -> Tensor:
+            said = some.moments(X)
+            mean = middle.of(said)
+            return blend(mean + factor * (above.of(said) - mean), X, factor)
 
         def climber(columns: int) -> ValueAndGradient:
             theirs, each = some.asker(columns), upper.weights.unsqueeze(-1)
@@ -109,10 +116,10 @@ class GapSharing:
             return Moments(*(part[few] for part in self._of_pool(X)))
 
         return Acquisition(
-            lambda X: blend(upper, some.moments(X), X, robust.beta),
+            lambda X: blend(upper.of(some.moments(X)), X, robust.beta),
             climber,
-            lambda X: blend(upper, of_pool(X), X, robust.beta),
-            lambda X: blend(middle, some.moments(X), X, 0.0),
+            lambda X: blend(upper.of(of_pool(X)), X, robust.beta),
+            believed,
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
         )
 
@@ -138,9 +145,8 @@ class GapSharing:
                 return value
 
             climb = partial(paths.with_gradient, task=task, path=number)
-            return Acquisition(
-                at, lambda columns: climb, at, at, f"a function drawn of task {task}"
-            )
+            reason = f"a function drawn of task {task}"
+            return Acquisition(at, lambda columns: climb, at, lambda X, factor: at(X), reason)
         target = self._alone(told)
         own = TaskPaths(target.model, 1, generator)
 
@@ -150,9 +156,11 @@ class GapSharing:
 
         climb = partial(own.with_gradient, task=0, path=0)
         reason = "a function drawn of the target's own"
-        return Acquisition(
-            ours, lambda columns: climb, ours, lambda X: target.moments(X)[0], reason
-        )
+
+        def believed_alone(X: Tensor, factor: float) -> Tensor:
+            return bound(target.moments(X), factor)
+
+        return Acquisition(ours, lambda columns: climb, ours, believed_alone, reason)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what weights and share depend on."""

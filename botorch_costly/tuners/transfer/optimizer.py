@@ -21,6 +21,7 @@ from botorch_costly.ask_tell.state import (
 from botorch_costly.ask_tell.surroundings import one_thread
 from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError, check, check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.numerics.robust import outliers
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import as_number
 from botorch_costly.randomness import check_seed, generator_of
@@ -28,7 +29,7 @@ from botorch_costly.records import FrozenConfig, Observation
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
 from botorch_costly.transfer_records import TransferDecision
-from botorch_costly.tuners.transfer.belief import Told, bounded, lowest
+from botorch_costly.tuners.transfer.belief import Told, bounded, plausible, told_of
 from botorch_costly.tuners.transfer.choice import TransferChooser
 from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
 
@@ -49,7 +50,8 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
 
     Args:
         space: Of the configurations.
-        tasks: Earlier studies, whose values are of the kind that is told, in the same direction.
+        tasks: Earlier studies, whose values are of the kind that is told, in the same direction. A few
+            values of a study that lie far off all others are left out, and a warning is logged.
         candidates: Configurations to choose from, each once; all of the space if omitted.
         horizon: The most evaluations that are asked for; ``None`` if unknown.
         maximize: Whether larger values are better, here and in the tasks.
@@ -107,8 +109,11 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         self.maximize = maximize
         self._sign = 1.0 if maximize else -1.0
         encoded = [one.in_space(space, fill=fill) for one in _checked(tasks)]
-        inputs = [one.points for one in encoded]
-        values = [bounded(self._sign * one.values) for one in encoded]
+        pairs = [
+            _without_outliers(number, one.points, bounded(self._sign * one.values))
+            for number, one in enumerate(encoded)
+        ]
+        inputs, values = [points for points, _ in pairs], [known for _, known in pairs]
         with one_thread(max(map(len, values))):
             self.tasks = TaskEnsemble(inputs, values, kernel=kernel)
             self.tasks.fit()
@@ -124,6 +129,7 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
             "kernel": kernel,
             "seed": check_seed(seed),
         }
+        self._plausible = plausible(self.tasks)
         self._listed = listed
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(TransferDecision, Observation, told="value")
@@ -203,7 +209,9 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
 
         Args:
             decision: What ``ask`` returned, once; in any order, late, or never.
-            value: The metric; not finite if the evaluation failed, which counts as the worst value seen.
+            value: The metric; not finite if the evaluation failed. A failure, or a value far below
+                what the tasks ever showed, counts somewhat less than is expected there, and nothing is
+                learnt from it.
 
         Returns:
             The record of the evaluation.
@@ -261,15 +269,13 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
     # -- what is told -----------------------------------------------------------------------------
 
     def _told(self) -> Told:
-        """Return what was told; failures have the lowest value seen, of the tasks if of none here."""
-        rows = [self._encoded_once(one) for one in self.observations]
+        """Return what was told, apart from where evaluations failed or went astray."""
+        rows = self._stacked([self._encoded_once(one) for one in self.observations])
         values = [
             math.nan if one.reward is None else self._sign * one.reward for one in self.observations
         ]
         rewards = torch.tensor(values, dtype=torch.float64)
-        finite = rewards[~rewards.isnan()]
-        worst = float(finite.min()) if len(finite) else lowest(self.tasks)
-        return Told(self._stacked(rows), bounded(rewards.nan_to_num(worst), self.tasks))
+        return told_of(rows, bounded(rewards, self.tasks), self._plausible)
 
     def _pending(self) -> Tensor:
         return self._stacked([self._encoded_once(one) for one in self.pending])
@@ -319,6 +325,20 @@ def _checked(tasks: Sequence[Task]) -> Sequence[Task]:
     listed = listed and all(isinstance(one, Task) for one in tasks)
     check(listed, "tasks", "at least one Task in a list", tasks, InvalidArgumentError)
     return tasks
+
+
+def _without_outliers(number: int, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a study less values far off all others: they would be all that its units can tell apart."""
+    far = outliers(values)
+    if not bool(far.any()):
+        return points, values
+    _logger.warning(
+        "Study %d: %d of %d values lie far off all others and are left out, as evaluations that failed.",
+        number,
+        int(far.sum()),
+        len(far),
+    )
+    return points[~far], values[~far]
 
 
 def _digest(parts: Sequence[Tensor]) -> str:

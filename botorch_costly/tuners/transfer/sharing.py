@@ -19,7 +19,7 @@ class Acquisition(NamedTuple):
     at: Callable[[Tensor], Tensor]  # points m x dim -> (m,)
     climber: Callable[[int], ValueAndGradient]  # with gradients, for about so many points at once
     at_pool: Callable[[Tensor], Tensor]  # as above, of points that are asked about again and again
-    expected: Callable[[Tensor], Tensor]  # what a value there is expected to be
+    believed: Callable[[Tensor, float], Tensor]  # mean there, and so many standard deviations
     reason: str
     no_better: Callable[[Tensor], Tensor] | None = (
         None  # what the target alone rules out, bool (m,)
@@ -56,8 +56,8 @@ class Sharing(Protocol):
 
 def gaps_of(tasks: TaskEnsemble, target: Alone, *, beta: float, largest: bool, own: bool) -> Tensor:
     """Return how far each task is from the target, in the target's standard deviations."""
-    flat = tasks.inputs.reshape(-1, tasks.inputs.shape[-1])
-    mean, std = (part.reshape(tasks.targets.shape) for part in target.moments(flat))
+    said = target.moments(tasks.inputs[tasks.seen])
+    mean, std = (torch.zeros_like(tasks.targets).masked_scatter(tasks.seen, one) for one in said)
     mean, std = (mean - target.offset) / target.scale, std / target.scale
     values = tasks.targets
     if not own:

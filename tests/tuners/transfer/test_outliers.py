@@ -1,0 +1,142 @@
+"""One value that is no measurement of the function may not decide what is learnt from all others.
+
+The kind: any value, missing, far too low or huge, at any time in the target's history or in an earlier
+study, sets the units or the scale of all that is learnt.
+"""
+
+import math
+
+import pytest
+import torch
+
+import botorch_costly as bc
+
+SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
+FIRST = {"first": {0}, "third": {2}, "first three": {0, 1, 2}}
+
+
+def value(config, at=0.4):
+    return -((config["x"] - at) ** 2) - (config["y"] - 0.6) ** 2
+
+
+def study(at, seed, n=15, changed=()):
+    points = SPACE.sample(n, torch.Generator().manual_seed(seed))
+    configs = [SPACE.decode(point) for point in points]
+    values = [value(config, at) for config in configs]
+    for number, other in changed:
+        values[number] = other
+    return bc.Task(configs, values)
+
+
+STUDIES = [study(0.35, 0), study(0.4, 1), study(0.45, 2)]
+
+
+def regret(tasks, bad=None, when=(), evaluations=7, **options):
+    optimizer = bc.TransferOptimizer(SPACE, tasks, **options)
+    best = math.inf
+    for number in range(evaluations):
+        asked = optimizer.ask()
+        if number in when:
+            optimizer.tell(asked, bad)
+        else:
+            best = min(best, -value(asked.config))
+            optimizer.tell(asked, value(asked.config))
+    return best
+
+
+@pytest.mark.parametrize(
+    ("bad", "when"),
+    [(math.nan, "first"), (-10.0, "first"), (-1e6, "first three"), (math.inf, "third")],
+)
+def test_evaluations_that_go_astray_do_not_ruin_the_search(bad, when):
+    # Random points: .02.
+    assert regret(STUDIES, bad, FIRST[when]) < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -10.0, -1e3, -1e300])
+@pytest.mark.parametrize("when", FIRST)
+def test_no_evaluation_that_goes_astray_ruins_the_search(bad, when):
+    assert regret(STUDIES, bad, FIRST[when]) < 0.01
+
+
+@pytest.mark.parametrize("robust", [bc.ByGaps(), bc.ByGaps(own_units=True)])
+def test_neither_do_they_by_gaps(robust):
+    assert regret(STUDIES, -1e3, {0}, robust=robust) < 0.02
+
+
+def test_a_region_where_all_fails_is_left():
+    optimizer = bc.TransferOptimizer(SPACE, STUDIES)
+    best = math.inf
+    for _ in range(14):
+        asked = optimizer.ask()
+        fails = math.dist(asked.config.values(), (0.4, 0.6)) < 0.15
+        optimizer.tell(asked, math.nan if fails else value(asked.config))
+        best = best if fails else min(best, -value(asked.config))
+    assert best < 0.1
+
+
+def test_a_target_in_other_units_than_the_tasks_is_learnt_from():
+    optimizer = bc.TransferOptimizer(SPACE, STUDIES)
+    for _ in range(5):
+        asked = optimizer.ask()
+        optimizer.tell(asked, value(asked.config) - 1000)
+    assert sum(abs(weight) for weight in optimizer.weights) > 0
+    assert optimizer.gaps is not None
+
+
+OUTLIERS = {
+    "one low": [(3, -1e3)],
+    "one high": [(3, 1e3)],
+    "both": [(3, -1e6), (7, 1e6)],
+    "three": [(3, -1e3), (5, -1e6), (9, 1e300)],
+}
+
+
+@pytest.mark.parametrize("case", OUTLIERS)
+def test_outliers_in_a_study_do_not_lose_it_and_are_named(case, caplog):
+    points = SPACE.sample(40, torch.Generator().manual_seed(9))
+    clean = bc.TransferOptimizer(SPACE, [study(0.4, 0)]).tasks.moments(points).mean[0]
+    assert not caplog.records
+    tasks = bc.TransferOptimizer(SPACE, [study(0.4, 0, changed=OUTLIERS[case])]).tasks
+    ours = tasks.moments(points).mean[0]
+    assert float(torch.corrcoef(torch.stack([clean, ours]))[0, 1]) > 0.9
+    assert f"{len(OUTLIERS[case])} of 15" in caplog.text
+
+
+def test_an_outlier_in_a_study_does_not_ruin_the_search():
+    assert regret([study(0.4, 0, changed=[(3, -1e3)])], evaluations=6) < 0.01
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_studies_of_any_size_in_any_units_are_no_error(seed):
+    draws = torch.Generator().manual_seed(seed)
+
+    def drawn(most):
+        return int(torch.randint(most, (1,), generator=draws))
+
+    tasks = []
+    for _ in range(1 + drawn(4)):
+        n = 1 + drawn(12)
+        values = [
+            float(torch.randn(1, generator=draws)) * (1, 1e-9, 1e9)[drawn(3)] for _ in range(n)
+        ]
+        tasks.append(bc.Task(torch.rand(n, 2, generator=draws).tolist(), values))
+    optimizer = bc.TransferOptimizer(SPACE, tasks)
+    for told in (1e12, 0.0, math.nan, -1e-9, 1e12):
+        asked = optimizer.ask()
+        assert all(math.isfinite(number) for number in asked.config.values())
+        optimizer.tell(asked, told)
+
+
+def test_a_run_goes_on_from_a_state_after_failures():
+    optimizer = bc.TransferOptimizer(SPACE, STUDIES)
+    for told in (math.nan, -0.1, -1e6):
+        optimizer.tell(optimizer.ask(), told)
+    again = bc.TransferOptimizer(SPACE, STUDIES)
+    again.load_state_dict(optimizer.state_dict())
+    for told in (-0.2, math.nan, -0.1):
+        one, two = optimizer.ask(), again.ask()
+        assert one == two
+        optimizer.tell(one, told)
+        again.tell(two, told)
