@@ -37,8 +37,9 @@ from botorch_costly.tuners.transfer.options import Robustness
 
 NAME = "meta-speed"
 SPACE = SearchSpace({name: Real(0.0, 1.0) for name in ("x", "y", "z")})
-SIZES = {"3x50": 8, "50x100": 8, "1000x100": 2, "10000x20": 2}
-"""Tasks by observations of each, and how many choices are set beside DIRECT's."""
+SIZES = {"3x50": 8, "50x100": 8, "1000x100": 2, "10000x20": 2, "1x1500+19x30": 0}
+"""Tasks by observations of each, and how many choices are set beside DIRECT's; joined by plus signs where
+tasks of different sizes come together."""
 RULES: Mapping[str, Robustness] = {
     "RM-GP-UCB": ByGaps(),
     "RM-GP-TS": ByGaps(thompson=True),
@@ -55,10 +56,10 @@ class Cell(NamedTuple):
     seed: int
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of tasks, and of observations of each."""
-        tasks, observations = map(int, self.size.split("x"))
-        return tasks, observations
+    def sizes(self) -> list[int]:
+        """Number of observations of each task."""
+        parts = [part.split("x") for part in self.size.split("+")]
+        return [int(observations) for tasks, observations in parts for _ in range(int(tasks))]
 
 
 class Played(NamedTuple):
@@ -77,10 +78,9 @@ def value_at(points: Tensor, away: Tensor | float = 0.0) -> Tensor:
 
 def tasks_of(cell: Cell) -> list[Task]:
     """Return earlier tasks: the target shifted, every third of them negated, observed at random."""
-    count, observations = cell.shape
     draws = torch.Generator().manual_seed(cell.seed)
     tasks = []
-    for number in range(count):
+    for number, observations in enumerate(cell.sizes):
         points = torch.rand(observations, SPACE.dim, generator=draws, dtype=torch.float64)
         away = _MARGIN * (2 * torch.rand(SPACE.dim, generator=draws, dtype=torch.float64) - 1)
         noise = _NOISE * torch.randn(observations, generator=draws, dtype=torch.float64)

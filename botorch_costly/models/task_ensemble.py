@@ -259,7 +259,7 @@ class TaskEnsemble(nn.Module):
             place, among = (chosen.unsqueeze(-1) == group.tasks).nonzero(as_tuple=True)
             if len(place):
                 name = _name(len(part._groups))
-                part.register_buffer(name, getattr(self, _name(number))[among])
+                part.register_buffer(name, self.get_buffer(_name(number))[among])
                 part._groups.append(_Group(place, group.longest))
         return part
 

@@ -30,7 +30,7 @@ class Told(NamedTuple):
     failed: Tensor | None = None  # where evaluations failed, or went astray, shape: (f, dim)
 
     @property
-    def count(self) -> int:
+    def evaluations(self) -> int:
         """Number of evaluations, failed ones included."""
         return len(self.values) + len(self.failures)
 

@@ -57,9 +57,9 @@ class EvidenceSharing:
 
     def learn(self, told: Told) -> None:
         """Compare the evidences after further values."""
-        if told.count == self._count:
+        if told.evaluations == self._count:
             return
-        self._count = told.count
+        self._count = told.evaluations
         if not len(told.values):
             return
         if not _among_all(self._known, told.points):

@@ -40,9 +40,9 @@ class GapSharing:
 
     def learn(self, told: Told) -> None:
         """Add the gaps after further values."""
-        if told.count == self._count:
+        if told.evaluations == self._count:
             return
-        self._count = told.count
+        self._count = told.evaluations
         if not len(told.values):
             return
         robust = self._robust
