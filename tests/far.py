@@ -19,6 +19,7 @@ import runpy
 import sys
 
 import torch
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.backend_registration import (
@@ -157,6 +158,10 @@ def _run(function, args, kwargs):
     _check_generators(name, bool(far) or _is_far(device), leaves)
     _count(name, args, kwargs, far)
     result = function(*tree_map(_near, args), **tree_map(_near, kwargs))
+    if torch.Tag.inplace_view in function.tags and far:
+        with no_dispatch():  # the shape of the tensor around the one of the CPU
+            function(*args, **kwargs)
+        return args[0]
     if name == "aten::copy_":
         return args[0]
     if not (_is_far(device) if device is not None else far):

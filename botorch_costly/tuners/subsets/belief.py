@@ -60,7 +60,7 @@ class Evaluations(NamedTuple):
     """What was told: outliers are tempered, and failures have the lowest value."""
 
     points: Tensor  # configurations and fidelities, encoded, shape: (n, d)
-    rewards: Tensor  # shape: (n,)
+    rewards: Tensor  # float64, whatever is computed in, shape: (n,)
     costs: Tensor  # shape: (n,)
 
 
@@ -93,9 +93,11 @@ class SubsetBelief:
     def learn(self, known: Evaluations, pending: Tensor) -> Beliefs:
         """Return what is believed after some evaluations; pending ones count at their mean."""
         level, spread = units_of(known.rewards)
-        targets = (known.rewards - level) / spread
+        targets = ((known.rewards - level) / spread).to(known.points)
         first, later = self._sampling.first_steps, self._sampling.steps
         steps = first if self._walkers is None else later
+        if self._walkers is not None:
+            self._walkers = Walkers(*(part.to(targets) for part in self._walkers))
 
         def build(batch: torch.Size) -> SubsetGP:
             return self._gp(known.points, targets, batch)
@@ -104,6 +106,7 @@ class SubsetBelief:
         self._walkers = drawn.walkers
         every = drawn.walkers.raw
         order = torch.randperm(len(every), generator=self._generator)[: self._sampling.draws]
+        order = order.to(every.device)
         raw = every[order]
         model = HyperparameterEnsemble(assigned(build(torch.Size([len(raw)])), raw))
         best = self.at_target(model, known.points[:, : self._dim]).max()
@@ -113,7 +116,7 @@ class SubsetBelief:
 
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
         """Return the mean of configurations (``n x dim``) at the target, ``(n,)``."""
-        ends = torch.ones(len(configs), self._fidelities, dtype=configs.dtype)
+        ends = configs.new_ones(len(configs), self._fidelities)
         return _mean(model, torch.cat([configs, ends], -1))
 
     def _gp(self, points: Tensor, targets: Tensor, batch: torch.Size) -> SubsetGP:

@@ -43,7 +43,8 @@ class SubsetChooser:
         listed: Encoded evaluations to choose from, ``n x d``; None for all of both spaces.
         sampling: How hyperparameters are drawn, and the optimum looked for.
         overhead: Cost of each evaluation beside its own.
-        generator: The one source of randomness.
+        generator: The one source of randomness, on the CPU.
+        like: A tensor of the dtype and device of all computation.
     """
 
     def __init__(
@@ -54,7 +55,9 @@ class SubsetChooser:
         sampling: Sampling,
         overhead: float,
         generator: torch.Generator,
+        like: Tensor,
     ) -> None:
+        self._like, listed = like, None if listed is None else listed.to(like)
         self._space, self._fidelities, self._listed = space, fidelities, listed
         self._arms = None if listed is None else listed[:, : space.dim].unique(dim=0)
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
@@ -117,7 +120,7 @@ class SubsetChooser:
 
     def _at_first(self, number: int, left: Tensor | None) -> Tensor:
         """Return a random configuration at a low fidelity, of a list the nearest one."""
-        config = self._space.sample(1, self._generator)[0]
+        config = self._sampled(self._space, 1)[0]
         fidelities = self._fidelities.dim
         level = torch.full((fidelities,), _LEVELS[number % len(_LEVELS)] / fidelities).to(config)
         wanted = torch.cat([config, self._fidelities.round(level)])
@@ -129,11 +132,18 @@ class SubsetChooser:
         weight[self._space.dim :] = 10.0
         return left[(away * weight).sum(-1).argmin()]
 
+    def _sampled(self, space: SearchSpace, count: int) -> Tensor:
+        return space.sample(count, self._generator).to(self._like)
+
+    def _normal(self, shape: torch.Size) -> Tensor:
+        drawn = torch.randn(shape, generator=self._generator, dtype=torch.float64)
+        return drawn.to(self._like)
+
     @torch.no_grad()
     def _points(self, beliefs: Beliefs) -> Tensor:
         """Return points of which one is the optimum, at the target."""
         count, dim = self._sampling.points, self._space.dim
-        bounds = torch.zeros(2, dim + self._fidelities.dim, dtype=torch.float64)
+        bounds = self._like.new_zeros(2, dim + self._fidelities.dim)
         bounds[1] = 1.0
         target = {dim + k: 1.0 for k in range(self._fidelities.dim)}
         if self._arms is None:
@@ -144,7 +154,7 @@ class SubsetChooser:
             return drawn
         rows = torch.cat([self._arms, torch.ones(len(self._arms), len(target)).to(self._arms)], -1)
         promise = LogExpectedImprovement(beliefs.model, beliefs.best)(rows.unsqueeze(-2))
-        coins = torch.rand(len(rows), generator=self._generator, dtype=rows.dtype)
+        coins = torch.rand(len(rows), generator=self._generator, dtype=torch.float64).to(rows)
         return rows[without_replacement(promise, count, coins)]
 
     def _pool(self, known: Evaluations, left: Tensor | None) -> Tensor:
@@ -157,14 +167,14 @@ class SubsetChooser:
         best = known.points[known.rewards.topk(min(5, len(known.rewards))).indices]
         near = best[torch.randint(len(best), (count - half,), generator=self._generator)]
         near = near[:, : self._space.dim]
-        away = torch.randn(near.shape, generator=self._generator, dtype=near.dtype)
+        away = self._normal(near.shape)
         configs = torch.cat(
             [
-                self._space.sample(half, self._generator),
+                self._sampled(self._space, half),
                 self._space.round((near + _NEAR * away).clamp(0, 1)),
             ]
         )
-        return torch.cat([configs, self._fidelities.sample(len(configs), self._generator)], -1)
+        return torch.cat([configs, self._sampled(self._fidelities, len(configs))], -1)
 
     def _climbed(self, acquisition: Any, pool: Tensor, values: Tensor) -> Tensor:
         """Return the best evaluation that is reached from the best of the pool."""

@@ -17,6 +17,7 @@ from botorch_costly.ask_tell.state import (
     unchanged_on_error,
     undone_on_error,
 )
+from botorch_costly.device import check_tkwargs
 from botorch_costly.errors import (
     InvalidSpaceError,
     check,
@@ -63,9 +64,12 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
             loading the data and deciding take.
         sampling: How hyperparameters are drawn, and the optimum looked for.
         seed: The one source of randomness; the global generators are never touched.
+        dtype: Of all computation, ``torch.float64`` or ``torch.float32``.
+        device: Of all computation. Draws are made on the CPU, so that a state moves between devices.
 
     Raises:
-        InvalidArgumentError: If an argument is outside its range, or a candidate is listed twice.
+        InvalidArgumentError: If an argument is outside its range, a candidate is listed twice, or there
+            is no such device here.
         InvalidConfigError: If a candidate does not belong to the spaces.
         InvalidSpaceError: If a space holds nothing to choose, or a fidelity is no ``Real`` above 0.
 
@@ -94,10 +98,13 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
         overhead: float = 0.0,
         sampling: Sampling = _SAMPLING,
         seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
     ) -> None:
         tunable = isinstance(space, SearchSpace) and space.dim > 0
         check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
         self.space = space
+        self._tkwargs = check_tkwargs(dtype, device)
         self.fidelities = _fraction() if fidelities is None else _checked(fidelities)
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         check(isinstance(maximize, bool), "maximize", "a bool", maximize)
@@ -112,14 +119,16 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
             "overhead": check_nonnegative("overhead", overhead),
             "sampling": sampling,
             "seed": check_seed(seed),
+            "dtype": dtype,
         }
         self._header = header(type(self).__name__, space, options)
         self.maximize = maximize
         self._sign = 1.0 if maximize else -1.0
         self._ledger = Ledger(SubsetDecision, SubsetObservation, told="value")
         generator = generator_of(seed)
+        like = torch.empty(0, **self._tkwargs)
         self._chooser = SubsetChooser(
-            space, self.fidelities, listed, sampling, float(overhead), generator
+            space, self.fidelities, listed, sampling, float(overhead), generator, like
         )
 
     def _encoded(self) -> Tensor | None:
@@ -137,6 +146,7 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
         return rows
 
     def _point(self, config: Mapping[str, Plain], fidelities: Mapping[str, Any]) -> Tensor:
+        """Return the encoding of an evaluation, in float64 on the CPU."""
         return torch.cat([self.space.encode(config), self.fidelities.encode(fidelities)])
 
     # -- the face ---------------------------------------------------------------------------------
@@ -200,7 +210,8 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
     def _nearest(self, point: Tensor) -> int:
         """Return the number of the listed candidate whose first columns are nearest to a point."""
         assert self._listed is not None
-        return int((self._listed[:, : len(point)] - point).abs().sum(-1).argmin())
+        listed = self._listed[:, : len(point)].to(point)
+        return int((listed - point).abs().sum(-1).argmin())
 
     def tell(
         self, decision: SubsetDecision, value: float, *, cost: float | None = None
@@ -270,7 +281,7 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
         check(len(configs) > 0, "configs", "at least one configuration", configs)
         known = self._known()
         check(self._finite(), "believed", "a finite value that was told", "none")
-        points = torch.stack([self.space.encode(config) for config in configs])
+        points = torch.stack([self.space.encode(config) for config in configs]).to(**self._tkwargs)
         return (self._sign * self._chooser.believed(known, points)).tolist()
 
     def best_seen(self) -> dict[str, Plain] | None:
@@ -310,15 +321,17 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
         finite = ~rewards.isnan()
         rewards[finite] = tempered(rewards[finite].clamp(-_LARGEST, _LARGEST))
         lowest = float(rewards[finite].min()) if bool(finite.any()) else 0.0
-        costs = torch.tensor([o.cost for o in told], dtype=torch.float64)
-        return Evaluations(self._stacked(rows), rewards.nan_to_num(lowest), costs)
+        rewards = rewards.nan_to_num(lowest).to(self._tkwargs["device"])
+        costs = torch.tensor([o.cost for o in told], **self._tkwargs)
+        return Evaluations(self._stacked(rows), rewards, costs)
 
     def _pending(self) -> Tensor:
         return self._stacked([self._point(d.config, d.fidelities) for d in self.pending])
 
     def _stacked(self, rows: Sequence[Tensor]) -> Tensor:
         dim = self.space.dim + self.fidelities.dim
-        return torch.stack(list(rows)) if rows else torch.zeros(0, dim, dtype=torch.float64)
+        stacked = torch.stack(list(rows)) if rows else torch.zeros(0, dim, dtype=torch.float64)
+        return stacked.to(**self._tkwargs)
 
     # -- the state --------------------------------------------------------------------------------
 

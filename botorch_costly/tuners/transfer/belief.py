@@ -14,7 +14,8 @@ from botorch_costly.numerics.padded import Pulled
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
 
-_LARGEST, _FURTHEST = 1e150, 1e100  # of values, and in scales of the tasks: squares are finite
+_LARGEST = {torch.float64: 1e150, torch.float32: 1e15}  # of values: squares are finite
+_FURTHEST = {torch.float64: 1e100, torch.float32: 1e12}  # in scales of the tasks
 _FAR = 2.0  # standard deviations by which offsets and log scales may differ from those of the tasks
 _BEYOND = 1.0  # scales below the lowest value of a typical task that are plausible
 _MOST_LOG = 300.0  # of a scale: beyond, its exponential overflows
@@ -75,10 +76,11 @@ def told_of(points: Tensor, values: Tensor, least: float) -> Told:
 
 def bounded(values: Tensor, tasks: TaskEnsemble | None = None) -> Tensor:
     """Return values that can be squared, also in units of the tasks; huge ones count as the bound."""
-    values = values.clamp(-_LARGEST, _LARGEST)
+    largest = _LARGEST[values.dtype]
+    values = values.clamp(-largest, largest)
     if tasks is None:
         return values
-    middle, reach = tasks.offset.median(), _FURTHEST * tasks.scale.log().mean().exp()
+    middle, reach = tasks.offset.median(), _FURTHEST[values.dtype] * tasks.scale.log().mean().exp()
     return values.clamp(middle - reach, middle + reach)
 
 
@@ -181,7 +183,7 @@ class OwnMemory:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
         theta, count, anew = state["theta"], int(state["count"]), int(state["anew"])
-        self._theta = None if theta is None else theta.clone()
+        self._theta = None if theta is None else theta.clone()  # moves with the next values
         self._count, self._anew = count, anew
 
 

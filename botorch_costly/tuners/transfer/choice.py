@@ -46,7 +46,7 @@ class TransferChooser:
         tasks: The earlier tasks, fitted.
         listed: Encoded configurations to choose from, ``n x dim``; None for all of the space.
         robust: How the share is decided.
-        generator: The one source of randomness.
+        generator: The one source of randomness, on the CPU.
         warm_start: Evaluations that begin with a portfolio of the tasks' best.
     """
 
@@ -62,7 +62,7 @@ class TransferChooser:
         self._space, self._generator = space, generator
         if listed is None and is_listed(space):
             listed = torch.stack([space.encode(c) for c in space.configurations()])
-        self._listed = listed
+        self._listed = listed = None if listed is None else listed.to(tasks.inputs)
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
         self._first = self._pool[_portfolio(tasks, self._pool, warm_start)]
         self.sharing = sharing_of(tasks, robust)
@@ -129,7 +129,7 @@ class TransferChooser:
             return told.points
         best = told.points[told.values.topk(min(4, len(told.values))).indices]
         near = best[torch.randint(len(best), (_NEAR,), generator=self._generator)]
-        away = torch.randn(near.shape, generator=self._generator, dtype=near.dtype)
+        away = torch.randn(near.shape, generator=self._generator, dtype=torch.float64).to(near)
         return self._space.round((near + _AWAY * away).clamp(0, 1))
 
     def _climbed(
@@ -211,7 +211,7 @@ def _fixed_pool(space: SearchSpace, tasks: TaskEnsemble) -> Tensor:
     rows = best.indices.unsqueeze(-1).expand(-1, -1, space.dim)
     inputs = tasks.inputs.gather(1, rows)[best.values > -torch.inf]
     order = best.values[best.values > -torch.inf].argsort(descending=True, stable=True)
-    pool = torch.cat([sobol(space, _EVERYWHERE, seed=0), inputs[order[:_OF_TASKS]]])
+    pool = torch.cat([sobol(space, _EVERYWHERE, seed=0).to(inputs), inputs[order[:_OF_TASKS]]])
     return space.round(pool).unique(dim=0)
 
 
@@ -226,4 +226,4 @@ def _portfolio(tasks: TaskEnsemble, pool: Tensor, count: int) -> Tensor:
 def _largest(values: Tensor, generator: Generator) -> Tensor:
     """Return the number of the largest value, one of them at random if there are several."""
     best = (values == values.max()).nonzero().squeeze(-1)
-    return best[torch.randint(len(best), (1,), generator=generator)].squeeze(0)
+    return best[int(torch.randint(len(best), (1,), generator=generator))]

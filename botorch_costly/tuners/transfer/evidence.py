@@ -127,11 +127,11 @@ class EvidenceSharing:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        least, count, weights = state["least"], state["count"], state["weights"]
-        gaps = state["gaps"]
+        least, count, weights = state["least"], state["count"], state["weights"].to(self.weights)
+        gaps = None if state["gaps"] is None else state["gaps"].to(self.weights)
         self._least, self._count, self.weights = float(least), int(count), weights.clone()
         self.gaps = None if gaps is None else gaps.clone()
-        adapted = state["similarity"].clone()
+        adapted = state["similarity"].to(self._adapted.lengthscale, copy=True)
         level, spread, own, noise = adapted[:4]
         self._adapted = Similarity(level, spread, own, noise, adapted[4:])
         self._own.load_state_dict(state["own"])

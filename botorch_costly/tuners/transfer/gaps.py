@@ -138,7 +138,7 @@ class GapSharing:
                 draws = torch.Generator().manual_seed(0)
                 self._paths = TaskPaths(self._tasks, self._robust.paths, draws)
             paths, number = self._paths, int(path * self._robust.paths)
-            task = int(torch.multinomial(self.weights.double(), 1, generator=generator))
+            task = int(torch.multinomial(self.weights.double().cpu(), 1, generator=generator))
 
             def at(X: Tensor) -> Tensor:
                 value: Tensor = paths(X, task=task, path=number)
@@ -175,8 +175,8 @@ class GapSharing:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        losses, count, share = state["losses"], state["count"], state["share"]
-        gaps = state["gaps"]
+        losses, count, share = state["losses"].to(self._losses), state["count"], state["share"]
+        gaps = None if state["gaps"] is None else state["gaps"].to(self._losses)
         self._losses, self._count, self.share = losses.clone(), int(count), float(share)
         self.gaps = None if gaps is None else gaps.clone()
         self._own.load_state_dict(state["own"])

@@ -1,6 +1,7 @@
 """A search that begins where earlier studies ended: ask for a configuration, tell its value."""
 
 import hashlib
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from botorch_costly.ask_tell.state import (
     undone_on_error,
 )
 from botorch_costly.ask_tell.surroundings import one_thread
+from botorch_costly.device import check_tkwargs
 from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError, check, check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.robust import outliers
@@ -32,6 +34,8 @@ from botorch_costly.transfer_records import TransferDecision
 from botorch_costly.tuners.transfer.belief import Told, bounded, plausible, told_of
 from botorch_costly.tuners.transfer.choice import TransferChooser
 from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
+
+_logger = logging.getLogger(__name__)
 
 _DECIMALS = 9  # of an encoding that tell configurations apart
 _WRITTEN = 4  # decimals of shares and weights in the history
@@ -61,13 +65,15 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         fill: Values of parameters that the tasks lack, by name; see ``Task.in_space``.
         kernel: Of all Gaussian processes: ``"matern52"``, ``"matern32"``, ``"matern12"`` or ``"rbf"``.
         seed: The one source of randomness; the global generators are never touched.
+        dtype: Of all computation, ``torch.float64`` or ``torch.float32``.
+        device: Of all computation. Draws are made on the CPU, so that a state moves between devices.
 
     Attributes:
         tasks: The earlier tasks' Gaussian processes.
 
     Raises:
         InvalidArgumentError: If there is no task, an argument is outside its range, or a candidate is
-            listed twice.
+            listed twice, or there is no such device here.
         InvalidConfigError: If a candidate, or all of a task, does not belong to the space.
         InvalidSpaceError: If the space holds nothing to choose.
 
@@ -97,6 +103,8 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         fill: Mapping[str, Any] | None = None,
         kernel: str = "matern52",
         seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
     ) -> None:
         tunable = isinstance(space, SearchSpace) and space.dim > 0
         check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
@@ -105,6 +113,7 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         check(kinds, "robust", "ByEvidence or ByGaps", robust)
         warm_start = check_count("warm_start", warm_start)
         self.space = space
+        self._tkwargs = check_tkwargs(dtype, device)
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         self.maximize = maximize
         self._sign = 1.0 if maximize else -1.0
@@ -113,7 +122,8 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
             _without_outliers(number, one.points, bounded(self._sign * one.values))
             for number, one in enumerate(encoded)
         ]
-        inputs, values = [points for points, _ in pairs], [known for _, known in pairs]
+        inputs = [points.to(**self._tkwargs) for points, _ in pairs]
+        values = [bounded(known.to(**self._tkwargs)) for _, known in pairs]
         with one_thread(max(map(len, values))):
             self.tasks = TaskEnsemble(inputs, values, kernel=kernel)
             self.tasks.fit()
@@ -128,9 +138,10 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
             "warm_start": warm_start,
             "kernel": kernel,
             "seed": check_seed(seed),
+            "dtype": dtype,
         }
         self._plausible = plausible(self.tasks)
-        self._listed = listed
+        self._listed = listed = None if listed is None else listed.to(**self._tkwargs)
         self._header = header(type(self).__name__, space, options)
         self._ledger = Ledger(TransferDecision, Observation, told="value")
         self._rows: dict[int, Tensor] = {}  # encoded configurations of evaluations
@@ -274,7 +285,7 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         values = [
             math.nan if one.reward is None else self._sign * one.reward for one in self.observations
         ]
-        rewards = torch.tensor(values, dtype=torch.float64)
+        rewards = torch.tensor(values, **self._tkwargs)
         return told_of(rows, bounded(rewards, self.tasks), self._plausible)
 
     def _pending(self) -> Tensor:
@@ -283,11 +294,11 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
     def _encoded_once(self, one: TransferDecision | Observation) -> Tensor:
         """Return the encoded configuration of an evaluation, whose decision never changes."""
         if one.round not in self._rows:
-            self._rows[one.round] = self.space.encode(one.config)
+            self._rows[one.round] = self.space.encode(one.config).to(**self._tkwargs)
         return self._rows[one.round]
 
     def _stacked(self, rows: Sequence[Tensor]) -> Tensor:
-        nothing = torch.zeros(0, self.space.dim, dtype=torch.float64)
+        nothing = torch.zeros(0, self.space.dim, **self._tkwargs)
         return torch.stack(list(rows)) if rows else nothing
 
     # -- the state --------------------------------------------------------------------------------

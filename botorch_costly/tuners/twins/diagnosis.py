@@ -87,7 +87,7 @@ class TwinDiagnosis:
     def _compute(self) -> list[str]:
         if self.binds is None:
             return []
-        share = 1 - 0.5**self.slope
+        share = 1 - 0.5 ** max(self.slope, -1.0)  # a loss that grows has no share to lose
         if self.binds:
             return [f"Compute binds: twice the rounds would lower the loss by about {share:.0%}."]
         share = max(share, 0.0)
