@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread is faster than two for the small problems of the tests.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all test-everywhere test-elsewhere test-lowest test-lowest-quick test-extras lint bench tutorials docs clean
+.PHONY: demo test test-all test-everywhere test-elsewhere test-far test-lowest test-lowest-quick test-extras lint bench tutorials docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -45,6 +45,11 @@ test-everywhere: $(VENV)/.installed
 test-elsewhere: $(VENV)/.installed
 	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow' --perturb 1e-14 $(MATHEMATICS)
 	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
+
+# On a device without hardware, which refuses what a GPU refuses: see tests/far.py.
+FAR := $(PYTEST) -m 'not slow' -p tests.far --device far
+test-far: $(VENV)/.installed
+	$(FAR) tests/numerics tests/kernels tests/optim tests/tuners/test_offline_devices.py
 
 # The smallest versions that pyproject.toml allows, in an environment of its own (5 GB). Matplotlib of that
 # time calls the parser of today by names that it warns of.
