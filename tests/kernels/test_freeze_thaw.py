@@ -20,7 +20,7 @@ def test_it_is_the_mean_of_decays(pair, alpha, beta):
 
 
 def test_several_columns_multiply(generator):
-    X = torch.rand(4, 2, generator=generator, dtype=torch.float64)
+    X = torch.rand(4, 2, generator=generator, device=generator.device, dtype=torch.float64)
     kernel = FreezeThawKernel(1.3, 0.7).double()
     each = [kernel(X[:, i : i + 1]).to_dense() for i in range(2)]
     torch.testing.assert_close(kernel(X).to_dense(), each[0] * each[1])

@@ -68,16 +68,24 @@ def test_memory_is_when_an_observation_is_forgotten():
 def problem(forgetting, adaptive=False):
     """Sparse queries at uneven rounds; where to query may depend on what was seen."""
     generator = torch.Generator().manual_seed(5)
-    grid = torch.rand(9, 2, generator=generator, dtype=torch.float64)
+    grid = torch.rand(9, 2, generator=generator, device=generator.device, dtype=torch.float64)
     prior = dense_gp.matern(grid, grid, 0.4, nu=1.5)
     rate, noise = double(forgetting), double(0.05)
     times = torch.tensor([0.0, 0.0, 1.0, 4.5, 5.0, 11.0, 12.0, 40.0, 40.25], dtype=torch.float64)
     belief, now, log_prob = Belief(torch.zeros(9, dtype=torch.float64), prior), 0.0, 0.0
-    index, y, variances = [], torch.randn(9, generator=generator, dtype=torch.float64), []
+    index, y, variances = (
+        [],
+        torch.randn(9, generator=generator, device=generator.device, dtype=torch.float64),
+        [],
+    )
     for t, value in zip(times, y, strict=True):
         belief, now = predict(belief, prior, rate, t - now), t
         ucb = belief.mean + belief.cov.diagonal().sqrt()
-        at = ucb.argmax() if adaptive else torch.randint(9, (), generator=generator)
+        at = (
+            ucb.argmax()
+            if adaptive
+            else torch.randint(9, (), generator=generator, device=generator.device)
+        )
         index.append(int(at))
         variances.append(belief.cov[at, at])
         belief, step = update(belief, at, value, noise)
@@ -102,11 +110,16 @@ def test_the_recursion_is_the_dense_gp(forgetting):
 
 
 def test_a_batch_of_beliefs_is_a_loop(generator):
-    prior = dense_gp.matern(*[torch.rand(5, 1, generator=generator, dtype=torch.float64)] * 2, 0.3)
+    prior = dense_gp.matern(
+        *[torch.rand(5, 1, generator=generator, device=generator.device, dtype=torch.float64)] * 2,
+        0.3,
+    )
     belief = Belief(torch.zeros(2, 3, 5, dtype=torch.float64), prior.expand(2, 3, 5, 5))
-    index = torch.randint(5, (2, 3), generator=generator)
-    y = torch.randn(2, 3, generator=generator, dtype=torch.float64)
-    rate, lag = torch.rand(2, 2, 3, generator=generator, dtype=torch.float64)
+    index = torch.randint(5, (2, 3), generator=generator, device=generator.device)
+    y = torch.randn(2, 3, generator=generator, device=generator.device, dtype=torch.float64)
+    rate, lag = torch.rand(
+        2, 2, 3, generator=generator, device=generator.device, dtype=torch.float64
+    )
     noise = double(0.1)
     many, log_prob = update(predict(belief, prior, rate, lag), index, y, noise)
     for i in range(2):

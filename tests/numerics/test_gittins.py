@@ -28,7 +28,10 @@ def test_at_the_index_opening_is_worth_its_price_however_small_or_large():
 
 
 def test_it_moves_with_the_mean_and_scales_with_the_rewards(generator):
-    mean, sd, price = (torch.rand(20, generator=generator, dtype=torch.float64) for _ in range(3))
+    mean, sd, price = (
+        torch.rand(20, generator=generator, device=generator.device, dtype=torch.float64)
+        for _ in range(3)
+    )
     index = gittins_index(mean, sd + 0.1, price + 0.01)
     moved = gittins_index(mean + 3, sd + 0.1, price + 0.01)
     scaled = gittins_index(10 * mean, 10 * (sd + 0.1), 10 * (price + 0.01))
@@ -40,7 +43,10 @@ def test_it_moves_with_the_mean_and_scales_with_the_rewards(generator):
 
 
 def test_gradients_are_finite_differences(generator):
-    parts = [torch.rand(6, generator=generator, dtype=torch.float64) + 0.2 for _ in range(3)]
+    parts = [
+        torch.rand(6, generator=generator, device=generator.device, dtype=torch.float64) + 0.2
+        for _ in range(3)
+    ]
     assert torch.autograd.gradcheck(gittins_index, [part.requires_grad_() for part in parts])
 
 

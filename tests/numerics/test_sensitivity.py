@@ -79,7 +79,7 @@ def test_what_does_not_vary_has_no_sensitivity(level, generator, tkwargs):
 
 
 def test_an_offset_changes_nothing(generator):
-    first, second = designs(256, generator, {"dtype": torch.float64})
+    first, second = designs(256, generator, {"dtype": torch.float64, "device": generator.device})
     plain = sensitivity(lambda X: X.sum(-1).sin(), first, second, COLUMNS)
     shifted = sensitivity(lambda X: X.sum(-1).sin() + 1e6, first, second, COLUMNS)
     torch.testing.assert_close(plain.first_order, shifted.first_order, atol=1e-6, rtol=0)

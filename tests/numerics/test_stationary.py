@@ -41,8 +41,8 @@ def test_it_is_gpytorchs_kernel(family, batch, generator, tkwargs):
 
 @pytest.mark.parametrize("family", SMOOTH)
 def test_batches_of_points_broadcast(family, generator):
-    x1 = torch.rand(4, 1, 6, 2, generator=generator, dtype=torch.float64)
-    x2 = torch.rand(3, 5, 2, generator=generator, dtype=torch.float64)
+    x1 = torch.rand(4, 1, 6, 2, generator=generator, device=generator.device, dtype=torch.float64)
+    x2 = torch.rand(3, 5, 2, generator=generator, device=generator.device, dtype=torch.float64)
     k = kernel(family, {"dtype": torch.float64})
     together = covariance(k, x1, x2)
     for i in range(4):
@@ -52,7 +52,7 @@ def test_batches_of_points_broadcast(family, generator):
 
 @pytest.mark.parametrize("family", SMOOTH)
 def test_one_lengthscale_serves_all_columns(family, generator):
-    x = torch.rand(6, 2, generator=generator, dtype=torch.float64)
+    x = torch.rand(6, 2, generator=generator, device=generator.device, dtype=torch.float64)
     one = covariance(kernel(family, {"dtype": torch.float64}, (0.4,)), x, x)
     two = covariance(kernel(family, {"dtype": torch.float64}, (0.4, 0.4)), x, x)
     torch.testing.assert_close(one, two, rtol=1e-15, atol=0)
@@ -76,8 +76,12 @@ def test_gradients_are_finite_differences_elsewhere(family, generator):
     def value(x1, x2, lengthscale, scale):
         return covariance(Stationary(family, lengthscale, scale), x1, x2)
 
-    x1 = torch.rand(3, 2, generator=generator, dtype=torch.float64, requires_grad=True)
-    x2 = torch.rand(4, 2, generator=generator, dtype=torch.float64, requires_grad=True)
+    x1 = torch.rand(
+        3, 2, generator=generator, device=generator.device, dtype=torch.float64, requires_grad=True
+    )
+    x2 = torch.rand(
+        4, 2, generator=generator, device=generator.device, dtype=torch.float64, requires_grad=True
+    )
     lengthscale = torch.tensor([0.3, 0.9], dtype=torch.float64, requires_grad=True)
     scale = torch.tensor(1.7, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(value, (x1, x2, lengthscale, scale))
@@ -140,7 +144,9 @@ def test_more_dimensions_leave_more_to_be_told():
     generator = torch.Generator().manual_seed(0)
     shares = []
     for dim in (1, 2, 4, 8):
-        points = torch.rand(200, dim, generator=generator, dtype=torch.float64)
+        points = torch.rand(
+            200, dim, generator=generator, device=generator.device, dtype=torch.float64
+        )
         one = torch.ones((), dtype=torch.float64)
         shares.append(
             information_share(

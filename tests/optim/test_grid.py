@@ -72,7 +72,7 @@ def test_a_winding_plateau_is_one():
 
 
 def test_a_batch_is_a_loop(generator):
-    values = torch.randint(4, (2, 3, 30), generator=generator).double()
+    values = torch.randint(4, (2, 3, 30), generator=generator, device=generator.device).double()
     neighbours = lattice_neighbours((5, 6))
     chains, grids = chain_local_maxima(values), grid_local_maxima(values, neighbours)
     for i in range(2):
@@ -82,7 +82,7 @@ def test_a_batch_is_a_loop(generator):
 
 
 def test_a_transposed_batch_is_the_same_batch(generator):
-    values = torch.randint(4, (30, 5), generator=generator).double()
+    values = torch.randint(4, (30, 5), generator=generator, device=generator.device).double()
     assert torch.equal(chain_local_maxima(values.mT), chain_local_maxima(values.mT.contiguous()))
 
 
@@ -111,8 +111,8 @@ def test_lattice_neighbours_are_the_points_one_step_away():
 
 
 def test_far_rival_is_the_best_of_the_far(generator):
-    points = torch.rand(40, 2, generator=generator)
-    values = torch.randn(3, 4, 40, generator=generator)
+    points = torch.rand(40, 2, generator=generator, device=generator.device)
+    values = torch.randn(3, 4, 40, generator=generator, device=generator.device)
     candidate = values.argmax(-1)
     index, exists = far_rival_on_grid(values, candidate, points, 0.4)
     assert exists.all()
@@ -146,7 +146,7 @@ def test_bad_input_is_named():
 
 
 def test_of_equals_the_first_is_the_highest(generator):
-    values = torch.rand(50, 9, generator=generator, dtype=torch.float64)
+    values = torch.rand(50, 9, generator=generator, device=generator.device, dtype=torch.float64)
     assert torch.equal(highest(values, 0.0), values.argmax(-1))
     for row, found in zip(values.tolist(), highest(values, 0.2).tolist(), strict=True):
         assert found == next(i for i, value in enumerate(row) if value >= max(row) - 0.2)

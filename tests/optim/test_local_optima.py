@@ -27,9 +27,11 @@ def peaks(centers, heights, width=0.1):
 
 def ucb(d, seed, n=20):
     generator = torch.Generator().manual_seed(seed)
-    X = torch.rand(n, d, generator=generator, dtype=torch.float64)
+    X = torch.rand(n, d, generator=generator, device=generator.device, dtype=torch.float64)
     Y = torch.sin(5 * X).sum(-1, keepdim=True)
-    Y = Y + 0.1 * torch.randn(n, 1, generator=generator, dtype=torch.float64)
+    Y = Y + 0.1 * torch.randn(
+        n, 1, generator=generator, device=generator.device, dtype=torch.float64
+    )
     model = SingleTaskGP(X, Y)
     model.covar_module.lengthscale = 0.3 * d**0.5
     model.likelihood.noise = 0.01
@@ -132,8 +134,12 @@ def test_a_cluster_is_represented_by_its_best_member():
 
 
 def test_a_batch_of_clouds_is_a_loop(generator):
-    points = torch.rand(3, 2, 15, 2, generator=generator, dtype=torch.float64)
-    values = torch.randn(3, 2, 15, generator=generator, dtype=torch.float64)
+    points = torch.rand(
+        3, 2, 15, 2, generator=generator, device=generator.device, dtype=torch.float64
+    )
+    values = torch.randn(
+        3, 2, 15, generator=generator, device=generator.device, dtype=torch.float64
+    )
     together = suppress(points, values, 0.35)
     for i in range(3):
         for j in range(2):
