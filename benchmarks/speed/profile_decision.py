@@ -72,10 +72,12 @@ class Watch:
 HOOKS: tuple[tuple[Any, str, str], ...] = (
     (StreamingGP, "observe", APPEND),
     (StreamingGP, "snapshot", SEEN),
-    (search, "ascend", STARTS),
+    (search, "search", STARTS),
     (local_optima, "climb", BOOKKEEPING),
+    (local_optima, "attempt", BOOKKEEPING),  # on a device other than a CPU
     (climb, "climb_by_newton", NEWTON),
-    (search, "distinct", MERGING),
+    (local_optima, "distinct", MERGING),
+    (local_optima, "suppress_unasked", MERGING),
     (search, "far_rival", RIVAL),
     (strategy, "comparison_of", COMPARISON),
 )

@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import Row, recording, rows_of
-from benchmarks.speed import batch, decision, profile_decision, waiting
+from benchmarks.speed import batch, decision, profile_decision, waiting, waits
 from benchmarks.speed.picture import draw_grid
 
 OBSERVATIONS, DIM = 200, 8  # of all parts but the grid
@@ -64,6 +64,11 @@ def describe_refit(row: Row) -> str:
     return import_module(REFIT).describe(row)
 
 
+def waits_rows(options: Options) -> Iterator[Row]:
+    """Count how often a device is waited for, where it is no CPU."""
+    yield from waits.waits(options.seed, options.device)
+
+
 Part = tuple[Callable[[Options], Iterator[Row]], Callable[[Row], str]]
 PARTS: dict[str, Part] = {
     "decision": (decision_rows, decision.describe),
@@ -72,6 +77,7 @@ PARTS: dict[str, Part] = {
     "batch": (batch_rows, batch.describe),
     "profile": (profile_rows, profile_decision.describe),
     "refit": (refit_rows, describe_refit),
+    "waits": (waits_rows, waits.describe),
 }
 
 
@@ -81,9 +87,11 @@ def report(rows: Sequence[Row]) -> str:
     return "\n".join(PARTS[row["part"]][1](row) for row in ordered)
 
 
-def possible(parts: list[str]) -> list[str]:
-    """Return the parts that can be run: a refit has its own module, which may not be there."""
-    return [part for part in parts if part != "refit" or find_spec(REFIT) is not None]
+def possible(parts: list[str], device: str = "cpu") -> list[str]:
+    """Return the parts that can be run: a CPU is not waited for, and a refit has a module of its own."""
+    missing = {"refit"} if find_spec(REFIT) is None else set()
+    missing |= {"waits"} if torch.device(device).type == "cpu" else set()
+    return [part for part in parts if part not in missing]
 
 
 def options_of(arguments: list[str]) -> Options:
@@ -109,7 +117,7 @@ def main(arguments: list[str]) -> None:
     """Time what is asked for, store the rows and draw the grid."""
     options = options_of(arguments)
     torch.set_num_threads(options.threads)
-    parts = possible(options.parts)
+    parts = possible(options.parts, options.device)
     replaced = {(part, "cpu" if part == "refit" else options.device) for part in parts}
 
     def keep(row: Row) -> bool:

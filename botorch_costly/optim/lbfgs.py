@@ -36,7 +36,7 @@ from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.optim.two_loops import CURVATURE
 
 _CHECK = 4  # iterations between two checks
-_FIRST_ASKED = 16  # iterations after which a device other than a CPU is asked first
+_FIRST_ASKED = 24  # iterations after which a device other than a CPU is asked first
 _ARMIJO = 1e-4  # share of the predicted decrease that a trial must deliver
 _SHRINK, _GROW = (0.1, 0.5), 4.0  # range of a backtracking factor; factor of a growing step
 _MOST_GROWTH = 1e8
@@ -126,7 +126,7 @@ def minimize_batch(
             that takes the last steps.
         check_every: Iterations between two checks of which problems are left, and whether the search
             is over; each check waits for the device, and nothing else does. If omitted there is a
-            check in every fourth, and a device other than a CPU is waited for in iterations 16, 32, 64
+            check in every fourth, and a device other than a CPU is waited for in iterations 24, 48, 96
             and so on: a search that is over stands still until then.
         asks: Whether a device other than a CPU is waited for at all. If not, ``max_iter`` iterations
             are made in any case, and ``running`` says whether these were enough.
@@ -195,7 +195,8 @@ def minimize_batch(
 
 def _is_asked(iteration: int) -> bool:
     """Return whether a device is waited for in an iteration: seldom, and ever less often."""
-    return iteration >= _FIRST_ASKED and is_power_of_two(iteration)
+    times, rest = divmod(iteration, _FIRST_ASKED)
+    return times > 0 and rest == 0 and is_power_of_two(times)
 
 
 def _left(run: _Run) -> Tensor:  # shape: ()
