@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import torch
 
 from botorch_costly import errors
-from botorch_costly.ask_tell.protocol import AskTell, Believing
+from botorch_costly.ask_tell.protocol import AskTell, Believing, Extendable
 from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.errors import (
     CostlyError,
@@ -174,6 +174,11 @@ class SharedTuner(Serial, Generic[D]):
         tuner = self.tuner.state_dict() if self.ranks.is_first else None
         delivered = self._undelivered is None
         return {"tuner": tuner, "asked": self._asked, "delivered": delivered}
+
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options of the tuner that may change when a run is continued."""
+        return self.tuner.changeable if isinstance(self.tuner, Extendable) else frozenset()
 
     def load_state_dict(self, state: Mapping[str, Any], *, changed: Collection[str] = ()) -> None:
         """Continue from the state of rank 0, which all ranks load.

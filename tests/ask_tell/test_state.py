@@ -8,6 +8,8 @@ from torch import nn
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.ask_tell import unchanged_on_error
+from botorch_costly.integrations.distributed import SharedTuner
+from botorch_costly.integrations.loggers import LoggedTuner
 from botorch_costly.states import copied
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
@@ -155,6 +157,15 @@ EXTENDED = {
     "fixed": lambda n: bc.FixedTuner(SPACE, {"lr": 1e-3}, horizon=n),
     "random": lambda n: bc.RandomTuner(SPACE, n),
     "online": lambda n: bc.OnlineTuner(SPACE, n, query=bc.AlwaysQuery()),
+    "twins": lambda n: bc.TwinTuner(SPACE, n),
+    "session": lambda n: bc.Session(bc.TwinTuner(SPACE, n), torch.nn.Linear(1, 1)),
+    "curves": lambda n: bc.CurveOptimizer(SPACE, 9, horizon=n),
+    "subsets": lambda n: bc.SubsetOptimizer(SPACE, horizon=n),
+    "transfer": lambda n: bc.TransferOptimizer(
+        SPACE, [bc.Task([{"lr": 10.0**-k} for k in (1, 2, 3)], [0.1, 0.4, 0.2])], horizon=n
+    ),
+    "logged": lambda n: LoggedTuner(bc.RandomTuner(SPACE, n), []),
+    "shared": lambda n: SharedTuner(bc.RandomTuner(SPACE, n)),
 }
 
 
@@ -162,7 +173,7 @@ EXTENDED = {
 def test_a_run_is_extended_by_its_file(make, tmp_path):
     """Kind: to train for longer was possible with one tuner and one way of loading only."""
     short, longer = make(5), make(8)
-    while len(short.decisions) < 5:
+    for _ in range(5):
         short.ask()
     bc.save(tmp_path / "run.pt", tuner=short)
     extra = ["query"] if isinstance(short, bc.BanditTuner) else []

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 from weakref import WeakValueDictionary
 
+from botorch_costly.ask_tell.protocol import Extendable
 from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.integrations.distributed import Deciding
@@ -156,6 +157,11 @@ class LoggedTuner(Serial, Generic[D]):
         running = self._running
         began = None if running is None else [running.milliseconds, running.cost]
         return {**self.tuner.state_dict(), _LOG: {"seconds": self._seconds, "running": began}}
+
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options of the tuner that may change when a run is continued."""
+        return self.tuner.changeable if isinstance(self.tuner, Extendable) else frozenset()
 
     def load_state_dict(self, state: Any, **options: Any) -> None:
         """Continue from the state of the tuner; arguments and errors are its own.
