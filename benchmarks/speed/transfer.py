@@ -159,7 +159,7 @@ def alone(cell: Cell, **options: Any) -> Row:
 
 
 _GOALS = {"3x50": 0.02, "1000x100": 1.0}  # seconds of an iteration
-_WIDTHS = (12, 12, 14, 18, 18, 10, 10, 10, 14)
+_WIDTHS = (15, 12, 14, 18, 18, 10, 10, 10, 14)
 _HEAD = (
     "tasks",
     "rule",
