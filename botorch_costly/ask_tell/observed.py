@@ -1,10 +1,27 @@
 """What was told of a decision, as a record."""
 
 import math
+from collections.abc import Sequence
+from statistics import median
 
 from botorch_costly.errors import check
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision, Observation
+
+_FEWEST, _SKEWED = 5, 3.0  # values that say something; how much longer the upper tail of losses is
+
+
+def seem_losses(values: Sequence[float]) -> bool:
+    """Return whether values are such as losses: positive, above 1, and with a far longer upper tail.
+
+    Example:
+        >>> seem_losses([0.4, 0.5, 0.6, 2.3, 9.0]), seem_losses([0.1, 0.8, 0.85, 0.9, 0.91])
+        (True, False)
+    """
+    if len(values) < _FEWEST:
+        return False
+    middle, low, high = median(values), min(values), max(values)
+    return low > 0 and high > 1 and high - middle > _SKEWED * (middle - low) > 0
 
 
 def observation_of(

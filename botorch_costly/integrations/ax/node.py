@@ -20,7 +20,7 @@ class TransferNode(OfflineNode):
 
     A node of a ``GenerationStrategy``, alone or among others. It learns from all arms of the experiment
     that belong to the search space, whichever node they are of; trials under way count as such. A trial
-    that failed, was abandoned or was stopped early counts as the worst value seen. After ``register()``
+    that failed, was abandoned or was stopped early counts less than expected. After ``register()``
     Ax's JSON storage saves and loads it, with all that it has learnt.
 
     References:

@@ -25,7 +25,7 @@ class TransferSampler(OfflineSampler):
 
     All that is known is read from the study's storage, so several processes may work on one study, each
     with a sampler of its own; trials that run elsewhere count as under way. A trial that was pruned
-    or failed counts as the worst value seen. So does one whose process died, once the storage finds it
+    or failed counts less than expected. So does one whose process died, once the storage finds it
     out (``heartbeat_interval``); until then it counts as under way.
 
     The parameters need not be those of the earlier studies. What these lack is filled in, values that are

@@ -1,6 +1,7 @@
 """Cheap evaluations that tell where the optimum of the whole is: ask for one, tell its value and cost."""
 
 import hashlib
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.observed import seem_losses
 from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.state import (
     check_header,
@@ -39,6 +41,11 @@ _LEAST_FRACTION = 1 / 512
 _DECIMALS = 9  # of an encoding that tell evaluations apart
 _LARGEST = 1e150  # of values: squares are finite
 _SAMPLING = Sampling()
+_LOSSES = (
+    "The values told look like losses, and the largest counts as best: losses need maximize=False."
+)
+_HINTED = 8  # values after which that is said
+_logger = logging.getLogger(__name__)
 
 
 class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
@@ -248,6 +255,9 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
             cost=paid,
         )
         self._ledger.tell(told)
+        values = [one.reward for one in self.observations if one.reward is not None]
+        if self.maximize and finite and len(values) == _HINTED and seem_losses(values):
+            _logger.warning(_LOSSES)
         return told
 
     def _share(self, decision: SubsetDecision) -> float:

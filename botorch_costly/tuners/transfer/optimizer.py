@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.observed import observation_of
+from botorch_costly.ask_tell.observed import observation_of, seem_losses
 from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.state import (
     check_header,
@@ -39,6 +39,9 @@ _logger = logging.getLogger(__name__)
 
 _DECIMALS = 9  # of an encoding that tell configurations apart
 _WRITTEN = 4  # decimals of shares and weights in the history
+_LOSSES = (
+    "The values %s look like losses, and the largest counts as best: losses need maximize=False."
+)
 _BY_EVIDENCE = ByEvidence()
 
 
@@ -143,6 +146,8 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         self._plausible = plausible(self.tasks)
         self._listed = listed = None if listed is None else listed.to(**self._tkwargs)
         self._header = header(type(self).__name__, space, options)
+        if maximize and any(seem_losses(one.values.tolist()) for one in encoded):
+            _logger.warning(_LOSSES, "of the tasks")
         self._ledger = Ledger(TransferDecision, Observation, told="value")
         self._rows: dict[int, Tensor] = {}  # encoded configurations of evaluations
         generator = generator_of(seed)
