@@ -167,8 +167,12 @@ class TransferChooser:
 
 
 def _feared(acquisition: Acquisition, told: Told) -> Tensor:
-    """Return what failed evaluations count: less than expected, and no more than the best value."""
-    values = acquisition.believed(told.failures, -_PESSIMISM)
+    """Return what failed evaluations count: less than expected, and no more than the best value.
+
+    One failure says little about its neighbours, which may be best; several say to leave the region.
+    """
+    pessimism = min(float(len(told.failures)), _PESSIMISM)
+    values = acquisition.believed(told.failures, -pessimism)
     return values.clamp_max(float(told.values.max())) if len(told.values) else values
 
 
