@@ -6,8 +6,9 @@ place, which no test may notice. A ``Processor`` changes these results, and rand
 torch computes them, also within the package and within a backward pass.
 
 The change is a smooth function of the value and of nothing else. Whatever is computed twice is the
-same twice, as on one machine, and symmetric matrices stay symmetric. Numbers of few digits, such as
-counts, zero, one and one half, stay as they are: processors agree on them.
+same twice, as on one machine, symmetric matrices stay symmetric, and what rises still rises. Numbers
+of few digits, such as counts, zero, one and one half, stay as they are, and no change leads across
+one: processors agree on them, and a probability is at most one on all of them.
 """
 
 import warnings
@@ -24,12 +25,15 @@ special_log_ndtr special_ndtri special_erfcx special_i1 special_i0e special_i1e 
 _softmax _log_softmax log_sigmoid_forward linspace uniform_ normal_ exponential_ log_normal_
 _standard_gamma
 """
-# One term alone is its own sum.
+REDUCTIONS = """
+sum mean var std var_mean std_mean prod linalg_vector_norm norm
+"""
+RUNNING = "cumsum cumprod"
+# The first argument's last size is the number of terms.
+PRODUCTS = "mm bmm dot linalg_cholesky_ex linalg_solve_triangular"
 SUMS = """
-sum mean var std var_mean std_mean prod cumsum cumprod linalg_vector_norm norm _cdist_forward
-mm bmm addmm baddbmm addmv dot vdot linalg_cholesky_ex _cholesky_solve_helper cholesky_inverse
-linalg_solve_triangular triangular_solve linalg_qr _linalg_eigh _linalg_svd
-linalg_lu_factor_ex linalg_lu_solve _linalg_solve_ex linalg_inv_ex _linalg_det
+_cdist_forward addmm baddbmm addmv _cholesky_solve_helper cholesky_inverse triangular_solve linalg_qr
+_linalg_eigh _linalg_svd linalg_lu_factor_ex linalg_lu_solve _linalg_solve_ex linalg_inv_ex _linalg_det
 """
 _SHORT = {torch.float64: torch.float32, torch.float32: torch.float16}
 _EXACT_POWERS = (-2, -1, -0.5, 0.5, 1, 2)
@@ -49,29 +53,37 @@ class Processor:
         self._library = torch.library.Library("aten", "IMPL")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a kernel that is replaced
-            for name in f"{FUNCTIONS} {SUMS}".split():
+            for name in f"{FUNCTIONS} {REDUCTIONS} {RUNNING} {PRODUCTS} {SUMS}".split():
                 for full in _kernels(name):
-                    self._replace(full, name in SUMS.split())
+                    self._replace(full, name)
 
-    def _replace(self, full: str, sums: bool) -> None:
+    def _replace(self, full: str, name: str) -> None:
         kernel = torch.library.get_kernel(f"aten::{full}", "CPU")
-        name, _, overload = full.partition(".")
-        schema = getattr(getattr(torch.ops.aten, name), overload or "default")._schema
+        operation, _, overload = full.partition(".")
+        schema = getattr(getattr(torch.ops.aten, operation), overload or "default")._schema
         written = any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
+        reduces, runs, multiplies = (
+            name in kind.split() for kind in (REDUCTIONS, RUNNING, PRODUCTS)
+        )
 
         def computed(keys: Any, *args: Any, **kwargs: Any) -> Any:
             result = kernel.call_boxed(keys, *args, **kwargs)
+            # One term alone is its own sum; a root or a quotient of two numbers is rounded in one way.
+            if multiplies and args[0].shape[-1] == 1:
+                return result
             if isinstance(result, tuple | list):
                 return tuple(self.changed(part, written) for part in result)
-            if sums and result.numel() == args[0].numel() and 1 in args[0].shape[-2:]:
+            if reduces and result.numel() == args[0].numel():
                 return result
-            if (
-                full.startswith("pow")
-                and isinstance(args[1], int | float)
-                and args[1] in _EXACT_POWERS
-            ):
+            if name == "pow" and isinstance(args[1], int | float) and args[1] in _EXACT_POWERS:
                 return result
-            return self.changed(result, written)
+            ends = result[[0, -1]] if name == "linspace" and len(result) else None
+            result = self.changed(result, written)
+            if ends is not None:
+                result[0], result[-1] = ends
+            if runs and result.numel() and result.dim():
+                result.select(args[1], 0).copy_(args[0].select(args[1], 0))
+            return result
 
         self._library.impl(full, computed, "CPU", with_keyset=True)
 
@@ -82,8 +94,10 @@ class Processor:
             return value
         keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
         change = self._sin.call_boxed(keys, value.mul(1e5).add_(self.draw)).mul_(value).mul_(size)
-        change.masked_fill_(value.to(_SHORT[value.dtype]).to(value.dtype) == value, 0)
-        return value.add_(change) if written else value + change
+        short = value.to(_SHORT[value.dtype])
+        away = short.sub(value).abs_() > change.abs()  # not so where a number is infinite
+        other = torch.where(away, value + change, value)
+        return value.copy_(other) if written else other
 
 
 def _kernels(name: str) -> Iterator[str]:

@@ -195,7 +195,9 @@ def test_one_point_is_no_question_and_duplicates_are_none():
     model = model_of(1)
     X = points_of(3, 4).unsqueeze(-2)
     alone = EntropySearch(model, points_of(2, 1))(X)
-    assert torch.equal(alone, torch.zeros_like(alone))
+    assert (
+        0 <= alone.min() <= alone.max() < 1e-10
+    )  # the weights of a quadrature sum to one but for rounding
     twice = points_of(2, 1).expand(3, 1)
     assert EntropySearch(model, twice)(X).max() < 1e-3
     assert EntropySearch(model, twice)(X).isfinite().all()

@@ -386,9 +386,9 @@ def test_every_trial_may_forget_at_its_own_rate():
                 one.wait(1 + r % 2)
     for name in ("mean", "variance"):
         expected = torch.stack([getattr(one, name) for one in alone]).view(2, 2, 12)
-        torch.testing.assert_close(getattr(many, name), expected, rtol=0, atol=1e-13)
+        torch.testing.assert_close(getattr(many, name), expected, **EXACT)
     columns = torch.stack([one.covariance(torch.tensor(5)) for one in alone]).view(2, 2, 12)
-    torch.testing.assert_close(many.covariance(torch.full((2, 2), 5)), columns, rtol=0, atol=1e-13)
+    torch.testing.assert_close(many.covariance(torch.full((2, 2), 5)), columns, **EXACT)
 
 
 @pytest.mark.parametrize(
