@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,7 +36,7 @@ SUMS = """
 _cdist_forward addmm baddbmm addmv _cholesky_solve_helper cholesky_inverse triangular_solve linalg_qr
 _linalg_eigh _linalg_svd linalg_lu_factor_ex linalg_lu_solve _linalg_solve_ex linalg_inv_ex _linalg_det
 """
-_SHORT = {torch.float64: torch.float32, torch.float32: torch.float16}
+_SHORT = {np.dtype(np.float64): np.float32, np.dtype(np.float32): np.float16}
 _EXACT_POWERS = (-2, -1, -0.5, 0.5, 1, 2)
 
 
@@ -49,7 +50,6 @@ class Processor:
 
     def __init__(self, sizes: Mapping[torch.dtype, float], draw: int = 0) -> None:
         self.sizes, self.draw = dict(sizes), float(draw)
-        self._sin = torch.library.get_kernel("aten::sin", "CPU")
         self._library = torch.library.Library("aten", "IMPL")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a kernel that is replaced
@@ -59,9 +59,6 @@ class Processor:
 
     def _replace(self, full: str, name: str) -> None:
         kernel = torch.library.get_kernel(f"aten::{full}", "CPU")
-        operation, _, overload = full.partition(".")
-        schema = getattr(getattr(torch.ops.aten, operation), overload or "default")._schema
-        written = any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments)
         reduces, runs, multiplies = (
             name in kind.split() for kind in (REDUCTIONS, RUNNING, PRODUCTS)
         )
@@ -72,13 +69,15 @@ class Processor:
             if multiplies and args[0].shape[-1] == 1:
                 return result
             if isinstance(result, tuple | list):
-                return tuple(self.changed(part, written) for part in result)
+                for part in result:
+                    self.change(part)
+                return tuple(result)
             if reduces and result.numel() == args[0].numel():
                 return result
             if name == "pow" and isinstance(args[1], int | float) and args[1] in _EXACT_POWERS:
                 return result
             ends = result[[0, -1]] if name == "linspace" and len(result) else None
-            result = self.changed(result, written)
+            self.change(result)
             if ends is not None:
                 result[0], result[-1] = ends
             if runs and result.numel() and result.dim():
@@ -87,17 +86,16 @@ class Processor:
 
         self._library.impl(full, computed, "CPU", with_keyset=True)
 
-    def changed(self, value: Any, written: bool) -> Any:
-        """Return what this processor computes instead of ``value``."""
+    def change(self, value: Any) -> None:
+        """Write what this processor computes instead of ``value`` in its place."""
         size = self.sizes.get(value.dtype) if isinstance(value, Tensor) else None
-        if not size or value.numel() == 0:
-            return value
-        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-        change = self._sin.call_boxed(keys, value.mul(1e5).add_(self.draw)).mul_(value).mul_(size)
-        short = value.to(_SHORT[value.dtype])
-        away = short.sub(value).abs_() > change.abs()  # not so where a number is infinite
-        other = torch.where(away, value + change, value)
-        return value.copy_(other) if written else other
+        if not size:
+            return
+        v = value.detach().numpy()
+        with np.errstate(all="ignore"):  # of numbers that are not finite
+            change = np.sin(1e5 * v + self.draw) * v * size
+            away = np.abs(v.astype(_SHORT[v.dtype]) - v) > np.abs(change)
+        np.add(v, change, out=v, where=away)
 
 
 def _kernels(name: str) -> Iterator[str]:
