@@ -89,8 +89,8 @@ def test_its_gradient_is_its_finite_difference(family, learnt):
 def test_with_the_priors_it_is_gpytorchs_objective(family, dim, learnt):
     """Value and gradient of n times the marginal log likelihood, through its raw parameters.
 
-    GPyTorch has distances of about 1e-8 where they are 0, which the kink of Matérn-1/2 lets through:
-    so its comparison is coarser, and has not the configuration that comes twice.
+    GPyTorch has distances of 1e-8 to 1e-7, the root of rounding, where they are 0, which the kink of
+    Matérn-1/2 lets through: so its comparison is coarser, and has not the configuration that comes twice.
     """
     inputs, y, _, theta = rows_and_theta(40, dim, learnt)
     inputs, y = inputs[1:], y[1:]
@@ -114,7 +114,8 @@ def test_with_the_priors_it_is_gpytorchs_objective(family, dim, learnt):
 
     value, gradient = log_evidence(family, rows, theta)
     prior = log_prior(priors_and_bounds(dim)[0], theta, dim)
-    torch.testing.assert_close(value + prior.value, expected.detach(), rtol=1e-8, atol=0)
+    close = 1e-5 if family == "matern12" else 1e-8
+    torch.testing.assert_close(value + prior.value, expected.detach(), rtol=close, atol=0)
 
     raws = [space.base_kernel.raw_lengthscale, space.raw_outputscale]
     raws.append(model.likelihood.noise_covar.raw_noise)
@@ -127,7 +128,6 @@ def test_with_the_priors_it_is_gpytorchs_objective(family, dim, learnt):
     chain = torch.cat([slope / value for slope, value in zip(slopes, values, strict=True)])
     theirs = torch.cat([raw.grad.flatten() for raw in raws])
     ours = (gradient + prior.gradient) * chain
-    close = 1e-6 if family == "matern12" else 1e-8
     torch.testing.assert_close(ours, theirs, rtol=close, atol=close * theirs.abs().max().item())
 
 

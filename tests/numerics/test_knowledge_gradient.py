@@ -87,7 +87,7 @@ def test_copies_that_differ_by_rounding_count_once():
     a, b = a.gather(-1, pick) * slip[0], b.gather(-1, pick) * slip[1]
     for ours, *line in zip(expected_rise(a, b).tolist(), a.tolist(), b.tolist(), strict=True):
         worst = max(worst, abs(ours - oracle.expected_rise(*line)))
-    assert worst < 1e-14
+    assert worst < 1e-11
 
 
 def test_it_is_the_mean_of_samples():
@@ -236,7 +236,8 @@ def test_roughly_it_is_never_more_and_rarely_much_less(name):
     a, b = LINES[name]
     exact, rough = expected_rise(a, b).item(), rough_rise(a, b).item()
     unit = (b.max() - b.min()).item()  # of what a query can move
-    assert 0 <= rough <= exact + 1e-12 * max(1.0, a.abs().max().item(), unit)
+    largest = max(1.0, a.abs().max().item(), b.abs().max().item())
+    assert 0 <= rough <= exact + 1e-12 * largest
     assert rough >= exact - 0.05 * unit
 
 
