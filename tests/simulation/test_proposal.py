@@ -15,7 +15,7 @@ def candidate_and_rivals_of(score, lone_rival=True):
     belief = DriftingGrid(truth.prior_cov, 0.05, truth.noise, torch.Size([1]))
     score = torch.tensor([score], dtype=torch.float64)
     policy = GridPolicy("", ConfidenceQuery(0.6), lambda *_: score, lone_rival=lone_rival)
-    proposal = grid_proposal(policy, belief, Ground.of(truth.points, 0.5), Progress(2), 1.0)
+    proposal = grid_proposal(policy, belief, Ground.of(truth.points, 0.55), Progress(2), 1.0)
     return proposal.query_at.item(), proposal.comparison.exists[0].nonzero()[:, 0].tolist()
 
 
