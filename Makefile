@@ -46,7 +46,7 @@ test-elsewhere: $(VENV)/.installed
 	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow' --perturb 1e-14 $(MATHEMATICS)
 	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
 
-# On a device without hardware, which refuses what a GPU refuses: see tests/far.py.
+# On a device without hardware, which refuses what a GPU refuses: see tests/far.
 FAR := $(PYTEST) -m 'not slow' -p tests.far --device far
 test-far: $(VENV)/.installed
 	$(FAR) tests/numerics tests/kernels tests/optim tests/tuners/test_offline_devices.py

@@ -15,8 +15,6 @@ mode is replaced by ``no_grad``, which it resembles in all but its own errors. N
 
 import collections
 import functools
-import runpy
-import sys
 
 import torch
 from torch.utils._mode_utils import no_dispatch
@@ -238,14 +236,3 @@ def enter():
 def pytest_configure(config):
     """Enter as a plugin of pytest."""
     enter()
-
-
-if __name__ == "__main__":
-    # Imported by its name, so that there is one such device and not two.
-    from tests import far
-
-    far.enter()
-    flag, module, *sys.argv[1:] = sys.argv[1:]
-    if flag != "-m":
-        sys.exit("python -m tests.far -m MODULE ARGUMENTS")
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
