@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from botorch_costly.errors import StateMismatchError
+
 
 def global_generators() -> dict[str, Any]:
     """Return the states of the global generators, whose draws order the data of most loaders."""
@@ -18,12 +20,36 @@ def global_generators() -> dict[str, Any]:
     return states
 
 
+def check_generators(states: dict[str, Any]) -> None:
+    """Check that the global generators can be put into states, which are left alone.
+
+    Raises:
+        StateMismatchError: If one of them refuses its state.
+    """
+    try:
+        torch.Generator().set_state(states["torch"].cpu())
+        random.Random().setstate(states["python"])
+        np.random.RandomState().set_state(_of_numpy(states))
+    except (AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        expected = "states of the global generators"
+        raise StateMismatchError("generators", expected, type(states).__name__) from error
+
+
 def set_global_generators(states: dict[str, Any]) -> None:
-    """Put the global generators into the states of ``global_generators``."""
+    """Put the global generators into the states of ``global_generators``, all of them or none.
+
+    Raises:
+        StateMismatchError: If one of them refuses its state.
+    """
+    check_generators(states)
     torch.set_rng_state(states["torch"].cpu())
     random.setstate(states["python"])
-    numpy = states["numpy"]
-    key = numpy["state"]["key"].cpu().numpy().astype(np.uint32)
-    np.random.set_state({**numpy, "state": {**numpy["state"], "key": key}})  # noqa: NPY002
+    np.random.set_state(_of_numpy(states))  # noqa: NPY002
     if "cuda" in states:
         torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])
+
+
+def _of_numpy(states: dict[str, Any]) -> dict[str, Any]:
+    numpy = states["numpy"]
+    key = numpy["state"]["key"].cpu().numpy().astype(np.uint32)
+    return {**numpy, "state": {**numpy["state"], "key": key}}

@@ -102,6 +102,16 @@ class SharedTuner(Serial, Generic[D]):
         self._asked += 1
         return decision
 
+    def take_back(self, decision: D) -> None:
+        """Make the decision that ``ask`` returned the next one again, for nothing has come of it.
+
+        Args:
+            decision: The last one; all ranks take it back.
+        """
+        if self.ranks.is_first:
+            self._undelivered = decision
+        self._asked -= 1
+
     def tell(self, decision: D, *outcome: Any, **details: Any) -> None:
         """Tell the tuner of rank 0; on other ranks nothing happens.
 
@@ -193,6 +203,10 @@ class SharedTuner(Serial, Generic[D]):
         """
         known = isinstance(state, Mapping) and {"tuner", "asked", "delivered"} <= set(state)
         check(known, "state", "a state_dict of SharedTuner", state, StateMismatchError)
+        asked, delivered = state["asked"], state["delivered"]
+        counted = isinstance(asked, int) and asked >= 0 and isinstance(delivered, bool)
+        expected = "a number of decisions that were asked for, and whether the last one arrived"
+        check(counted, "state", expected, (asked, delivered), StateMismatchError)
         if self.ranks.is_first:
             mine = state["tuner"] is not None
             check(mine, "state", "the state of rank 0", "another rank's", StateMismatchError)

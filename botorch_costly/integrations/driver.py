@@ -4,14 +4,18 @@ import json
 import logging
 import time
 import weakref
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_args
 
 from torch import nn
 from torch.optim import Optimizer
 
-from botorch_costly.ask_tell.generators import global_generators, set_global_generators
+from botorch_costly.ask_tell.generators import (
+    check_generators,
+    global_generators,
+    set_global_generators,
+)
 from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import (
     HorizonExceededError,
@@ -238,22 +242,30 @@ class Driver:
         if self._over or self._clock.is_running:
             return
         began = time.perf_counter()
+        before, shared = self.decision, self.connect()
         try:
-            self.decision = self.connect().ask()
+            decision = shared.ask()
         except HorizonExceededError:
             self._end()
             return
-        self._apply()
-        self._clock.begin(self.connect().agree if self.options.length.seconds else float)
+        try:
+            self.decision = decision
+            self._apply()
+            self._clock.begin(shared.agree if self.options.length.seconds else float)
+        except BaseException:  # no round has begun: it is the next decision again
+            self.decision = before
+            shared.take_back(decision)
+            raise
         self.seconds += time.perf_counter() - began
 
     def after_step(self, *, ends_epoch: bool = False) -> bool:
         """Count a step of the optimizer; return whether the metric is to be measured now."""
-        if self._over or not self._clock.step(ends_epoch=ends_epoch) or self.decision is None:
+        # The last round is queried in any case: a guard mends only what a query finds. Nothing that can
+        # be interrupted comes between the end of a round and what is due after it.
+        decision, horizon = self.decision, self._horizon
+        if self._over or not self._clock.step(ends_epoch=ends_epoch) or decision is None:
             return False
-        # The last round is queried in any case: a guard mends only what a query finds.
-        last = self.decision.round + 1 == self._horizon
-        self._due = self.decision.query or last
+        self._due = decision.query or decision.round + 1 == horizon
         return self._due
 
     def validated(self, metric: float) -> None:
@@ -321,7 +333,14 @@ class Driver:
         if reward is not None:
             reward.load_state_dict(state["reward"])
             clock.load_state_dict(state["clock"])
-            decision = Decision.from_dict(json.loads(state["decision"]))
+            decision = _decision(state["decision"])
+        for name in ("due", "over"):
+            check(isinstance(state[name], bool), name, "a bool", state[name], StateMismatchError)
+        generators = state["generators"]
+        listed = generators is None or (isinstance(generators, list) and len(generators) > 0)
+        check(listed, "generators", "a list, or None", generators, StateMismatchError)
+        for states in generators or []:
+            check_generators(states)
         if state["shared"] is not None:
             self.connect().load_state_dict(state["shared"], changed=self.options.changed)
         self.decision, self._clock, self._due = decision, clock, state["due"]
@@ -370,15 +389,10 @@ class Driver:
             )
 
 
-def one_optimizer(optimizers: Iterable[Optimizer]) -> Optimizer:
-    """Return the only optimizer of a trainer.
-
-    Raises:
-        InvalidArgumentError: If there are none or several, for a name does not say which is meant.
-    """
-    found = list(optimizers)
-    expected = (
-        "one optimizer, for a name does not say which is meant (parameter groups can be named)"
-    )
-    check(len(found) == 1, "optimizers", expected, len(found))
-    return found[0]
+def _decision(state: Any) -> Decision:
+    """Return the decision that a state holds as text."""
+    try:
+        values = json.loads(state)
+    except (TypeError, ValueError) as error:
+        raise StateMismatchError("decision", "a decision as text", state) from error
+    return Decision.from_dict(values)

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from torch import nn
+from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.distributed import Deciding
-from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions, one_optimizer
+from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.rewards.gain import Kind
@@ -123,7 +124,7 @@ class TunerCallback(Callback):
         scaler = trainer.precision_plugin
         parts = (*self._parts, scaler) if scaler.state_dict() else self._parts
         parts += _averages(trainer.callbacks, pl_module)
-        optimizer = one_optimizer(trainer.optimizers)
+        optimizer = _one_optimizer(trainer.optimizers)
         self._let_others_read(trainer)
         # At the beginning of an epoch its order was drawn just now, from what was restored before.
         within_epoch = trainer.fit_loop.restarting
@@ -231,3 +232,17 @@ def _left(trainer: Any) -> dict[str, float]:
         "steps": steps,
         "epochs": steps / an_epoch if whole else max_epochs - trainer.current_epoch,
     }
+
+
+def _one_optimizer(optimizers: Iterable[Optimizer]) -> Optimizer:
+    """Return the only optimizer of a trainer.
+
+    Raises:
+        InvalidArgumentError: If there are none or several, for a name does not say which is meant.
+    """
+    found = list(optimizers)
+    expected = (
+        "one optimizer, for a name does not say which is meant (parameter groups can be named)"
+    )
+    check(len(found) == 1, "optimizers", expected, len(found))
+    return found[0]

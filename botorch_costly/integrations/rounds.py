@@ -129,6 +129,13 @@ class RoundClock:
         """
         known = isinstance(state, Mapping) and set(state) == set(self.state_dict())
         check(known, "state", "a state_dict of RoundClock", state, StateMismatchError)
+        counts = {name: state[name] for name in ("steps", "epochs", "planned")}
+        for name, count in counts.items():
+            counted = isinstance(count, int) or (name == "planned" and count is None)
+            check(counted, name, "a number of steps or epochs", count, StateMismatchError)
+        seconds = state["step_seconds"]
+        timed = seconds is None or isinstance(seconds, int | float)
+        check(timed, "step_seconds", "seconds, or None", seconds, StateMismatchError)
         self._steps, self._epochs = state["steps"], state["epochs"]
         self._planned, self._step_seconds = state["planned"], state["step_seconds"]
         self._began = None

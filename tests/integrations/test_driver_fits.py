@@ -135,6 +135,13 @@ REFUSED = {
     "clock": {"clock": {}},
     "decision": {"decision": "{}"},
     "tuner": {"shared": {}},
+    "text": {"decision": "b"},
+    "no text": {"decision": []},
+    "due": {"due": "b"},
+    "over": {"over": None},
+    "generators": {"generators": []},
+    "a generator": {"generators": ["b"]},
+    "states of generators": {"generators": [{"torch": torch.zeros(3), "python": 1, "numpy": {}}]},
 }
 
 

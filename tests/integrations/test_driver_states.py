@@ -1,0 +1,70 @@
+"""The kind: a damaged state, or a round cut off, with which a driver goes on as if it were whole."""
+
+import copy
+
+import pytest
+
+from botorch_costly.errors import StateMismatchError
+from botorch_costly.integrations.driver import Driver
+from tests.integrations.test_driver_fits import STEPS, Fit, driver_of, tuner
+
+
+def interrupts(*_):
+    raise KeyboardInterrupt
+
+
+DAMAGED = {
+    "steps": ("clock", {"steps": "b"}),
+    "planned": ("clock", {"planned": []}),
+    "seconds": ("clock", {"step_seconds": "b"}),
+    "asked": ("shared", {"asked": "b"}),
+    "delivered": ("shared", {"delivered": None}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_part_of_a_state_is_refused(damage):
+    """The kind: a part of a saved state that is read only later, and fails there or is believed."""
+    state = Fit(driver_of(tuner())).train(3).driver.state_dict()
+    part, changes = DAMAGED[damage]
+    driver = driver_of(tuner())
+    driver.load_state_dict({**state, part: {**state[part], **changes}})
+    with pytest.raises(StateMismatchError):
+        Fit(driver)
+    assert driver.tuner.decisions == ()
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_decision_that_was_not_put_into_effect_is_the_next_one_again(
+    rounds, resumed, monkeypatch
+):
+    """The kind: a decision that the tuner has made and no round of training follows."""
+    fit = Fit(driver_of(tuner())).train(rounds * STEPS)
+    monkeypatch.setattr(fit.driver, "_apply", interrupts)
+    with pytest.raises(KeyboardInterrupt):
+        fit.driver.before_step()
+    monkeypatch.undo()
+    if resumed:
+        state, weights = fit.driver.state_dict(), fit.optimizer.state_dict()
+        again = driver_of(tuner())
+        again.load_state_dict(copy.deepcopy(state))
+        fit = Fit(again)
+        fit.optimizer.load_state_dict(weights)
+    fit.train(STEPS)
+    assert [one.round for one in fit.driver.tuner.decisions] == list(range(rounds + 1))
+    assert len(fit.driver.tuner.observations) == rounds + 1
+    assert fit.rate == fit.driver.tuner.decisions[-1].config["lr"]
+
+
+def test_a_round_that_ends_is_due_or_runs_on_if_it_is_interrupted(monkeypatch):
+    """The kind: a query that is forgotten between the end of its round and the trainer."""
+    fit = Fit(driver_of(tuner()))
+    for _ in range(STEPS):
+        fit.driver.before_step()
+        monkeypatch.setattr(Driver, "_horizon", property(interrupts))
+        with pytest.raises(KeyboardInterrupt):
+            fit.driver.after_step()
+        monkeypatch.undo()
+        due = fit.driver.after_step()
+    assert due
