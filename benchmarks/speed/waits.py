@@ -43,6 +43,7 @@ _SURE = ConfidenceQuery(1e-9)  # never queries
 _BELIEFS, _OBSERVATIONS = 64, 30  # of a batch
 _TRIALS, _POINTS, _STEPS = 8, 60, 6  # of a simulation
 _PRICE = 0.05
+_LONGEST = 8  # iterations of a training
 _EVALUATIONS = 5  # told to an optimizer of trainings before the count
 
 Count = Callable[[], int]
@@ -160,10 +161,11 @@ def _asks(name: str, seed: int, device: str) -> list[int]:
             asked = optimizer.ask()
             counts.append(count())
         if name == "CurveOptimizer":
-            rising = [(1 - 0.5**step) * _reward(asked.config) for step in range(asked.iterations)]
+            steps = range(asked.since + 1, asked.until + 1)
+            rising = [(1 - 0.5**step) * _reward(asked.config) for step in steps]
             optimizer.tell(asked, rising, cost=1.0)
         elif name == "SubsetOptimizer":
-            optimizer.tell(asked, _reward(asked.config), cost=asked.fraction)
+            optimizer.tell(asked, _reward(asked.config), cost=asked.fidelities["fraction"])
         else:
             optimizer.tell(asked, _reward(asked.config))
     return counts[_EVALUATIONS:]
@@ -175,8 +177,8 @@ def _optimizer(name: str, seed: int, device: str) -> Any:
         configs = [space.decode(point) for point in space.sample(9, torch.Generator())]
         task = Task(configs, [_reward(config) for config in configs])
         return make(space, [task, task], seed=seed, device=device)
-    most = {"CurveOptimizer": {"max_iterations": 8}, "SubsetOptimizer": {}}[name]
-    return make(space, **most, seed=seed, device=device)
+    most = {"CurveOptimizer": (_LONGEST,), "SubsetOptimizer": ()}[name]
+    return make(space, *most, seed=seed, device=device)
 
 
 def describe(row: Row) -> str:

@@ -14,15 +14,16 @@ EXACT = {"rtol": 1e-8, "atol": 1e-8}
 @pytest.fixture
 def rows(generator):
     """1,000 rows of a Matérn-3/2 kernel times forgetting, and two right-hand sides."""
-    x = torch.rand(1000, 2, generator=generator, dtype=torch.float64)
-    t = torch.arange(1000.0, dtype=torch.float64)
+    numbers = {"dtype": torch.float64, "device": generator.device}
+    x = torch.rand(1000, 2, generator=generator, **numbers)
+    t = torch.arange(1000.0, **numbers)
     r = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") * 3**0.5 / 0.3
     kernel = (1 + r) * (-r).exp() * 0.99 ** ((t[:, None] - t).abs() / 2)
-    return kernel, torch.randn(1000, 2, generator=generator, dtype=torch.float64)
+    return kernel, torch.randn(1000, 2, generator=generator, **numbers)
 
 
 def noisy(kernel):
-    return kernel + NOISE * torch.eye(kernel.shape[-1], dtype=kernel.dtype)
+    return kernel + NOISE * torch.eye(kernel.shape[-1], dtype=kernel.dtype, device=kernel.device)
 
 
 def appended(factor, kernel, y, held, new):
@@ -44,7 +45,7 @@ def test_factorizing_is_the_textbook(rows):
 
 def test_appending_row_by_row_is_factorizing(rows):
     kernel, y = rows
-    factor = empty_factor(2)
+    factor = empty_factor(2, device=y.device)
     for n in range(30):
         factor, jitter = appended(factor, kernel, y, list(range(n)), n)
         assert jitter.amount == 0
@@ -62,7 +63,9 @@ def test_removing_a_row_is_factorizing_without_it(rows, index):
 
 def test_removing_the_only_row_leaves_the_empty_factor(rows):
     kernel, y = rows
-    assert_same(remove(factorize(noisy(kernel[:1, :1]), y[:1]), 0), empty_factor(2))
+    assert_same(
+        remove(factorize(noisy(kernel[:1, :1]), y[:1]), 0), empty_factor(2, device=y.device)
+    )
 
 
 def test_a_batch_is_a_loop(rows):
@@ -71,7 +74,7 @@ def test_a_batch_is_a_loop(rows):
     take = [[slice(s, s + 8) for s in row] for row in starts]
     kernels = torch.stack([torch.stack([kernel[s, s] for s in row]) for row in take])
     ys = torch.stack([torch.stack([y[s] for s in row]) for row in take])
-    factor = empty_factor(2, torch.Size([2, 3]))
+    factor = empty_factor(2, torch.Size([2, 3]), device=y.device)
     for n in range(8):
         factor, jitter = appended(factor, kernels, ys, list(range(n)), n)
     factor = remove(factor, 4)
@@ -84,16 +87,16 @@ def test_a_batch_is_a_loop(rows):
             assert_same([part[i, j] for part in factor], alone, rtol=1e-12, atol=1e-12)
 
 
-def test_a_thousand_appends_and_drops_do_not_drift_off(rows, generator):
+def test_a_thousand_appends_and_drops_do_not_drift_off(rows):
     kernel, y = rows
-    held, factor = [], empty_factor(2)
+    held, factor, drawn = [], empty_factor(2, device=y.device), torch.Generator().manual_seed(0)
     for new in range(1000):
         factor, _ = appended(factor, kernel, y, held, new)
         held.append(new)
-        while len(held) > 40 or (len(held) > 5 and torch.rand((), generator=generator) < 0.4):
+        while len(held) > 40 or (len(held) > 5 and torch.rand((), generator=drawn) < 0.4):
             # Sometimes the oldest, sometimes any.
-            oldest = torch.rand((), generator=generator) < 0.5
-            at = 0 if oldest else int(torch.randint(len(held), (), generator=generator))
+            oldest = torch.rand((), generator=drawn) < 0.5
+            at = 0 if oldest else int(torch.randint(len(held), (), generator=drawn))
             factor = remove(factor, at)
             del held[at]
         if new % 250 == 249:

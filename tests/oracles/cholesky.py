@@ -11,7 +11,7 @@ def factorize(matrix, right_hand_sides):
         for j in range(i):
             chol[i, j] = (matrix[i, j] - chol[i, :j] @ chol[j, :j]) / chol[j, j]
         chol[i, i] = (matrix[i, i] - chol[i, :i] @ chol[i, :i]).sqrt()
-    inverse = _forward_substitution(chol, torch.eye(n, dtype=matrix.dtype))
+    inverse = _forward_substitution(chol, torch.eye(n, dtype=matrix.dtype, device=matrix.device))
     return chol, inverse, _forward_substitution(chol, right_hand_sides)
 
 
