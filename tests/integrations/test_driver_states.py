@@ -3,9 +3,10 @@
 import copy
 
 import pytest
+import torch
 
 from botorch_costly.errors import StateMismatchError
-from botorch_costly.integrations.driver import Driver
+from botorch_costly.integrations.driver import Driver, Trained
 from tests.integrations.test_driver_fits import STEPS, Fit, driver_of, tuner
 
 
@@ -68,3 +69,16 @@ def test_a_round_that_ends_is_due_or_runs_on_if_it_is_interrupted(monkeypatch):
         monkeypatch.undo()
         due = fit.driver.after_step()
     assert due
+
+
+def test_the_global_generators_go_on_where_the_state_has_them_unless_they_have_been_there():
+    fit = Fit(driver_of(tuner())).train(STEPS)
+    state = copy.deepcopy(fit.driver.state_dict())
+    drawn = torch.rand(3)
+    for generators in (True, False):
+        driver = driver_of(tuner())
+        driver.load_state_dict(state)
+        new = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Dropout(0.5))
+        torch.manual_seed(9)
+        driver.start(Trained(new, torch.optim.SGD(new.parameters(), lr=0.1)), generators=generators)
+        assert torch.equal(torch.rand(3), drawn) == generators

@@ -17,10 +17,15 @@ from botorch_costly.integrations.optuna import CurveSampler, SubsetSampler, Tran
 from tests.machines.abuse import run_machine
 
 X = {"x": FloatDistribution(0.0, 1.0), "c": CategoricalDistribution(["a", "b", "z"])}
+WIDE = {**X, "x": FloatDistribution(-1.0, 3.0)}
+# The length of a training stays: a sampler refuses a study whose trials have several.
 SPACES = {
     "transfer": [X, {**X, "more": FloatDistribution(1e-3, 1.0, log=True)}, {"x": X["x"]}],
-    "curves": [{**X, "epochs": IntDistribution(1, 4)}, {**X, "epochs": IntDistribution(1, 6)}],
-    "subsets": [{**X, "rows": IntDistribution(10, 1000)}, {"rows": IntDistribution(10, 1000), **X}],
+    "curves": [{**X, "epochs": IntDistribution(1, 4)}, {**WIDE, "epochs": IntDistribution(1, 4)}],
+    "subsets": [
+        {**X, "rows": IntDistribution(10, 1000)},
+        {"rows": IntDistribution(10, 1000), **WIDE},
+    ],
 }
 ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=3)
 VALUES = st.floats(-3, 3) | st.sampled_from([0.0, 1e9, -1e9, math.inf, math.nan])
