@@ -11,6 +11,8 @@ import math
 import pytest
 
 from botorch_costly import errors
+from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.records import Decision, Observation
 from tests.registry.optimizers import OPTIMIZERS
 from tests.tuners.online.states import same
 
@@ -113,3 +115,11 @@ def test_a_decision_that_was_changed_is_none_of_the_tuner_and_a_copy_through_jso
     read = type(decision).from_dict(json.loads(json.dumps(decision.to_dict())))
     case.tell(optimizer, read, 0.5)
     assert len(optimizer.observations) == 1
+
+
+def test_suggestions_that_are_not_kept_are_forgotten_with_their_outcomes():
+    ledger = Ledger(Decision, Observation, kept=3)
+    asked = [Decision(i, {"lr": 0.1}, query=True, reason="") for i in range(5)]
+    for one in asked:
+        ledger.suggest(one)
+        assert list(ledger.suggested) == list(range(max(one.round - 2, 0), one.round + 1))
