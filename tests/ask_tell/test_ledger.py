@@ -122,4 +122,6 @@ def test_suggestions_that_are_not_kept_are_forgotten_with_their_outcomes():
     asked = [Decision(i, {"lr": 0.1}, query=True, reason="") for i in range(5)]
     for one in asked:
         ledger.suggest(one)
-        assert list(ledger.suggested) == list(range(max(one.round - 2, 0), one.round + 1))
+        assert [kept.round for kept in ledger.suggestions] == list(
+            range(max(one.round - 2, 0), one.round + 1)
+        )
