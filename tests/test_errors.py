@@ -142,7 +142,7 @@ class Deep:
 
 
 LARGE = {
-    "a state": {f"layer{i}": torch.zeros(1000, 1000) for i in range(500)},
+    "a state": {f"layer{i}": torch.zeros(()).expand(1000, 1000) for i in range(500)},
     "an ordered state": OrderedDict((f"layer{i}", torch.zeros(100)) for i in range(500)),
     "states within a list": [{"kept": {"state": [{"w": torch.zeros(9999)}]}}],
     "an array": np.zeros((300, 300)),
