@@ -5,6 +5,9 @@ import torch
 
 from tests.processors import Processor
 
+# It registers a device in torch as it is imported: only for those who ask for it, by -p tests.far.
+collect_ignore = ["far"]
+
 
 def pytest_addoption(parser):
     parser.addoption("--dtype", default="float64", choices=["float32", "float64"])

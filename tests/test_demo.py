@@ -105,7 +105,7 @@ def test_a_reader_that_stops_early_ends_it(monkeypatch, capsys):
     ("arguments", "named"),
     [
         (["--rounds", "3"], "rounds: Expected an integer >= 4; Received 3."),
-        (["--seed", "-1"], "seed: Expected an integer >= 0; Received -1."),
+        (["--seed", "-1"], "seed: Expected an integer in 0..2**63 - 1; Received -1."),
         (["--save", "missing/run.pt"], "a folder that exists"),
     ],
 )
