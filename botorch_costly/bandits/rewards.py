@@ -79,6 +79,6 @@ class RewardRange:
         reach = max(_REACH * scale, 1e-12 * abs(center))
         return cls(center - reach, center + reach)
 
-    def within_reach(self, reward: float) -> float:
+    def nearest(self, reward: float) -> float:
         """Return a reward no farther outside than a belief can make use of."""
         return min(max(reward, self.low - 2 * self.width), self.high + 2 * self.width)

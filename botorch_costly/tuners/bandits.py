@@ -219,7 +219,7 @@ class BanditTuner(Recorded[Decision, Observation]):
         taken = self._player.policy.rewards if within is None else within
         reward = told.reward or 0.0
         reward = (
-            taken.within_reach(reward) if self._estimates and taken != RewardRange() else reward
+            taken.nearest(reward) if self._estimates and taken != RewardRange() else reward
         )
         probability, explored = self._advised[told.round]
         numbers = torch.tensor([[told.round], [reward], [probability]], dtype=torch.float64)
