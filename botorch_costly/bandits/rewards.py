@@ -71,8 +71,9 @@ class RewardRange:
         """Return a range for these finite rewards, which a few extreme ones do not change.
 
         Example:
-            >>> RewardRange.of([50.0, 20.0])
-            RewardRange(low=-9.478, high=79.478)
+            >>> taken = RewardRange.of([50.0, 20.0])
+            >>> round(taken.low, 3), round(taken.high, 3)
+            (-9.478, 79.478)
         """
         center, scale = estimate_scale(rewards)
         # Rewards that differ in their last digits alone are no reason for a range without a width.

@@ -62,6 +62,7 @@ def far_rival(
         InvalidArgumentError: If an option is out of range.
 
     Example:
+        >>> from botorch_costly.optim import local_optima
         >>> def peak(X):
         ...     return -(X - 0.5).square().sum((-1, -2))
         >>> bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]])

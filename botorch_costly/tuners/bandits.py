@@ -218,9 +218,7 @@ class BanditTuner(Recorded[Decision, Observation]):
     def _told(self, told: Observation, within: RewardRange | None = None) -> Told:
         taken = self._player.policy.rewards if within is None else within
         reward = told.reward or 0.0
-        reward = (
-            taken.nearest(reward) if self._estimates and taken != RewardRange() else reward
-        )
+        reward = taken.nearest(reward) if self._estimates and taken != RewardRange() else reward
         probability, explored = self._advised[told.round]
         numbers = torch.tensor([[told.round], [reward], [probability]], dtype=torch.float64)
         rounds, rewards, probabilities = numbers.to(self._player.device)

@@ -1,10 +1,12 @@
 """What is believed of values and costs over configurations and fidelities."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from botorch.exceptions.warnings import InputDataWarning
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
@@ -126,7 +128,12 @@ class SubsetBelief:
         )
         X = points.expand(*batch, *points.shape)
         Y = targets.unsqueeze(-1).expand(*batch, len(targets), 1)
-        return SubsetGP(X, Y, fidelities=columns, likelihood=noise, level=True, moving=self._moving)
+        with warnings.catch_warnings():
+            # Single precision is what the user has asked for.
+            warnings.simplefilter("ignore", InputDataWarning)
+            return SubsetGP(
+                X, Y, fidelities=columns, likelihood=noise, level=True, moving=self._moving
+            )
 
     def _expecting(
         self,
