@@ -29,6 +29,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceQuery, PricedQuery
 from botorch_costly.simulation import Chance
+from tests.cases import quick
 from tests.tuners.online.states import same
 
 ARMS = bc.SearchSpace({"optimizer": bc.Choice(["sgd", "adam", "lion"])})
@@ -86,7 +87,7 @@ class TestRewards:
 
     @every_strategy
     @pytest.mark.parametrize("query", [AlwaysQuery(), ConfidenceQuery(0.9), PricedQuery(price=0.1)])
-    @pytest.mark.parametrize("far", [1e6, -1e6, 1e140, -1e140])
+    @pytest.mark.parametrize("far", quick([1e6, -1e6, 1e140, -1e140], -1e140))
     def test_a_run_survives_rewards_far_outside_of_their_range(self, strategy, query, far):
         tuner = tuner_of(strategy, query)
         for t in range(50):
