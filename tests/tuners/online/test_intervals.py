@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.tuners.online.intervals import Intervals
-from tests.cases import quick
+from tests import cases
 from tests.tuners.online.grouped import grouped
 from tests.tuners.online.playing import SPACE, SPACES, play, reward_of, through_a_file
 
@@ -129,7 +129,7 @@ def test_a_price_in_seconds_is_what_training_earns_in_as_many(horizon):
 # -- budgets and quotas count intervals -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("queries", quick([5, 20, 100], 20))
+@pytest.mark.parametrize("queries", cases.quick([5, 20, 100], 20))
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("known", [False, True])
 def test_a_budget_is_spent_exactly_or_all_intervals_are_queried_at(queries, own, known):
@@ -167,7 +167,7 @@ def test_nothing_is_explored_for_in_the_last_interval():
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, RuntimeError])
 @pytest.mark.parametrize("part", ["_choose", "_within_budget"])
-@pytest.mark.parametrize("rounds", quick([0, 30, 41], 30))
+@pytest.mark.parametrize("rounds", cases.quick([0, 30, 41], 30))
 def test_an_ask_that_was_interrupted_anywhere_changes_nothing(monkeypatch, raised, part, rounds):
     tuner, undisturbed = held(), held()
     play(tuner, rounds)
