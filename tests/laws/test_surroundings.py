@@ -177,10 +177,12 @@ def test_large_matrices_keep_all_threads(two_threads):
 
 
 def test_calls_of_several_threads_leave_each_its_setting(two_threads):
-    inside, leave = threading.Barrier(4), threading.Event()
+    # A thread that is new to torch while another lowers the setting would take over that one.
+    begun, inside, leave = threading.Barrier(3), threading.Barrier(4), threading.Event()
 
     def call():
         before = torch.get_num_threads()
+        begun.wait(20)
         with one_thread():
             during = torch.get_num_threads()
             inside.wait(20)
