@@ -12,7 +12,7 @@ SPACES = {**EVERYDAY, "huge": HUGE}
 def leaves(state):
     if isinstance(state, dict):
         return [leaf for key in state for leaf in leaves(state[key])]
-    if isinstance(state, list):
+    if isinstance(state, list | tuple):
         return [leaf for part in state for leaf in leaves(part)]
     return [state]
 
