@@ -20,7 +20,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.integrations.ranks import Ranks
 from botorch_costly.plain import Plain, as_number, listed
-from botorch_costly.records import Decision, FrozenConfig
+from botorch_costly.records import Decision, FrozenConfig, Observation
 from botorch_costly.space import SearchSpace
 
 D = TypeVar("D", bound=Decision)
@@ -32,6 +32,10 @@ class Deciding(AskTell[D], Protocol[D]):
     @property
     def decisions(self) -> tuple[D, ...]:
         """The decisions so far, as far as they are kept."""
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """What was told so far, as far as its decisions are kept."""
 
 
 @runtime_checkable

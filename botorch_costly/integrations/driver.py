@@ -242,18 +242,19 @@ class Driver:
         if self._over or self._clock.is_running:
             return
         began = time.perf_counter()
-        before, shared = self.decision, self.connect()
+        before, due, shared = self.decision, self._due, self.connect()
         try:
             decision = shared.ask()
         except HorizonExceededError:
             self._end()
             return
         try:
-            self.decision = decision
+            # A metric that was due and never came is one of the round before: none is due in this one.
+            self.decision, self._due = decision, False
             self._apply()
             self._clock.begin(shared.agree if self.options.length.seconds else float)
         except BaseException:  # no round has begun: it is the next decision again
-            self.decision = before
+            self.decision, self._due = before, due
             shared.take_back(decision)
             raise
         self.seconds += time.perf_counter() - began
@@ -275,7 +276,15 @@ class Driver:
         began = time.perf_counter()
         shared = self.connect()
         mean = shared.mean(metric)
-        shared.tell(self.decision, self._reward(mean, self.decision))
+        reference = self._reward.state_dict()
+        try:
+            shared.tell(self.decision, self._reward(mean, self.decision))
+        except BaseException:
+            told = {one.round for one in self.tuner.observations}
+            self._due = self.decision.round not in told
+            if self._due:  # the metric can be handed in again, as if it had never been
+                self._reward.load_state_dict(reference)
+            raise
         self._due = False
         self.seconds += time.perf_counter() - began
 
@@ -359,10 +368,11 @@ class Driver:
 
     def _end(self) -> None:
         """Put the incumbent into effect for the rest of the run."""
-        self._over, shared = True, self.connect()
+        shared = self.connect()
         best = shared.best_seen()
         self._final = self.config if best is None else best
         self._apply()
+        self._over = True  # not before: an interrupted end is reached again
         if shared.ranks.is_first:
             which = "the last configuration" if best is None else "the one it believes best"
             _logger.warning(
