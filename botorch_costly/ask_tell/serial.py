@@ -9,8 +9,6 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Self, TypeVar
 
-import torch
-
 from botorch_costly.errors import InvalidArgumentError
 
 R = TypeVar("R")
@@ -19,8 +17,7 @@ R = TypeVar("R")
 class Serial:
     """An object whose public calls run one after the other, from whichever thread they come.
 
-    Its constructor, its public methods and its properties hold a lock of the object, and compute outside
-    of inference mode: a validation that runs under one has no say in what the object keeps.
+    Its constructor, its public methods and its properties hold a lock of the object.
     """
 
     _lock: Any  # a threading.RLock
@@ -80,7 +77,7 @@ class Whole(Serial):
 def _alone(call: Callable[..., R]) -> Callable[..., R]:
     @functools.wraps(call)
     def held(self: Serial, *args: Any, **kwargs: Any) -> R:
-        with self._lock, torch.inference_mode(mode=False):
+        with self._lock:
             return call(self, *args, **kwargs)
 
     return held

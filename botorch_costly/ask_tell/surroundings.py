@@ -1,4 +1,4 @@
-"""What surrounds a call of an optimizer has no say in its decisions, and threads do not slow it down.
+"""Settings of torch around a call of an optimizer change no decision, and threads do not slow it down.
 
 Validation often runs under ``torch.inference_mode()`` and training under ``torch.autocast``. An optimizer
 that is asked there fits by gradients all the same, and in the precision of its own tensors.
@@ -11,7 +11,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -28,6 +28,7 @@ _FLOATS = {torch.empty, torch.eye, torch.linspace, torch.ones, torch.rand, torch
 _OF_DATA = {torch.as_tensor, torch.full, torch.tensor}
 _DIVIDES = {torch.div, Tensor.div, Tensor.__truediv__}  # SobolEngine divides integers
 _here, _lowering = threading.local(), threading.Lock()
+_NOTHING = nullcontext()
 
 
 @contextmanager
@@ -55,6 +56,18 @@ def undisturbed() -> Iterator[None]:
         if torch.get_default_dtype() != torch.float32:
             settings.enter_context(_SinglePrecision())
         yield
+
+
+def _is_disturbed() -> bool:
+    """Return whether a setting differs from what ``undisturbed`` sets: to set them all is slow."""
+    return (
+        torch.is_inference_mode_enabled()
+        or not torch.is_grad_enabled()
+        or torch.get_default_dtype() != torch.float32
+        or torch.is_anomaly_enabled()
+        or any(map(torch.is_autocast_enabled, _AUTOCAST))
+        or torch.get_default_device().type != "cpu"
+    )
 
 
 class _SinglePrecision(TorchFunctionMode):
@@ -85,11 +98,11 @@ def one_thread(rows: int = 0) -> Iterator[None]:
     """Compute with one thread of torch, and give the setting back, also after an error.
 
     The setting is lowered for the calling thread alone. A thread that is new to torch takes over the
-    number that was set last, by any thread, and keeps it. So another thread, of a moment, sets the former
-    number again: what a program begins meanwhile, such as a training, has all of its threads.
+    number that any thread has set last, and keeps it. So a short-lived second thread sets the former
+    number again: a training that the program begins meanwhile has all of its threads.
 
     Args:
-        rows: Of the largest matrix. From ``LARGE`` on the setting stays as it is.
+        rows: Number of rows of the largest matrix. From ``LARGE`` on the setting stays as it is.
 
     Example:
         >>> before = torch.get_num_threads()
@@ -138,9 +151,11 @@ def _shielded(call: Callable[..., Any], *, computes: bool) -> Callable[..., Any]
             return call(self, *args, **kwargs)
         _here.inside = True
         try:
-            with undisturbed():
+            with undisturbed() if _is_disturbed() else _NOTHING:
                 if not computes:
                     return call(self, *map(_normal, args), **kwargs)
+                if torch.get_num_threads() == 1:
+                    return call(self, *args, **kwargs)
                 with one_thread(self._rows_of_matrix()):
                     return call(self, *args, **kwargs)
         finally:

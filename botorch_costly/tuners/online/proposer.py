@@ -66,7 +66,7 @@ class Proposer:
         interval = self._run.intervals.at(now)
         if now > interval.first and self._chosen is not None:
             return self._within_budget(_held(self._chosen, now, interval), queries)
-        with unchanged_on_error(self):
+        with unchanged_on_error(self, copies=False):
             self._chosen = self._choose(interval, learner, queries)
             return self._within_budget(_held(self._chosen, now, interval), queries)
 
