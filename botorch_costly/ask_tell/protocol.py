@@ -42,7 +42,7 @@ class Outcome(Protocol):
 
     @property
     def reward(self) -> float | None:
-        """What was told; None if nothing finite was."""
+        """The finite value that was told; None if there was none."""
 
     @property
     def failed(self) -> bool:

@@ -1,4 +1,4 @@
-"""BoTorch's GP, of which nothing that was cached for the former dtype or device outlives a move."""
+"""BoTorch's GP whose caches are dropped when it moves to another dtype or device."""
 
 from collections.abc import Callable
 from typing import Any

@@ -176,7 +176,7 @@ class LoggedTuner(Serial, Generic[D]):
         self._take_up(log)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the tuner has under a name that is none of this class."""
+        """Return the attribute of the tuner that has the name, which this class does not have."""
         if name.startswith("_") or name == "tuner":
             raise AttributeError(name)  # a copy that is being made has no tuner yet
         return getattr(self.tuner, name)
