@@ -39,5 +39,8 @@ def tkwargs(request):
 
 
 @pytest.fixture
-def generator(tkwargs):
-    return torch.Generator(device=tkwargs["device"]).manual_seed(0)
+def generator(request):
+    """A generator of the device in tests with ``tkwargs`` else of the CPU."""
+    knows_device = "tkwargs" in request.fixturenames
+    device = request.config.getoption("--device") if knows_device else "cpu"
+    return torch.Generator(device=device).manual_seed(0)

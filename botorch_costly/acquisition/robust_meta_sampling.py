@@ -58,7 +58,8 @@ class RMGPTS(AcquisitionFunction):
         coin, path = _coin(check_generator(generator)), _coin(generator)
         self.origin: int | None = None
         if coin < check_rate("share", share):
-            self.origin = int(torch.multinomial(weights.double(), 1, generator=generator))
+            shares = weights.to(generator.device, torch.float64)
+            self.origin = int(torch.multinomial(shares, 1, generator=generator))
         self._path = int(path * tasks.count)
 
     @t_batch_mode_transform(expected_q=1)

@@ -108,10 +108,9 @@ def test_functions_of_a_task_scatter_as_its_posterior(tasks, tkwargs):
     for task in range(3):
         values = torch.stack([many(asked, task=task, path=k) for k in range(many.count)])
         standard = (values - tasks.offset[task]) / tasks.scale[task]
-        assert standard.mean() == pytest.approx(
-            float(mean[task]), abs=0.15 * (1 + float(std[task]))
-        )
-        assert standard.std() == pytest.approx(float(std[task]), rel=0.2)
+        center, spread = float(mean[task]), float(std[task])
+        assert float(standard.mean()) == pytest.approx(center, abs=0.15 * (1 + spread))
+        assert float(standard.std()) == pytest.approx(spread, rel=0.2)
 
 
 def test_botorch_constructs_the_bound(model, tasks, weights, asked):

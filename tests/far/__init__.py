@@ -233,6 +233,6 @@ def enter():
     _Factories().__enter__()
 
 
-def pytest_configure(config):
-    """Enter as a plugin of pytest."""
+def pytest_load_initial_conftests():
+    """Enter as a plugin of pytest, before the package subclasses ``torch.Generator``."""
     enter()
