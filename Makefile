@@ -48,10 +48,15 @@ test-elsewhere: $(VENV)/.installed
 		$(filter-out tests/laws,$(MATHEMATICS))
 	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
 
-# On a device without hardware, which refuses what a GPU refuses: see tests/far.
+# On a device without hardware, which refuses what a GPU refuses: see tests/far. In single files, those of a
+# room whose tests speak of a device.
 FAR := $(PYTEST) -m 'not slow' -p tests.far --device far
+LAWS := acquisition device feature kernel model query
 test-far: $(VENV)/.installed
-	$(FAR) tests/numerics tests/kernels tests/optim tests/tuners/test_offline_devices.py
+	$(FAR) tests/numerics tests/kernels tests/optim tests/models tests/acquisition \
+		$(LAWS:%=tests/laws/test_%_laws.py) tests/tuners/test_offline_devices.py tests/tuners/online/test_waits.py \
+		tests/simulation/test_waits.py
+	$(FAR) tests/benchmarks/test_stn_schedule.py tests/benchmarks/test_simclr.py -k device_of_its_recipe
 
 # The smallest versions that pyproject.toml allows, in an environment of its own (5 GB). Matplotlib of that
 # time calls the parser of today by names that it warns of.

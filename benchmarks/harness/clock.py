@@ -15,8 +15,8 @@ _CALLS = 50  # of which one time is taken where one alone would be too short
 
 def synchronize(device: torch.device | str) -> None:
     """Wait until the device has done what it was told."""
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize(device)
+    if torch.device(device).type != "cpu":
+        torch.get_device_module(device).synchronize(device)
 
 
 def clock_of(device: torch.device) -> Callable[[], float]:

@@ -90,7 +90,7 @@ class Case:
             proposal = strategy.decide(belief, self.progress, True, generator)
             optima, verdict = search.state_dict()["warm_starts"], proposal.verdict
             query, sure = bool(verdict.query), float(verdict.confidence)
-            return Decision(proposal.query_at, optima, query, sure)
+            return Decision(proposal.query_at.to(self.device), optima.to(self.device), query, sure)
 
         return decide
 

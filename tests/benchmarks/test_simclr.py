@@ -65,6 +65,15 @@ class TestRun:
         assert run.loss < first
         assert run.test().accuracy > 0.5
 
+    def test_it_trains_and_is_resumed_on_the_device_of_its_recipe(self, tkwargs, tmp_path):
+        device = str(tkwargs["device"])
+        run, other = trained(1, device=device), problem(device=device).setup(0)
+        torch.save(run.state_dict(), tmp_path / "state")
+        other.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
+        for same in (run, other):
+            same.train_round(START)
+        assert run.test() == other.test()
+
     @pytest.mark.parametrize("config", [START, ONE_OPERATION])
     def test_a_resumed_run_continues_bit_for_bit(self, config, tmp_path):
         before = torch.get_rng_state()

@@ -66,6 +66,16 @@ class TestRun:
         start = {name: b.start for name, b in run.recipe.hyperparameters.items()}
         assert (run.hyperparameters.current() == pytest.approx(start)) == (tunings == 0)
 
+    def test_it_trains_and_is_resumed_on_the_device_of_its_recipe(self, tkwargs, tmp_path):
+        device = str(tkwargs["device"])
+        run, other = trained(TUNE, 2, device=device), problem(device=device).setup(0)
+        torch.save(run.state_dict(), tmp_path / "state")
+        other.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
+        for same in (run, other):
+            same.train_round({"arm": TUNE})
+            assert {w.device.type for w in same.network.parameters()} == {tkwargs["device"].type}
+        assert run.validate() == other.validate()
+
     def test_it_learns(self):
         run = problem().setup(0)
         before = run.validate()

@@ -76,6 +76,9 @@ class FarTensor(torch.Tensor):
     def __repr__(self, *, tensor_contents=None):
         return f"FarTensor({self.near})"
 
+    def __format__(self, spec):
+        return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
+
     def tolist(self):
         waits["tolist"] += 1
         return self.near.tolist()

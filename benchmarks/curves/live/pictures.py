@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.curves.live.program import Length, Program
+from benchmarks.harness.devices import accelerator
 from benchmarks.suite.data import Part, cifar10, whole_cifar10
 from benchmarks.suite.networks import initialized
 from botorch_costly import Integer, Real, SearchSpace
@@ -43,7 +44,7 @@ class Pictures:
         self._generator = torch.Generator().manual_seed(seed)
         self._batch = int(value["batch_size"])
         filters, pools = int(value["filter_size"]), int(value["pool_size"])
-        self._device = "cuda" if whole and torch.cuda.is_available() else "cpu"
+        self._device = accelerator() if whole else "cpu"
         self._network = _network(filters, pools, self._generator).to(self._device)
         self._optimizer = torch.optim.RMSprop(
             self._network.parameters(),

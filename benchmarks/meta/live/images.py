@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, cross_entropy, pad
 
+from benchmarks.harness.devices import accelerator
 from benchmarks.meta.live.descent import SPACE, convolutions, dense, fit
 from benchmarks.meta.live.family import Config, Family, one_by_one
 from benchmarks.suite.data import Part, cifar10, mnist, whole_cifar10, whole_mnist
@@ -86,7 +87,7 @@ def _scaled(pictures: Tensor, side: int) -> Tensor:
 
 def evaluate(task: str, config: Config, seed: int, *, size: Size) -> float:
     """Return the accuracy on held-out pictures after a training."""
-    device = "cuda" if size is FULL and torch.cuda.is_available() else "cpu"
+    device = accelerator() if size is FULL else "cpu"
     training, validation = parts(task, size, device)
     generator = torch.Generator().manual_seed(seed)
     layers, width = convolutions(training.inputs.shape[1], size.side, size.filters)

@@ -16,6 +16,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, interpolate
 
+from benchmarks.harness.devices import accelerator
 from benchmarks.meta.live.descent import SPACE, convolutions, dense, fit
 from benchmarks.meta.live.family import Config, Family, one_by_one
 from benchmarks.suite.data import arrays_of
@@ -102,7 +103,7 @@ class Siamese(nn.Module):
 
 def evaluate(task: str, config: Config, seed: int, *, size: Size) -> float:
     """Return the 2-way accuracy on held-out characters after a training."""
-    device = "cuda" if size is FULL and torch.cuda.is_available() else "cpu"
+    device = accelerator() if size is FULL else "cpu"
     training, validation = drawings(task, size.side, device)
     generator = torch.Generator().manual_seed(seed)
     network = Siamese(size, generator).to(device)

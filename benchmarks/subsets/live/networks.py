@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 from torch.optim import Optimizer
 
+from benchmarks.harness.clock import synchronize
+from benchmarks.harness.devices import accelerator
 from benchmarks.subsets.live.program import Config, Outcome, Program
 from benchmarks.suite.data import POOL, Part, cifar10, whole_cifar10
 from botorch_costly import Integer, Real, SearchSpace
@@ -67,7 +69,7 @@ def trained(config: Config, fraction: float, seed: int, *, recipe: Recipe, size:
     Seconds are those of the processor, on a GPU those of the clock.
     """
     value = {name: as_number(name, config[name]) for name in config}
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = accelerator()
     training, validation = _parts(size, device)
     generator = torch.Generator().manual_seed(seed)
     count = max(1, round(fraction * size.training))
@@ -120,7 +122,7 @@ def _error(network: nn.Sequential, validation: Part) -> float:
 def _now(device: str) -> float:
     if device == "cpu":
         return time.process_time()
-    torch.cuda.synchronize()
+    synchronize(device)
     return time.perf_counter()
 
 

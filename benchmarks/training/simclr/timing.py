@@ -91,9 +91,9 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     """Yield a row for each network."""
     for name in options.networks:
         recipe = RECIPES[name]
-        recipe = replace(recipe, device=options.device or recipe.device, compiled=options.compile)
         if options.smoke:  # with rounds enough for decisions
             recipe = replace(tiny(recipe), steps=recipe.steps, epochs=recipe.steps)
+        recipe = replace(recipe, device=options.device or recipe.device, compiled=options.compile)
         yield measure(name, recipe, options.repeats)
 
 
