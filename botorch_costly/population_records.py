@@ -10,6 +10,8 @@ from botorch_costly.parameters import Plain
 from botorch_costly.plain import listed
 from botorch_costly.records import Decision, FrozenConfig, Observation
 
+FAILED = "failed"  # how a metric that is no number is written as a plain value
+
 
 @dataclass(frozen=True)
 class PopulationDecision(Decision):
@@ -90,7 +92,7 @@ class PopulationObservation(Observation):
 
     Args:
         round: The round of training, from 0.
-        config: The configuration of the leader in that round.
+        config: The configuration of the member with the best metric; of the leader where there was none.
         reward: The best metric among the members; None if there was none.
         failed: Whether members were queried and none had a finite metric.
         seconds: As in ``Observation``.
@@ -111,7 +113,7 @@ class PopulationObservation(Observation):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in plain values that JSON keeps; a failed metric is the text ``"failed"``."""
-        said = ["failed" if one is not None and math.isnan(one) else one for one in self.metrics]
+        said = [FAILED if one is not None and math.isnan(one) else one for one in self.metrics]
         return {**super().to_dict(), "metrics": said}
 
     @classmethod
@@ -122,7 +124,7 @@ class PopulationObservation(Observation):
             StateMismatchError: If ``values`` are not those of an observation.
         """
         try:
-            metrics = tuple(math.nan if one == "failed" else one for one in values["metrics"])
+            metrics = tuple(math.nan if one == FAILED else one for one in values["metrics"])
         except (TypeError, KeyError) as error:
             expected = "the plain values of PopulationObservation.to_dict"
             raise StateMismatchError("PopulationObservation", expected, values) from error

@@ -15,13 +15,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TOOLS = ("pytest", "hypothesis")
 PAGE = "tests/test_docs.py::test_code_of_pages_runs"
+PAGES_OF_RUNS = "tests/laws/test_room_laws.py::test_a_saved_run_is_a_page_to_look_into"
 ADAPTERS = "tests/integrations"
 BENCHMARKS = "tests/benchmarks"
 # Of each extra: a module that it brings, and the tests that need it.
 EXTRAS = {
     "core": ("botorch_costly", [ADAPTERS, "tests/reports", "tests/test_canonical.py"]),
     "plot": ("matplotlib", ["tests/test_plotting.py", "tests/reports"]),
-    "plotly": ("plotly", ["tests/reports"]),
+    "plotly": ("plotly", ["tests/reports", PAGES_OF_RUNS]),
     "rich": ("rich", ["tests/reports"]),
     "tensorboard": ("tensorboard", [f"{ADAPTERS}/loggers"]),
     "optuna": (

@@ -490,6 +490,10 @@ def stretch(round, training, reward, broken=False):
     return {**parts, "config": {"x": training / 10}, "failed": reward is None}
 
 
+def members(metrics):
+    return {**ROW, "reward": 1.0, "configs": [{"x": 0.1}, {"x": 0.2}], "metrics": metrics}
+
+
 def test_a_training_has_its_last_reward_unless_it_diverged():
     history = [
         stretch(0, 0, 1.0),
@@ -586,6 +590,10 @@ def test_a_history_out_of_a_data_frame_has_nan_for_what_is_missing():
         ([{**ROW, "config": "x=1", "reward": 1.0}], "round 0: Expected a configuration"),
         ([{**ROW, "training": 0, "reward": 1.0}], "round 0: Expected the entry broken"),
         ([{**ROW, "reward": 1.0}, stretch(1, 0, 1.0)], "history: Expected rows of one optimizer"),
+        ([members(None)], "round 0: Expected as many metrics as there are configs"),
+        ([members([1.0])], "round 0: Expected as many metrics as there are configs"),
+        ([members([1.0, "0.5"])], "Expected a number, None or 'failed' as a metric"),
+        ([{**members([1.0, 2.0]), "configs": [{"x": 0.1}, 3]}], "Expected a configuration, values"),
         (
             [stretch(0, 0, 1.0), {**stretch(0, 0, 2.0), "config": {"x": 0.9}}],
             "history: Expected one configuration of training 0",

@@ -23,9 +23,11 @@ def plot_importance(importance: Importance, ax: "Axes | None" = None) -> "Axes":
         ax: Where to draw; made if omitted.
 
     Raises:
-        InvalidArgumentError: If there are fewer than two rounds.
+        InvalidArgumentError: If it is none, or there are fewer than two rounds.
         ImportError: If Matplotlib is missing.
     """
+    expected, given = "an Importance that tuners.importance returned", type(importance).__name__
+    check(isinstance(importance, Importance), "importance", expected, given)
     rounds = importance.rounds
     check(len(rounds) > 1, "importance", "at least two rounds", len(rounds))
     ax = one(ax)

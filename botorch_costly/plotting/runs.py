@@ -98,13 +98,17 @@ def plot_schedule_map(
         label: Name of the colours.
 
     Raises:
-        InvalidArgumentError: If there is no decision or a name is unknown.
+        InvalidArgumentError: If there is no decision, a name is unknown, or values are no numbers.
         ImportError: If Matplotlib is missing.
     """
     check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
     known = list(decisions[0].config)
     shown = known if names is None else list(names)
     check(set(shown) <= set(known), "names", f"names among {known}", shown)
+    for name in shown:
+        played = [d.config[name] for d in decisions]
+        numbers = all(isinstance(value, int | float) for value in played)
+        check(numbers, "names", "hyperparameters whose values are numbers", name)
     ax = one(ax, height=0.4 * len(shown) + 1)
     rows: Any = [[d.config[name] for d in decisions] for name in shown]
     first, last = decisions[0].round, decisions[-1].round

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from botorch_costly.errors import check_positive
+from botorch_costly.errors import check, check_positive
 from botorch_costly.plotting.bands import are_numbers
 from botorch_costly.plotting.style import BLUE, PURPLE, VERMILION, above, one
 from botorch_costly.tuners import Slice
@@ -26,9 +26,10 @@ def plot_slice(found: Slice, ax: "Axes | None" = None, width: float = 2.0) -> "A
         width: Half the height of the band, in standard deviations.
 
     Raises:
-        InvalidArgumentError: If the width is not positive.
+        InvalidArgumentError: If there is no slice, or the width is not positive.
         ImportError: If Matplotlib is missing.
     """
+    check(isinstance(found, Slice), "found", "a Slice that slice_of returned", type(found).__name__)
     width = check_positive("width", width)
     ax = one(ax)
     numbers = are_numbers(found.values)

@@ -15,15 +15,15 @@ from botorch_costly.plotting.style import (
     columns_of,
     one,
 )
+from botorch_costly.tuners.curves.trainings import Training
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from botorch_costly.transforms import CurveCompression
-    from botorch_costly.tuners.curves.trainings import Training
 
 
-def plot_trainings(trainings: "Sequence[Training]", ax: "Axes | None" = None) -> "Axes":
+def plot_trainings(trainings: Sequence[Training], ax: "Axes | None" = None) -> "Axes":
     """Draw the learning curves of all trainings of a search, and how each of them ended.
 
     Args:
@@ -31,9 +31,12 @@ def plot_trainings(trainings: "Sequence[Training]", ax: "Axes | None" = None) ->
         ax: Where to draw; made if omitted.
 
     Raises:
-        InvalidArgumentError: If no training has a reward.
+        InvalidArgumentError: If they are no trainings, or none has a reward.
         ImportError: If Matplotlib is missing.
     """
+    ours = all(isinstance(one, Training) for one in trainings)
+    kinds_given = sorted({type(one).__name__ for one in trainings})
+    check(ours, "trainings", "trainings of a CurveOptimizer", kinds_given)
     seen = [training for training in trainings if training.known]
     check(len(seen) > 0, "trainings", "at least one with a reward", len(trainings))
     ax = one(ax)

@@ -38,10 +38,13 @@ def plot_transfer(
         The axes of values, share and weights.
 
     Raises:
-        InvalidArgumentError: If no decision says what was believed of the tasks.
+        InvalidArgumentError: If they are of another optimizer, or none says what was believed of tasks.
         InvalidShapeError: If the axes are not three, or the names not one a task.
         ImportError: If Matplotlib is missing.
     """
+    ours = all(isinstance(one, TransferDecision) for one in decisions)
+    expected = "decisions of a TransferOptimizer"
+    check(ours, "decisions", expected, sorted({type(one).__name__ for one in decisions}))
     believed = [one for one in decisions if one.share is not None]
     check(len(believed) > 0, "decisions", "at least one with a share", len(decisions))
     count = len(believed[0].weights)

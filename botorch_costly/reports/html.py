@@ -7,7 +7,7 @@ from html import escape
 from botorch_costly.records import Decision
 from botorch_costly.reports.picture import picture_of, raster_of
 from botorch_costly.reports.saved_run import SavedRun
-from botorch_costly.reports.text import facts_of, outcome_text, value_text
+from botorch_costly.reports.text import facts_of, outcome_config, outcome_text, value_text
 from botorch_costly.schedule import Schedule
 
 # The browser is told to load nothing and to run nothing, whatever a name in the run may hold.
@@ -96,7 +96,8 @@ def _queries(run: SavedRun) -> str:
 
 
 def _cells(run: SavedRun, decision: Decision, names: Sequence[str]) -> list[str]:
-    values = [value_text(decision.config[name]) for name in names]
+    config = outcome_config(run, decision)
+    values = [value_text(config[name]) for name in names]
     confidence = "" if decision.confidence is None else f"{decision.confidence:.3g}"
     return [*values, outcome_text(run, decision), decision.reason, confidence]
 

@@ -8,6 +8,7 @@ from botorch_costly.reports.text import (
     config_text,
     facts_of,
     latest_queries,
+    outcome_config,
     outcome_text,
     printable,
 )
@@ -47,7 +48,7 @@ def _sections(run: SavedRun) -> Iterator[tuple[str, Sequence[str], Iterable[Sequ
     if reasons:
         yield "reasons", ("decision", "rounds", "reason"), reasons
     queries = [
-        (str(one.round), outcome_text(run, one), config_text(one.config))
+        (str(one.round), outcome_text(run, one), config_text(outcome_config(run, one)))
         for one in latest_queries(run)
     ]
     if queries:

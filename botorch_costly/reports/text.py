@@ -76,6 +76,12 @@ def outcome_text(run: SavedRun, decision: Decision) -> str:
     return "no reward yet" if told.reward is None else f"{told.reward:.4g}"
 
 
+def outcome_config(run: SavedRun, decision: Decision) -> Mapping[str, Plain]:
+    """Return the configuration that an outcome belongs to: in a population that of its best member."""
+    told = run.told.get(decision.round)
+    return decision.config if told is None else told.config
+
+
 def latest_queries(run: SavedRun) -> list[Decision]:
     """Return the last decisions with a query, at most five."""
     return [one for one in run.decisions if one.query][-_LATEST:]
@@ -118,7 +124,7 @@ def _reasons(run: SavedRun) -> list[str]:
 
 def _latest(run: SavedRun) -> list[str]:
     rows = [
-        f"  round {one.round}: {config_text(one.config)}; {outcome_text(run, one)}"
+        f"  round {one.round}: {config_text(outcome_config(run, one))}; {outcome_text(run, one)}"
         for one in latest_queries(run)
     ]
     return ["latest queries:", *rows] if rows else []

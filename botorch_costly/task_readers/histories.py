@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from botorch_costly.errors import check, check_count
 from botorch_costly.plain import tupled
+from botorch_costly.population_records import FAILED
 from botorch_costly.records import FrozenConfig
 from botorch_costly.task_records import Task
 
@@ -35,6 +36,7 @@ def task_from_history(
 
     - ``OnlineTuner``, ``FixedTuner``, ``RandomTuner``: the reward of each query.
     - ``TwinTuner``: the metric of each query, and the configuration before schedules (``peak``).
+    - ``PopulationTuner``: the metric and the configuration of each member that was queried.
     - ``CurveOptimizer``: a training is one observation, whose value is the last reward told of it, after
       however many iterations; it failed if it diverged.
     - ``SubsetOptimizer``: the value of each evaluation, if all of them have equal fidelities; otherwise
@@ -119,7 +121,7 @@ def _seen(history: Iterable[Row], where: Callable[[Row], bool] | None) -> list[_
         _check_one_fidelity(told)
     kinds = {"training" in row for row in told}
     check(len(kinds) == 1, "history", "rows of one optimizer", "rows with and without a training")
-    return _of_trainings(told) if kinds == {True} else [_of_round(row) for row in told]
+    return _of_trainings(told) if kinds == {True} else [one for row in told for one in _of_row(row)]
 
 
 def _is_missing(reward: Any) -> bool:
@@ -139,12 +141,42 @@ def _check_row(row: Row) -> None:
     check(measured, at, "a number or None as the reward", reward)
     if "training" in row:
         check("broken" in row, at, "the entry broken beside training", sorted(row))
+    if "configs" in row:
+        _check_members(row, at)
+
+
+def _check_members(row: Row, at: str) -> None:
+    """Raise unless a row of a population has a metric, or None, for each member."""
+    configs, metrics = row["configs"], row.get("metrics")
+    listed = all(isinstance(one, list | tuple) for one in (configs, metrics))
+    told = row["failed"] or not _is_missing(row["reward"])
+    whole = listed and len(configs) == len(metrics or ())
+    check(whole or not told, at, "as many metrics as there are configs", metrics)
+    for config in configs if whole else ():
+        check(isinstance(config, Mapping), at, "a configuration, values by name", config)
+    for metric in metrics or () if whole else ():
+        number = isinstance(metric, int | float) and not isinstance(metric, bool)
+        known = number or metric is None or metric == FAILED
+        check(known, at, f"a number, None or '{FAILED}' as a metric", metric)
 
 
 def _check_one_fidelity(rows: Sequence[Row]) -> None:
     fidelities = {json.dumps(row.get("fidelities") or {}, sort_keys=True) for row in rows}
     expected = "equal fidelities in all rows, or where to choose some"
     check(len(fidelities) == 1, "history", expected, f"{len(fidelities)} different ones")
+
+
+def _of_row(row: Row) -> list[_Seen]:
+    """Return what was told of a round: one observation, or one of each member that was queried."""
+    if "configs" not in row:
+        return [_of_round(row)]
+    members = zip(row["configs"], row["metrics"], strict=True)
+    measured = [
+        (config, None if metric == FAILED else metric)
+        for config, metric in members
+        if metric is not None
+    ]
+    return [_of_round({**row, "config": config, "reward": value}) for config, value in measured]
 
 
 def _of_round(row: Row) -> _Seen:

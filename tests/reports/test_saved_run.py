@@ -6,49 +6,12 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from botorch_costly.reports import SavedRun, rows_of, saved_runs, text_of
-from tests.registry.optimizers import OPTIMIZERS
 from tests.reports.running import FAILED, SPACE, START, UNTOLD, played, saved
 
 
 @pytest.fixture(scope="module")
 def tuner():
     return played(query=bc.BernoulliQuery(1.0), limits=bc.Limits(max_queries=9))
-
-
-@pytest.mark.parametrize(
-    "name", [n for n in OPTIMIZERS if n.split()[0] not in ("BanditTuner", "TwinTuner")]
-)
-def test_the_state_of_each_optimizer_tells_its_run(name):
-    case = OPTIMIZERS[name]
-    optimizer = case.make(3)
-    for number in (0.4, None, 0.1):
-        suggestion = optimizer.ask()
-        case.tell(optimizer, suggestion, number)
-    run = SavedRun.from_state(optimizer.state_dict())
-    assert run.decisions == optimizer.decisions
-    assert run.observations == optimizer.observations
-    assert (run.rounds, run.queries) == (3, optimizer.queries)
-    assert run.failed_queries == optimizer.failed_queries
-    assert run.space == optimizer.space
-    assert run.pending == optimizer.pending
-    assert len(rows_of(run)) == 3
-    assert type(optimizer).__name__ in text_of(run)
-
-
-@pytest.mark.parametrize("name", ["BanditTuner EXP3S", "TwinTuner"])
-def test_tuners_that_choose_or_go_back_tell_theirs(name):
-    case = OPTIMIZERS[name]
-    tuner = case.make(3)
-    for _ in range(4):
-        decision = tuner.ask()
-        if decision.query:
-            case.tell(tuner, decision, 0.3)
-    run = SavedRun.from_state(tuner.state_dict())
-    assert run.decisions == tuner.decisions
-    assert run.observations == tuner.observations
-    if name == "TwinTuner":
-        with pytest.raises(StateMismatchError, match="plays each round once"):
-            run.schedule()
 
 
 def test_options_are_read_and_the_schedule_is_that_of_the_tuner(tuner):

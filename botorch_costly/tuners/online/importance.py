@@ -11,7 +11,7 @@ from botorch_costly.errors import check_count
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.sensitivity import sensitivity
 from botorch_costly.randomness import check_seed
-from botorch_costly.tuners.online.lines import intervals_of
+from botorch_costly.tuners.online.lines import check_believing, intervals_of
 from botorch_costly.tuners.online.tuner import OnlineTuner
 
 
@@ -54,9 +54,10 @@ def importance(
         seed: Of the design; the global generators are never touched.
 
     Raises:
-        InvalidArgumentError: If there is no round, one was not decided on or is not kept any more, or
-            ``points`` is no integer of at least 2.
+        InvalidArgumentError: If the tuner is no ``OnlineTuner``, there is no round, one was not decided
+            on or is not kept any more, or ``points`` is no integer of at least 2.
     """
+    check_believing(tuner)
     points, seed = check_count("points", points, minimum=2), check_seed(seed)
     intervals = intervals_of(tuner.decisions, rounds)
     space, belief = tuner.reachable, tuner.belief

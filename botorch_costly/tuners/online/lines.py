@@ -37,6 +37,17 @@ def line_of(
     return torch.stack([space.encode({**held, name: value}) for value in values])
 
 
+def check_believing(tuner: object) -> None:
+    """Raise unless a tuner has a belief over rounds, as an ``OnlineTuner`` and one with loggers have.
+
+    Raises:
+        InvalidArgumentError: If it has none.
+    """
+    believes = all(hasattr(tuner, name) for name in ("reachable", "belief", "interval_of"))
+    expected = "an OnlineTuner, whose belief is read"
+    check(believes and not isinstance(tuner, type), "tuner", expected, type(tuner).__name__)
+
+
 def parameter_of(space: SearchSpace, name: str) -> Parameter:
     """Return the parameter of a name.
 

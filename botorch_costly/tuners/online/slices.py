@@ -15,6 +15,7 @@ from botorch_costly.parameters import Choice, Parameter, Plain
 from botorch_costly.records import FrozenConfig
 from botorch_costly.tuners.online.lines import (
     best_in,
+    check_believing,
     intervals_of,
     line_of,
     parameter_of,
@@ -102,8 +103,9 @@ def slice_of(
         points: Values of a number at the most, at even distances on its scale.
 
     Raises:
-        InvalidArgumentError: If the name is unknown, the round no integer of at least 0, or ``points``
-            none of at least 2; or if nothing has been asked for, and no configuration is given.
+        InvalidArgumentError: If the tuner is no ``OnlineTuner``, the name is unknown, the round no
+            integer of at least 0, or ``points`` none of at least 2; or if nothing has been asked for, and
+            no configuration is given.
         InvalidConfigError: If the configuration is not one of ``tuner.reachable``.
 
     Example:
@@ -114,6 +116,7 @@ def slice_of(
         >>> found.values, found.std[1] < found.std[0]
         ((0.0, 0.5, 1.0), True)
     """
+    check_believing(tuner)
     points = check_count("points", points, minimum=2)
     space, parameter = tuner.reachable, parameter_of(tuner.reachable, name)
     decisions, number = tuner.decisions, 0 if round is None else check_count("round", round)
@@ -146,9 +149,10 @@ def best_values(
         points: Values of a number at the most, at even distances on its scale.
 
     Raises:
-        InvalidArgumentError: If the name is unknown, there is no round, one was not decided on or is not
-            kept any more, or ``points`` is no integer of at least 2.
+        InvalidArgumentError: If the tuner is no ``OnlineTuner``, the name is unknown, there is no round,
+            one was not decided on or is not kept any more, or ``points`` is no integer of at least 2.
     """
+    check_believing(tuner)
     points = check_count("points", points, minimum=2)
     space, parameter = tuner.reachable, parameter_of(tuner.reachable, name)
     values, belief = values_of(parameter, points), tuner.belief

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -81,6 +81,8 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
     """
 
     _changeable = ("horizon", "query")
+
+    _missing: ClassVar = {**Recorded._missing, "metrics": None}
 
     def __init__(
         self,
@@ -284,11 +286,13 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         )
         numbers = [None if one is None else self._gain.check_metric(one) for one in metrics]
         whole = [math.nan if one is not None and math.isinf(one) else one for one in numbers]
-        finite = [one for one in whole if one is not None and math.isfinite(one)]
-        best = max(finite, key=self._gain.level) if finite else None
+        finite = {i: one for i, one in enumerate(whole) if one is not None and math.isfinite(one)}
+        best = max(finite, key=lambda i: self._gain.level(finite[i]), default=None)
+        config = decision.config if best is None else decision.configs[best]
+        reward = None if best is None else finite[best]
         failed = best is None and any(one is not None for one in whole)
         return PopulationObservation(
-            decision.round, decision.config, best, failed=failed, metrics=tuple(whole)
+            decision.round, config, reward, failed=failed, metrics=tuple(whole)
         )
 
     def _learn(self, decision: PopulationDecision) -> None:
