@@ -127,8 +127,11 @@ class Driver:
     def __init__(self, tuner: Deciding[Any], options: TrainerOptions) -> None:
         asked = callable(getattr(tuner, "ask", None)) and callable(getattr(tuner, "tell", None))
         check(asked and not isinstance(tuner, type), "tuner", "an OnlineTuner or the like", tuner)
+        keeps = hasattr(tuner, "decisions")
+        expected = "a tuner with decisions, which the driver shares among ranks itself"
+        check(keeps, "tuner", expected, type(tuner).__name__)
         inner = inner_tuner(tuner)
-        gains = hasattr(inner, "decisions") and not isinstance(inner, _TOLD_OTHERWISE)
+        gains = not isinstance(inner, _TOLD_OTHERWISE)
         expected = (
             "a tuner that is told gains (a TwinTuner goes back itself, by a Session in a loop, a "
             "PopulationTuner trains several networks, other optimizers one for each configuration)"

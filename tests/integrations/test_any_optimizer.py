@@ -7,12 +7,15 @@ import json
 import math
 
 import pytest
+import torch
 
 import botorch_costly as bc
-from botorch_costly.errors import RankError
+from botorch_costly.errors import InvalidArgumentError, RankError
 from botorch_costly.integrations import distributed
 from botorch_costly.integrations.distributed import SharedTuner
+from botorch_costly.integrations.driver import Driver, TrainerOptions
 from botorch_costly.integrations.loggers import LoggedTuner
+from botorch_costly.integrations.rounds import RoundLength
 from tests.integrations.loggers.playing import Memory
 from tests.registry.optimizers import OPTIMIZERS
 from tests.tuners.online.states import same
@@ -84,3 +87,47 @@ def test_a_record_of_a_user_is_sent_and_one_that_a_rank_does_not_know_is_named()
     assert type(SharedTuner(Noting(space)).ask()) is Note
     with pytest.raises(RankError, match="a tuner as on rank 0, whose decisions are Other records"):
         distributed._decision(json.loads('{"kind": "Other", "values": {}}'))
+
+
+SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
+
+
+def session(tuner):
+    return bc.Session(tuner, torch.nn.Linear(1, 1))
+
+
+def driver(tuner):
+    return Driver(tuner, TrainerOptions(RoundLength(steps=1)))
+
+
+def logged(tuner):
+    return LoggedTuner(tuner, [])
+
+
+@pytest.mark.parametrize("within", [logged, SharedTuner, lambda tuner: SharedTuner(logged(tuner))])
+@pytest.mark.parametrize(
+    ("around", "kind", "said"),
+    [
+        (session, bc.TwinTuner, r"a TwinTuner .*LoggedTuner\(session, loggers\)"),
+        (driver, bc.OnlineTuner, "which the driver shares among ranks itself"),
+        (logged, bc.OnlineTuner, r"SharedTuner\(LoggedTuner\(\.\.\)\)"),
+        (SharedTuner, bc.OnlineTuner, ""),
+    ],
+)
+def test_what_is_put_around_a_tuner_in_another_order_works_or_says_the_order(
+    within, around, kind, said
+):
+    """Kind: of two objects that go around a tuner, the one is handed the other, and lacks its face."""
+    inner = within(kind(SPACE, 20))
+    if not said or (within is logged and around in (driver, logged)):
+        assert around(inner).tuner is inner
+        return
+    with pytest.raises(InvalidArgumentError, match=f"tuner: Expected .*{said}"):
+        around(inner)
+
+
+def test_a_session_is_put_within_all_others():
+    for around in (logged, SharedTuner, lambda tuner: SharedTuner(logged(tuner))):
+        assert around(session(bc.TwinTuner(SPACE, 20))).ask().round == 0
+    with pytest.raises(InvalidArgumentError, match="by a Session in a loop"):
+        driver(session(bc.TwinTuner(SPACE, 20)))

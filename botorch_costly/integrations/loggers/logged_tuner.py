@@ -86,6 +86,11 @@ class LoggedTuner(Serial, Generic[D]):
     def __init__(self, tuner: Recording[D], loggers: Logger | Iterable[Logger]) -> None:
         asked = callable(getattr(tuner, "ask", None)) and callable(getattr(tuner, "tell", None))
         check(asked and not isinstance(tuner, type), "tuner", "an OnlineTuner or the like", tuner)
+        keeps = hasattr(tuner, "decisions") and hasattr(tuner, "observations")
+        expected = (
+            "a tuner with decisions (ranks share it with its logs: SharedTuner(LoggedTuner(..)))"
+        )
+        check(keeps, "tuner", expected, type(tuner).__name__)
         self.tuner = tuner
         self._loggers = [loggers] if isinstance(loggers, Logger) else list(loggers)
         for one in self._loggers:

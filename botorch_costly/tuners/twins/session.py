@@ -31,6 +31,10 @@ class Session:
     batches. Where the order of data cannot go back, twins see different batches: comparisons are noisier,
     and the tuner learns how noisy.
 
+    A scheduler goes back, too, so that twins train with equal rates: at the end it has counted the rounds
+    that lead to the last state, fewer than the horizon. Where a rate has to end where its schedule does,
+    let the tuner schedule it, which counts all rounds: ``Scheduled(low, high, base="cosine")``.
+
     A state is copied on its own device, and about three copies are held at a time, by the tuner, whose
     ``state_dict`` has them. If one cannot be copied, or is not held when it is to be gone back to, a
     warning says so, and the rest of the run plays the incumbent.
@@ -62,7 +66,10 @@ class Session:
         device: torch.device | str | None = None,
         keep_best: bool = False,
     ) -> None:
-        check(isinstance(tuner, TwinTuner), "tuner", "a TwinTuner", tuner)
+        expected = (
+            "a TwinTuner (loggers and ranks go around its session: LoggedTuner(session, loggers))"
+        )
+        check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
         check(len(parts) > 0, "parts", "at least one network, optimizer, ..", parts)
         for part in parts:
             stateful = isinstance(part, torch.Generator) or (

@@ -54,6 +54,22 @@ def test_everything_goes_back_bit_for_bit():
     assert restored >= 3
 
 
+def test_a_scheduler_counts_the_rounds_that_lead_to_the_state():
+    """Twins train with equal rates; so at the end it has counted fewer rounds than the horizon."""
+    training = Training()
+    session, counted, kept = bc.Session(tuner(), *training.parts), 0, {}
+    for decision in session:
+        if decision.keep is not None:
+            kept[decision.keep] = counted
+        counted = counted if decision.restore is None else kept[decision.restore]
+        assert training.scheduler.last_epoch == counted
+        training.train(decision.config)
+        if decision.query:
+            session.tell(decision, training.loss)
+        counted += 1
+    assert counted < HORIZON
+
+
 def test_kept_states_are_few_and_share_no_memory_with_training():
     training = Training()
     session, most, first = bc.Session(tuner(), *training.parts), 0, {}
