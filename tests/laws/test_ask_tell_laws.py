@@ -12,16 +12,18 @@ import torch
 
 from botorch_costly import errors
 from botorch_costly.ask_tell import load, save
-from tests.registry.optimizers import OPTIMIZERS
+from tests.cases import quick
+from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 from tests.tuners.online.states import leaves, same
 
-ROUNDS = 14
-
+ROUNDS, MOST = 14, 7
+SAVED = (0, 1, 3, 5, 7, 9, 13)  # rounds before which the state of a run is kept
 
 OFFLINE = [name for name, case in OPTIMIZERS.items() if hasattr(case.make(0), "withdraw")]
+OFFLINE_BY_DEFAULT = [name for name in OFFLINE if name in BY_DEFAULT]
 
 
-@pytest.fixture(params=OPTIMIZERS)
+@pytest.fixture(params=quick(OPTIMIZERS, *BY_DEFAULT))
 def case(request):
     return OPTIMIZERS[request.param]
 
@@ -34,20 +36,22 @@ def step(case, optimizer):
     return suggestion
 
 
-def run(case, rounds=ROUNDS, seed=0):
-    optimizer = case.make(seed)
-    return optimizer, [step(case, optimizer) for _ in range(rounds)]
-
-
 @cache
 def saved_run(case):
     """Return the suggestions of a run, and states of it from before some of its rounds."""
     optimizer, whole, states = case.make(0), [], {}
     for number in range(ROUNDS):
-        if number in (0, 1, 7, 13):
+        if number in SAVED:
             states[number] = copy.deepcopy(optimizer.state_dict())
         whole.append(step(case, optimizer))
     return whole, states
+
+
+def after(case, rounds):
+    """Return an optimizer after some of the rounds of ``saved_run``, one of ``SAVED``."""
+    optimizer = case.make(0)
+    optimizer.load_state_dict(saved_run(case)[1][rounds])
+    return optimizer
 
 
 def through_a_file(state):
@@ -59,22 +63,22 @@ def through_a_file(state):
 
 def test_the_seed_alone_decides(case):
     before = torch.get_rng_state()
-    _, ours = run(case)
-    assert ours == saved_run(case)[0]
+    optimizer, expected = case.make(0), saved_run(case)[0]
+    assert [step(case, optimizer) for _ in range(ROUNDS)] == expected
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.get_default_dtype() == torch.float32
 
 
 def test_a_run_goes_on_from_a_state_saved_at_any_point(case):
     whole, states = saved_run(case)
-    for stop, state in states.items():
-        second = case.make(0)
-        second.load_state_dict(through_a_file(state))
-        assert [step(case, second) for _ in range(ROUNDS - stop)] == whole[stop:]
+    for stop in (0, 1, 7, 13):
+        second, expected = case.make(0), whole[stop : stop + MOST]
+        second.load_state_dict(through_a_file(states[stop]))
+        assert [step(case, second) for _ in expected] == expected
 
 
 def test_a_state_is_of_tensors_and_plain_values_and_does_not_change(case):
-    optimizer, _ = run(case, 9)
+    optimizer = after(case, 9)
     state = optimizer.state_dict()
     before = copy.deepcopy(state)
     for leaf in leaves(state):
@@ -84,7 +88,7 @@ def test_a_state_is_of_tensors_and_plain_values_and_does_not_change(case):
 
 
 def test_a_damaged_state_is_refused_and_nothing_changes(case):
-    optimizer, _ = run(case, 9)
+    optimizer = after(case, 9)
     before = copy.deepcopy(optimizer.state_dict())
     for part in before:
         for damage in ([], {"nothing": 1}, "text", 0.5):
@@ -100,14 +104,13 @@ def test_a_damaged_state_is_refused_and_nothing_changes(case):
 
 
 def test_a_state_of_another_option_is_refused_by_its_name(case):
-    optimizer, _ = run(case, 3)
-    state = optimizer.state_dict()
+    state, optimizer = saved_run(case)[1][3], case.make(0)
     options = [name for name in state["header"] if name not in ("kind", "version", "parameters")]
     assert len(options) >= 2
     for option in options:
         other = {**state, "header": {**state["header"], option: "another"}}
         with pytest.raises(errors.StateMismatchError, match=f"option {option}: Expected"):
-            case.make(0).load_state_dict(other)
+            optimizer.load_state_dict(other)
 
 
 def test_suggestions_may_be_told_late_in_any_order_and_as_copies(case):
@@ -120,12 +123,10 @@ def test_suggestions_may_be_told_late_in_any_order_and_as_copies(case):
 
 
 def refusals(case, optimizer, asked, told):
-    stranger = case.make(0)
-    for _ in range(9):
-        last = stranger.ask()
+    later = saved_run(case)[0][8]
     return {
         "told twice": (errors.AlreadyToldError, told, 1.0),
-        "never made": (errors.UnknownDecisionError, last, 1.0),
+        "never made": (errors.UnknownDecisionError, later, 1.0),
         "no suggestion": (errors.InvalidArgumentError, {"round": 0}, 1.0),
         "no number": (errors.InvalidArgumentError, asked, "much"),
         "a complex one": (errors.InvalidArgumentError, asked, 1j),
@@ -160,7 +161,7 @@ def test_a_failed_query_is_recorded_and_never_learnt_from(case, value):
 
 def test_a_reader_keeps_what_was_read(case):
     """Neither asking nor telling changes what was handed out before."""
-    optimizer, _ = run(case, 9)
+    optimizer = after(case, 9)
     history, decisions = optimizer.history, optimizer.decisions
     copies = copy.deepcopy(history), copy.deepcopy(decisions)
     step(case, optimizer)
@@ -168,7 +169,9 @@ def test_a_reader_keeps_what_was_read(case):
 
 
 def test_asking_beyond_the_horizon_is_named_and_changes_nothing(case):
-    optimizer, _ = run(case, case.horizon)
+    optimizer = after(case, 13)
+    for _ in range(13, case.horizon):
+        step(case, optimizer)
     before = copy.deepcopy(optimizer.state_dict())
     with pytest.raises(errors.HorizonExceededError, match=f"at most {case.horizon} "):
         optimizer.ask()
@@ -178,7 +181,7 @@ def test_asking_beyond_the_horizon_is_named_and_changes_nothing(case):
 def test_a_file_is_replaced_at_once_and_loads_into_parts_of_equal_options(
     case, tmp_path, monkeypatch
 ):
-    path, (optimizer, _) = tmp_path / "deep" / "state.pt", run(case, 5)
+    path, optimizer = tmp_path / "deep" / "state.pt", after(case, 5)
     save(path, optimizer=optimizer)
     written = path.read_bytes()
 
@@ -202,10 +205,11 @@ def test_a_file_is_replaced_at_once_and_loads_into_parts_of_equal_options(
     assert same(other.state_dict(), optimizer.state_dict())
 
 
-@pytest.mark.parametrize("case", [OPTIMIZERS[name] for name in OFFLINE], ids=OFFLINE)
-def test_what_is_taken_back_was_never_asked_for(case):
+@pytest.mark.parametrize("name", quick(OFFLINE, *OFFLINE_BY_DEFAULT))
+def test_what_is_taken_back_was_never_asked_for(name):
     """Nothing of it is left, in states as well; later numbers and tells go on."""
-    optimizer, _ = run(case, 3)
+    case = OPTIMIZERS[name]
+    optimizer = after(case, 3)
     rows = optimizer.history
     first, second = optimizer.ask(), optimizer.ask()
     optimizer.withdraw(pickle.loads(pickle.dumps(first)))
@@ -233,7 +237,7 @@ ADOPTED = {
 }
 
 
-@pytest.mark.parametrize("name", OFFLINE)
+@pytest.mark.parametrize("name", quick(OFFLINE, *OFFLINE_BY_DEFAULT))
 def test_what_is_adopted_is_as_if_it_had_been_asked_for(name):
     """Another program's evaluations, entered and told, leave the belief that asking would have left."""
     case = OPTIMIZERS[name]

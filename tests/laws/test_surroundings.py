@@ -13,7 +13,8 @@ import torch
 
 from botorch_costly.ask_tell import surroundings
 from botorch_costly.ask_tell.surroundings import LARGE, one_thread, undisturbed
-from tests.registry.optimizers import OPTIMIZERS
+from tests.cases import quick
+from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 
 ROUNDS = 6
 
@@ -88,7 +89,7 @@ def run(make, tell, names):
     return [*map(repr, said), repr(optimizer.history)]
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", quick(OPTIMIZERS, *BY_DEFAULT))
 def test_settings_around_a_call_decide_nothing(name):
     make, tell, _ = OPTIMIZERS[name]
     alone = run(make, tell, [])
@@ -147,7 +148,7 @@ def in_a_new_thread(call):
     return said[0]
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", quick(OPTIMIZERS, *BY_DEFAULT))
 def test_an_optimizer_computes_with_one_thread_and_gives_the_setting_back(
     name, two_threads, monkeypatch
 ):

@@ -193,3 +193,7 @@ OPTIMIZERS = {
     ),
     "RandomTuner": OptimizerCase(lambda seed: bc.RandomTuner(_SPACE, 20, seed=seed), _tell, 20),
 }
+
+# The others take long, and differ from one of these in options alone.
+_SLOW = {"TransferOptimizer by gaps", "CurveOptimizer of scores", "CurveOptimizer as published"}
+BY_DEFAULT = [name for name in OPTIMIZERS if name not in _SLOW]
