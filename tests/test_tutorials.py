@@ -18,7 +18,8 @@ import torch
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "tutorials").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LAUNCHING = {"distributed"}  # start processes, each of which imports everything anew
+# The first starts processes, which import everything anew; each of the others takes four seconds.
+SLOW = {"distributed", "augmentation", "learning_curves", "subsets"}
 
 every_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -169,7 +170,7 @@ def execute(notebook, smoke):
 @pytest.mark.parametrize(
     "notebook",
     [
-        pytest.param(path, marks=[pytest.mark.slow] if path.stem in LAUNCHING else [])
+        pytest.param(path, marks=[pytest.mark.slow] if path.stem in SLOW else [])
         for path in NOTEBOOKS
     ],
     ids=lambda path: path.stem,

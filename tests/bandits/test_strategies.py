@@ -17,6 +17,7 @@ from botorch_costly.query import (
     PricedQuery,
 )
 from botorch_costly.simulation import Chance
+from tests.cases import quick
 from tests.oracles import bandits as twins
 
 TRIALS, ROUNDS, ARMS = 3, 200, 3
@@ -148,12 +149,13 @@ def test_queries_told_late_weigh_as_much_as_they_would_have(strategy):
         torch.testing.assert_close(other.cov, beliefs[0].cov)
 
 
+@pytest.mark.parametrize("rounds", quick([300, 1500], 300))
 @pytest.mark.parametrize("strategy", [bandits.EXP3S(0.3), bandits.EXP3R(0.5, interval=1e6)])
-def test_weights_neither_overflow_nor_vanish(strategy):
+def test_weights_neither_overflow_nor_vanish(strategy, rounds):
     """The probability of the arm counts, so a rule with an outlook queries that arm and no other."""
-    player = BanditPlayer(BanditPolicy("", strategy, PricedQuery(price=0.0)), 2, ARMS, 1500)
+    player = BanditPlayer(BanditPolicy("", strategy, PricedQuery(price=0.0)), 2, ARMS, rounds)
     one = torch.ones(2, dtype=torch.float64)
-    for _ in range(1500):
+    for _ in range(rounds):
         at, query = player.decide(player.chance())
         assert at[query].equal(player.advice.arm[query])
         player.take_in(at, one * (at == 1), query)
@@ -276,7 +278,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", quick(RULES, "coin", "joint", "bounds", "mixed price", "budget"))
 def test_any_strategy_goes_with_any_rule(rule):
     strategies = {name: strategy for name, (strategy, _) in PAIRS.items()}
     strategies["GP-UCB"] = bandits.GPUCB()

@@ -9,6 +9,7 @@ import botorch_costly as bc
 from botorch_costly.bandits import EXP3R, EXP3S, GPUCB, UCB1, ArmPrior, EpsilonGreedy, RewardRange
 from botorch_costly.errors import InvalidArgumentError, InvalidSpaceError
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, PricedQuery
+from tests.cases import quick
 
 ARMS = bc.SearchSpace({"optimizer": bc.Choice(["sgd", "adam", "lion"])})
 WORTH = {"sgd": 0.2, "adam": 0.8, "lion": 0.5}
@@ -117,7 +118,7 @@ def played(strategy, scale=1.0, shift=0.0, rewards=None, rounds=60):
     return tuner
 
 
-@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("units", quick(UNITS, "tiny", "negative"))
 @pytest.mark.parametrize("name", ["GPUCB", "UCB1", "EXP3S", "EXP3R", "EpsilonGreedy"])
 def test_every_strategy_finds_the_best_arm_whatever_the_units_and_says_so_once(name, units, caplog):
     strategies = {"GPUCB": GPUCB(), "UCB1": UCB1(), "EXP3S": EXP3S(0.3)}

@@ -249,12 +249,17 @@ def command(tmp_path, *options: str) -> list[str]:
     return ["simclr", "--smoke", "--seeds", "1", "--processes", "1", *options, *where]
 
 
-def test_the_command_runs_the_same_code_on_tiny_sizes(tmp_path, monkeypatch, capsys):
+FEW = ("off", "expert", "full feedback", "confidence 0.8", COIN)
+
+
+@pytest.mark.parametrize("methods", quick(["few", "all"], "few"))
+def test_the_command_runs_the_same_code_on_tiny_sizes(methods, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
+    methods = FEW if methods == "few" else tuple(METHODS)
     monkeypatch.setattr(benchmark, "CPU", replace(CPU, data=pictures))
-    assert main(command(tmp_path)) == 0
+    assert main(command(tmp_path, "--methods", *methods)) == 0
     rows = {row["method"]: row for row in rows_of("simclr", tmp_path)}
-    assert set(rows) == set(METHODS)
+    assert set(rows) == set(methods)
     assert {row["queries"] for name, row in rows.items() if name in ("off", "expert")} == {0}
     assert rows["full feedback"]["queries"] == rows["full feedback"]["rounds"]
     assert sorted(path.suffix for path in (tmp_path / "runs").iterdir()) == [".json"] * len(rows)
@@ -263,7 +268,7 @@ def test_the_command_runs_the_same_code_on_tiny_sizes(tmp_path, monkeypatch, cap
     schedule = str(tmp_path / "runs" / "small_tiny-full_feedback-0.json")
     assert main(command(tmp_path, "--replay", schedule)) == 0
     assert f"{100 * rows['full feedback']['top_1']:.2f} %" in capsys.readouterr().out
-    main(command(tmp_path))  # what is stored is not trained again
+    main(command(tmp_path, "--methods", *methods))  # what is stored is not trained again
     assert len(rows_of("simclr", tmp_path)) == len(rows)
 
 
@@ -274,7 +279,7 @@ def test_the_command_of_a_gpu_runs_on_tiny_sizes(tmp_path, monkeypatch, capsys):
     assert {row["recipe"] for row in rows_of("simclr", tmp_path)} == {"resnet18, tiny"}
 
 
-def test_the_coin_falls_as_often_as_the_confidence_rule_queried():
+def test_the_coin_has_the_share_that_the_confidence_rule_queried():
     paid = {"queries": 46, "rounds": 100, "design": 10}
     rows = [
         {"recipe": "small", "method": "confidence 0.8", "seed": 3, **paid},
@@ -282,14 +287,20 @@ def test_the_coin_falls_as_often_as_the_confidence_rule_queried():
         {"recipe": "small", "method": "priced", "seed": 5, **paid},
     ]
     assert coins_of(rows, "small") == {3: 0.4}
+
+
+@pytest.mark.parametrize(
+    ("rate", "low", "high"),
+    quick([(0.0, 10, 10), (0.4, 30, 62), (None, 48, 80)], (0.4, 30, 62)),
+)
+def test_the_coin_falls_as_often_as_the_confidence_rule_queried(rate, low, high):
     one = problem(epochs=40)
     assert one.horizon == 100
-    for rate, low, high in ((0.0, 10, 10), (0.4, 30, 62), (None, 48, 80)):
-        policy, many = policy_of(COIN, one, 0, rate), 0
-        policy.start(one.setup(0))
-        for _ in range(100):
-            many += policy.decide().query
-        assert low <= many <= high
+    policy, many = policy_of(COIN, one, 0, rate), 0
+    policy.start(one.setup(0))
+    for _ in range(100):
+        many += policy.decide().query
+    assert low <= many <= high
 
 
 def row(method: str, seed: int, top_1: float, queries: int) -> dict:

@@ -85,6 +85,7 @@ def _one_of_two(rank: int, folder: str) -> None:
     ranks.leave()
 
 
+@pytest.mark.slow
 def test_two_processes_have_the_loss_and_the_gradient_of_one_with_the_whole_batch(tmp_path):
     loss, gradient = _contrast(normal(6, 6, seed=9))
     multiprocessing.spawn(_one_of_two, (str(tmp_path),), nprocs=2)

@@ -310,8 +310,8 @@ def test_the_hypergradient_is_a_finite_difference_of_the_best_response():
     trained = [layer.weight, layer.weight_direction, layer.weight_response]
     optimizer = torch.optim.LBFGS(
         trained,
-        max_iter=3000,
-        max_eval=6000,
+        max_iter=200,
+        max_eval=400,
         tolerance_grad=1e-12,
         tolerance_change=1e-16,
         line_search_fn="strong_wolfe",

@@ -23,6 +23,7 @@ from optuna.distributions import (  # noqa: E402
 from botorch_costly.integrations.optuna import TransferSampler, trials  # noqa: E402
 from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
 from botorch_costly.integrations.optuna.outcomes import CLAIM, Outcomes  # noqa: E402
+from tests.cases import quick  # noqa: E402
 from tests.integrations import optuna_program as program  # noqa: E402
 
 MIXED = {
@@ -346,7 +347,7 @@ def completed(space, count, direction="minimize"):
     return study
 
 
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize("direction", quick(["minimize", "maximize"], "minimize"))
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_search_space_that_differs_from_the_earlier_one_loses_no_trial(change, direction):
     """The kind: what differs between the present space and that of the past ends or fails paid trials."""

@@ -15,6 +15,7 @@ from botorch_costly.models import TimeVaryingGP, fitting
 from botorch_costly.models.fitting import Hyperparameters, fit, priors_and_bounds
 from botorch_costly.models.time_varying import default_space_kernel
 from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
+from tests.cases import quick
 from tests.counting import least_successes
 from tests.oracles import evidence as oracle
 
@@ -218,7 +219,7 @@ def test_restarts_are_drawn_by_the_generator_alone():
 
 
 @pytest.mark.parametrize("learnt", [True, False])
-@pytest.mark.parametrize("tolerance", [1e-3, 0.1])
+@pytest.mark.parametrize("tolerance", quick([1e-3, 0.1], 0.1))
 def test_skipping_costs_less_than_the_stated_bound(learnt, tolerance, monkeypatch):
     """After a few more queries, at values fitted before them: a search to the end tells."""
     rows = [drifting(31, 2, seed) for seed in range(40)]

@@ -6,6 +6,7 @@ from botorch.utils.probability.mvnxpb import MVNXPB
 
 from botorch_costly.errors import InvalidShapeError, NumericalError
 from botorch_costly.numerics.ep import log_prob_min, minimum
+from tests.cases import quick
 from tests.oracles import ep as oracle
 
 NUMBERS = {"dtype": torch.float64}
@@ -42,7 +43,7 @@ def variation(p, q):
     return 0.5 * (p - q).abs().sum(-1).item()
 
 
-@pytest.mark.parametrize("points", [3, 6])
+@pytest.mark.parametrize("points", quick([3, 6], 3))
 def test_it_is_one_site_after_another(points):
     for seed in range(4):
         mean, cov = problem_of("wishart", points, seed)
@@ -58,7 +59,10 @@ def test_of_two_values_it_is_the_closed_form():
     torch.testing.assert_close(found, torch.stack([first, 1 - first]), atol=1e-7, rtol=0)
 
 
-@pytest.mark.parametrize(("points", "bound", "mean_bound"), [(5, 0.015, 0.006), (25, 0.02, 0.01)])
+@pytest.mark.parametrize(
+    ("points", "bound", "mean_bound"),
+    quick([(5, 0.015, 0.006), (25, 0.02, 0.01)], (5, 0.015, 0.006)),
+)
 def test_it_is_near_what_is_drawn_and_the_correction_helps(points, bound, mean_bound):
     generator = torch.Generator().manual_seed(0)
     errors, plain = [], []

@@ -9,6 +9,7 @@ import torch
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, NumericalError
 from botorch_costly.numerics import separation
 from botorch_costly.numerics.separation import log_prob_min_by_draws
+from tests.cases import quick
 from tests.numerics.test_ep import KINDS, problem_of, variation
 from tests.oracles import separation as oracle
 from tests.oracles.ep import drawn_prob_min
@@ -39,7 +40,10 @@ def test_of_two_values_it_is_the_closed_form():
     torch.testing.assert_close(found, torch.stack([first, 1 - first]), atol=1e-7, rtol=0)
 
 
-@pytest.mark.parametrize(("points", "bound"), [(5, 0.004), (10, 0.006), (25, 0.008), (50, 0.013)])
+@pytest.mark.parametrize(
+    ("points", "bound"),
+    quick([(5, 0.004), (10, 0.006), (25, 0.008), (50, 0.013)], (5, 0.004), (25, 0.008)),
+)
 def test_it_is_near_what_is_drawn(points, bound):
     generator = torch.Generator().manual_seed(0)
     for kind in KINDS:
@@ -125,7 +129,7 @@ def test_duplicates_share_and_certainty_is_certain():
     assert log_prob_min_by_draws(torch.zeros(2, 1), torch.ones(2, 1, 1)).tolist() == [[0.0], [0.0]]
 
 
-@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("scale", quick([1e-12, 1.0, 1e12], 1e-12))
 def test_no_number_is_ever_nan(scale):
     generator = torch.Generator().manual_seed(0)
     root = torch.randn(20_000, 5, 5, generator=generator, **NUMBERS)

@@ -12,6 +12,7 @@ import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from botorch_costly.optim import lbfgs
 from botorch_costly.tuners.subsets.belief import Sampling
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer(1, 8)})
 TASK = bc.Task([{"lr": 10.0**-k, "depth": k} for k in (1, 2, 3, 4)], [0.1, 0.4, 0.3, 0.0])
@@ -62,7 +63,7 @@ def test_a_wrong_dtype_or_device_is_named_at_the_door(case, more):
         case[0](**more)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("dtype", quick([torch.float64, torch.float32], torch.float32))
 def test_a_device_decides_as_the_cpu_and_hands_its_state_over(case, dtype, tkwargs, monkeypatch):
     # A search looks less often elsewhere at what is left of it, since it would wait.
     monkeypatch.setattr(lbfgs, "is_near", lambda *_: True)

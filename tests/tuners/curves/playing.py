@@ -1,6 +1,7 @@
 """Trainings with curves that are known, for the optimizer to play."""
 
 import math
+from functools import cache
 
 import botorch_costly as bc
 
@@ -32,3 +33,10 @@ def play(optimizer, stretches, *, change=lambda value: value, unit=1.0):
 def made(seed=0, **options):
     options = {"search": bc.Search(num_restarts=4), **options}
     return bc.CurveOptimizer(SPACE, LENGTH, seed=seed, **options)
+
+
+@cache
+def run_of(seed, rounds=40):
+    """Return a run that tests read, and copy to go on with: the optimizer, and what it asked for."""
+    optimizer = made(seed)
+    return optimizer, play(optimizer, rounds)

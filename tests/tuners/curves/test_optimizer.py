@@ -1,7 +1,6 @@
 """Trainings that are begun, paused and continued as they promise."""
 
 import copy
-import itertools
 import logging
 import math
 
@@ -11,13 +10,14 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
-from tests.tuners.curves.playing import LENGTH, SPACE, curve_of, made, play, reward
+from tests.cases import quick
+from tests.tuners.curves.playing import LENGTH, SPACE, curve_of, made, play, reward, run_of
 from tests.tuners.online.states import same
 
 
 def test_every_stretch_begins_where_the_one_before_ended():
     done = {}
-    for stretch in play(made(), 40):
+    for stretch in run_of(0)[1]:
         assert stretch.since == done.get(stretch.training, 0)
         assert stretch.since < stretch.until <= LENGTH
         done[stretch.training] = stretch.until
@@ -26,8 +26,7 @@ def test_every_stretch_begins_where_the_one_before_ended():
 
 
 def test_configurations_near_the_best_are_trained_longest():
-    optimizer = made(seed=3)
-    play(optimizer, 40)
+    optimizer, _ = run_of(0)
     whole = [training.config for training in optimizer.trainings if training.is_whole]
     ends = [reward(config, LENGTH) for config in whole]
     assert max(ends) > -0.5
@@ -36,9 +35,12 @@ def test_configurations_near_the_best_are_trained_longest():
     assert looks
 
 
-@pytest.mark.parametrize("change", [math.exp, lambda value: 3 * value - 7, lambda value: value**3])
+CHANGES = {"exp": math.exp, "line": lambda value: 3 * value - 7, "cube": lambda value: value**3}
+
+
+@pytest.mark.parametrize("change", quick(CHANGES, "exp"))
 def test_only_the_order_of_rewards_counts(change):
-    assert play(made(), 15, change=change) == play(made(), 15)
+    assert play(made(), 15, change=CHANGES[change]) == run_of(0)[1][:15]
 
 
 def test_smaller_may_be_better():
@@ -48,9 +50,9 @@ def test_smaller_may_be_better():
     assert f"best {-theirs.best_training.latest:.6g}" in ours.summary()
 
 
-@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+@pytest.mark.parametrize("unit", quick([2.0**-20, 2.0**20], 2.0**20))
 def test_the_unit_of_costs_does_not_count(unit):
-    ours, theirs = play(made(), 15, unit=unit), play(made(), 15)
+    ours, theirs = play(made(), 15, unit=unit), run_of(0)[1][:15]
     assert [s.training for s in ours] == [s.training for s in theirs]
 
 
@@ -245,13 +247,10 @@ def test_the_length_may_be_a_hyperparameter_or_that_of_a_candidate():
 
 def test_whether_to_stop_is_asked_of_the_same_rule():
     found = set()
-    for seed, first in itertools.product(range(3), (1.0, -1e6)):
-        if first == 1.0:
-            played = made(seed)
-            play(played, 25)
-        ours, theirs = made(seed), made(seed)
+    for first in (1.0, -1e6):
+        ours, theirs = made(), made()
         for optimizer in (ours, theirs):
-            optimizer.load_state_dict(played.state_dict())
+            optimizer.load_state_dict(run_of(0, 15)[0].state_dict())
         stretch, same_one = ours.ask(), theirs.ask()
         before, trainings = copy.deepcopy(ours.state_dict()), ours.trainings
         stops = ours.should_stop(stretch, [first], cost=4.0)
@@ -274,10 +273,9 @@ def _early_noise(stretch, generator):
     ]
 
 
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", quick([0, 2], 0))
 def test_it_says_whether_early_values_carry_a_signal(seed, generator):
-    quiet, noisy = made(seed), made(seed)
-    play(quiet, 40)
+    quiet, noisy = run_of(seed)[0], made(seed)
     for _ in range(40):
         stretch = noisy.ask()
         noisy.tell(stretch, _early_noise(stretch, generator), cost=float(stretch.iterations))
@@ -304,8 +302,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_no_curve_is_refused_and_nothing_is_lost(what):
-    optimizer = made()
-    play(optimizer, 5)
+    optimizer = copy.deepcopy(run_of(0, 5)[0])
     stretch = optimizer.ask()
     before, history = copy.deepcopy(optimizer.state_dict()), optimizer.history
     curve, options, error = REFUSED[what]
@@ -356,9 +353,7 @@ def test_curves_that_fall_are_warned_of_once(caplog):
 
 
 def test_an_interrupted_decision_changes_nothing(monkeypatch):
-    optimizer, other = made(), made()
-    play(optimizer, 10)
-    play(other, 10)
+    optimizer, other = (copy.deepcopy(run_of(0)[0]) for _ in range(2))
 
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt

@@ -9,6 +9,7 @@ import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.tuners.curves.scores import _resampled
 from botorch_costly.tuners.curves.trainings import Training
+from tests.cases import quick
 from tests.tuners.curves.playing import LENGTH, SPACE, made, play, reward
 
 FEW = [{"lr": 10.0**-k, "width": w} for k in (1, 2, 3, 4) for w in (1, 3, 5, 7)]
@@ -40,11 +41,14 @@ def exact(value):
     return round(value * 2**20) / 2**20
 
 
-@pytest.mark.parametrize("change", [lambda v: exact(v) - 1024, lambda v: 8 * exact(v)])
+UNITS = {"zero": lambda v: exact(v) - 1024, "unit": lambda v: 8 * exact(v) - 1024}
+
+
+@pytest.mark.parametrize("change", quick(UNITS, "unit"))
 def test_zero_and_unit_of_rewards_do_not_count(change):
     """Negative rewards make no score fall as a training goes on."""
     ours, theirs = made_few(), made_few()
-    a, b = play(ours, 9, change=change), play(theirs, 9, change=exact)
+    a, b = play(ours, 9, change=UNITS[change]), play(theirs, 9, change=exact)
     assert [(s.training, s.until) for s in a] == [(s.training, s.until) for s in b]
 
 

@@ -13,6 +13,7 @@ from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import Progress
 from botorch_costly.tuners.online.rivals import rivals_of
 from botorch_costly.tuners.online.strategy import Strategy
+from tests.cases import quick
 from tests.counting import least_successes
 
 PRECISIONS = (torch.float64, torch.float32)
@@ -28,7 +29,7 @@ def believer(dim, dtype):
     return StreamingGP(kernel, 0.02, 0.1), strategy
 
 
-@pytest.mark.parametrize("dim", [1, 2, 8])
+@pytest.mark.parametrize("dim", quick([1, 2, 8], 2))
 def test_single_precision_decides_the_same(dim):
     """Queries are the same, and so is the place, or its upper bound to five digits."""
     alike = []
