@@ -21,7 +21,7 @@ BENCHMARKS = "tests/benchmarks"
 # Of each extra: a module that it brings, and the tests that need it.
 EXTRAS = {
     "core": ("botorch_costly", [ADAPTERS, "tests/reports", "tests/test_canonical.py"]),
-    "plot": ("matplotlib", ["tests/test_plotting.py", "tests/reports"]),
+    "plot": ("matplotlib", ["tests/plotting", "tests/reports"]),
     "plotly": ("plotly", ["tests/reports", PAGES_OF_RUNS]),
     "rich": ("rich", ["tests/reports"]),
     "tensorboard": ("tensorboard", [f"{ADAPTERS}/loggers"]),
@@ -29,13 +29,14 @@ EXTRAS = {
         "optuna",
         [
             f"{ADAPTERS}/test_optuna.py",
+            f"{ADAPTERS}/test_optuna_spaces.py",
             f"{ADAPTERS}/test_optuna_lengths_and_parts.py",
             f"{ADAPTERS}/test_optuna_checkpoints.py",
-            "tests/test_task_readers.py",
+            "tests/task_readers",
             f"{PAGE}[optuna]",
         ],
     ),
-    "ax": ("ax", [f"{ADAPTERS}/test_ax.py", "tests/test_task_readers.py", f"{PAGE}[ax]"]),
+    "ax": ("ax", [f"{ADAPTERS}/test_ax.py", "tests/task_readers", f"{PAGE}[ax]"]),
     "ray": ("ray.tune", [f"{ADAPTERS}/test_ray.py", f"{PAGE}[ray]"]),
     "lightning": (
         "lightning.pytorch",

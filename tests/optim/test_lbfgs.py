@@ -6,47 +6,10 @@ from scipy.optimize import minimize
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
-from botorch_costly.optim import lbfgs
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 from tests.counting import least_successes
-
-
-def rosenbrock(x):
-    return (100 * (x[..., 1:] - x[..., :-1] ** 2) ** 2 + (1 - x[..., :-1]) ** 2).sum(-1)
-
-
-def branin(x):
-    a, b = x.unbind(-1)
-    bowl = b - 5.1 / (4 * torch.pi**2) * a**2 + 5 / torch.pi * a - 6
-    return bowl**2 + 10 * (1 - 1 / (8 * torch.pi)) * torch.cos(a) + 10
-
-
-def quadratic(x):
-    generator = torch.Generator().manual_seed(3)
-    root = torch.randn(8, 8, generator=generator, dtype=x.dtype)
-    slope = 3 * torch.randn(8, generator=generator, dtype=x.dtype)
-    return 0.5 * (x @ root).square().sum(-1) + 0.05 * x.square().sum(-1) + x @ slope
-
-
-def hartmann6(x):
-    weight = torch.tensor([1.0, 1.2, 3.0, 3.2], dtype=x.dtype)
-    a = [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14], [3, 3.5, 1.7, 10, 17, 8]]
-    a = torch.tensor([*a, [17, 8, 0.05, 10, 0.1, 14]], dtype=x.dtype)
-    p = [[1312, 1696, 5569, 124, 8283, 5886], [2329, 4135, 8307, 3736, 1004, 9991]]
-    p += [[2348, 1451, 3522, 2883, 3047, 6650], [4047, 8828, 8732, 5743, 1091, 381]]
-    p = 1e-4 * torch.tensor(p, dtype=x.dtype)
-    return -((-(a * (x[..., None, :] - p).square()).sum(-1)).exp() @ weight)
-
-
-def box(d, lower, upper):
-    return torch.tensor([[lower] * d, [upper] * d], dtype=torch.float64)
-
-
-def starts(bounds, n, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    unit = torch.rand(n, bounds.shape[1], generator=generator, dtype=bounds.dtype)
-    return bounds[0] + (bounds[1] - bounds[0]) * unit
+from tests.optim.functions import PROBLEMS, box, quadratic, rosenbrock, starts
 
 
 def scipy_values(function, begin, bounds):
@@ -62,16 +25,6 @@ def scipy_values(function, begin, bounds):
         for x in begin.numpy()
     ]
     return torch.tensor([end.fun for end in ends], dtype=torch.float64)
-
-
-PROBLEMS = {
-    "rosenbrock": (rosenbrock, box(2, -2.0, 2.0)),
-    "rosenbrock with active bounds": (rosenbrock, box(4, -0.5, 0.7)),
-    "branin": (branin, torch.tensor([[-5.0, 0.0], [10.0, 15.0]], dtype=torch.float64)),
-    "quadratic with active bounds": (quadratic, box(8, -1.0, 1.0)),
-    "quadratic, ill-conditioned": (quadratic, box(8, -100.0, 100.0)),
-    "hartmann6": (hartmann6, box(6, 0.0, 1.0)),
-}
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -193,66 +146,6 @@ def test_the_device_is_waited_for_at_queries_only(tkwargs, check_every, within, 
     queries = -(-iterations // check_every) + ended_at_a_query
     assert queries >= 3
     assert waits.number - before.number == queries
-
-
-def test_holes_in_the_function_are_stepped_around():
-    def holed(x):  # NaN right of 0.8, infinite gradient at 0
-        return torch.where(x.sum(-1) > 0.8, torch.nan, -x.clamp(min=0).sqrt().sum(-1))
-
-    bounds = box(1, 0.0, 1.0)
-    begin = torch.tensor([[0.1], [0.5], [0.0], [0.9]], dtype=torch.float64)
-    end = minimize_batch(by_autograd(holed), begin, bounds)
-    assert (end.point[:2] <= 0.8).all()
-    assert (end.point[:2] > 0.79).all()
-    assert not end.converged.any()
-    torch.testing.assert_close(end.point[2:], begin[2:])  # nothing to start from
-    assert end.value[3].isnan()
-
-
-@pytest.mark.parametrize("hole", ["value", "gradient"])
-def test_trials_that_are_not_finite_are_rejected(hole):
-    def slide(x):
-        value, gradient, bad = -x.sum(-1), -torch.ones_like(x), x.sum(-1) > 0.8
-        if hole == "value":
-            return value.masked_fill(bad, -torch.inf), gradient
-        return value, gradient.masked_fill(bad[..., None], torch.nan)
-
-    end = minimize_batch(slide, torch.full((1, 2), 0.1).double(), box(2, 0.0, 1.0))
-    assert 0.79 < end.point.sum() <= 0.8
-    assert end.value.isfinite().all()
-    assert end.gradient_norm.isfinite().all()
-
-
-def test_the_rounding_of_a_large_value_does_not_stop_the_search():
-    function, bounds = PROBLEMS["quadratic with active bounds"]
-    end = minimize_batch(by_autograd(lambda x: function(x) + 1e6), starts(bounds, 20), bounds)
-    assert end.converged.all()
-
-
-def test_a_spoiled_model_gives_way_to_the_gradient():
-    one = torch.ones(1, 1, dtype=torch.float64)
-    point, gradient = torch.full((1, 2), 0.5).double(), torch.tensor([[1.0, -3.0]]).double()
-    frame = lbfgs._Box(*box(2, 0.0, 1.0), torch.full((2,), 1e-3).double())
-    spoiled = torch.full((1, 2, 4, 2), 1e200, dtype=torch.float64)  # products overflow
-    direction, _ = lbfgs._direction(point, gradient, 0.1 * one, one, spoiled, frame)
-    torch.testing.assert_close(direction, -0.1 * gradient)
-
-
-def test_steps_grow_where_there_is_no_curvature():
-    begin = torch.tensor([[1e4]], dtype=torch.float64)
-    bounds = box(1, -torch.inf, torch.inf)
-    end = minimize_batch(by_autograd(lambda x: (1 + x**2).sqrt().sum(-1)), begin, bounds)
-    torch.testing.assert_close(end.value, torch.ones(1, dtype=torch.float64))
-
-
-def test_far_tails_are_left():
-    # The gradient is about 1e-5 and the curvature negative where this begins.
-    def bump(x):
-        return -(-0.5 * (x / 0.1).square().sum(-1)).exp()
-
-    begin = torch.tensor([[0.55]], dtype=torch.float64)
-    end = minimize_batch(by_autograd(bump), begin, box(1, -1.0, 1.0))
-    torch.testing.assert_close(end.value, -torch.ones(1, dtype=torch.float64))
 
 
 def test_no_bounds_are_infinite_bounds():

@@ -1,0 +1,132 @@
+"""Search spaces that differ from those of the earlier studies."""
+
+import pytest
+
+from botorch_costly.errors import InvalidArgumentError
+
+optuna = pytest.importorskip("optuna", reason="needs the extra botorch_costly[optuna]")
+from optuna.distributions import (  # noqa: E402
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from botorch_costly.integrations.optuna import TransferSampler  # noqa: E402
+from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
+from tests.cases import quick  # noqa: E402
+
+MIXED = {
+    "lr": FloatDistribution(1e-4, 1e-1, log=True),
+    "dropout": FloatDistribution(0.0, 0.5, step=0.05),
+    "layers": IntDistribution(1, 64, log=True),
+    "width": IntDistribution(16, 128, step=16),
+    "flag": CategoricalDistribution([False, None, "light", 0.5]),
+    "fixed": IntDistribution(3, 3),
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+SPACE = {
+    "x": FloatDistribution(0.0, 1.0),
+    "c": CategoricalDistribution(["a", "b"]),
+    "n": IntDistribution(1, 8),
+}
+CHANGES = {
+    "an option more": {"c": CategoricalDistribution(["a", "b", "z"])},
+    "an option less": {"c": CategoricalDistribution(["b"])},
+    "options in another order": {"c": CategoricalDistribution(["b", "a"])},
+    "options renamed": {"c": CategoricalDistribution(["A", "B"])},
+    "wider": {"x": FloatDistribution(-1.0, 3.0)},
+    "narrower": {"x": FloatDistribution(0.4, 0.6)},
+    "apart": {"x": FloatDistribution(5.0, 6.0)},
+    "on a logarithmic scale": {"x": FloatDistribution(1e-3, 1.0, log=True)},
+    "with steps": {"x": FloatDistribution(0.0, 1.0, step=0.25)},
+    "an integer": {"x": IntDistribution(0, 1)},
+    "a number": {"n": FloatDistribution(0.5, 8.0)},
+    "categorical": {"n": CategoricalDistribution([1, 2, "many"])},
+    "a parameter more": {"new": FloatDistribution(0.0, 1.0)},
+    "a parameter less": {"x": None},
+    "all others": {"x": None, "c": None, "n": None, "new": FloatDistribution(0.0, 1.0)},
+}
+
+
+def suggested(trial, name, distribution):
+    return trial._suggest(name, distribution)
+
+
+def completed(space, count, direction="minimize"):
+    """A study over a space with values that were not paid for."""
+    study = optuna.create_study(direction=direction, sampler=optuna.samplers.RandomSampler(seed=1))
+    study.optimize(
+        lambda t: float(t.number + len([suggested(t, *d) for d in space.items()])), count
+    )
+    return study
+
+
+@pytest.mark.parametrize("direction", quick(["minimize", "maximize"], "minimize"))
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_search_space_that_differs_from_the_earlier_one_loses_no_trial(change, direction):
+    """The kind: what differs between the present space and that of the past ends or fails paid trials."""
+    present = {n: d for n, d in {**SPACE, **CHANGES[change]}.items() if d is not None}
+    study = optuna.create_study(
+        direction=direction, sampler=TransferSampler([completed(SPACE, 8)], seed=2)
+    )
+    study.optimize(lambda t: float(len([suggested(t, *d) for d in present.items()])), 4)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 4
+    for trial in study.trials:
+        assert all(
+            present[n]._contains(d.to_internal_repr(trial.params[n])) for n, d in present.items()
+        )
+
+
+def test_conditional_parameters_and_studies_that_share_nothing(caplog):
+    """The past knows a parameter only sometimes; another study knows only what nobody asks for."""
+
+    def objective(trial):
+        if trial.suggest_categorical("c", ["a", "b", "z"]) == "a":
+            return trial.suggest_float("x", 0, 1)
+        return float(trial.suggest_int("n", 1, 9))
+
+    past = [completed({"c": SPACE["c"]}, 3), completed({"other": SPACE["x"]}, 3)]
+    study = optuna.create_study(sampler=TransferSampler(past))
+    study.optimize(objective, 6)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 6
+    alone = optuna.create_study(sampler=TransferSampler(past[1:]))
+    alone.optimize(objective, 3)
+    assert len(alone.trials) == 3
+    said = [r for r in caplog.records if "Earlier studies say nothing" in r.getMessage()]
+    assert len(said) == 1
+
+
+def test_values_of_the_past_are_of_the_options_of_the_present():
+    reordered = Distributions({**SPACE, "c": CategoricalDistribution(["b", "new", "a"])})
+    assert reordered.part({"c": "a", "x": 0.5}) == {"c": 2, "x": 0.5}
+    assert reordered.part({"c": "gone", "x": 0.5}) is None
+    assert reordered.part({"other": 1}) == {}
+
+
+@pytest.mark.parametrize("states", [[], ["PRUNED"], ["FAIL", "PRUNED"]])
+def test_an_earlier_study_without_a_completed_trial_is_refused_at_once(states):
+    study = optuna.create_study()
+    for state in states:
+        study.add_trial(optuna.trial.create_trial(state=optuna.trial.TrialState[state]))
+    with pytest.raises(InvalidArgumentError, match="study: Expected a completed trial"):
+        TransferSampler([study])
+
+
+def test_distributions_that_no_earlier_trial_fits_are_refused_before_a_trial_is_paid_for():
+    sampler = TransferSampler(
+        [completed(SPACE, 3)], distributions={"y": FloatDistribution(0.0, 1.0)}
+    )
+    study = optuna.create_study(sampler=sampler)
+
+    def objective(trial):
+        trial.suggest_float("y", 0, 1)
+        pytest.fail("paid for")
+
+    with pytest.raises(InvalidArgumentError, match="studies: Expected a completed trial"):
+        study.optimize(objective, 1)

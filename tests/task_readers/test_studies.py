@@ -1,0 +1,179 @@
+"""Studies of Optuna and experiments of Ax as earlier tasks."""
+
+import math
+from types import SimpleNamespace as Fake
+
+import pytest
+
+import botorch_costly as bc
+from botorch_costly.errors import InvalidArgumentError, InvalidConfigError
+
+both_directions = pytest.mark.parametrize("maximize", [True, False])
+
+
+def named(name):
+    return Fake(name=name)
+
+
+# -- Optuna ----------------------------------------------------------------------------------------
+
+
+def trial(x, value, state="COMPLETE"):
+    return Fake(state=named(state), params={"x": x}, value=value)
+
+
+def optuna_study(*trials, directions=("MINIMIZE",)):
+    return Fake(study_name="digits", directions=[named(d) for d in directions], trials=trials)
+
+
+@both_directions
+@pytest.mark.parametrize("direction", ["MINIMIZE", "MAXIMIZE"])
+def test_a_study_of_optuna_has_the_direction_of_the_coming_optimizer(direction, maximize):
+    study = optuna_study(
+        trial(0.1, 1.0),
+        trial(0.2, 0.5, "PRUNED"),
+        trial(0.3, None, "FAIL"),
+        trial(0.4, None, "RUNNING"),
+        trial([0.5, "a"], math.inf),
+        trial(0.6, 3),
+        directions=[direction],
+    )
+    sign = 1.0 if (direction == "MAXIMIZE") == maximize else -1.0
+    task = bc.task_from_optuna(study, maximize=maximize)
+    configs = [{"x": 0.1}, {"x": (0.5, "a")}, {"x": 0.6}]
+    assert task == bc.Task(configs, [sign * 1.0, None, sign * 3.0], name="digits")
+    assert bc.task_from_optuna(study, name="mine").name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("study", "options", "said"),
+    [
+        (optuna_study(trial(0.1, 1.0), directions=["MINIMIZE"] * 2), {}, "study: .*one objective"),
+        (optuna_study(trial(0.1, 1.0, "PRUNED")), {}, "study: .*completed trial; .*none of 1"),
+        (optuna_study(), {}, "study: Expected a completed trial"),
+        ([trial(0.1, 1.0)], {}, r"study: Expected an optuna\.Study"),
+        (optuna_study(trial(0.1, 1.0)), {"maximize": "minimize"}, "maximize: Expected a bool"),
+    ],
+)
+def test_what_is_no_study_of_optuna(study, options, said):
+    with pytest.raises(InvalidArgumentError, match=said):
+        bc.task_from_optuna(study, **options)
+    with pytest.raises(InvalidConfigError, match="x: Expected a str"):
+        bc.task_from_optuna(optuna_study(trial(object(), 1.0)))
+
+
+def test_a_real_study_of_optuna():
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+    def objective(trial):
+        policy = trial.suggest_categorical("policy", ["a", None])
+        if trial.number == 2:
+            raise optuna.TrialPruned
+        drop = trial.suggest_float("drop", 0, 0.5) if policy == "a" else 0.0
+        return trial.suggest_float("lr", 1e-4, 1e-1, log=True) + drop
+
+    study = optuna.create_study(study_name="real", sampler=optuna.samplers.RandomSampler(seed=1))
+    study.optimize(objective, n_trials=8)
+    task = bc.task_from_optuna(study)
+    done = [trial for trial in study.trials if trial.number != 2]
+    assert task == bc.Task([t.params for t in done], [-t.value for t in done], name="real")
+    space = {"lr": bc.Real(1e-4, 1e-1, log=True), "policy": bc.Choice(["a", None])}
+    encoded = task.in_space(bc.SearchSpace({**space, "drop": bc.Real(0, 0.5)}))
+    assert len(encoded.points) == 7
+    assert encoded.filled == {"drop": sum("drop" not in t.params for t in done)}
+    with pytest.raises(InvalidArgumentError, match="one objective"):
+        bc.task_from_optuna(optuna.create_study(directions=["minimize", "maximize"]))
+
+
+# -- Ax --------------------------------------------------------------------------------------------
+
+MEANS = [(0, "0_0", "loss", 0.5), (0, "0_0", "size", 3.0), (1, "1_0", "loss", 0.25)]
+
+
+MEANS += [(2, "2_0", "loss", 9.0), (3, "0_0", "loss", math.nan), (9, "9_0", "loss", 9.0)]
+
+
+STATUS = ["COMPLETED", "COMPLETED", "ABANDONED", "COMPLETED", "RUNNING"]
+
+
+def data(rows):
+    columns = ("trial_index", "arm_name", "metric_name", "mean")
+    return Fake(df={column: [row[i] for row in rows] for i, column in enumerate(columns)})
+
+
+def experiment(objectives=("loss",), minimize=True, lower=None, **others):
+    objective = Fake(metric_names=list(objectives), minimize=minimize)
+    parts = {
+        "name": "digits",
+        "trials": {i: Fake(status=named(status)) for i, status in enumerate(STATUS)},
+        "arms_by_name": {f"{i}_0": Fake(parameters={"x": i / 10}) for i in range(5)},
+        "metrics": {"loss": Fake(lower_is_better=lower), "size": Fake(lower_is_better=None)},
+        "optimization_config": Fake(objective=objective),
+        "lookup_data": lambda: data(MEANS),
+    }
+    return Fake(**{**parts, **others})
+
+
+@both_directions
+@pytest.mark.parametrize("lower", [True, False])
+def test_an_experiment_of_ax_has_the_direction_of_the_coming_optimizer(lower, maximize):
+    sign = -1.0 if lower == maximize else 1.0
+    values = [sign * 0.5, sign * 0.25, None]
+    expected = bc.Task([{"x": 0.0}, {"x": 0.1}, {"x": 0.0}], values, name="digits")
+    says = [
+        (experiment(minimize=lower, lower=not lower), {}),
+        (experiment(["loss", "size"], minimize=not lower, lower=lower), {}),
+        (experiment(optimization_config=None, lower=lower), {}),
+        (experiment(minimize=not lower, lower=not lower), {"lower_is_better": lower}),
+    ]
+    for one, options in says:
+        assert bc.task_from_ax(one, "loss", maximize=maximize, **options) == expected
+
+
+def test_clients_of_ax_hold_an_experiment():
+    ours = experiment()
+    expected = bc.task_from_ax(ours, "loss", name="mine")
+    assert expected.name == "mine"
+    for client in (Fake(experiment=ours), Fake(_experiment=ours)):
+        assert bc.task_from_ax(client, "loss", name="mine") == expected
+
+
+def test_data_that_ax_has_not_read_yet_are_fetched():
+    stored = experiment(fetch_data=lambda: pytest.fail("fetched without need"))
+    remote = experiment(lookup_data=lambda: data(MEANS[1:2]), fetch_data=lambda: data(MEANS))
+    assert bc.task_from_ax(remote, "loss") == bc.task_from_ax(stored, "loss")
+
+
+@pytest.mark.parametrize(
+    ("given", "metric", "options", "said"),
+    [
+        (experiment(), "accuracy", {}, r"metric: .*of \['loss', 'size'\]; Received 'accuracy'"),
+        (experiment(), "size", {}, "lower_is_better: .*does not say it of 'size'"),
+        (experiment(), "loss", {"lower_is_better": 1}, "lower_is_better: Expected a bool"),
+        (experiment(), "loss", {"maximize": None}, "maximize: Expected a bool"),
+        (experiment(trials={}), "loss", {}, "experiment: Expected a completed trial with data"),
+        (data(MEANS), "loss", {}, "experiment: Expected an Experiment of Ax"),
+    ],
+)
+def test_what_is_no_experiment_of_ax(given, metric, options, said):
+    with pytest.raises(InvalidArgumentError, match=said):
+        bc.task_from_ax(given, metric, **options)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_real_experiment_of_ax():
+    ax = pytest.importorskip("ax")
+    client = ax.Client()
+    lr = ax.RangeParameterConfig(name="lr", parameter_type="float", bounds=(1e-4, 1e-1))
+    client.configure_experiment(name="real", parameters=[lr])
+    client.configure_optimization(objective="-loss")
+    for loss in (0.5, 0.25, None):
+        index = client.attach_trial({"lr": 0.01 if loss is None else loss / 10})
+        if loss is None:
+            client.mark_trial_failed(index)
+        else:
+            client.complete_trial(index, {"loss": loss})
+    expected = bc.Task([{"lr": 0.05}, {"lr": 0.025}], [-0.5, -0.25], name="real")
+    assert bc.task_from_ax(client, "loss") == expected
+    assert bc.task_from_ax(client._experiment, "loss") == expected
