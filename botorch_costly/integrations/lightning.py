@@ -14,9 +14,10 @@ from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.distributed import Deciding
-from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
+from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.rounds import RoundLength
+from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.rewards.gain import Kind
 
 try:

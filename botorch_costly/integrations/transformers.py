@@ -10,10 +10,11 @@ from botorch_costly.ask_tell.state import load, save
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check
 from botorch_costly.integrations.applying import Rates, unwrapped
 from botorch_costly.integrations.distributed import Deciding
-from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
+from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.dropout import DROPOUT, warn_if_compiled
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.rounds import RoundLength
+from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.rewards.gain import Kind
 
 try:

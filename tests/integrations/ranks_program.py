@@ -20,7 +20,8 @@ from botorch_costly.errors import (
 )
 from botorch_costly.integrations import RoundLength
 from botorch_costly.integrations.distributed import SharedTuner
-from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
+from botorch_costly.integrations.driver import Driver
+from botorch_costly.integrations.training import Trained, TrainerOptions
 
 SPACE = bc.SearchSpace(
     {"lr": bc.Real(1e-4, 1e-1, log=True), "policy": bc.Choice(["a", "b" * 3000])}

@@ -13,9 +13,10 @@ import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, RankError
 from botorch_costly.integrations import distributed
 from botorch_costly.integrations.distributed import SharedTuner
-from botorch_costly.integrations.driver import Driver, TrainerOptions
+from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.loggers import LoggedTuner
 from botorch_costly.integrations.rounds import RoundLength
+from botorch_costly.integrations.training import TrainerOptions
 from tests.integrations.loggers.playing import Memory
 from tests.registry.optimizers import OPTIMIZERS
 from tests.tuners.online.states import same

@@ -9,7 +9,8 @@ from torch import nn
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.integrations import RoundLength
-from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
+from botorch_costly.integrations.driver import Driver
+from botorch_costly.integrations.training import Trained, TrainerOptions
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-3, 1.0, log=True)})
 START = {"lr": 0.1}

@@ -19,9 +19,10 @@ from botorch_costly.errors import (
     StateMismatchError,
 )
 from botorch_costly.integrations import RoundLength
-from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
+from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.loggers import LoggedTuner, Logger
 from botorch_costly.integrations.rounds import RoundClock
+from botorch_costly.integrations.training import Trained, TrainerOptions
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-3, 10.0, log=True), "dropout": bc.Real(0.0, 0.6)})
 START = {"lr": 1.0, "dropout": 0.1}

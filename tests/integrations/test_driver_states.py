@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from botorch_costly.errors import StateMismatchError
-from botorch_costly.integrations.driver import Driver, Trained
+from botorch_costly.integrations.driver import Driver
+from botorch_costly.integrations.training import Trained
 from tests.integrations.test_driver_fits import STEPS, Fit, driver_of, tuner
 
 

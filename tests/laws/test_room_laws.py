@@ -17,9 +17,10 @@ import botorch_costly as bc
 from botorch_costly import errors, plotting
 from botorch_costly.command_line import main
 from botorch_costly.integrations.distributed import SharedTuner
-from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
+from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.loggers import CsvLogger, LoggedTuner, ProgressBar
 from botorch_costly.integrations.rounds import RoundLength
+from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.reports import csv_of, html_of, picture_of, raster_of, saved_runs, text_of
 from botorch_costly.reports.terminal import print_tables
 from botorch_costly.tuners import best_values, importance, slice_of

@@ -17,7 +17,8 @@ from torch import nn
 import botorch_costly as bc
 from botorch_costly.errors import CostlyError, HorizonExceededError
 from botorch_costly.integrations import RoundLength
-from botorch_costly.integrations.driver import Driver, Trained, TrainerOptions
+from botorch_costly.integrations.driver import Driver
+from botorch_costly.integrations.training import Trained, TrainerOptions
 from tests.machines.abuse import (
     BAD_NUMBERS,
     GARBAGE,

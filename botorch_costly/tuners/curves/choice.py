@@ -9,14 +9,15 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.search import Search, is_listed
+from botorch_costly.curve_records import CurveDecision
 from botorch_costly.device import Tkwargs
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.ends import EndBelief, EndOutlook
-from botorch_costly.tuners.curves.lengths import Ladder
-from botorch_costly.tuners.curves.trainings import Training, Trainings
+from botorch_costly.tuners.curves.lengths import Ladder, Lengths
+from botorch_costly.tuners.curves.trainings import Training, Trainings, stretch_of
 
 _AT_FIRST = 3  # new configurations before there is a belief
 _SPREAD = 512  # points that stand for a large space
@@ -31,6 +32,17 @@ class Choice(NamedTuple):
     training: Training | None  # that goes on; None for a new one
     reason: str
     share: float | None = None  # of the whole training, until which; None for the next rung
+
+    def stretch(
+        self, number: int, lengths: Lengths, ladder: Ladder, *, resumes: bool
+    ) -> CurveDecision:
+        """Return the stretch of the training, or of a new one, to where it is to end."""
+        training = self.training
+        config = lengths.config_of(self.point) if training is None else training.config
+        done, length = 0 if training is None else training.done, lengths.of(config)
+        rung = ladder.after(done, length)
+        until = rung if self.share is None else max(ladder.at(self.share, length), done + 1)
+        return stretch_of(number, config, training, until, self.reason, resumes=resumes)
 
 
 class Outlook(Protocol):

@@ -107,6 +107,17 @@ class Lengths:
         """What a state says of the candidates."""
         return "the space" if self.configs is None else _digest(self.configs)
 
+    def ladder(self, shortest: int) -> Ladder:
+        """Return where trainings may stop.
+
+        Raises:
+            InvalidArgumentError: If the shortest look is none, or not shorter than the longest training.
+        """
+        ladder, longest = Ladder(check_count("shortest", shortest, minimum=1)), self.longest
+        expected = f"less than {longest}, the iterations of the longest training"
+        check(shortest < longest or longest == 1, "shortest", expected, shortest)
+        return ladder
+
     def canonical(self, config: Mapping[str, Any]) -> dict[str, Plain]:
         """Return a configuration in plain values; raise InvalidConfigError if its length is not known."""
         known = self._space.canonical(config)

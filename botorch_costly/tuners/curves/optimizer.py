@@ -29,8 +29,8 @@ from botorch_costly.errors import (
 from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.curves.choice import Choice, Chooser, EndChooser, NewPoints
-from botorch_costly.tuners.curves.lengths import Ladder, Lengths
+from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
+from botorch_costly.tuners.curves.lengths import Lengths
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.told import observation_of
 from botorch_costly.tuners.curves.trainings import Training, Trainings, stretch_of
@@ -119,10 +119,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         check(isinstance(search, Search), "search", "a Search", search)
         compressed = compression is None or isinstance(compression, Compression)
         check(compressed, "compression", "a Compression or None", compression)
-        self._ladder = Ladder(check_count("shortest", shortest, minimum=1))
-        longest = self._lengths.longest
-        expected = f"less than {longest}, the iterations of the longest training"
-        check(shortest < longest or longest == 1, "shortest", expected, shortest)
+        self._ladder = self._lengths.ladder(shortest)
         options = {
             "iterations": self._lengths.told,
             "candidates": self._lengths.digest,
@@ -165,9 +162,8 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             iterations: As above.
             **options: As above, but ``compression`` and ``resumes``.
         """
-        return cls(
-            space, iterations, compression=Compression(softplus=True), resumes=False, **options
-        )
+        sigmoid = Compression(softplus=True)
+        return cls(space, iterations, compression=sigmoid, resumes=False, **options)
 
     _missing: ClassVar = dict.fromkeys(("reward", "cost", "curve"))
     _missing |= {"broken": False, "failed": False}
@@ -183,22 +179,15 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         """
         number = self._ledger.next_within(self.horizon)
         with unchanged_on_error(self._chooser), undone_on_error(self._ledger, self._trainings):
-            return self._asked(self._decision(number, self._chooser.choose(self._trainings)))
+            choice = self._chooser.choose(self._trainings)
+            again = self.resumes
+            return self._asked(choice.stretch(number, self._lengths, self._ladder, resumes=again))
 
     def _asked(self, decision: CurveDecision) -> CurveDecision:
         with undone_on_error(self._ledger, self._trainings):
             self._ledger.suggest(decision)
             self._trainings.asked(decision)
         return decision
-
-    def _decision(self, number: int, choice: Choice) -> CurveDecision:
-        """Return the stretch of a training, or of a new one, to where it was chosen to end."""
-        point, training, reason, share = choice
-        config = self._lengths.config_of(point) if training is None else training.config
-        done, length = (0 if training is None else training.done), self._lengths.of(config)
-        next_rung = self._ladder.after(done, length)
-        until = next_rung if share is None else max(self._ladder.at(share, length), done + 1)
-        return stretch_of(number, config, training, until, reason, resumes=self.resumes)
 
     def adopt(
         self,
@@ -363,19 +352,8 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
 
     def summary(self) -> str:
         """Return a few lines on what was trained, paid and found."""
-        best, signal = self.best_training, self.early_signal(0.25)
-        lines = [
-            f"{self._trainings.tally}, {len(self.pending)} under way",
-            f"paid {self.paid:.6g}" + ("" if self._priced else " iterations"),
-        ]
-        if signal is not None:
-            lines.append(
-                f"a quarter of a training is believed to correlate {signal:.2f} with its end"
-            )
-        if best is not None:
-            value, done = self._sign * best.latest, f"{best.done} of {best.length} iterations"
-            lines.append(f"best {value:.6g} after {done}: {dict(best.config)}")
-        return "\n".join(lines)
+        unit = "" if self._priced else " iterations"
+        return self._trainings.summary(len(self.pending), unit, self.early_signal(0.25))
 
     # -- what is told -----------------------------------------------------------------------------
 
@@ -417,7 +395,6 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             self._chooser.load_state_dict(state["chooser"])
             trainings = Trainings(self._encode, self._lengths.of, self._sign)
             trainings.replay(self._ledger.suggestions, self._ledger.outcomes)
-            check(
-                state["priced"] in (None, True, False), "priced", "a bool or None", state["priced"]
-            )
+            known = state["priced"] in (None, True, False)
+            check(known, "priced", "a bool or None", state["priced"])
         self._trainings, self._priced = trainings, state["priced"]

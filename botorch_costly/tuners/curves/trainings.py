@@ -186,8 +186,26 @@ class Trainings:
         """How many trainings diverged."""
         return sum(training.broken for training in self)
 
+    def summary(self, pending: int, unit: str, signal: float | None) -> str:
+        """Return a few lines on what was trained, paid and found.
+
+        Args:
+            pending: Stretches that are under way.
+            unit: Of the costs, after a space.
+            signal: How well ranks after a quarter of a training foretell those at its end, if known.
+        """
+        lines = [f"{self._tally}, {pending} under way", f"paid {self.paid:.6g}{unit}"]
+        if signal is not None:
+            lines.append(
+                f"a quarter of a training is believed to correlate {signal:.2f} with its end"
+            )
+        if (best := self.best) is not None:
+            value, done = self.sign * best.latest, f"{best.done} of {best.length} iterations"
+            lines.append(f"best {value:.6g} after {done}: {dict(best.config)}")
+        return "\n".join(lines)
+
     @property
-    def tally(self) -> str:
+    def _tally(self) -> str:
         """How many stretches and trainings there are, and how these ended, in words."""
         whole = sum(training.is_whole for training in self)
         left = sum(training.is_left and training.may_go_on for training in self)
