@@ -96,7 +96,7 @@ def decide(batch: Batch, starts: Tensor) -> Choice:
         batch.factor.whitened,
     )
     belief = Snapshot(form, least_variance=FLOOR)
-    bound = belief.upper_bound(starts.new_tensor(BETA).sqrt())
+    bound = belief.upper_bound(starts.new_full((), BETA**0.5))
     begin = starts.expand(len(batch.retentions), *starts.shape)
     ends = climb(bound, begin, BANDWIDTH, MAX_ITER)
     optima = suppress(ends.points, ends.values, BANDWIDTH)
@@ -111,7 +111,7 @@ def _comparison(belief: Snapshot, optima: Optima) -> Comparison:
     there = optima.values > -torch.inf
     mean, variance = belief.mean_and_variance(optima.points.nan_to_num(0.0))
     rivals = mean[:, 1:], variance[:, 1:], None, there[:, 1:]
-    return Comparison(mean[:, 0], variance[:, 0], *rivals, mean.new_tensor(BETA))
+    return Comparison(mean[:, 0], variance[:, 0], *rivals, mean.new_full((), BETA))
 
 
 def throughput(

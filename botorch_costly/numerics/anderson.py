@@ -59,7 +59,8 @@ def fixed_points(
         better = size < least[under_way]
         best[under_way[better]], least[under_way[better]] = x[better], size[better]
         left = size > tolerance
-        if not bool(left.any()):
+        remaining = int(left.sum())
+        if not remaining:
             break
         plain = taken <= _WARM_UP or taken > patience
         xs, gs = _kept(xs, x, 0 if plain else memory), _kept(gs, g, 0 if plain else memory)
@@ -67,7 +68,7 @@ def fixed_points(
         if len(xs) > 1 and not plain:
             x = x - _explained(xs, gs, damping)
         x = torch.where(x.isfinite().all(-1, keepdim=True), x, best[under_way]).maximum(bound)
-        if int(left.sum()) < 0.7 * len(left):
+        if remaining < 0.7 * len(left):
             under_way, x, xs, gs = under_way[left], x[left], xs[:, left], gs[:, left]
     return FixedPoints(best, least, taken)
 
