@@ -6,6 +6,7 @@ operations runs dry. So loops ask a CPU often and other devices rarely, and a de
 at once.
 """
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 import torch
@@ -100,3 +101,19 @@ def read(*parts: Tensor) -> tuple[Tensor, ...]:
     return tuple(
         part if is_near(part) else next(pieces).to(part.dtype).reshape(part.shape) for part in parts
     )
+
+
+def columns_of(
+    x: Tensor,  # shape: (*batch, d)
+    columns: Sequence[int],
+) -> Tensor:  # shape: (*batch, columns)
+    """Return some columns, at least one; a list as an index would have to travel to the device.
+
+    Example:
+        >>> columns_of(torch.tensor([5.0, 6.0, 7.0]), (2, 0))
+        tensor([7., 5.])
+    """
+    first, end = columns[0], columns[-1] + 1
+    if first >= 0 and list(columns) == list(range(first, end)):
+        return x[..., first:end]
+    return torch.stack([x[..., column] for column in columns], -1)

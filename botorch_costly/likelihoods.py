@@ -10,6 +10,7 @@ from gpytorch.priors import LogNormalPrior
 from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
+from botorch_costly.device import columns_of
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.learnt import PositiveNumber
 
@@ -62,7 +63,7 @@ class SubsetNoise(Noise):
         if not params:
             raise InvalidArgumentError("params", "the inputs, which the noise depends on", params)
         inputs = params[0] if isinstance(params[0], Tensor) else params[0][0]
-        share = inputs[..., self.columns].mean(-1).clamp(0, 1)
+        share = columns_of(inputs, self.columns).mean(-1).clamp(0, 1)
         base = share if self.as_printed else 1 - share
         return DiagLinearOperator(self.noise + self.alpha * base.pow(self.beta))
 

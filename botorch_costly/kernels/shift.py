@@ -9,6 +9,7 @@ from gpytorch.priors import NormalPrior
 from linear_operator import to_dense
 from torch import Tensor
 
+from botorch_costly.device import columns_of
 from botorch_costly.errors import InvalidShapeError, check, check_positive
 from botorch_costly.kernels.columns import refuse_last_dim_batch
 from botorch_costly.learnt import FreeNumber
@@ -90,4 +91,4 @@ class ShiftKernel(Kernel):
     def moved(self, x: Tensor) -> Tensor:
         """Return the configurations of inputs (``... x n x d``) as they compare at the target."""
         moves = self.shift @ self._selector
-        return x[..., self._configs] + (1 - x[..., self._fidelities]) @ moves.to(x)
+        return columns_of(x, self._configs) + (1 - columns_of(x, self._fidelities)) @ moves.to(x)
