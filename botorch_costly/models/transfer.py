@@ -204,6 +204,13 @@ class TransferGP(JointGaussian):
         weights: Tensor = even + common + each
         return weights
 
+    @property
+    def left_out(self) -> Tensor:
+        """How far each value is from what all others foretell, in standard deviations, ``(n,)``."""
+        inverse = torch.cholesky_inverse(self._solved.root)
+        away: Tensor = (inverse @ self._solved.residual) / inverse.diagonal().sqrt()
+        return away
+
     def _solve(self) -> Scaled:
         prior = self._prior(self.train_inputs[0], self._known)
         noise = torch.eye(len(prior.mean)).to(prior.cov) * self.similarity.noise

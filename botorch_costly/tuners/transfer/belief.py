@@ -19,7 +19,7 @@ _FURTHEST = {torch.float64: 1e100, torch.float32: 1e12}  # in scales of the task
 _FAR = 2.0  # standard deviations by which offsets and log scales may differ from those of the tasks
 _BEYOND = 1.0  # scales below the lowest value of a typical task that are plausible
 _MOST_LOG = 300.0  # of a scale: beyond, its exponential overflows
-_SEVERAL = 4  # values none of which is plausible: they have other units
+_SEVERAL = 4  # values that are not plausible: the tasks mislead, or have other units
 _GROWN = 1.3  # factor of the number of values after which searches begin from nothing
 
 
@@ -59,8 +59,9 @@ def told_of(points: Tensor, values: Tensor, least: float) -> Told:
 
     A value far below whatever earlier tasks showed says that its evaluation went astray, as one that
     failed: it would otherwise set the scale of all that is learnt, and one of the first would turn the
-    tasks round. Where not one of several values is plausible, the target has other units than the
-    tasks, and all count as they are.
+    tasks round. Several such values say that the tasks mislead, and count as the lowest plausible one.
+    Where not one of several values is plausible, the target has other units than the tasks, and all count
+    as they are.
 
     Args:
         points: Encoded, ``n x dim``.
@@ -69,7 +70,8 @@ def told_of(points: Tensor, values: Tensor, least: float) -> Told:
     """
     finite = ~values.isnan()
     good = finite & (values >= least)
-    if not bool(good.any()) and int(finite.sum()) >= _SEVERAL:
+    if int((finite & ~good).sum()) >= _SEVERAL:
+        values = values.clamp_min(least) if bool(good.any()) else values
         good = finite
     return Told(points[good], values[good], points[~good])
 

@@ -15,6 +15,7 @@ from botorch_costly.optim.bending import descend, descend_by_pairs
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.evidence import EvidenceSharing
+from botorch_costly.tuners.transfer.fears import fears_of
 from botorch_costly.tuners.transfer.gaps import GapSharing
 from botorch_costly.tuners.transfer.options import ByEvidence, Robustness
 from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
@@ -25,7 +26,6 @@ _CLIMBED, _LOOKED_AT = 6, 64  # points that are climbed from, of so many
 _APART = 0.1  # of them, by the square root of the dimension
 _SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
-_PESSIMISM = 3.0  # most standard deviations below what is expected that a failure counts
 _NARROW = 1e-12  # range that counts as one
 _SAME = 1e-9  # distance of what is one configuration of a list
 _ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
@@ -81,21 +81,23 @@ class TransferChooser:
         first = self._next_first(torch.cat([told.points, told.failures, pending]))
         if first is not None:
             return Choice(first, "of the portfolio of the tasks' best")
-        acquisition, near = self.sharing.acquisition(told, self._generator), told
-        if len(pending) or len(told.failures):
+        acquisition = self.sharing.acquisition(told, self._generator)
+        if len(pending):
             with torch.no_grad():
-                near = told.with_believed(pending, acquisition.believed(pending, 0.0))
-                told = near.with_believed(told.failures, _feared(acquisition, told))
+                told = told.with_believed(pending, acquisition.believed(pending, 0.0))
             acquisition = self.sharing.acquisition(told, self._generator)
+        if len(told.failures):
+            acquisition = fears_of(acquisition, told.failures).feared(acquisition)
+        asked = torch.cat([told.points, told.failures])
         with torch.no_grad():
             values = acquisition.at_pool(self._pool)
             if self._listed is not None:
-                values = values.masked_fill(self._gone(told.points), -torch.inf)
+                values = values.masked_fill(self._gone(asked), -torch.inf)
                 return Choice(self._pool[_largest(values, self._generator)], acquisition.reason)
-            around = self._near(near)
+            around = self._near(told)
             pool = torch.cat([self._pool, around])
             values = torch.cat([values, acquisition.at(around)]) if len(around) else values
-        return Choice(self._climbed(acquisition, pool, values, told), acquisition.reason)
+        return Choice(self._climbed(acquisition, pool, values, asked), acquisition.reason)
 
     def _next_first(self, asked: Tensor) -> Tensor | None:
         """Return the configuration of the portfolio that is next; None after the warm start.
@@ -133,27 +135,27 @@ class TransferChooser:
         return self._space.round((near + _AWAY * away).clamp(0, 1))
 
     def _climbed(
-        self, acquisition: Acquisition, pool: Tensor, values: Tensor, told: Told
+        self, acquisition: Acquisition, pool: Tensor, values: Tensor, asked: Tensor
     ) -> Tensor:
         """Return the best configuration reached from the best of the pool, if possible a new one."""
         low, high = values.aminmax()
         width = (high - low).clamp_min(_NARROW)
-        values = values.masked_fill(_useless(acquisition, pool, told), -torch.inf)
+        values = values.masked_fill(_useless(acquisition, pool, asked), -torch.inf)
         starts = _apart(pool, values)
         cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
         with torch.no_grad():
-            asked = acquisition.climber(len(starts))
+            climb = acquisition.climber(len(starts))
 
             def loss(X: Tensor) -> tuple[Tensor, Tensor]:
-                value, slope = asked(X)
+                value, slope = climb(X)
                 return (high - value) / width, -slope / width
 
             search = descend if self._small else descend_by_pairs
             end = search(loss, starts, cube, gradient_tolerance=_SLOPE)
         both = torch.cat([starts, self._space.round(end)])
         with torch.no_grad():
-            reached = asked(both)[0].nan_to_num(-torch.inf)
-            useless = _useless(acquisition, both, told)
+            reached = climb(both)[0].nan_to_num(-torch.inf)
+            useless = _useless(acquisition, both, asked)
         return both[reached.masked_fill(useless, -torch.inf).argmax()]
 
     def state_dict(self) -> dict[str, Any]:
@@ -166,16 +168,6 @@ class TransferChooser:
         self.sharing.load_state_dict(state["sharing"])
 
 
-def _feared(acquisition: Acquisition, told: Told) -> Tensor:
-    """Return what failed evaluations count: less than expected, and no more than the best value.
-
-    One failure says little about its neighbours, which may be best; several say to leave the region.
-    """
-    pessimism = min(float(len(told.failures)), _PESSIMISM)
-    values = acquisition.believed(told.failures, -pessimism)
-    return values.clamp_max(float(told.values.max())) if len(told.values) else values
-
-
 def _apart(pool: Tensor, values: Tensor) -> Tensor:
     """Return the best points of a pool, those that no better one is near to before all others."""
     best = values.topk(min(_LOOKED_AT, len(pool))).indices
@@ -185,9 +177,9 @@ def _apart(pool: Tensor, values: Tensor) -> Tensor:
     return points[beaten.int().argsort(stable=True)[:_CLIMBED]]
 
 
-def _useless(acquisition: Acquisition, points: Tensor, told: Told) -> Tensor:
+def _useless(acquisition: Acquisition, points: Tensor, asked: Tensor) -> Tensor:
     """Return which points are not asked for: beside those told, and what is no better, if any is left."""
-    old = _among(points, told.points, _ALIKE)
+    old = _among(points, asked, _ALIKE)
     if acquisition.no_better is None:
         return old
     with torch.no_grad():

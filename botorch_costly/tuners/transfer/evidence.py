@@ -11,6 +11,7 @@ from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer import Features, Similarity, TransferGP
 from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.tuners.transfer.belief import Alone, OwnMemory, Told, believable
+from botorch_costly.tuners.transfer.doubts import Doubts
 from botorch_costly.tuners.transfer.memory import FeatureMemory
 from botorch_costly.tuners.transfer.options import ByEvidence
 from botorch_costly.tuners.transfer.sharing import Acquisition, bound, bound_and_slope, gaps_of
@@ -26,6 +27,7 @@ class EvidenceSharing:
         self._similarity = learn_similarity(tasks)
         self._adapted = self._similarity  # to the target's values
         self._memory = FeatureMemory(tasks)
+        self._doubts = Doubts(tasks, self._similarity, self._memory, robust.log_odds)
         self._own = OwnMemory(tasks.kernel)
         self._least = believable(robust.log_odds)
         self._count = 0
@@ -54,6 +56,10 @@ class EvidenceSharing:
     def _with_tasks(self, told: Told) -> TransferGP:
         known = self._memory.of_rows(told.points)
         return TransferGP(self._tasks, self._adapted, told.points, told.values.unsqueeze(-1), known)
+
+    def trusted(self, told: Told) -> Told:
+        """Return what was told, in which values that went astray are failures; see ``doubts``."""
+        return self._doubts.trusted(told)
 
     def learn(self, told: Told) -> None:
         """Compare the evidences after further values."""

@@ -174,7 +174,7 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         """
         number = self._ledger.next_within(self.horizon)
         with unchanged_on_error(self._chooser), undone_on_error(self._ledger):
-            told = self._told()
+            told = self._chooser.sharing.trusted(self._told())
             self._chooser.learn(told)
             point, reason = self._chooser.choose(told, self._pending())
             decision = TransferDecision(
@@ -225,9 +225,9 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
 
         Args:
             decision: What ``ask`` returned, once; in any order, late, or never.
-            value: The metric; not finite if the evaluation failed. A failure, or a value far below
-                what the tasks ever showed, counts somewhat less than is expected there, and nothing is
-                learnt from it.
+            value: The metric; not finite if the evaluation failed. Nothing is learnt from a failure but
+                that its neighbours may fail, too. A value far below whatever the tasks showed counts as
+                one; by evidence, also a low value as long as the tasks foretell all others.
 
         Returns:
             The record of the evaluation.

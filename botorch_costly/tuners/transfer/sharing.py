@@ -41,6 +41,9 @@ class Sharing(Protocol):
     def gaps(self) -> Tensor | None:
         """How far each task is from the target, shape ``(tasks,)``; None before a value."""
 
+    def trusted(self, told: Told) -> Told:
+        """Return what was told, in which values that went astray are failures."""
+
     def learn(self, told: Told) -> None:
         """Take in what has been told since."""
 

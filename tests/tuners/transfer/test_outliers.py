@@ -10,6 +10,8 @@ import pytest
 import torch
 
 import botorch_costly as bc
+from botorch_costly.tuners.transfer.fears import Fears
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
 FIRST = {"first": {0}, "third": {2}, "first three": {0, 1, 2}}
@@ -58,6 +60,41 @@ def test_evaluations_that_go_astray_do_not_ruin_the_search(bad, when):
 @pytest.mark.parametrize("when", FIRST)
 def test_no_evaluation_that_goes_astray_ruins_the_search(bad, when):
     assert regret(STUDIES, bad, FIRST[when]) < 0.01
+
+
+FEW = [study(0.3, 0, n=9)]
+LOW = {  # plausible values, though the tasks foretell others, and several failures
+    "low": (STUDIES, (-0.5,)),
+    "lower": (STUDIES, (-1.0,)),
+    "two low": (STUDIES, (-0.5, -0.5)),
+    "failed, then low": (FEW, (math.nan, -0.5)),
+    "low after few": (FEW, (-0.5,)),
+    "lower after few": (FEW, (-1.0,)),
+    "lowest after few": (FEW, (-2.0,)),
+    "failed after few": (FEW, (math.nan,) * 3),
+}
+
+
+@pytest.mark.parametrize("case", quick(LOW, "low", "failed after few"))
+def test_low_values_that_are_plausible_do_not_ruin_the_search(case):
+    # Random points: .02 after twelve evaluations.
+    tasks, low = LOW[case]
+    told = iter(low)
+    optimizer, best = bc.TransferOptimizer(SPACE, tasks), math.inf
+    for _ in range(12):
+        asked = optimizer.ask()
+        true = value(asked.config)
+        said = next(told, true)
+        best = min(best, -true) if said == true else best
+        optimizer.tell(asked, said)
+    assert best < 0.02
+
+
+@pytest.mark.slow
+def test_a_low_value_that_others_confirm_is_believed():
+    # The tasks lead to where the target is worst.
+    far = [study(0.9, seed) for seed in range(3)]
+    assert regret(far, evaluations=12) < 0.02
 
 
 @pytest.mark.parametrize("robust", [bc.ByGaps(), bc.ByGaps(own_units=True)])
@@ -140,3 +177,38 @@ def test_a_run_goes_on_from_a_state_after_failures():
         assert one == two
         optimizer.tell(one, told)
         again.tell(two, told)
+
+
+def test_values_below_all_that_is_plausible_are_believed_when_there_are_several():
+    # Negated studies of choices: the first four evaluations are where the target is worst.
+    levels = {"a": -0.4, "b": 0.0, "c": -0.8}
+    space = bc.SearchSpace(
+        {"k": bc.Choice(list(levels)), "x": bc.Real(0.0, 1.0), "m": bc.Integer(1, 8)}
+    )
+
+    def said(config):
+        away = 4 * config["x"] - 1.5
+        return levels[config["k"]] - 0.3 * away**2 - 0.02 * (config["m"] - 5) ** 2
+
+    tasks = []
+    for seed in range(3):
+        points = space.sample(30, torch.Generator().manual_seed(seed))
+        configs = [space.decode(point) for point in points]
+        tasks.append(bc.Task(configs, [-said(config) for config in configs]))
+    optimizer = bc.TransferOptimizer(space, tasks)
+    for _ in range(10):
+        asked = optimizer.ask()
+        optimizer.tell(asked, said(asked.config))
+    assert said(optimizer.best_seen()) > -0.1  # random points: -.2
+
+
+def test_what_is_feared_has_the_slopes_it_says():
+    points, at = (
+        SPACE.sample(3, torch.Generator().manual_seed(1)).double(),
+        torch.rand(4, 2, dtype=torch.float64),
+    )
+    fears = Fears(points, torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64))
+    asked = at.clone().requires_grad_()
+    value, slope = fears(asked)
+    (expected,) = torch.autograd.grad(value.sum(), asked)
+    torch.testing.assert_close(slope.detach(), expected)

@@ -1,0 +1,101 @@
+"""Low values that went astray: the tasks foretell all others, and this one by no means.
+
+A value so low that no target has it which is like the tasks counts as a failure at once; see ``belief``.
+One that is only lower than expected may be true, and then the tasks mislead. Three are compared: that
+the target resembles the tasks and all values are its own; that it does, and one of them went astray; and
+that it does not. Further values decide, and they may decide otherwise later.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+
+from botorch_costly.models.similarity import adapt_similarity
+from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.models.transfer import Similarity, TransferGP, units_of
+from botorch_costly.tuners.transfer.belief import OwnMemory, Told
+from botorch_costly.tuners.transfer.memory import FeatureMemory
+
+_ASTRAY = 0.05  # probability of a value to go astray, beforehand
+_WITHIN = 10.0  # scales of a typical task that such a value may be anywhere in
+_DOUBTED = 2  # standard deviations below what all others foretell, at least
+_MOST = 2  # values that went astray; and that are looked at, the lowest ones
+
+
+class _Hypothesis(NamedTuple):
+    """That one value went astray."""
+
+    gain: float  # of the log evidence of the tasks
+    evidence: float  # with the tasks, of all values
+    rest: Told
+
+
+class Doubts:
+    """Tells values that went astray from those that say that the tasks mislead.
+
+    Args:
+        tasks: The earlier tasks, fitted.
+        similarity: How a task resembles others.
+        memory: Of what the tasks say.
+        log_odds: That the tasks resemble the target, before the first evaluation.
+    """
+
+    def __init__(
+        self, tasks: TaskEnsemble, similarity: Similarity, memory: FeatureMemory, log_odds: float
+    ) -> None:
+        self._tasks, self._similarity, self._memory = tasks, similarity, memory
+        self._odds = log_odds
+        self._price = math.log(_ASTRAY / _WITHIN) - units_of(tasks).log_scale
+
+    def trusted(self, told: Told) -> Told:
+        """Return what was told, in which values that went astray are failures.
+
+        Where more than two would be, each says of the others that the tasks mislead, or that the target
+        has other units: all count as they are.
+        """
+        all_told, price = told, 0.0
+        while len(told.values):
+            price += self._price
+            found = max(self._hypotheses(told, price), default=None, key=lambda one: one.gain)
+            if found is None or found.gain <= 0 or found.evidence <= self._alone(told, price):
+                break
+            if len(all_told.values) - len(found.rest.values) > _MOST:
+                return all_told
+            told = found.rest
+        return told
+
+    def _hypotheses(self, told: Told, price: float) -> list[_Hypothesis]:
+        """Return what is to be said for each of the lowest values that it went astray."""
+        begun = self._learnt(told, self._similarity)
+        away = self._belief(told, begun).left_out
+        lowest = away.argsort()[:_MOST].tolist()
+        return [self._without(told, n, price, begun) for n in lowest if away[n] < -_DOUBTED]
+
+    def _without(self, told: Told, number: int, price: float, begun: Similarity) -> _Hypothesis:
+        keep = torch.arange(len(told.values), device=told.values.device) != number
+        failed = torch.cat([told.failures, told.points[~keep]])
+        rest = Told(told.points[keep], told.values[keep], failed)
+        learnt = self._learnt(rest, begun)  # what the value itself says would excuse it
+        without = self._belief(rest, learnt).log_evidence + self._price
+        return _Hypothesis(
+            without - self._belief(told, learnt).log_evidence,
+            self._odds + without + price - self._price,
+            rest,
+        )
+
+    def _alone(self, told: Told, price: float) -> float:
+        """Return the log evidence of the values if the tasks say nothing of them."""
+        units = units_of(self._tasks)
+        own = OwnMemory(self._tasks.kernel).learn(told, math.exp(units.log_scale))
+        return own.log_evidence(told, units) + price - self._price
+
+    def _learnt(self, told: Told, start: Similarity) -> Similarity:
+        if not len(told.values):
+            return self._similarity
+        seen = told.points, told.values.unsqueeze(-1), self._memory.of_rows(told.points)
+        return adapt_similarity(self._similarity, self._tasks, *seen, start=start)
+
+    def _belief(self, told: Told, similarity: Similarity) -> TransferGP:
+        known = self._memory.of_rows(told.points)
+        return TransferGP(self._tasks, similarity, told.points, told.values.unsqueeze(-1), known)
