@@ -1,13 +1,19 @@
 """BoTorch's GP whose caches are dropped when it moves to another dtype or device."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
+from botorch_costly.models.posterior import check_noise
+from botorch_costly.models.promises import NamedStates
 
-class AskedAnewGP(SingleTaskGP):
+
+class AskedAnewGP(NamedStates, SingleTaskGP):
     """A ``SingleTaskGP`` that may be converted after it was asked; GPyTorch keeps its old caches."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any) -> Any:
@@ -15,3 +21,45 @@ class AskedAnewGP(SingleTaskGP):
         moved = super()._apply(fn, *args)
         self.prediction_strategy = None
         return moved
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the posterior at ``batch_shape x q x d`` points, as BoTorch's does.
+
+        Raises:
+            InvalidShapeError: If there is not one variance of noise for each value.
+            InvalidArgumentError: If a variance is negative or not finite.
+        """
+        if isinstance(observation_noise, Tensor):
+            batch = torch.broadcast_shapes(X.shape[:-2], self.batch_shape)
+            check_noise(observation_noise.squeeze(-1), torch.Size([*batch, X.shape[-2]]))
+        return super().posterior(
+            X, output_indices, observation_noise, posterior_transform, **kwargs
+        )
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Any:
+        """Return the model after further observations, as BoTorch's does.
+
+        Raises:
+            InvalidShapeError: If there is not one value for each row, or rows have other columns.
+        """
+        columns = self.train_inputs[0].shape[-1]
+        fits = X.dim() >= 2 and X.shape[-1] == columns and Y.shape[-2:] == (X.shape[-2], 1)
+        shapes = tuple(X.shape), tuple(Y.shape)
+        check(fits, "X, Y", f"shapes (.., n, {columns}) and (.., n, 1)", shapes, InvalidShapeError)
+        return super().condition_on_observations(X, Y, **kwargs)
+
+    def subset_output(self, idcs: list[int]) -> Any:
+        """Return a copy: there is but one outcome.
+
+        Raises:
+            InvalidArgumentError: If another outcome is asked for.
+        """
+        check(list(idcs) in ([0], [-1]), "idcs", "[0], the one outcome", idcs, InvalidArgumentError)
+        return copy.deepcopy(self)

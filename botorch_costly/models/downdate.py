@@ -13,8 +13,10 @@ so far or from the time passed since the oldest; where it is not, room is made.
 Notation: ``m`` trials, ``T`` slots of a ring, ``n`` points.
 """
 
+import copy
 import math
 from collections import deque
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -78,6 +80,14 @@ class Downdate:
         part.__dict__.update(self.__dict__)
         part.terms, part.weights = self.terms[rows], self.weights[rows]
         part.count, part._rows = self.count[rows], self._rows[: len(part.terms)]
+        return part
+
+    def map(self, fn: Callable[[Tensor], Tensor]) -> "Downdate":
+        """Return the terms with all tensors moved or converted."""
+        part = copy.copy(self)
+        part.terms, part.weights = fn(self.terms), fn(self.weights)
+        part.count, part._rows = fn(self.count), fn(self._rows)
+        part._births = deque(self._births, maxlen=self._births.maxlen)
         return part
 
     def decay(self, factor: float | Tensor, most: float) -> None:

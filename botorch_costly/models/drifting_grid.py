@@ -29,10 +29,10 @@ Convention: many trials run side by side in a leading batch dimension, flattened
 
 import copy
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 
@@ -41,6 +41,7 @@ from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidShapeError,
     NumericalError,
+    StateMismatchError,
     check,
     check_count,
     check_positive,
@@ -49,6 +50,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.models.downdate import Downdate
 from botorch_costly.models.posterior import gaussian_posterior
+from botorch_costly.models.promises import OneOutcome
 from botorch_costly.numerics.drift import log_density, retention, retention_float
 
 _FIRST_SLOTS = 16
@@ -58,7 +60,7 @@ _SLACK = 8  # rounding errors of the largest prior variance by which a covarianc
 _FAR = 1000  # times the slack: variances beyond which no error has come that far
 
 
-class DriftingGrid(Model):
+class DriftingGrid(OneOutcome):
     """The belief about a drifting function on ``n`` points, for a batch of trials.
 
     References:
@@ -108,11 +110,7 @@ class DriftingGrid(Model):
         self._batch_shape = torch.Size(batch_shape)
         self.forgetting = self._checked_rates(forgetting)
         self.noise = check_positive("noise", noise)
-        precision = torch.finfo(term_dtype or prior_cov.dtype)
-        rounding = precision.eps * float(prior_cov.diagonal().max())
-        least, self._slack = _LEAST_NOISE * rounding, _SLACK * rounding
-        enough = noise >= least
-        check(enough, "noise", f"at least {least:.1e} in {precision.dtype}", noise)
+        self._slack = self._checked_slack(term_dtype or prior_cov.dtype)
         self.prior_mean = prior_mean
         self._is_shared = False  # with the belief that this one was selected from
         # Of the last rounds, and the rates that they were computed for.
@@ -124,6 +122,29 @@ class DriftingGrid(Model):
         self._downdate = Downdate(
             prior_cov, len(self._mean), self.num_points, tolerance, slots, term_dtype
         )
+
+    def _checked_slack(self, dtype: torch.dtype) -> float:
+        """Return by how much covariances may be off, under a noise that is larger than that."""
+        precision = torch.finfo(dtype)
+        rounding = precision.eps * float(self.prior_cov.diagonal().max())
+        least = _LEAST_NOISE * rounding
+        enough = self.noise >= least
+        check(enough, "noise", f"at least {least:.1e} in {precision.dtype}", self.noise)
+        return _SLACK * rounding
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "DriftingGrid":
+        """Move or convert all tensors: ``float``, ``double`` and ``to`` end here.
+
+        The noise must be above the rounding of another dtype, or the belief stays as it is.
+        """
+        slack = self._checked_slack(fn(self._downdate.terms[:0]).dtype)
+        super()._apply(fn, recurse)
+        self.prior_cov, self._slack, self._retentions = fn(self.prior_cov), slack, None
+        self._mean, self._variance = fn(self._mean), fn(self._variance)
+        self._downdate = self._downdate.map(fn)
+        if isinstance(self.forgetting, Tensor):
+            self.forgetting = fn(self.forgetting)
+        return self
 
     def _checked_rates(self, forgetting: float | Tensor) -> float | Tensor:
         if not isinstance(forgetting, Tensor):
@@ -139,11 +160,6 @@ class DriftingGrid(Model):
     def num_points(self) -> int:
         """Size of the domain."""
         return self.prior_cov.shape[-1]
-
-    @property
-    def num_outputs(self) -> int:
-        """One reward."""
-        return 1
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -392,6 +408,9 @@ class DriftingGrid(Model):
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take over a state from ``get_extra_state``."""
+        shape, received = tuple(self._mean.shape), tuple(state["mean"].shape)
+        expected = f"trials and points {shape}"
+        check(received == shape, "state of DriftingGrid", expected, received, StateMismatchError)
         self._mean, self._variance = state["mean"].clone(), state["variance"].clone()
         self._downdate.load(state)
 

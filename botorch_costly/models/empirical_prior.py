@@ -12,6 +12,7 @@ from botorch_costly.models.joint_gaussian import (
     check_observations,
     raised,
 )
+from botorch_costly.models.promises import check_further
 
 _SINGULAR = 1e-10  # relative eigenvalue below which observations determine nothing
 
@@ -114,6 +115,7 @@ class EmpiricalPriorGP(JointGaussian):
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "EmpiricalPriorGP":
         """Return the model after further observations, ``n x 1`` and ``n x 1``."""
+        check_further(X, Y, self.dim)
         inputs = torch.cat([self.inputs, X])
         values = torch.cat([self.targets.unsqueeze(-1), Y])
         return EmpiricalPriorGP(self.values, inputs, values, noise=float(self.noise))

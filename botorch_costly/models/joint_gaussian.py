@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import torch
-from botorch.models.model import Model
 from gpytorch import settings
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models.posterior import gaussian_posterior
+from botorch_costly.models.promises import OneOutcome
 
 
 class JointMoments(NamedTuple):
@@ -20,7 +20,7 @@ class JointMoments(NamedTuple):
     noise: float  # variance of an observation
 
 
-class JointGaussian(Model, ABC):
+class JointGaussian(OneOutcome, ABC):
     """A BoTorch model of one outcome, without a batch, whose moments ``joint`` gives."""
 
     dim: int  # columns of a point
@@ -28,11 +28,6 @@ class JointGaussian(Model, ABC):
     @abstractmethod
     def joint(self, X: Tensor) -> JointMoments:
         """Return the moments at ``batch_shape x q x d`` points."""
-
-    @property
-    def num_outputs(self) -> int:
-        """One."""
-        return 1
 
     @property
     def batch_shape(self) -> torch.Size:

@@ -8,6 +8,9 @@ from gpytorch.distributions import MultivariateNormal
 from linear_operator import to_linear_operator
 from torch import Tensor
 
+from botorch_costly.device import is_near
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
+
 
 def gaussian_posterior(
     mean: Tensor,
@@ -25,13 +28,31 @@ def gaussian_posterior(
             ``batch_shape x q x 1``.
         noise: The model's own noise variance.
         posterior_transform: BoTorch's argument, applied last.
+
+    Raises:
+        InvalidShapeError: If there is not one variance for each value.
+        InvalidArgumentError: If a variance is negative or not finite.
     """
     if observation_noise is not False:
         added = noise if observation_noise is True else observation_noise
         diagonal = torch.as_tensor(added, dtype=cov.dtype, device=cov.device)
         if diagonal.dim() > mean.dim():  # BoTorch's batch_shape x q x 1
             diagonal = diagonal.squeeze(-1)
+        if isinstance(observation_noise, Tensor):
+            check_noise(diagonal, mean.shape)
         cov = cov + torch.diag_embed(diagonal.expand(mean.shape))
     # Lazily: a plain tensor would be factorized here and now, singular or not.
     posterior = GPyTorchPosterior(MultivariateNormal(mean, to_linear_operator(cov)))
     return posterior if posterior_transform is None else posterior_transform(posterior)
+
+
+def check_noise(variances: Tensor, values: torch.Size) -> None:
+    """Raise unless there is a finite variance >= 0 for each of some values."""
+    name, shape = "observation_noise", tuple(values)
+    pairs = zip(reversed(variances.shape), reversed(shape), strict=False)
+    fits = variances.dim() <= len(shape) and all(one in (1, size) for one, size in pairs)
+    expected = f"variances of shape {(*shape, 1)}"
+    check(fits, name, expected, tuple(variances.shape), InvalidShapeError)
+    if is_near(variances):  # no other device is waited for
+        good = bool((variances.isfinite() & (variances >= 0)).all())
+        check(good, name, "finite variances >= 0", variances, InvalidArgumentError)

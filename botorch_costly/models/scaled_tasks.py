@@ -13,6 +13,7 @@ from botorch_costly.models.joint_gaussian import (
     check_observations,
     raised,
 )
+from botorch_costly.models.promises import check_further
 from botorch_costly.models.scaled_tasks_fitting import Evidence, learn_scaled
 from botorch_costly.models.task_ensemble import TaskEnsemble, standardized
 from botorch_costly.numerics.cholesky import factorize
@@ -153,6 +154,7 @@ class ScaMLGP(JointGaussian):
         Weights and residual stay as they are, and units as well, so that this is conditioning of a
         normal belief. A model without observations has no units yet and takes those of ``Y``.
         """
+        check_further(X, Y, self.dim)
         inputs = torch.cat([self.inputs, X])
         model = ScaMLGP(self.tasks, inputs, torch.cat([self.train_targets.unsqueeze(-1), Y]))
         if len(self.targets):

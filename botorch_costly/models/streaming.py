@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import torch
-from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 
@@ -23,6 +22,7 @@ from botorch_costly.errors import (
 from botorch_costly.models.cached_posterior import CachedPosterior
 from botorch_costly.models.cached_rows import CachedRows, near_rows
 from botorch_costly.models.posterior import gaussian_posterior
+from botorch_costly.models.promises import OneOutcome
 from botorch_costly.models.streaming_form import streaming_form
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.numerics.cholesky import append, empty_factor, factorize, least_pivot
@@ -33,7 +33,7 @@ from botorch_costly.numerics.stationary import Stationary
 _logger = logging.getLogger(__name__)
 
 
-class StreamingGP(CachedPosterior, Model):
+class StreamingGP(CachedPosterior, OneOutcome):
     r"""The belief of ``TimeVaryingGP`` with given hyperparameters, updated in O(n^2) a query.
 
     An observation borders the Cholesky factor, and rows too old to matter are removed from it; the
@@ -95,11 +95,6 @@ class StreamingGP(CachedPosterior, Model):
         belief = cls(kernel, forgetting, noise, **kwargs)
         belief.rescale(center, scale)
         return belief
-
-    @property
-    def num_outputs(self) -> int:
-        """One reward."""
-        return 1
 
     @property
     def batch_shape(self) -> torch.Size:

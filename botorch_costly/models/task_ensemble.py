@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
 from botorch_costly.models import task_fitting
+from botorch_costly.models.promises import NamedStates
 from botorch_costly.numerics import padded
 from botorch_costly.numerics.padded import Factored, Padded, Pulled
 from botorch_costly.numerics.radial import check_family
@@ -49,7 +50,7 @@ class _Chunk(NamedTuple):
     longest: int
 
 
-class TaskEnsemble(nn.Module):
+class TaskEnsemble(NamedStates, nn.Module):
     """Independent Gaussian processes of several tasks.
 
     References:

@@ -30,6 +30,7 @@ from torch import Tensor
 
 from botorch_costly.models import transfer_slopes
 from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments, check_observations
+from botorch_costly.models.promises import check_further
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer_slopes import LEAST_UNKNOWN, LEAST_VARIANCE, Conditioned
 from botorch_costly.numerics.padded import Pulled
@@ -305,6 +306,7 @@ class TransferGP(JointGaussian):
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "TransferGP":
         """Return the model after further observations, ``n x d`` and ``n x 1``."""
+        check_further(X, Y, self.dim)
         inputs = torch.cat([self.train_inputs[0], X])
         values = torch.cat([self.train_targets.unsqueeze(-1), Y])
         return TransferGP(self.tasks, self.similarity, inputs, values)

@@ -6,7 +6,12 @@ import pickle
 
 import pytest
 import torch
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.sampling.normal import SobolQMCNormalSampler
 
+from botorch_costly.errors import CostlyError, InvalidArgumentError, StateMismatchError
+from botorch_costly.models import DriftingGrid, EmpiricalPriorGP
+from botorch_costly.models.asked_anew import AskedAnewGP
 from tests.registry.models import MODELS
 
 pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
@@ -113,7 +118,7 @@ def test_the_global_generator_and_dtype_are_left_alone(case, generator):
     assert torch.get_default_dtype() == torch.float32
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "DriftingGrid"])
+@pytest.mark.parametrize("name", MODELS)
 def test_models_are_converted_with_all_that_they_hold(name, generator):
     """The kind of fault: a promise of BoTorch's ``Model`` that a model of ours breaks."""
     case = MODELS[name]
@@ -121,7 +126,7 @@ def test_models_are_converted_with_all_that_they_hold(name, generator):
     model = double(case)
     expected = model.posterior(X).mean
     model.float()
-    found = model.posterior(X.to(**single))
+    found = model.posterior(X.to(**single))  # a grid's points are numbers in any dtype
     assert found.mean.dtype == torch.float32
     torch.testing.assert_close(found.mean.double(), expected, rtol=1e-2, atol=1e-2)
     assert model.double().posterior(X).mean.dtype == torch.float64
@@ -133,3 +138,77 @@ def test_known_noise_is_added_as_it_is(case, generator):
     added = model.posterior(X, observation_noise=noise).variance - model.posterior(X).variance
     # BoTorch adds it in the units of a model's own targets.
     torch.testing.assert_close(added / added[0], noise / noise[0])
+
+
+def test_a_transform_is_applied_to_the_posterior(case, generator):
+    X, model = case.questions(3, generator), double(case)
+    twice = ScalarizedPosteriorTransform(torch.tensor([2.0], dtype=torch.float64), offset=1.0)
+    plain, other = model.posterior(X), model.posterior(X, posterior_transform=twice)
+    torch.testing.assert_close(other.mean, 1 + 2 * plain.mean)
+    torch.testing.assert_close(other.variance, 4 * plain.variance)
+
+
+@pytest.mark.parametrize(
+    "noise", [torch.ones(7, 1), -torch.ones(3, 1), torch.tensor([[1.0], [torch.nan], [1.0]])]
+)
+def test_noise_that_is_no_variance_of_each_value_is_refused(case, noise, generator):
+    X, model = case.questions(3, generator), double(case)
+    with pytest.raises(CostlyError, match="observation_noise: Expected"):
+        model.posterior(X, observation_noise=noise.double())
+
+
+def test_the_one_outcome_can_be_picked_and_no_other(case, generator):
+    X, model = case.questions(3, generator), double(case)
+    assert_same_belief(model.subset_output([0]), model, X)
+    with pytest.raises(InvalidArgumentError, match="idcs: Expected"):
+        model.subset_output([1])
+
+
+def test_further_observations_are_learnt_from_or_refused_by_name(case, generator):
+    X, model = case.questions(2, generator), double(case)
+    model.posterior(X)  # GPyTorch conditions its caches
+    before = model.posterior(X)
+    Y = before.mean.detach() + 3.0
+    if isinstance(model, DriftingGrid):
+        with pytest.raises(InvalidArgumentError, match="condition_on_observations"):
+            model.condition_on_observations(X, Y)
+        return
+    after = model.condition_on_observations(X, Y).posterior(X)
+    assert (after.mean > before.mean).all()
+    if not isinstance(model, EmpiricalPriorGP):  # which allows for few tasks by the observations
+        assert (after.variance < before.variance + 1e-9).all()
+    for x, y in [(X[:, :0], Y), (X, Y[:1])]:
+        with pytest.raises(CostlyError, match="Expected"):
+            model.condition_on_observations(x, y)
+
+
+def test_fantasies_are_of_each_draw_or_refused_by_name(case, generator):
+    X, model = case.questions(2, generator), double(case)
+    model.posterior(X)
+    sampler = SobolQMCNormalSampler(torch.Size([3]), seed=1)
+    if isinstance(model, AskedAnewGP):
+        assert model.fantasize(X, sampler).posterior(X).mean.shape == (3, 2, 1)
+        return
+    with pytest.raises(InvalidArgumentError, match="fantasize: Expected"):
+        model.fantasize(X, sampler)
+
+
+def longer(part):
+    """Return a state whose tensors have a row too many."""
+    if isinstance(part, dict):
+        return {name: longer(one) for name, one in part.items()}
+    some = isinstance(part, torch.Tensor) and part.dim() > 0 and len(part) > 0
+    return torch.cat([part, part[:1]]) if some else part
+
+
+# A StreamingGP takes over a belief of any size, hyperparameters and all.
+@pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("StreamingGP")])
+@pytest.mark.parametrize("damaged", [longer, lambda state: {}])
+def test_a_state_of_other_sizes_is_refused_by_name_and_changes_nothing(name, damaged, generator):
+    case = MODELS[name]
+    X, model = case.questions(3, generator), double(case)
+    before = copy.deepcopy(model)
+    state = damaged(dict(double(case, seen=False).state_dict()))
+    with pytest.raises(StateMismatchError, match=r"state of \w+.*: Expected"):
+        model.load_state_dict(state)
+    assert_same_belief(model, before, X)

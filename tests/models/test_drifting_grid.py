@@ -373,3 +373,25 @@ def test_what_is_kept_within_inference_mode_serves_gradients_later(call):
     mean.requires_grad_()
     call(mean)[0].backward()
     assert mean.grad.isfinite().all()
+
+
+def test_a_belief_goes_on_in_single_precision():
+    prior = (-(torch.arange(3.0).double() - torch.arange(3.0).double()[:, None]).abs()).exp()
+    rates = torch.tensor([0.1, 0.3], dtype=torch.float64)
+    belief = DriftingGrid(prior, rates, 0.1, torch.Size([2]))
+    single = copy.deepcopy(belief).float()
+    for step, y in enumerate([1.0, -0.5, 2.0]):
+        for one in (belief, single):
+            one.observe(torch.tensor([step, 2 - step]), torch.tensor([y, y]))
+            one.wait()
+    assert single.mean.dtype == single.variance.dtype == torch.float32
+    torch.testing.assert_close(single.mean.double(), belief.mean, rtol=1e-5, atol=1e-5)
+    again = copy.deepcopy(single).double()
+    assert again.mean.dtype == again.covariance(torch.tensor(1)).dtype == torch.float64
+
+
+def test_a_noise_below_the_rounding_of_another_dtype_is_refused_and_nothing_is_converted():
+    belief = DriftingGrid(torch.eye(3, dtype=torch.float64), forgetting=0.1, noise=1e-9)
+    with pytest.raises(InvalidArgumentError, match="noise: Expected at least"):
+        belief.float()
+    assert belief.prior_cov.dtype == belief.mean.dtype == torch.float64
