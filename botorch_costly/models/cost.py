@@ -16,6 +16,12 @@ _FEW = 0.5  # of the logarithm: a ridge in units of the cube, about what six row
 _CONSTANT = 1e-6  # spread of a column, as a share of its size, that may be rounding alone
 
 
+def _solved(gram: Tensor, right: Tensor) -> Tensor:
+    """Return what solves the equations; of inputs so large that the ridge is rounded away, the least."""
+    found, info = torch.linalg.solve_ex(gram, right)
+    return torch.linalg.pinv(gram, hermitian=True) @ right if bool(info) else found
+
+
 def _check_costs(train_X: Tensor, train_cost: Tensor) -> None:
     shape = tuple(train_X.shape)
     rows = train_X.dim() == 2 and shape[0] >= 1
@@ -60,7 +66,7 @@ class LinearCost(DeterministicModel):
         unit = torch.where(constant, torch.inf, spread)  # a constant column has weight 0
         rows = (train_X - center) / unit
         gram = rows.mT @ rows + _RIDGE * len(rows) * torch.eye(rows.shape[-1]).to(rows)
-        weights = torch.linalg.solve(gram, rows.mT @ (train_cost - level)).squeeze(-1) / unit
+        weights = _solved(gram, rows.mT @ (train_cost - level)).squeeze(-1) / unit
         self.register_buffer("weights", weights)
         self.register_buffer("intercept", level - center @ weights)
         self.register_buffer("scale", level)
@@ -99,7 +105,7 @@ class LogLinearCost(DeterministicModel):
         center, logs = train_X.mean(0), train_cost.log()
         rows, level = train_X - center, logs.mean()
         gram = rows.mT @ rows + _FEW * torch.eye(rows.shape[-1]).to(rows)
-        weights = torch.linalg.solve(gram, rows.mT @ (logs - level)).squeeze(-1)
+        weights = _solved(gram, rows.mT @ (logs - level)).squeeze(-1)
         self.register_buffer("weights", weights)
         self.register_buffer("intercept", level - center @ weights)
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.models.transfer import COMMON, Features
+from botorch_costly.numerics.cholesky import sure_root
 from botorch_costly.numerics.radial import PROFILES
 from botorch_costly.numerics.units import Units, evidence_and_slopes
 
@@ -88,7 +89,7 @@ def with_information(target: Target, theta: Tensor) -> tuple[Tensor, Tensor, Ten
     value, gradient = _told(target, expected)
     if not bool(value > -torch.inf):
         return value, gradient, gradient.new_zeros(len(theta), len(theta))
-    inverse = torch.cholesky_inverse(torch.linalg.cholesky(cov))
+    inverse = torch.cholesky_inverse(sure_root(cov))
     solved = inverse @ changes
     found = 0.5 * solved.flatten(1) @ solved.mT.flatten(1).mT
     found[0, 0] += mean @ inverse @ mean

@@ -22,6 +22,8 @@ import math
 import torch
 from torch import Tensor
 
+from botorch_costly.numerics.cholesky import sure_root
+
 _JITTER = 1e-10  # share of the diagonal: below it an eigenvalue is rounding
 
 
@@ -42,7 +44,7 @@ def most_uncertain(
     """Return which candidates are added, none if the rows at hand are over the bound already."""
     added: list[int] = []
     candidates = covariance.shape[-1] - rows
-    chol = torch.linalg.cholesky(covariance[:rows, :rows] + _noise(covariance, noise, rows))
+    chol = sure_root(covariance[:rows, :rows] + _noise(covariance, noise, rows))
     columns = torch.linalg.solve_triangular(chol, covariance[:rows, rows:], upper=False)
     variance = covariance.diagonal()[rows:] - columns.square().sum(-2)
     while len(added) < min(most, candidates):

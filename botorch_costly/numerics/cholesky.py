@@ -81,6 +81,32 @@ def factorize(matrix: Tensor, right_hand_sides: Tensor) -> Factor:
     return Factor(chol, inverse, inverse @ right_hand_sides)
 
 
+def sure_root(cov: Tensor) -> Tensor:
+    """Return the Cholesky factors of covariances ``*batch x n x n``, of singular ones as well.
+
+    Where rounding has left one that is not positive definite, as much as was rounded is added to its
+    diagonal.
+
+    Raises:
+        NumericalError: If a number is not finite.
+    """
+    try:
+        return torch.linalg.cholesky(cov)
+    except torch.linalg.LinAlgError:
+        pass
+    diagonal, added = cov.diagonal(dim1=-2, dim2=-1), torch.finfo(cov.dtype).eps
+    root, info = torch.linalg.cholesky_ex(cov)
+    while bool(info.any()) and added < 1:
+        raised = cov + torch.diag_embed(added * diagonal)
+        again, still = torch.linalg.cholesky_ex(raised)
+        root = torch.where((info > 0)[..., None, None], again, root)
+        info = torch.where(info > 0, still, info)
+        added *= 100
+    expected = "a positive definite matrix of finite numbers"
+    check(not bool(info.any()), "cov", expected, diagonal.flatten().tolist(), NumericalError)
+    return root
+
+
 def append(
     factor: Factor,
     cross: Tensor,  # shape: (*batch, n)

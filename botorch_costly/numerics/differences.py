@@ -26,6 +26,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.numerics.cholesky import sure_root
 from botorch_costly.numerics.radial import PROFILES
 
 _SCALES = torch.logspace(-2.3, 0.2, 12, dtype=torch.float64)  # of s_j, 0.005 to 1.5
@@ -113,7 +114,7 @@ def _log_density(
     n = len(values)
     cov = torch.einsum("kd,dij->kij", scales.square(), parts)
     diagonal = (noises.square() + _JITTER).view(-1, 1, 1) * torch.eye(n, dtype=cov.dtype)
-    factor = torch.linalg.cholesky(cov + diagonal)
+    factor = sure_root(cov + diagonal)
     told = values.unsqueeze(-1).expand(len(cov), n, 1)
     white = torch.linalg.solve_triangular(factor, told, upper=False)
     fit = white.square().sum((-2, -1)) / 2 + factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
@@ -146,7 +147,7 @@ def posterior(
     cov = torch.einsum("d,dij->ij", weights, covariances(rows, rows, smoothness))
     cross = torch.einsum("d,dij->ij", weights, covariances(rows, asked, smoothness))
     noise = (scales.noise**2 + _JITTER) * torch.eye(len(values), dtype=cov.dtype)
-    factor = torch.linalg.cholesky(cov + noise)
+    factor = sure_root(cov + noise)
     white = torch.linalg.solve_triangular(
         factor, torch.cat([cross, values.unsqueeze(-1)], -1), upper=False
     )

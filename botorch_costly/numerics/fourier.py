@@ -23,6 +23,7 @@ import torch
 from torch import Generator, Tensor
 
 from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.numerics.cholesky import sure_root
 from botorch_costly.numerics.radial import SMOOTHNESS
 
 _KNOWN = sorted([*SMOOTHNESS, "rbf"])
@@ -69,7 +70,7 @@ def posterior_weights(
     error = error * noise.sqrt().unsqueeze(-1)
     apart = values.unsqueeze(-2) - prior @ features.mT - error
     gram = features @ features.mT + torch.diag_embed(noise.expand(*batch, n))
-    solved = torch.cholesky_solve(apart.mT, torch.linalg.cholesky(gram))
+    solved = torch.cholesky_solve(apart.mT, sure_root(gram))
     return prior + solved.mT @ features
 
 

@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.numerics import evidence
+from botorch_costly.numerics.cholesky import sure_root
 from botorch_costly.numerics.evidence import Rows
 from botorch_costly.numerics.radial import ARMS, PROFILES, Profile
 from botorch_costly.numerics.stationary import Stationary, covariance
@@ -282,7 +283,7 @@ def _root(family: str, rows: Padded, theta: Tensor) -> Tensor:
     prior = covariance(kernels(family, theta), rows.x, rows.x)
     both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
     noise = torch.where(rows.seen, theta[:, -1:].exp(), 1.0)
-    return torch.linalg.cholesky(torch.where(both, prior, 0.0) + torch.diag_embed(noise))
+    return sure_root(torch.where(both, prior, 0.0) + torch.diag_embed(noise))
 
 
 def _cross(family: str, rows: Padded, theta: Tensor, X: Tensor) -> Tensor:

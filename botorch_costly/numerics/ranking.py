@@ -22,6 +22,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.numerics.cholesky import sure_root
+
 _AT_ONCE = 2**25  # pairs that are compared at once
 _DILUTES = 0.95  # quantile of the target's losses above which the median of a task is too large
 
@@ -45,7 +47,7 @@ class LeftOut(NamedTuple):
 def leave_one_out(prior: Prior, values: Tensor) -> LeftOut:
     """Return the posteriors without one of the values (``n``) each."""
     eye = torch.eye(len(values), dtype=values.dtype, device=values.device)
-    precision = torch.cholesky_solve(eye, torch.linalg.cholesky(prior.noisy))
+    precision = torch.cholesky_solve(eye, sure_root(prior.noisy))
     gain = prior.cov @ precision
     residual = values - prior.mean
     own = precision.diagonal()

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import NumericalError, check
+from botorch_costly.numerics.cholesky import sure_root
 
 _WIDTH, _POINTS = 3.0, 13  # of the grid, in standard deviations
 
@@ -98,7 +98,8 @@ def most_probable(values: Tensor, mean: Tensor, cov: Tensor, units: Units) -> Sc
     """
     prior, scale = _grid(values, units)
     variance = (units.offset_std / scale).square()
-    root = _roots(cov + variance[:, None, None])
+    # An offset far more uncertain than the values rounds what is their own away.
+    root = sure_root(cov + variance[:, None, None])
     residual = (values - units.offset) / scale[:, None] - mean
     white = torch.linalg.solve_triangular(root, residual.unsqueeze(-1), upper=False).squeeze(-1)
     log_det = root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(values) * scale.log()
@@ -107,22 +108,3 @@ def most_probable(values: Tensor, mean: Tensor, cov: Tensor, units: Units) -> Sc
     best = (fits + prior).argmax()
     evidence = torch.logsumexp(fits + prior, 0)
     return Scaled(evidence, scale[best], variance[best], residual[best], root[best])
-
-
-def _roots(cov: Tensor) -> Tensor:
-    """Return the Cholesky factors of covariances ``k x n x n``.
-
-    An offset that is far more uncertain than the values rounds what is their own away: then as much is
-    added to the diagonal as was rounded.
-    """
-    root, info = torch.linalg.cholesky_ex(cov)
-    diagonal, added = cov.diagonal(dim1=-2, dim2=-1), torch.finfo(cov.dtype).eps
-    while bool(info.any()) and added < 1:
-        raised = cov + torch.diag_embed(added * diagonal)
-        again, still = torch.linalg.cholesky_ex(raised)
-        root = torch.where((info > 0)[:, None, None], again, root)
-        info = torch.where(info > 0, still, info)
-        added *= 100
-    expected = "a positive definite matrix of finite numbers"
-    check(not bool(info.any()), "cov", expected, cov.diagonal().tolist(), NumericalError)
-    return root

@@ -12,6 +12,7 @@ from botorch_costly.errors import (
     check_positive,
     check_rate,
 )
+from botorch_costly.numerics.cholesky import sure_root
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.radial import check_family
 from botorch_costly.numerics.stationary import Stationary, covariance
@@ -55,7 +56,7 @@ class DriftingFunction:
         self.prior_cov = covariance(kernel, points, points)
         jitter = _JITTER * self.prior_cov.diagonal().mean()
         eye = torch.eye(len(points), dtype=points.dtype, device=points.device)
-        self._root = torch.linalg.cholesky(self.prior_cov + jitter * eye)
+        self._root = sure_root(self.prior_cov + jitter * eye)
 
     @classmethod
     def on_unit_interval(

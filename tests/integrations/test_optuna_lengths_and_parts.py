@@ -274,3 +274,36 @@ def test_a_study_that_does_not_match_is_named():
     two = optuna.create_study(directions=["minimize"] * 2, sampler=program.curves())
     with pytest.raises(InvalidArgumentError, match="one objective"):
         two.ask().suggest_int("epochs", 1, 9)
+
+
+def tried(name, low, high):
+    def objective(trial):
+        rate = trial.suggest_float("lr", 0.0, 1.0)
+        if name == "epochs":
+            return rate * trial.suggest_int(name, low, high)
+        return rate * trial.suggest_float(name, low, high, log=True)
+
+    return objective
+
+
+@pytest.mark.parametrize(
+    ("make", "first", "second", "of_second"),
+    [
+        (CurveSampler, ("epochs", 1, 9), ("epochs", 1, 27), IntDistribution(1, 27)),
+        (
+            SubsetSampler,
+            ("fraction", 0.1, 1.0),
+            ("fraction", 0.01, 1.0),
+            FloatDistribution(0.01, 1.0, log=True),
+        ),
+    ],
+)
+def test_a_study_goes_on_in_another_range_that_is_named_or_says_how(make, first, second, of_second):
+    study = optuna.create_study(sampler=make(first[0]), direction="maximize")
+    study.optimize(tried(*first), n_trials=2)
+    with pytest.raises(InvalidArgumentError, match=r"in one range, or else .* in distributions="):
+        study.optimize(tried(*second), n_trials=2)
+    named = {"lr": FloatDistribution(0.0, 1.0), first[0]: of_second}
+    study.sampler = make(first[0], distributions=named)
+    study.optimize(tried(*second), n_trials=1)
+    assert study.trials[-1].value is not None

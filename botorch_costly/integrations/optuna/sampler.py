@@ -177,8 +177,10 @@ class OfflineSampler(BaseSampler):
         """Raise unless the parameters that say how much a trial trains are in a search space."""
         kind = "suggest_int" if self._whole else "suggest_float or suggest_int"
         for name in self._fidelities if names is None else names:
+            # Optuna drops a parameter whose range is another one in some trials.
             given = (
-                f"a parameter of all trials, as trial.{kind} gives it; there are {sorted(space)}"
+                f"a parameter that trial.{kind} gives in all trials, in one range, or else its new range "
+                f"in distributions=; those with one range are {sorted(space)}"
             )
             check(name in space, "iterations" if self._whole else "fidelities", given, name)
             least = 1 if self._whole else _ABOVE_0
