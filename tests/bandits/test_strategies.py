@@ -253,6 +253,7 @@ def test_a_gaussian_process_knows_the_best_arm_soon():
     assert run.query[0, :, 100:].double().mean() < 0.3
 
 
+@pytest.mark.slow
 def test_exp3_with_sharing_or_detection_comes_back_after_a_switch():
     policies = [
         BanditPolicy("EXP3", bandits.EXP3S(0.2, 0.0), AlwaysQuery()),

@@ -300,7 +300,8 @@ def test_static_schedules_query_nothing_and_switch_once():
     assert arms["switching"] == [TUNE] * at + ["2 to 1"] * (recipe.horizon - at)
 
 
-@pytest.mark.parametrize("setting", quick([[], ["--published"]], []))
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", [[], ["--published"]])
 def test_the_command_runs_the_same_code_on_tiny_sizes(setting, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     for name in ("CPU", "PUBLISHED"):

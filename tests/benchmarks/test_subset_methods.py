@@ -146,6 +146,7 @@ def test_support_vectors_are_those_of_the_grid():
     assert float(first.told[number]) == pytest.approx(-math.log(-float(first.values[number])))
 
 
+@pytest.mark.slow
 def test_live_trainings_are_judged_on_all_of_the_data(monkeypatch):
     errors = {1.0: 0.1, 0.5: 0.2}
 

@@ -52,6 +52,7 @@ def test_it_is_near_what_is_drawn(points, bound):
         assert variation(log_prob_min_by_draws(mean, cov).exp(), truth) < bound
 
 
+@pytest.mark.slow
 def test_more_draws_are_closer():
     errors = dict.fromkeys((16, 64, 1024), 0.0)
     for kind in KINDS:

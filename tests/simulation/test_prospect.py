@@ -15,6 +15,7 @@ from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import ConfidenceQuery, Outlook, PricedQuery
 from botorch_costly.simulation import GridPolicy, draw, grid_prospect, play, prospect
 from botorch_costly.simulation import run as of_run
+from tests.cases import slow
 from tests.oracles import ce_gp_ucb, dense_gp
 from tests.oracles import knowledge_gradient as oracle
 
@@ -94,7 +95,7 @@ def by_hand(setting, trial, opening, price, lookahead_weight, weighed):
 
 @pytest.mark.parametrize(
     ("lookahead_weight", "weighed"),
-    [(0.0, everywhere), (0.5, everywhere), (1.0, at_the_peaks)],
+    [(0.0, everywhere), slow((0.5, everywhere)), (1.0, at_the_peaks)],
 )
 def test_a_priced_simulation_is_the_loop_over_rounds(
     setting, monkeypatch, lookahead_weight, weighed

@@ -66,7 +66,8 @@ def test_a_trial_alone_is_the_trial(problem, whole, trial):
     assert_same(alone, Run(*(part[:, trial : trial + 1] for part in whole)))
 
 
-@pytest.mark.parametrize("together", quick([3, len(POLICIES)], 3))
+@pytest.mark.slow
+@pytest.mark.parametrize("together", [3, len(POLICIES)])
 def test_policies_may_share_a_program(problem, whole, together):
     options = {"policies_at_once": together, "trials_at_once": 4}
     assert_same(simulate(problem, POLICIES, 12, HORIZON, seed=1, **options), whole)
