@@ -29,7 +29,7 @@ from botorch.sampling.pathwise.utils import (
     TensorTransform,
 )
 from botorch.utils.sampling import draw_sobol_samples
-from gpytorch.kernels import Kernel, ProductKernel
+from gpytorch.kernels import Kernel, ProductKernel, ScaleKernel
 from torch import Tensor, nn
 
 from botorch_costly.errors import InvalidArgumentError, check
@@ -105,7 +105,7 @@ def product_features(
     _check_even(num_outputs)
     columns = num_inputs if kernel.active_dims is None else len(kernel.active_dims)
     sizes = {"num_inputs": columns, "num_outputs": num_outputs}
-    factors = [gen_kernel_features(factor, **sizes) for factor in kernel.kernels]
+    factors = [gen_kernel_features(_sharing_columns(k), **sizes) for k in kernel.kernels]
     scales = [scale for factor in factors for scale in _scales(factor)]
     transform: TensorTransform = SideBySide(*(factor.input_transform for factor in factors))
     if kernel.active_dims is not None:
@@ -113,6 +113,22 @@ def product_features(
     weight = _columns([_shuffled(factor.weight) for factor in factors])
     waves = ChainedTransform(*scales, _waves(kernel, num_outputs))
     return KernelFeatureMap(kernel, weight, None, transform, waves)
+
+
+def _sharing_columns(kernel: Kernel) -> Kernel:
+    """Return the kernel, whose base shares its columns if it is a scaled one.
+
+    BoTorch tells by identity that a scaled kernel selects columns as its base does. A move to another
+    device copies both, and columns would be selected twice.
+    """
+    scaled = kernel
+    while isinstance(scaled, ScaleKernel):
+        base, columns = scaled.base_kernel, scaled.active_dims
+        both = columns is not None and base.active_dims is not None
+        if both and torch.equal(columns, base.active_dims):
+            base.active_dims = columns
+        scaled = base
+    return kernel
 
 
 def _waves(kernel: Kernel, num_outputs: int) -> SineCosineTransform:

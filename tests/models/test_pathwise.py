@@ -85,6 +85,15 @@ def space_kernels():
     }
 
 
+def test_columns_are_selected_once_after_a_move_copied_them(tkwargs):
+    model = believed(*story(**tkwargs), space_kernel=space_kernels()["product"]).to(**tkwargs)
+    expected = drawn(model, draws=2)(asked(**tkwargs))
+    for kernel in model.covar_module.modules():
+        if getattr(kernel, "active_dims", None) is not None:
+            kernel.active_dims = kernel.active_dims.clone()
+    assert torch.equal(drawn(model, draws=2)(asked(**tkwargs)), expected)
+
+
 @pytest.mark.parametrize("space", space_kernels())
 def test_paths_have_the_moments_of_the_posterior(space, tkwargs):
     model = believed(*story(**tkwargs), space_kernel=space_kernels()[space]).to(**tkwargs)
