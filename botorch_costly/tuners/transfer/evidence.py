@@ -135,13 +135,14 @@ class EvidenceSharing:
         """Continue from ``state_dict``."""
         least, count, weights = state["least"], state["count"], state["weights"].to(self.weights)
         gaps = None if state["gaps"] is None else state["gaps"].to(self.weights)
-        self._least, self._count, self.weights = float(least), int(count), weights.clone()
-        self.gaps = None if gaps is None else gaps.clone()
+        self._least, self._count = float(least), int(count)
+        self.weights = weights.to(self._known.device, copy=True)
+        self.gaps = None if gaps is None else gaps.to(self._known.device, copy=True)
         adapted = state["similarity"].to(self._adapted.lengthscale, copy=True)
         level, spread, own, noise = adapted[:4]
         self._adapted = Similarity(level, spread, own, noise, adapted[4:])
         self._own.load_state_dict(state["own"])
-        self._known = state.get("known", self._known[:0]).clone()
+        self._known = state.get("known", self._known[:0]).to(self._known, copy=True)
         self._latest = None
 
 
