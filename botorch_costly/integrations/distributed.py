@@ -35,7 +35,7 @@ class Deciding(AskTell[D], Protocol[D]):
 
     @property
     def observations(self) -> tuple[Observation, ...]:
-        """What was told so far, as far as its decisions are kept."""
+        """The observations of the decisions that are kept."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""What a trainer hands to a driver: how a tuner works in it, and what its training changes."""
+"""Records that a trainer hands to a driver: options of the tuner, and the objects that are trained."""
 
 from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
@@ -19,7 +19,7 @@ class TrainerOptions:
     """How a tuner works in a trainer.
 
     Args:
-        length: Of a round.
+        length: Length of a round.
         metric: Whether the metric is a loss or an accuracy.
         guard: Whether a network that a query finds diverged goes back to its last good state.
         rates: Whether learning rates of a configuration are values, or multiply those of a scheduler.
@@ -53,12 +53,12 @@ class TrainerOptions:
 
 @dataclass(frozen=True)
 class Trained:
-    """What training changes.
+    """The objects that training changes.
 
     Args:
         network: Whose dropout is set.
         optimizer: Whose groups are set.
-        schedulers: Of the optimizer.
+        schedulers: Schedulers of the optimizer.
         parts: Everything else that goes back with network, optimizer and schedulers.
     """
 

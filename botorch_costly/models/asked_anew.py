@@ -1,6 +1,5 @@
 """BoTorch's GP whose caches are dropped when it moves to another dtype or device."""
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -8,12 +7,12 @@ import torch
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
+from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models.posterior import check_noise
-from botorch_costly.models.promises import NamedStates
+from botorch_costly.models.promises import SingleOutput
 
 
-class AskedAnewGP(NamedStates, SingleTaskGP):
+class AskedAnewGP(SingleOutput, SingleTaskGP):
     """A ``SingleTaskGP`` that may be converted after it was asked; GPyTorch keeps its old caches."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any) -> Any:
@@ -54,12 +53,3 @@ class AskedAnewGP(NamedStates, SingleTaskGP):
         shapes = tuple(X.shape), tuple(Y.shape)
         check(fits, "X, Y", f"shapes (.., n, {columns}) and (.., n, 1)", shapes, InvalidShapeError)
         return super().condition_on_observations(X, Y, **kwargs)
-
-    def subset_output(self, idcs: list[int]) -> Any:
-        """Return a copy: there is but one outcome.
-
-        Raises:
-            InvalidArgumentError: If another outcome is asked for.
-        """
-        check(list(idcs) in ([0], [-1]), "idcs", "[0], the one outcome", idcs, InvalidArgumentError)
-        return copy.deepcopy(self)

@@ -17,7 +17,7 @@ _CONSTANT = 1e-6  # spread of a column, as a share of its size, that may be roun
 
 
 def _solved(gram: Tensor, right: Tensor) -> Tensor:
-    """Return what solves the equations; of inputs so large that the ridge is rounded away, the least."""
+    """Return the solution; inputs so large that rounding removes the ridge have the one of least norm."""
     found, info = torch.linalg.solve_ex(gram, right)
     return torch.linalg.pinv(gram, hermitian=True) @ right if bool(info) else found
 

@@ -1,4 +1,4 @@
-"""What BoTorch and torch promise of a model, kept or refused by name."""
+"""Models that keep the promises of BoTorch and torch, or refuse them by name."""
 
 import copy
 from collections.abc import Mapping
@@ -49,13 +49,8 @@ def _form(part: Any) -> str:
     return f"shape {tuple(part.shape)}" if isinstance(part, Tensor) else type(part).__name__
 
 
-class OneOutcome(NamedStates, Model):
-    """A model of one outcome that is conditioned on observations one set at a time."""
-
-    @property
-    def num_outputs(self) -> int:
-        """One."""
-        return 1
+class SingleOutput(NamedStates):
+    """A model of one outcome."""
 
     def subset_output(self, idcs: list[int]) -> Any:
         """Return a copy: there is but one outcome.
@@ -65,6 +60,15 @@ class OneOutcome(NamedStates, Model):
         """
         check(list(idcs) in ([0], [-1]), "idcs", "[0], the one outcome", idcs, InvalidArgumentError)
         return copy.deepcopy(self)
+
+
+class OneOutcome(SingleOutput, Model):
+    """A model of one outcome that is conditioned on observations one set at a time."""
+
+    @property
+    def num_outputs(self) -> int:
+        """One."""
+        return 1
 
     def fantasize(self, X: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Refuse: fantasies are batches of observations, which this model does not take.

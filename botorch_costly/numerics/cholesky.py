@@ -90,12 +90,10 @@ def sure_root(cov: Tensor) -> Tensor:
     Raises:
         NumericalError: If a number is not finite.
     """
-    try:
-        return torch.linalg.cholesky(cov)
-    except torch.linalg.LinAlgError:
-        pass
-    diagonal, added = cov.diagonal(dim1=-2, dim2=-1), torch.finfo(cov.dtype).eps
     root, info = torch.linalg.cholesky_ex(cov)
+    if not bool(info.any()):
+        return root
+    diagonal, added = cov.diagonal(dim1=-2, dim2=-1), torch.finfo(cov.dtype).eps
     while bool(info.any()) and added < 1:
         raised = cov + torch.diag_embed(added * diagonal)
         again, still = torch.linalg.cholesky_ex(raised)

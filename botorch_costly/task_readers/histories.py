@@ -167,7 +167,7 @@ def _check_one_fidelity(rows: Sequence[Row]) -> None:
 
 
 def _of_row(row: Row) -> list[_Seen]:
-    """Return what was told of a round: one observation, or one of each member that was queried."""
+    """Return the observations of a round: one, or one of each member that was queried."""
     if "configs" not in row:
         return [_of_round(row)]
     members = zip(row["configs"], row["metrics"], strict=True)

@@ -15,15 +15,6 @@ from botorch_costly.integrations.optuna import TransferSampler  # noqa: E402
 from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
 from tests.cases import quick  # noqa: E402
 
-MIXED = {
-    "lr": FloatDistribution(1e-4, 1e-1, log=True),
-    "dropout": FloatDistribution(0.0, 0.5, step=0.05),
-    "layers": IntDistribution(1, 64, log=True),
-    "width": IntDistribution(16, 128, step=16),
-    "flag": CategoricalDistribution([False, None, "light", 0.5]),
-    "fixed": IntDistribution(3, 3),
-}
-
 
 @pytest.fixture(autouse=True)
 def quiet():

@@ -191,7 +191,7 @@ class Trainings:
 
         Args:
             pending: Stretches that are under way.
-            unit: Of the costs, after a space.
+            unit: Unit of the costs, after a space.
             signal: How well ranks after a quarter of a training foretell those at its end, if known.
         """
         lines = [f"{self._tally}, {pending} under way", f"paid {self.paid:.6g}{unit}"]

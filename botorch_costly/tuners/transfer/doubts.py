@@ -37,7 +37,7 @@ class Doubts:
     Args:
         tasks: The earlier tasks, fitted.
         similarity: How a task resembles others.
-        memory: Of what the tasks say.
+        memory: Features of the points that were asked before.
         log_odds: That the tasks resemble the target, before the first evaluation.
     """
 
@@ -49,7 +49,7 @@ class Doubts:
         self._price = math.log(_ASTRAY / _WITHIN) - units_of(tasks).log_scale
 
     def trusted(self, told: Told) -> Told:
-        """Return what was told, in which values that went astray are failures.
+        """Return the observations, with values that went astray as failures.
 
         Where more than two would be, each says of the others that the tasks mislead, or that the target
         has other units: all count as they are.

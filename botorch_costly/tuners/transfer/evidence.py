@@ -58,7 +58,7 @@ class EvidenceSharing:
         return TransferGP(self._tasks, self._adapted, told.points, told.values.unsqueeze(-1), known)
 
     def trusted(self, told: Told) -> Told:
-        """Return what was told, in which values that went astray are failures; see ``doubts``."""
+        """Return the observations, with values that went astray as failures; see ``doubts``."""
         return self._doubts.trusted(told)
 
     def learn(self, told: Told) -> None:

@@ -42,7 +42,7 @@ class Sharing(Protocol):
         """How far each task is from the target, shape ``(tasks,)``; None before a value."""
 
     def trusted(self, told: Told) -> Told:
-        """Return what was told, in which values that went astray are failures."""
+        """Return the observations, with values that went astray as failures."""
 
     def learn(self, told: Told) -> None:
         """Take in what has been told since."""
