@@ -96,6 +96,7 @@ class Driver:
         self._reward: GainReward | GuardedReward = GainReward(self.options.metric)
         self._clock = RoundClock(self.options.length)
         self._over = self._due = False
+        self._late = False  # whether a metric was told after the last round was over
 
     @property
     def is_due(self) -> bool:
@@ -176,7 +177,8 @@ class Driver:
     def before_step(self) -> None:
         """Begin a round if none is running: ask, and put the configuration into effect.
 
-        After the last round it is the incumbent that stays in effect, if the tuner has one.
+        After the last round it is the incumbent that stays in effect, if the tuner has one. A metric of
+        that round that comes later decides on it again.
 
         Raises:
             InvalidArgumentError: If another driver has begun with the optimizer meanwhile.
@@ -186,7 +188,7 @@ class Driver:
             alone = owner is None or owner() is self
             expected = "one tuner for an optimizer (one space may hold all names)"
             check(alone, "tuner", expected, "another one that sets its groups")
-        if self._over or self._clock.is_running:
+        if (self._over and not self._late) or self._clock.is_running:
             return
         began = time.perf_counter()
         before, due, shared = self.decision, self._due, self.connect()
@@ -221,6 +223,7 @@ class Driver:
         if not self._due or self.decision is None:
             return
         began = time.perf_counter()
+        self._late = self._over
         shared = self.connect()
         mean = shared.mean(metric)
         reference = self._reward.state_dict()
@@ -319,7 +322,7 @@ class Driver:
         best = shared.best_seen()
         self._final = self.config if best is None else best
         self._apply()
-        self._over = True  # not before: an interrupted end is reached again
+        self._over, self._late = True, False  # not before: an interrupted end is reached again
         if shared.ranks.is_first:
             which = "the last configuration" if best is None else "the one it believes best"
             _logger.warning(

@@ -263,6 +263,22 @@ def test_after_the_horizon_the_incumbent_stays_and_a_warning_says_so_once(within
     assert "played all of its rounds" in caplog.text
 
 
+def test_a_metric_of_the_last_round_that_comes_late_decides_on_the_incumbent():
+    tuned = tuner()
+    fit = Fit(driver_of(tuned))
+    for metric in (1.0, 0.9, 0.8):
+        fit.train(STEPS, metric)
+    for _ in range(STEPS + 1):  # the last round, whose metric is due, and a step after it
+        fit.driver.before_step()
+        fit.driver.after_step()
+    assert fit.driver.is_due
+    earlier = dict(fit.driver.config)
+    fit.driver.validated(1e-3)
+    fit.train(1)
+    assert dict(fit.driver.config) == tuned.best_seen() != earlier
+    assert fit.rate == fit.driver.config["lr"]
+
+
 def test_without_an_incumbent_the_last_configuration_stays(caplog):
     fit = Fit(driver_of(bc.RandomTuner(SPACE, horizon=2)))
     with caplog.at_level(logging.WARNING):
