@@ -26,7 +26,7 @@ class Robust:
 
     def __call__(self, told: Told) -> Tensor:
         """Return the acquisition function of the points, ``(m,)``."""
-        self.sharing.learn(told)
+        told = self.sharing.learn(told)
         setting = self._setting
         return self.sharing.acquisition(told, setting.generator).at_pool(setting.points)
 

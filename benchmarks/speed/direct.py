@@ -63,8 +63,8 @@ def beside(
     found = Beside([], [])
     for one in chosen:
         chooser.load_state_dict(one.state)
-        chooser.learn(one.told)
-        acquisition = chooser.sharing.acquisition(one.told, generator)
+        told = chooser.learn(one.told)
+        acquisition = chooser.sharing.acquisition(told, generator)
         lost, seconds = _lost(space, acquisition, one, budget)
         found.lost.append(lost)
         found.direct_seconds.append(seconds)

@@ -68,9 +68,9 @@ class TransferChooser:
         self.sharing = sharing_of(tasks, robust)
         self._small = _CLIMBED * (space.dim + 1) * tasks.entries <= _SMALL
 
-    def learn(self, told: Told) -> None:
-        """Take in what has been told since."""
-        self.sharing.learn(told)
+    def learn(self, told: Told) -> Told:
+        """Take in what has been told since, and return it, with values that went astray as failures."""
+        return self.sharing.learn(told)
 
     def choose(self, told: Told, pending: Tensor) -> Choice:
         """Return the choice.

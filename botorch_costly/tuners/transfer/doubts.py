@@ -23,12 +23,20 @@ _DOUBTED = 2  # standard deviations below what all others foretell, at least
 _MOST = 2  # values that went astray; and that are looked at, the lowest ones
 
 
+class Trusted(NamedTuple):
+    """What counts of what was told, and what follows of it with the tasks."""
+
+    told: Told  # values that went astray are failures
+    similarity: Similarity  # adapted to these values
+    belief: TransferGP
+
+
 class _Hypothesis(NamedTuple):
     """That one value went astray."""
 
     gain: float  # of the log evidence of the tasks
     evidence: float  # with the tasks, of all values
-    rest: Told
+    rest: Trusted
 
 
 class Doubts:
@@ -48,38 +56,43 @@ class Doubts:
         self._odds = log_odds
         self._price = math.log(_ASTRAY / _WITHIN) - units_of(tasks).log_scale
 
-    def trusted(self, told: Told) -> Told:
-        """Return the observations, with values that went astray as failures.
+    def trusted(self, told: Told, start: Similarity) -> Trusted:
+        """Return the observations, with values that went astray as failures, and what follows of them.
 
         Where more than two would be, each says of the others that the tasks mislead, or that the target
         has other units: all count as they are.
+
+        Args:
+            told: What was told.
+            start: Where the search for the similarity begins, as after fewer values.
         """
-        all_told, price = told, 0.0
-        while len(told.values):
+        everything = now = self._believed(told, start)
+        price = 0.0
+        while len(now.told.values):
             price += self._price
-            found = max(self._hypotheses(told, price), default=None, key=lambda one: one.gain)
-            if found is None or found.gain <= 0 or found.evidence <= self._alone(told, price):
+            found = max(self._hypotheses(now, price), default=None, key=lambda one: one.gain)
+            if found is None or found.gain <= 0 or found.evidence <= self._alone(now.told, price):
                 break
-            if len(all_told.values) - len(found.rest.values) > _MOST:
-                return all_told
-            told = found.rest
-        return told
+            if len(told.values) - len(found.rest.told.values) > _MOST:
+                return everything
+            now = found.rest
+        return now
 
-    def _hypotheses(self, told: Told, price: float) -> list[_Hypothesis]:
+    def _hypotheses(self, now: Trusted, price: float) -> list[_Hypothesis]:
         """Return what is to be said for each of the lowest values that it went astray."""
-        begun = self._learnt(told, self._similarity)
-        away = self._belief(told, begun).left_out
+        away = now.belief.left_out
         lowest = away.argsort()[:_MOST].tolist()
-        return [self._without(told, n, price, begun) for n in lowest if away[n] < -_DOUBTED]
+        return [self._without(now, n, price) for n in lowest if away[n] < -_DOUBTED]
 
-    def _without(self, told: Told, number: int, price: float, begun: Similarity) -> _Hypothesis:
+    def _without(self, now: Trusted, number: int, price: float) -> _Hypothesis:
+        told = now.told
         keep = torch.arange(len(told.values), device=told.values.device) != number
         failed = torch.cat([told.failures, told.points[~keep]])
-        rest = Told(told.points[keep], told.values[keep], failed)
-        learnt = self._learnt(rest, begun)  # what the value itself says would excuse it
-        without = self._belief(rest, learnt).log_evidence + self._price
+        fewer = Told(told.points[keep], told.values[keep], failed)
+        rest = self._believed(fewer, now.similarity)  # what the value itself says would excuse it
+        without = rest.belief.log_evidence + self._price
         return _Hypothesis(
-            without - self._belief(told, learnt).log_evidence,
+            without - self._belief(told, rest.similarity).log_evidence,
             self._odds + without + price - self._price,
             rest,
         )
@@ -89,6 +102,10 @@ class Doubts:
         units = units_of(self._tasks)
         own = OwnMemory(self._tasks.kernel).learn(told, math.exp(units.log_scale))
         return own.log_evidence(told, units) + price - self._price
+
+    def _believed(self, told: Told, start: Similarity) -> Trusted:
+        similarity = self._learnt(told, start)
+        return Trusted(told, similarity, self._belief(told, similarity))
 
     def _learnt(self, told: Told, start: Similarity) -> Similarity:
         if not len(told.values):

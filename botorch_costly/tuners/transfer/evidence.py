@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from botorch_costly.models.similarity import adapt_similarity, learn_similarity
+from botorch_costly.models.similarity import learn_similarity
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer import Features, Similarity, TransferGP
 from botorch_costly.optim.smooth import ValueAndGradient
@@ -57,24 +57,17 @@ class EvidenceSharing:
         known = self._memory.of_rows(told.points)
         return TransferGP(self._tasks, self._adapted, told.points, told.values.unsqueeze(-1), known)
 
-    def trusted(self, told: Told) -> Told:
-        """Return the observations, with values that went astray as failures; see ``doubts``."""
-        return self._doubts.trusted(told)
-
-    def learn(self, told: Told) -> None:
-        """Compare the evidences after further values."""
+    def learn(self, told: Told) -> Told:
+        """Compare the evidences after further values, less those that went astray; see ``doubts``."""
+        told, adapted, transfer = self._doubts.trusted(told, self._adapted)
         if told.evaluations == self._count:
-            return
+            return told
         self._count = told.evaluations
         if not len(told.values):
-            return
+            return told
         if not _among_all(self._known, told.points):
             self._least = believable(self._robust.log_odds)
-        self._known = told.points
-        seen = told.points, told.values.unsqueeze(-1), self._memory.of_rows(told.points)
-        start = self._adapted
-        self._adapted = adapt_similarity(self._similarity, self._tasks, *seen, start=start)
-        transfer = self._with_tasks(told)
+        self._known, self._adapted = told.points, adapted
         target = self._own.learn(told, float(transfer.scale))
         self._latest = told, transfer, target
         own = target.log_evidence(told, transfer.units)
@@ -82,6 +75,7 @@ class EvidenceSharing:
         self._least = min(self._least, believable(odds))
         self.weights = transfer.weights
         self.gaps = gaps_of(self._tasks, target, beta=self._robust.beta, largest=False, own=False)
+        return told
 
     def acquisition(self, told: Told, generator: Generator) -> Acquisition:
         """Return the bound of what the tasks say, and of the target alone, by their shares."""

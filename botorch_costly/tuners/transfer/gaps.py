@@ -38,17 +38,13 @@ class GapSharing:
         """Of the tasks, shape ``(tasks,)``."""
         return entropic_weights(self._losses, self._robust.rate)
 
-    def trusted(self, told: Told) -> Told:
-        """Return what was told: nothing is doubted."""
-        return told
-
-    def learn(self, told: Told) -> None:
-        """Add the gaps after further values."""
+    def learn(self, told: Told) -> Told:
+        """Add the gaps after further values. None of them is doubted."""
         if told.evaluations == self._count:
-            return
+            return told
         self._count = told.evaluations
         if not len(told.values):
-            return
+            return told
         robust = self._robust
         target = self._own.learn(told, self._least_scale)
         self._latest = told, target
@@ -63,6 +59,7 @@ class GapSharing:
         self.share = decayed(
             self.share, self.weights, self.gaps, decay=robust.decay, power=robust.power
         )
+        return told
 
     @property
     def _least_scale(self) -> float:

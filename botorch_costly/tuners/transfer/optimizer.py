@@ -174,8 +174,7 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         """
         number = self._ledger.next_within(self.horizon)
         with unchanged_on_error(self._chooser), undone_on_error(self._ledger):
-            told = self._chooser.sharing.trusted(self._told())
-            self._chooser.learn(told)
+            told = self._chooser.learn(self._told())
             point, reason = self._chooser.choose(told, self._pending())
             decision = TransferDecision(
                 number,

@@ -41,11 +41,8 @@ class Sharing(Protocol):
     def gaps(self) -> Tensor | None:
         """How far each task is from the target, shape ``(tasks,)``; None before a value."""
 
-    def trusted(self, told: Told) -> Told:
-        """Return the observations, with values that went astray as failures."""
-
-    def learn(self, told: Told) -> None:
-        """Take in what has been told since."""
+    def learn(self, told: Told) -> Told:
+        """Take in what has been told since, and return it, with values that went astray as failures."""
 
     def acquisition(self, told: Told, generator: Generator) -> Acquisition:
         """Return what to maximize after what was told, some of which may only be believed."""

@@ -18,7 +18,7 @@ def test_slopes_are_those_of_the_acquisition(robust, evaluations):
     optimizer = played(evaluations, [study(), study(0.8, seed=1)], robust=ROBUST[robust])
     told, generator = optimizer._told(), torch.Generator().manual_seed(2)
     sharing = optimizer._chooser.sharing
-    sharing.learn(told)
+    told = sharing.learn(told)
     X = torch.rand(4, 2, generator=generator, dtype=torch.float64)
     for _ in range(3):  # a function may be drawn of a task or of the target
         acquisition = sharing.acquisition(told, generator)
