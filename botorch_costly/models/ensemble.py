@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import torch
 from botorch.models import SingleTaskGP
-from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.module import Module
@@ -16,6 +15,7 @@ from botorch_costly.errors import InvalidShapeError, NumericalError, check, chec
 from botorch_costly.kernels.dense import covariance, variance
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.models.log_posterior import LogPosterior, assign, factored, free_parameters
+from botorch_costly.models.promises import OneOutcome
 from botorch_costly.numerics.ensemble_sampling import Diagnosis, LogDensity, diagnose, walk
 from botorch_costly.numerics.reweighting import survivors
 from botorch_costly.randomness import check_generator
@@ -25,7 +25,7 @@ _SPREAD = 0.1  # of walkers around a start, in raw units
 _LEAST = 1e-10  # variance, by the largest of the prior
 
 
-class HyperparameterEnsemble(Model):
+class HyperparameterEnsemble(OneOutcome):
     """Batched GPs that answer as one model; BoTorch's acquisition functions average over them.
 
     Posteriors of single points are computed many at a time, from one Cholesky factor for each GP.
@@ -53,23 +53,20 @@ class HyperparameterEnsemble(Model):
         self.register_buffer("_scaled", _solved(root, residual.unsqueeze(-1)))  # k x n x 1
 
     @property
-    def num_outputs(self) -> int:
-        """One."""
-        return 1
-
-    @property
     def batch_shape(self) -> torch.Size:
         """The batch shape of the draws, ``(k,)``."""
         return self.models.batch_shape
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Return the posteriors at ``batch_shape x q x d`` inputs: ``batch_shape x k x q x 1``."""
-        if X.shape[-2] != 1 or args or set(kwargs) - {"observation_noise", "posterior_transform"}:
+        known = isinstance(kwargs.get("observation_noise", False), bool)
+        others = args or set(kwargs) - {"observation_noise", "posterior_transform"}
+        if X.shape[-2] != 1 or others or not known:
             return self.models.posterior(X.unsqueeze(-3), *args, **kwargs)
         rows, batch = self._rows(X)
         half = self._half(rows)
         mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
-        noisy = kwargs.get("observation_noise") is True
+        noisy = kwargs.get("observation_noise", False)
         variance = self._variance(rows, half, noisy=noisy)
         mean, variance = (part.mT.reshape(*batch, len(half), 1) for part in (mean, variance))
         posterior = GPyTorchPosterior(MultivariateNormal(mean, DiagLinearOperator(variance)))

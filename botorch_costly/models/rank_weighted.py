@@ -64,24 +64,35 @@ class RankWeightedGP(JointGaussian):
         self.draws, self.seed = check_count("draws", draws, 1), check_seed(seed)
         if target is not None:
             _check_target(tasks, target)
-            target.eval()
         self.tasks, self.target, self.dim = tasks, target, tasks.inputs.shape[-1]
         self.register_buffer("weights", _weights(tasks, target, self.draws, self.seed))
+        self.register_load_state_dict_post_hook(_choose_again)
+        self._choose()
+
+    def _choose(self) -> None:
+        """Find the tasks that have a weight; they are no part of the state, which has the weights."""
         used = self.weights[:-1].nonzero().squeeze(-1)
-        self._some = tasks.subset(used) if len(used) else None
-        self.register_buffer("_used", used)
+        self._chosen = (used, self.tasks.subset(used) if len(used) else None)
+        if self.target is not None:
+            self.target.train().eval()  # GPyTorch's caches are of the numbers before
+
+    def _apply(self, *args: Any, **kwargs: Any) -> "RankWeightedGP":
+        super()._apply(*args, **kwargs)
+        self._choose()
+        return self
 
     def joint(self, X: Tensor) -> JointMoments:
         """Return the moments in the units of the target's values; without a target standardized."""
         offset, scale = _units(self.target, X)
         mean, cov = X.new_zeros(X.shape[:-1]), X.new_zeros(*X.shape[:-1], X.shape[-2])
         noise = 0.0
-        if self._some is not None:
-            weights = self.weights[self._used]
-            means, covs = self._some.joint(X)
+        used, some = self._chosen
+        if some is not None:
+            weights = self.weights[used]
+            means, covs = some.joint(X)
             mean = mean + torch.tensordot(weights, offset + scale * means, 1)
             cov = cov + scale.square() * torch.tensordot(weights.square(), covs, 1)
-            noise = float(self._some.noise.mean())
+            noise = float(some.noise.mean())
         if self.target is not None:
             own = self.target.posterior(X)
             mean = mean + self.weights[-1] * own.mean.squeeze(-1)
@@ -111,6 +122,11 @@ class RankWeightedGP(JointGaussian):
             self.target.posterior(X)  # what BoTorch conditions has been asked before
             target = self.target.condition_on_observations(X, Y, **kwargs)
         return RankWeightedGP(self.tasks, target, draws=self.draws, seed=self.seed)
+
+
+def _choose_again(model: RankWeightedGP, _: object) -> None:
+    """Follow the weights of a state that was loaded."""
+    model._choose()
 
 
 def _check_target(tasks: TaskEnsemble, target: SingleTaskGP) -> None:

@@ -182,6 +182,23 @@ def test_botorch_averages_it(ensemble):
     torch.testing.assert_close(found, average, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("q", [1, 2])
+def test_known_noise_is_added_as_it_is(ensemble, q):
+    """The kind of fault: a promise of BoTorch's ``Model`` that a model of ours breaks."""
+    X = torch.rand(5, q, 3, generator=torch.Generator().manual_seed(3), **NUMBERS)
+    members = ensemble.batch_shape.numel()
+    noise = torch.full((5, members, q, 1), 0.25, **NUMBERS)
+    plain, noisy = (ensemble.posterior(X, observation_noise=said) for said in (False, noise))
+    torch.testing.assert_close(noisy.variance - plain.variance, noise, rtol=1e-3, atol=1e-6)
+
+
+def test_what_it_does_not_do_is_refused_by_name(ensemble):
+    X, Y = data()
+    for ask in (ensemble.condition_on_observations, ensemble.fantasize):
+        with pytest.raises(InvalidArgumentError, match="Expected"):
+            ask(X, Y)
+
+
 def test_a_model_without_a_batch_is_refused():
     with pytest.raises(InvalidShapeError, match="batch shape"):
         HyperparameterEnsemble(build(torch.Size()))

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from botorch.models import SingleTaskGP
 
 from botorch_costly.models import (
+    CurveGP,
     DriftingGrid,
     EmpiricalPriorGP,
+    RankWeightedGP,
     ScaMLGP,
     Similarity,
     StreamingGP,
@@ -81,6 +84,29 @@ def _transfer(tkwargs, seen):
     return TransferGP(tasks, similarity, X[2, :rows], X[2, :rows].sum(-1, keepdim=True).cos())
 
 
+def _rank_weighted(tkwargs, seen):
+    """Two tasks over configuration and round, and a target that resembles the first."""
+    X = torch.rand(3, 8, 3, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
+    X = X.to(**tkwargs)
+    said = X[2].sum(-1, keepdim=True).sin()
+    target = SingleTaskGP(X[2], (said - said.mean()) / said.std(), outcome_transform=None)
+    if seen:
+        target.covar_module.lengthscale = 2.0
+    tasks = TaskEnsemble(list(X[:2]), [X[0].sum(-1).sin(), X[1, :, 0]])
+    return RankWeightedGP(tasks, target)
+
+
+def _curve(tkwargs, seen):
+    """Four curves of five iterations."""
+    draws = torch.Generator().manual_seed(17)
+    configs = torch.rand(4, 2, generator=draws, dtype=torch.float64).to(**tkwargs)
+    curves = torch.rand(4, 5, generator=draws, dtype=torch.float64).to(**tkwargs).cumsum(-1)
+    model = CurveGP(configs, curves.sqrt() if seen else curves.flip(0))
+    if seen:
+        model.likelihood.noise = torch.tensor([0.1], **tkwargs)
+    return model.eval()
+
+
 def _empirical(tkwargs, seen):
     """Over three arms, on which 20 earlier tasks have values."""
     values = torch.randn(20, 3, generator=torch.Generator().manual_seed(18), dtype=torch.float64)
@@ -102,6 +128,8 @@ MODELS = {
     "SubsetGP": ModelCase(_subset_gp, unit_and_share),
     "ScaMLGP": ModelCase(_scaled, unit_and_round),
     "TransferGP": ModelCase(_transfer, unit_and_round),
+    "RankWeightedGP": ModelCase(_rank_weighted, unit_and_round),
+    "CurveGP": ModelCase(_curve, unit_and_share),
     "EmpiricalPriorGP": ModelCase(_empirical, arms),
     "DriftingGrid": ModelCase(_grid, arms),
     **{f"StreamingGP {family}": _streaming_case(family) for family in FAMILIES},
