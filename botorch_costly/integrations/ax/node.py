@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import torch
+
 from botorch_costly.errors import check, check_count
-from botorch_costly.integrations.ax.offline_node import OfflineNode
+from botorch_costly.integrations.ax.offline_node import OfflineNode, dtype_named
 from botorch_costly.integrations.ax.parameters import Parameters
 from botorch_costly.integrations.earlier import translated
 from botorch_costly.integrations.offline import TransferTrials
@@ -34,6 +36,8 @@ class TransferNode(OfflineNode):
         robust: How the share of the earlier studies is decided.
         warm_start: Trials that begin with a portfolio of the earlier studies' best.
         seed: The one source of randomness.
+        dtype: Precision of what is computed.
+        device: Where it is computed.
         should_deduplicate: As for Ax's nodes. A noisy evaluation may be worth repeating.
         transition_criteria: As for Ax's nodes.
         suggested_experiment_status: As for Ax's nodes.
@@ -60,6 +64,8 @@ class TransferNode(OfflineNode):
         robust: ByEvidence | ByGaps | None = None,
         warm_start: int = 0,
         seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
         should_deduplicate: bool = False,
         transition_criteria: Sequence[Any] | None = None,
         suggested_experiment_status: Any = None,
@@ -68,6 +74,8 @@ class TransferNode(OfflineNode):
         super().__init__(
             name=name,
             seed=seed,
+            dtype=dtype,
+            device=device,
             should_deduplicate=should_deduplicate,
             transition_criteria=transition_criteria,
             suggested_experiment_status=suggested_experiment_status,
@@ -88,6 +96,7 @@ class TransferNode(OfflineNode):
             robust=self._robust,
             warm_start=self._warm_start,
             seed=self._seed,
+            **self._tkwargs,
         )
         return TransferTrials(optimizer)
 
@@ -104,4 +113,5 @@ class TransferNode(OfflineNode):
         tasks = [Task.from_dict(one) for one in arguments.pop("tasks")]
         robust = dict(arguments.pop("robust"))
         kind = _KINDS[robust.pop("kind")]
-        return cls(tasks, robust=kind(**robust), **arguments)
+        dtype = dtype_named(arguments.pop("dtype", "float64"))
+        return cls(tasks, robust=kind(**robust), dtype=dtype, **arguments)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from botorch_costly.device import check_tkwargs
 from botorch_costly.errors import HorizonExceededError, StateMismatchError, check
 from botorch_costly.integrations.ax.arms import Arms
 from botorch_costly.integrations.ax.parameters import Parameters
@@ -31,6 +32,8 @@ class OfflineNode(ExternalGenerationNode):
     Args:
         name: Of the node.
         seed: The one source of randomness.
+        dtype: Precision of what is computed.
+        device: Where it is computed.
         should_deduplicate: As for Ax's nodes.
         transition_criteria: As for Ax's nodes.
         suggested_experiment_status: As for Ax's nodes.
@@ -47,6 +50,8 @@ class OfflineNode(ExternalGenerationNode):
         *,
         name: str,
         seed: int,
+        dtype: torch.dtype,
+        device: torch.device | str,
         should_deduplicate: bool,
         transition_criteria: Sequence[Any] | None,
         suggested_experiment_status: Any,
@@ -61,6 +66,7 @@ class OfflineNode(ExternalGenerationNode):
             transition_criteria=transition_criteria,
         )
         self._seed, self._cost = check_seed(seed), cost
+        self._tkwargs = check_tkwargs(dtype, device)
         self._arms: Arms | None = None
         self._state = state  # of arms that are to be
 
@@ -128,11 +134,19 @@ class OfflineNode(ExternalGenerationNode):
             **self._own_arguments(),
             "name": self.name,
             "seed": self._seed,
+            "dtype": str(self._tkwargs["dtype"]).removeprefix("torch."),
+            "device": str(self._tkwargs["device"]),
             "should_deduplicate": self.should_deduplicate,
             "transition_criteria": list(self.transition_criteria),
             "suggested_experiment_status": self.suggested_experiment_status,
             "state": state,
         }
+
+
+def dtype_named(name: str) -> torch.dtype:
+    """Return the dtype of a name that ``to_dict`` has written."""
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
 
 
 def _objective(experiment: Any) -> tuple[str, int]:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import torch
+
 from botorch_costly.errors import InvalidSpaceError, check, check_nonnegative
-from botorch_costly.integrations.ax.offline_node import OfflineNode
+from botorch_costly.integrations.ax.offline_node import OfflineNode, dtype_named
 from botorch_costly.integrations.ax.parameters import Parameters
 from botorch_costly.integrations.offline import SubsetTrials
 from botorch_costly.parameters import Choice, Parameter, Real
@@ -33,6 +35,8 @@ class SubsetNode(OfflineNode):
         overhead: What each arm costs beside that, in that unit.
         sampling: How hyperparameters are drawn, and the optimum looked for.
         seed: The one source of randomness.
+        dtype: Precision of what is computed.
+        device: Where it is computed.
         should_deduplicate: As for Ax's nodes.
         transition_criteria: As for Ax's nodes.
         suggested_experiment_status: As for Ax's nodes.
@@ -61,6 +65,8 @@ class SubsetNode(OfflineNode):
         overhead: float = 0.0,
         sampling: Sampling | None = None,
         seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
         should_deduplicate: bool = False,
         transition_criteria: Sequence[Any] | None = None,
         suggested_experiment_status: Any = None,
@@ -70,6 +76,8 @@ class SubsetNode(OfflineNode):
         super().__init__(
             name=name,
             seed=seed,
+            dtype=dtype,
+            device=device,
             should_deduplicate=should_deduplicate,
             transition_criteria=transition_criteria,
             suggested_experiment_status=suggested_experiment_status,
@@ -96,6 +104,7 @@ class SubsetNode(OfflineNode):
             overhead=self._overhead,
             sampling=self._sampling,
             seed=self._seed,
+            **self._tkwargs,
         )
         return SubsetTrials(optimizer)
 
@@ -110,7 +119,8 @@ class SubsetNode(OfflineNode):
     @classmethod
     def from_dict(cls, **arguments: Any) -> "SubsetNode":
         """Rebuild a node from ``to_dict``, once Ax has decoded what is its own."""
-        return cls(sampling=Sampling(**arguments.pop("sampling")), **arguments)
+        dtype = dtype_named(arguments.pop("dtype", "float64"))
+        return cls(sampling=Sampling(**arguments.pop("sampling")), dtype=dtype, **arguments)
 
 
 def _bounds(name: str, parameter: Parameter | None) -> Real:

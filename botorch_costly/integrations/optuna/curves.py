@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from botorch_costly.errors import check, check_count
 from botorch_costly.integrations.offline import CurveTrials
 from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
@@ -36,6 +38,8 @@ class CurveSampler(OfflineSampler):
         cost: User attribute in which a trial says what it has cost; its seconds if omitted.
         compression: Makes scores of curves, as in BOIL; by default ranks and ends are believed in.
         seed: Of randomness. Processes that share a study may share it.
+        dtype: Precision of what is computed.
+        device: Where it is computed.
 
     Raises:
         InvalidArgumentError: If an argument is outside its range, or the length is no parameter with
@@ -58,9 +62,13 @@ class CurveSampler(OfflineSampler):
         cost: str | None = None,
         compression: Compression | None = None,
         seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
     ) -> None:
         check(isinstance(iterations, str), "iterations", "the name of a parameter", iterations)
-        super().__init__(distributions, seed, fidelities=[iterations], whole=True, pruned=True)
+        super().__init__(
+            distributions, seed, dtype, device, fidelities=[iterations], whole=True, pruned=True
+        )
         self._first_step, self._cost = check_count("first_step", first_step), attribute(cost)
         check(isinstance(resumes, bool), "resumes", "a bool", resumes)
         self._resumes = resumes
@@ -79,6 +87,7 @@ class CurveSampler(OfflineSampler):
             maximize=maximize,
             compression=self._compression,
             seed=seed,
+            **self._tkwargs,
         )
         trials = CurveTrials(optimizer, name, shortest=of_length.low, longest=of_length.high)
         outcomes = Outcomes(cost=self._cost, iterations=name, first_step=self._first_step)

@@ -8,6 +8,9 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
+from botorch_costly.device import check_tkwargs
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.optuna.distributions import (
@@ -41,6 +44,8 @@ class OfflineSampler(BaseSampler):
         distributions: Of the parameters that are sampled together; those that all complete trials have
             if None.
         seed: Of randomness.
+        dtype: Precision of what is computed.
+        device: Where it is computed.
         fidelities: Names of the parameters that say how much a trial trains; the first trials, before
             anything is sampled together, are as small as these allow.
         whole: Whether these parameters are whole numbers.
@@ -55,13 +60,15 @@ class OfflineSampler(BaseSampler):
         self,
         distributions: Mapping[str, Any] | None,
         seed: int,
+        dtype: torch.dtype,
+        device: torch.device | str,
         *,
         fidelities: Sequence[str] = (),
         whole: bool = False,
         pruned: bool = False,
     ) -> None:
         require("optuna", "4.0", "optuna")
-        self._seed = check_seed(seed)
+        self._seed, self._tkwargs = check_seed(seed), check_tkwargs(dtype, device)
         self._given = None if distributions is None else dict(distributions)
         self._fidelities, self._whole = tuple(fidelities), whole
         if self._given is not None:

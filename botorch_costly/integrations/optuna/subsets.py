@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 from botorch_costly.errors import check, check_nonnegative
 from botorch_costly.integrations.offline import SubsetTrials
 from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
@@ -35,6 +37,8 @@ class SubsetSampler(OfflineSampler):
         overhead: What each trial costs beside that, in that unit, such as the seconds of deciding.
         sampling: How hyperparameters are drawn, and the optimum looked for.
         seed: Of randomness. Processes that share a study may share it.
+        dtype: Precision of what is computed.
+        device: Where it is computed.
 
     Raises:
         InvalidArgumentError: If an argument is outside its range, or a fidelity is no parameter with
@@ -58,12 +62,14 @@ class SubsetSampler(OfflineSampler):
         overhead: float = 0.0,
         sampling: Sampling | None = None,
         seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
     ) -> None:
         names = [fidelities] if isinstance(fidelities, str) else fidelities
         listed = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
         distinct = listed and len(names) == len(set(names)) > 0
         check(distinct, "fidelities", "the name of a parameter, or distinct names", fidelities)
-        super().__init__(distributions, seed, fidelities=names)
+        super().__init__(distributions, seed, dtype, device, fidelities=names)
         self._cost, self._overhead = attribute(cost), check_nonnegative("overhead", overhead)
         known = sampling is None or isinstance(sampling, Sampling)
         check(known, "sampling", "a Sampling or None", sampling)
@@ -80,6 +86,7 @@ class SubsetSampler(OfflineSampler):
             overhead=self._overhead,
             sampling=self._sampling,
             seed=seed,
+            **self._tkwargs,
         )
         trials = SubsetTrials(optimizer)
         return StudyTrials(space, distributions, parts, trials, Outcomes(cost=self._cost))

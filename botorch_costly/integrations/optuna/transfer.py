@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import torch
+
 from botorch_costly.errors import check, check_count
 from botorch_costly.integrations.earlier import NothingFitsError, translated
 from botorch_costly.integrations.offline import TransferTrials
@@ -43,6 +45,8 @@ class TransferSampler(OfflineSampler):
         robust: How the share of the earlier studies is decided.
         warm_start: Trials that begin with a portfolio of the earlier studies' best.
         seed: Of randomness. Processes that share a study may share it.
+        dtype: Precision of what is computed.
+        device: Where it is computed.
 
     Raises:
         InvalidArgumentError: If there is no earlier study with a completed trial, or an argument is
@@ -63,8 +67,10 @@ class TransferSampler(OfflineSampler):
         robust: ByEvidence | ByGaps | None = None,
         warm_start: int = 0,
         seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
     ) -> None:
-        super().__init__(distributions, seed)
+        super().__init__(distributions, seed, dtype, device)
         listed = isinstance(studies, Sequence) and len(studies) > 0
         check(listed, "studies", "at least one optuna.Study in a list", studies)
         self._tasks = [task_from_optuna(study) for study in studies]  # larger is better
@@ -101,6 +107,7 @@ class TransferSampler(OfflineSampler):
             robust=self._robust,
             warm_start=self._warm_start,
             seed=seed,
+            **self._tkwargs,
         )
         trials, outcomes = TransferTrials(optimizer), Outcomes(priced=False)
         return StudyTrials(space, distributions, none, trials, outcomes)
