@@ -1,9 +1,9 @@
 """Low values that went astray: the tasks foretell all others, and this one by no means.
 
 A value so low that no target has it which is like the tasks counts as a failure at once; see ``belief``.
-One that is only lower than expected may be true, and then the tasks mislead. Three are compared: that
-the target resembles the tasks and all values are its own; that it does, and one of them went astray; and
-that it does not. Further values decide, and they may decide otherwise later.
+One that is only lower than expected may be true, and then the tasks mislead. Two are compared: that all
+values are the target's own, and that one of them went astray. Further values decide, and they may decide
+otherwise later.
 """
 
 import math
@@ -14,7 +14,7 @@ import torch
 from botorch_costly.models.similarity import adapt_similarity
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer import Similarity, TransferGP, units_of
-from botorch_costly.tuners.transfer.belief import OwnMemory, Told
+from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.memory import FeatureMemory
 
 _ASTRAY = 0.05  # probability of a value to go astray, beforehand
@@ -35,7 +35,6 @@ class _Hypothesis(NamedTuple):
     """That one value went astray."""
 
     gain: float  # of the log evidence of the tasks
-    evidence: float  # with the tasks, of all values
     rest: Trusted
 
 
@@ -46,14 +45,10 @@ class Doubts:
         tasks: The earlier tasks, fitted.
         similarity: How a task resembles others.
         memory: Features of the points that were asked before.
-        log_odds: That the tasks resemble the target, before the first evaluation.
     """
 
-    def __init__(
-        self, tasks: TaskEnsemble, similarity: Similarity, memory: FeatureMemory, log_odds: float
-    ) -> None:
+    def __init__(self, tasks: TaskEnsemble, similarity: Similarity, memory: FeatureMemory) -> None:
         self._tasks, self._similarity, self._memory = tasks, similarity, memory
-        self._odds = log_odds
         self._price = math.log(_ASTRAY / _WITHIN) - units_of(tasks).log_scale
 
     def trusted(self, told: Told, start: Similarity) -> Trusted:
@@ -67,41 +62,29 @@ class Doubts:
             start: Where the search for the similarity begins, as after fewer values.
         """
         everything = now = self._believed(told, start)
-        price = 0.0
         while len(now.told.values):
-            price += self._price
-            found = max(self._hypotheses(now, price), default=None, key=lambda one: one.gain)
-            if found is None or found.gain <= 0 or found.evidence <= self._alone(now.told, price):
+            found = max(self._hypotheses(now), default=None, key=lambda one: one.gain)
+            if found is None or found.gain <= 0:
                 break
             if len(told.values) - len(found.rest.told.values) > _MOST:
                 return everything
             now = found.rest
         return now
 
-    def _hypotheses(self, now: Trusted, price: float) -> list[_Hypothesis]:
+    def _hypotheses(self, now: Trusted) -> list[_Hypothesis]:
         """Return what is to be said for each of the lowest values that it went astray."""
         away = now.belief.left_out
         lowest = away.argsort()[:_MOST].tolist()
-        return [self._without(now, n, price) for n in lowest if away[n] < -_DOUBTED]
+        return [self._without(now, n) for n in lowest if away[n] < -_DOUBTED]
 
-    def _without(self, now: Trusted, number: int, price: float) -> _Hypothesis:
+    def _without(self, now: Trusted, number: int) -> _Hypothesis:
         told = now.told
         keep = torch.arange(len(told.values), device=told.values.device) != number
         failed = torch.cat([told.failures, told.points[~keep]])
         fewer = Told(told.points[keep], told.values[keep], failed)
         rest = self._believed(fewer, now.similarity)  # what the value itself says would excuse it
-        without = rest.belief.log_evidence + self._price
-        return _Hypothesis(
-            without - self._belief(told, rest.similarity).log_evidence,
-            self._odds + without + price - self._price,
-            rest,
-        )
-
-    def _alone(self, told: Told, price: float) -> float:
-        """Return the log evidence of the values if the tasks say nothing of them."""
-        units = units_of(self._tasks)
-        own = OwnMemory(self._tasks.kernel).learn(told, math.exp(units.log_scale))
-        return own.log_evidence(told, units) + price - self._price
+        all_true = self._belief(told, rest.similarity).log_evidence
+        return _Hypothesis(rest.belief.log_evidence + self._price - all_true, rest)
 
     def _believed(self, told: Told, start: Similarity) -> Trusted:
         similarity = self._learnt(told, start)

@@ -27,7 +27,7 @@ class EvidenceSharing:
         self._similarity = learn_similarity(tasks)
         self._adapted = self._similarity  # to the target's values
         self._memory = FeatureMemory(tasks)
-        self._doubts = Doubts(tasks, self._similarity, self._memory, robust.log_odds)
+        self._doubts = Doubts(tasks, self._similarity, self._memory)
         self._own = OwnMemory(tasks.kernel)
         self._least = believable(robust.log_odds)
         self._count = 0
