@@ -14,6 +14,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import StateMismatchError
 from botorch_costly.query import Progress
+from tests.cases import slow
 from tests.integrations.pages import names_of
 from tests.registry import acquisitions, kernels, models, query_rules
 from tests.strategies import comparisons, each
@@ -198,9 +199,16 @@ class Loop:
         return self.loss().item()
 
 
+SLOW = {"optuna", "pictures", "subsets", "states"}
+
+
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if code_of(page) and page.name != "CONTRIBUTING.md"],
+    [
+        slow(page) if page.stem in SLOW else page
+        for page in PAGES
+        if code_of(page) and page.name != "CONTRIBUTING.md"
+    ],
     ids=lambda page: page.stem,
 )
 def test_code_of_pages_runs(page, tmp_path, monkeypatch, capsys):

@@ -58,6 +58,7 @@ def test_a_policy_pays_for_what_it_asks_and_never_goes_back(name):
     assert regrets == sorted(regrets, reverse=True)
 
 
+@pytest.mark.slow
 def test_where_ranks_never_change_early_looks_beat_whole_trainings():
     regrets = {name: [] for name in (*SIMPLE, "curve optimizer")}
     for seed in range(4):
@@ -171,6 +172,7 @@ def late(n=40, longest=27, seed=0):
     return CurveProblem(problem.inputs, rewards, problem.elapsed, problem.lengths)
 
 
+@pytest.mark.slow
 def test_what_early_iterations_say_is_noticed(monkeypatch) -> None:
     monkeypatch.setitem(tables.TABLES, "rising", lambda seed: rising(seed=seed))
     monkeypatch.setitem(tables.TABLES, "late", lambda seed: late(seed=seed))

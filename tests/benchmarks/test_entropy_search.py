@@ -152,6 +152,7 @@ def test_rows_are_stored_and_not_measured_twice(monkeypatch, tmp_path, capsys):
     assert capsys.readouterr().out == printed
 
 
+@pytest.mark.slow
 def test_an_iteration_is_timed_on_the_same_evaluations(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(timing, "COUNTS", (5,))
     joint = TIMED["JES, drawn, fewer restarts"]

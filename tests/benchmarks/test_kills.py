@@ -20,6 +20,7 @@ def killed(folder, *options):
     return rows_of("kills", folder), done.stdout
 
 
+@pytest.mark.slow
 def test_some_kills(tmp_path):
     (row,), said = killed(tmp_path, "--seeds", "1", "--kills", "1", "--rounds", "10")
     assert row["identical"] == row["whole"] == row["kills"] == 1

@@ -14,6 +14,7 @@ from benchmarks.curves.live.pictures import _network
 from benchmarks.curves.live.pool import PROGRAMS, MissingPoolError, PoolTask, record, recorded
 from benchmarks.curves.live.program import Length, advance
 from benchmarks.harness.record import rows_of, write_results
+from tests.cases import quick
 
 GOOD = {
     "cartpole": {"gamma": 0.98, "lr": 1e-3},
@@ -27,7 +28,7 @@ def curve_of(program: str, seed: int, config: dict | None = None) -> list[float]
     return advance(training, ROUNDS[program]).curve
 
 
-@pytest.mark.parametrize("program", GOOD)
+@pytest.mark.parametrize("program", quick(GOOD, "cartpole"))
 def test_a_training_repeats_itself_and_another_seed_does_not(program: str) -> None:
     torch.manual_seed(0)
     once = curve_of(program, seed=3)
@@ -97,6 +98,7 @@ def test_the_network_chooses_the_action_and_the_target_says_its_value() -> None:
     assert double_values(network, target).tolist() == [3.0, 8.0]
 
 
+@pytest.mark.slow
 def test_a_fallen_pole_has_no_future() -> None:
     """With one transition in the memory its value is learnt: 1 if the pole fell, more if it did not."""
 

@@ -237,6 +237,7 @@ def test_what_was_done_to_play_a_method_is_said_where_it_is_played():
     assert multi_task.MOST_ROWS == 480
 
 
+@pytest.mark.slow
 def test_the_figure_has_a_panel_for_each_family_and_twist(family):
     rows = [
         {**benchmark.measure(benchmark.Run(family, twist, method, 0)), "at 20": [0.0, 0.0]}

@@ -138,6 +138,7 @@ def test_of_a_single_trial_nothing_is_concluded():
     assert "even" in str(compare(outcome([1.0], [1]), {"rival": outcome([9.0], [9])}, 1.0))
 
 
+@pytest.mark.slow
 def test_work_keeps_its_order_in_processes():
     assert list(in_processes(abs, [-3, 1, -2], 2)) == [3, 1, 2]
     assert list(in_processes(abs, [-3, 1, -2], 1)) == [3, 1, 2]

@@ -215,7 +215,7 @@ class TestBadInput:
             policy.start(object())
 
 
-@pytest.mark.parametrize("method", quick(METHODS, "full feedback", "priced", "confidence 0.8"))
+@pytest.mark.parametrize("method", quick(METHODS, "priced"))
 def test_a_killed_run_continues_with_the_same_decisions(method, tmp_path):
     one = problem(epochs=6)
     straight = run_online(one, policy_of(method, one, 7), 7, report_every=one.horizon)
@@ -289,6 +289,7 @@ def test_the_coin_has_the_share_that_the_confidence_rule_queried():
     assert coins_of(rows, "small") == {3: 0.4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "low", "high"),
     quick([(0.0, 10, 10), (0.4, 30, 62), (None, 48, 80)], (0.4, 30, 62)),

@@ -188,6 +188,7 @@ def training(name):
     return partial(whole.func, **{**whole.keywords, "size": size})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pictures")
 @pytest.mark.parametrize("name", LEARNING)
 def test_a_network_learns_from_a_part_and_repeats_itself(name):
@@ -236,6 +237,7 @@ def test_a_machine_is_trained_on_a_drawn_part(monkeypatch):
     assert "1000 pictures" in svm_grid.text([row])
 
 
+@pytest.mark.slow
 def test_an_iteration_is_timed():
     row = timing.measure(timing.Task(5, 0))
     assert row["later"] > 0

@@ -14,6 +14,7 @@ def test_the_table_has_the_rows_of_the_paper_and_ours():
     assert {priced(0.1), priced(1.0), "TV-GP-UCB", "EXP3.R"} <= set(rows())
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped_and_blocks_make_the_whole(tmp_path, monkeypatch, capsys):
     few = ["--horizon", "6", "--processes", "1", "--match", "UCB1", CE, "priced"]
     monkeypatch.setattr(table_a1, "BLOCK", 2)

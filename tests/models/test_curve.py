@@ -138,6 +138,7 @@ def planted(seed, c=60, longest=60):
     return CurveGP(X, torch.sin(5 * X) + noise / weights.sqrt()), midpoint, growth, generator
 
 
+@pytest.mark.slow
 def test_a_fit_recovers_what_was_planted():
     """Of 20 seeds, root mean square: the midpoint to 0.8 of its range of 12, the growth to 1.9 times."""
     off, ratio = [], []

@@ -221,6 +221,7 @@ def test_a_product_may_see_some_columns_and_be_scaled():
     assert (values @ values.mT - exact).abs().max() < 5 * 2.5 / 16384**0.5
 
 
+@pytest.mark.slow
 def test_importing_the_models_is_enough():
     said = "import botorch_costly.models; from botorch.sampling.pathwise.features import generators"
     said += "; print(sorted(k[0].__name__ for k in generators.GenKernelFeatures.funcs))"
