@@ -86,14 +86,13 @@ def _lost(
 
 def best_by_direct(acquisition: Acquisition, one: Chosen, low: float, budget: int) -> float:
     """Return the largest of ``budget`` values, ``low`` standing for places that are not asked for."""
-    point, ruled_out = one.point.unsqueeze(0), acquisition.no_better
-    if ruled_out is not None and bool(ruled_out(point)):
-        ruled_out = None  # everything is, then, and asked for all the same
+    point, lacking = one.point.unsqueeze(0), acquisition.lacking
+    granted = 0.0 if lacking is None else max(0.0, float(lacking(point)))
     best = low
 
     def refused(at: Tensor) -> bool:
         near = bool((torch.cdist(at, one.told.points, p=torch.inf) <= _BESIDE).any())
-        return near or (ruled_out is not None and bool(ruled_out(at)))
+        return near or (lacking is not None and float(lacking(at)) > granted)
 
     def loss(x: np.ndarray) -> float:
         nonlocal best

@@ -24,6 +24,7 @@ def explore_run(
     decisions: Sequence[Decision],
     observations: Sequence[Observation] = (),
     log: Collection[str] = (),
+    metric: str = "reward",
 ) -> "Figure":
     """Return a run as a figure of Plotly: a panel for each hyperparameter, and the rewards below them.
 
@@ -34,6 +35,7 @@ def explore_run(
         decisions: In the order of their rounds.
         observations: What was told of them; without rewards there is no panel of rewards.
         log: Names of the hyperparameters to draw on a logarithmic scale.
+        metric: What was told: ``"loss"`` or ``"accuracy"`` of twins and populations.
 
     Raises:
         InvalidArgumentError: If there is no decision or a name is unknown.
@@ -55,6 +57,7 @@ def explore_run(
         _add_parameter(figure, i + 1, name, rounds, texts, log=name in log)
     if rewarded:
         _add_rewards(figure, len(names) + 1, rewarded, texts)
+        figure.update_yaxes(title_text=metric, row=len(names) + 1, col=1)
     figure.update_xaxes(title_text="round", row=len(names) + bool(rewarded), col=1)
     return figure
 
@@ -132,7 +135,6 @@ def _add_rewards(
         row=row,
         col=1,
     )
-    figure.update_yaxes(title_text="reward", row=row, col=1)
 
 
 def _failed(observation: Observation | None) -> bool:

@@ -30,6 +30,7 @@ def plot_schedule(
     axes: "Sequence[Axes] | None" = None,
     log: Collection[str] = (),
     best: Sequence[BestValues] = (),
+    metric: str = "reward",
 ) -> "list[Axes]":
     """Draw each hyperparameter over the rounds, and the rewards below them.
 
@@ -45,6 +46,7 @@ def plot_schedule(
         axes: One for each hyperparameter, and one more with observations; made if omitted.
         log: Names of the hyperparameters to draw on a logarithmic scale.
         best: What ``tuners.best_values`` returned of some of the hyperparameters.
+        metric: What was told: ``"loss"`` or ``"accuracy"`` of twins and populations.
 
     Returns:
         The axes, in the order of the panels.
@@ -73,7 +75,7 @@ def plot_schedule(
     if axes is None:
         explain_schedule(drawn[0], bool(believed))
     if observations is not None:
-        _draw_rewards(drawn[-1], observations)
+        _draw_rewards(drawn[-1], observations, metric)
     drawn[-1].set_xlabel("round")
     whole_rounds(drawn[-1])
     if axes is None:
@@ -169,7 +171,7 @@ def _shade(ax: "Axes", areas: Sequence[Rectangle], color: str) -> None:
     ax.autoscale_view()
 
 
-def _draw_rewards(ax: "Axes", observations: Sequence[Observation]) -> None:
+def _draw_rewards(ax: "Axes", observations: Sequence[Observation], metric: str) -> None:
     seen = [(o.round, o.reward) for o in observations if o.reward is not None]
     ax.plot(*columns_of(seen, 2), "o", color=BLACK, markersize=3)
     failed = [o.round for o in observations if o.failed]
@@ -177,4 +179,4 @@ def _draw_rewards(ax: "Axes", observations: Sequence[Observation]) -> None:
         foot = ax.get_xaxis_transform()
         ax.plot(failed, [0.05] * len(failed), "x", color=VERMILION, markersize=5, transform=foot)
         ax.set_title(f"crosses: failed queries ({len(failed)})", loc="right", fontsize="small")
-    ax.set_ylabel("reward")
+    ax.set_ylabel(metric)

@@ -92,7 +92,7 @@ def _queries(run: SavedRun) -> str:
     paid = [one for one in run.decisions if one.query or one.round in run.told]
     names = list(paid[0].config) if paid else []
     rows = [(one.round, *_cells(run, one, names)) for one in paid]
-    return _table(("round", *names, "reward", "reason", "confidence"), rows)
+    return _table(("round", *names, run.told_as, "reason", "confidence"), rows)
 
 
 def _cells(run: SavedRun, decision: Decision, names: Sequence[str]) -> list[str]:

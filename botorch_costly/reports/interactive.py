@@ -30,7 +30,7 @@ def interactive_of(run: SavedRun | Schedule) -> str:
         figure = explore_run(decisions_of(run), log=logarithmic(run.space))
     else:
         check(len(run.decisions) > 0, run.name, "at least one round to draw", 0)
-        figure = explore_run(run.decisions, run.observations, logarithmic(run.space))
+        figure = explore_run(run.decisions, run.observations, logarithmic(run.space), run.told_as)
     # An id that is drawn would make pages of equal runs differ.
     page: str = figure.to_html(include_plotlyjs=True, div_id="run", config=_BUTTONS)
     return page

@@ -84,7 +84,8 @@ def _of_run(run: SavedRun) -> "Figure":
     axes = stack(len(names) + rewards + raster)
     last = len(names) + rewards
     observations = run.observations if rewards else None
-    plot_schedule(run.decisions, None, observations, axes[:last], logarithmic(run.space))
+    log = logarithmic(run.space)
+    plot_schedule(run.decisions, None, observations, axes[:last], log, metric=run.told_as)
     axes[0].set_title("dots: rounds with a query", loc="right", fontsize="small")
     if raster:
         axes[last - 1].set_xlabel("")

@@ -122,6 +122,11 @@ class SavedRun:
         kind = self.header.get("metric", "None").strip("'\"")
         return kind if measured and kind != "None" else None
 
+    @property
+    def told_as(self) -> str:
+        """What was told, in a word: the metric of twins and populations, rewards of others."""
+        return self.metric or "reward"
+
     def options_of(self, group: str) -> dict[str, str]:
         """Return the options of a group, such as ``"query"``, by their names within it."""
         start = f"{group}."

@@ -52,7 +52,7 @@ def _sections(run: SavedRun) -> Iterator[tuple[str, Sequence[str], Iterable[Sequ
         for one in latest_queries(run)
     ]
     if queries:
-        yield "latest queries", ("round", "reward", "configuration"), queries
+        yield "latest queries", ("round", run.told_as, "configuration"), queries
 
 
 def _table(

@@ -40,9 +40,7 @@ def facts_of(run: SavedRun) -> dict[str, str]:
     }
     if run.best is not None and run.best.reward is not None:
         reward = f"{run.best.reward:.4g} in round {run.best.round}"
-        facts[f"best {run.metric or 'reward'} told"] = (
-            f"{reward}, with {config_text(run.best.config)}"
-        )
+        facts[f"best {run.told_as} told"] = f"{reward}, with {config_text(run.best.config)}"
     if run.decisions:
         facts["latest"] = config_text(run.decisions[-1].config)
     return {title: said for title, said in facts.items() if said}

@@ -23,8 +23,8 @@ def hill(X):
     return 1 - (X - 0.3).square().sum(-1)
 
 
-def acquisition(no_better=None):
-    return Acquisition(hill, lambda columns: by_autograd(hill), hill, hill, "", no_better)
+def acquisition(lacking=None):
+    return Acquisition(hill, lambda columns: by_autograd(hill), hill, hill, "", lacking)
 
 
 def chosen(told, point=HERE):
@@ -61,16 +61,16 @@ def test_direct_finds_the_top_of_a_hill():
 
 
 def test_direct_is_kept_from_what_is_not_asked_for():
-    def ruled_out(X):
-        return X[:, 0] < 0.4
+    def lacking(X):
+        return 0.4 - X[:, 0]
 
     told = torch.zeros(1, 3, dtype=torch.float64)
-    best = direct.best_by_direct(acquisition(ruled_out), chosen(told), -1.0, 2_000)
+    best = direct.best_by_direct(acquisition(lacking), chosen(told), -1.0, 2_000)
     assert 0.95 < best <= 0.99  # where x is .4, at most
-    # A choice that is ruled out itself was made where all is.
-    point = torch.tensor([0.2, 0.5, 0.5], dtype=torch.float64)
-    best = direct.best_by_direct(acquisition(ruled_out), chosen(told, point), -1.0, 2_000)
-    assert best == pytest.approx(1.0)
+    # A choice that is ruled out itself was made where all is, and those that lack no more count.
+    point = torch.tensor([0.35, 0.5, 0.5], dtype=torch.float64)
+    best = direct.best_by_direct(acquisition(lacking), chosen(told, point), -1.0, 2_000)
+    assert 0.99 < best <= 0.9976
 
 
 def test_what_is_beside_a_value_is_not_asked_for_by_direct():
@@ -98,6 +98,7 @@ def test_a_choice_that_is_worse_is_said_to_be(capsys):
     assert "no choice worse than DIRECT's: met" in transfer.text(rows[:1])
 
 
+@pytest.mark.slow
 def test_rows_are_measured_where_they_are_missing(tmp_path, capsys):
     few = [
         "--sizes",

@@ -21,7 +21,15 @@ from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.loggers import CsvLogger, LoggedTuner, ProgressBar
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
-from botorch_costly.reports import csv_of, html_of, picture_of, raster_of, saved_runs, text_of
+from botorch_costly.reports import (
+    SavedRun,
+    csv_of,
+    html_of,
+    picture_of,
+    raster_of,
+    saved_runs,
+    text_of,
+)
 from botorch_costly.reports.terminal import print_tables
 from botorch_costly.tuners import best_values, importance, slice_of
 from tests.cases import quick
@@ -199,7 +207,8 @@ def test_a_saved_run_is_a_page_to_look_into(name, story, tmp_path, capsys):
     assert code == 0
     text = page.read_text(encoding="utf-8")
     assert all(f'"text":"{name}"' in text for name in played.optimizer.space.names)
-    assert ('"text":"reward"' in text) == (played.best is not None)
+    told_as = SavedRun.from_state(played.optimizer.state_dict()).told_as
+    assert (f'"text":"{told_as}"' in text) == (played.best is not None)
 
 
 def test_a_picture_that_is_handed_something_else_names_what_it_draws():

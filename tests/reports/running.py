@@ -24,6 +24,16 @@ def played(rounds=16, **options):
     return tuner
 
 
+def played_twins(metric="loss"):
+    """Twins that were told the metric of four rounds."""
+    tuner, told = bc.TwinTuner(SPACE, 40, metric=metric), [0.4, 0.2, 0.6, 0.5]
+    while told:
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, told.pop(0))
+    return tuner
+
+
 def saved(folder, tuner=None):
     path = folder / "run.pt"
     bc.save(path, tuner=tuner or played())

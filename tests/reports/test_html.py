@@ -9,9 +9,9 @@ import pytest
 
 import botorch_costly as bc
 from botorch_costly.command_line import main
-from botorch_costly.reports import SavedRun, html_of
+from botorch_costly.reports import SavedRun, html_of, picture
 from tests.reports.browser import needs_browser, shown
-from tests.reports.running import START, played, saved
+from tests.reports.running import START, played, played_twins, saved
 
 pytest.importorskip("matplotlib")
 
@@ -78,6 +78,18 @@ def test_each_query_has_a_row_with_its_reason(tuner, text):
     assert [row[-3] for row in queries[1:5]].count("not told") == 1
     assert sum(int(row[2]) for row in reasons[1:]) == len(tuner.decisions)
     assert ["horizon", "40"] in options
+
+
+@pytest.mark.parametrize("metric", ["loss", "accuracy"])
+def test_a_metric_that_was_told_has_its_name(metric, monkeypatch):
+    """Kind: a page calls all that is told a reward, a loss too."""
+    drawn = []
+    monkeypatch.setattr(picture, "_drawn", lambda draw, _: drawn.append(draw()) or b"<svg/>")
+    page = Page(html_of([SavedRun.from_state(played_twins(metric).state_dict())]))
+    headers = [row for table in page.tables for row in table if metric in row]
+    assert len(headers) == 1
+    assert "reward" not in headers[0]
+    assert metric in [ax.get_ylabel() for ax in drawn[0].axes]
 
 
 def test_names_are_text_and_nothing_is_loaded(text, hostile):

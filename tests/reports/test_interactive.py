@@ -12,7 +12,7 @@ from botorch_costly.errors import InvalidArgumentError, MissingExtraError
 from botorch_costly.plotting import explore_run
 from botorch_costly.reports import SavedRun, interactive_of
 from tests.reports.browser import needs_browser, shown
-from tests.reports.running import FAILED, UNTOLD, played, saved
+from tests.reports.running import FAILED, UNTOLD, played, played_twins, saved
 
 HOSTILE = "<img src=x onerror=alert(1)>$x$"
 
@@ -40,6 +40,12 @@ def test_there_is_a_panel_for_each_hyperparameter_and_one_for_the_rewards(tuner,
     assert played_lr["line"]["shape"] == "hv"
     rewards = curves["data"][-1]
     assert rewards["y"] == [o.reward for o in tuner.observations if o.reward is not None]
+
+
+def test_a_metric_that_was_told_has_its_name(tuner):
+    page = interactive_of(SavedRun.from_state(played_twins().state_dict()))
+    assert '"text":"loss"' in page
+    assert '"text":"reward"' not in page
 
 
 def test_marks_are_the_rounds_with_a_query_and_crosses_those_that_failed(tuner, curves):

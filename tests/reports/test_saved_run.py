@@ -6,7 +6,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from botorch_costly.reports import SavedRun, rows_of, saved_runs, text_of
-from tests.reports.running import FAILED, SPACE, START, UNTOLD, played, saved
+from tests.reports.running import FAILED, SPACE, START, UNTOLD, played, played_twins, saved
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +32,10 @@ def test_the_least_loss_is_the_best():
 @pytest.mark.parametrize(("metric", "best"), [("loss", 0.2), ("accuracy", 0.6)])
 def test_of_metrics_the_best_is_that_of_their_kind(metric, best):
     """Kind: the direction of what is told is taken from a default, and the worst is called the best."""
-    tuner, told = bc.TwinTuner(SPACE, 40, metric=metric), [0.4, 0.2, 0.6, 0.5]
-    while told:
-        decision = tuner.ask()
-        if decision.query:
-            tuner.tell(decision, told.pop(0))
     several = bc.PopulationTuner(SPACE, 40, members=2, metric=metric)
     for value in (0.4, 0.2, 0.6, 0.5):
         several.tell(several.ask(), [value, value])
-    for one in (tuner, several):
+    for one in (played_twins(metric), several):
         run = SavedRun.from_state(one.state_dict())
         assert run.best.reward == best
         assert f"best {metric} told: {best}" in text_of(run)

@@ -1,6 +1,6 @@
 """Which evaluation is next: the best of a pool, and what is reached from its best."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -23,6 +23,7 @@ from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
 _EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # how far around the best configurations is looked
 _CLIMBED, _LOOKED_AT = 6, 64  # points that are climbed from, of so many
+_LEFT = 8  # of which to look at one, if no point is better
 _APART = 0.1  # of them, by the square root of the dimension
 _SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
@@ -140,7 +141,8 @@ class TransferChooser:
         """Return the best configuration reached from the best of the pool, if possible a new one."""
         low, high = values.aminmax()
         width = (high - low).clamp_min(_NARROW)
-        values = values.masked_fill(_useless(acquisition, pool, asked), -torch.inf)
+        useless = _useless(acquisition, pool, asked)
+        values = values.masked_fill(useless(pool), -torch.inf)
         starts = _apart(pool, values)
         cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
         with torch.no_grad():
@@ -155,8 +157,7 @@ class TransferChooser:
         both = torch.cat([starts, self._space.round(end)])
         with torch.no_grad():
             reached = climb(both)[0].nan_to_num(-torch.inf)
-            useless = _useless(acquisition, both, asked)
-        return both[reached.masked_fill(useless, -torch.inf).argmax()]
+            return both[reached.masked_fill(useless(both), -torch.inf).argmax()]
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the next choice depends on."""
@@ -177,14 +178,23 @@ def _apart(pool: Tensor, values: Tensor) -> Tensor:
     return points[beaten.int().argsort(stable=True)[:_CLIMBED]]
 
 
-def _useless(acquisition: Acquisition, points: Tensor, asked: Tensor) -> Tensor:
-    """Return which points are not asked for: beside those told, and what is no better, if any is left."""
-    old = _among(points, asked, _ALIKE)
-    if acquisition.no_better is None:
-        return old
-    with torch.no_grad():
-        ruled_out = old | acquisition.no_better(points)
-    return old if bool(ruled_out.all()) else ruled_out
+def _useless(acquisition: Acquisition, pool: Tensor, asked: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return what says which points are not asked for: beside those told, and what is no better.
+
+    Where the target alone says of all of a pool that it is no better, the few are left of which it is the
+    least sure. The best of all others is beside what was told, and nothing would be learnt there.
+    """
+    lacking = acquisition.lacking
+    if lacking is None:
+        return lambda points: _among(points, asked, _ALIKE)
+
+    def lacks(points: Tensor) -> Tensor:
+        with torch.no_grad():
+            return lacking(points).masked_fill(_among(points, asked, _ALIKE), torch.inf)
+
+    least = lacks(pool).topk(min(_LEFT, len(pool)), largest=False).values
+    granted = torch.where(least[0] > 0, least[-1], 0.0)
+    return lambda points: lacks(points) > granted
 
 
 def _among(points: Tensor, asked: Tensor, distance: float) -> Tensor:

@@ -109,7 +109,7 @@ class EvidenceSharing:
             lambda X: blend(X, self._memory.of_pool(X), tau, robust.beta),
             lambda X, factor: blend(X, None, factor, factor),
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
-            None if target is None else lambda X: _no_better(target, told, X, robust.beta),
+            None if target is None else lambda X: _lacking(target, told, X, robust.beta),
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -140,13 +140,14 @@ class EvidenceSharing:
         self._latest = None
 
 
-def _no_better(target: Alone, told: Told, X: Tensor, beta: float) -> Tensor:
-    """Return where the target's own bound is no better than what was told.
+def _lacking(target: Alone, told: Told, X: Tensor, beta: float) -> Tensor:
+    """Return by how many standard deviations the target's own bound is no better than what was told.
 
     A bound that is best beside an evaluation would be asked for there again and again, as long as nothing
     that contradicts the tasks is looked at.
     """
-    return bound(target.moments(X), beta) < told.values.max() + _BETTER * target.scale
+    mean, std = target.moments(X)
+    return (told.values.max() + _BETTER * target.scale - mean) / std - beta
 
 
 def _among_all(points: Tensor, others: Tensor) -> bool:

@@ -21,9 +21,9 @@ class Acquisition(NamedTuple):
     at_pool: Callable[[Tensor], Tensor]  # as above, of points that are asked about again and again
     believed: Callable[[Tensor, float], Tensor]  # mean there, and so many standard deviations
     reason: str
-    no_better: Callable[[Tensor], Tensor] | None = (
-        None  # what the target alone rules out, bool (m,)
-    )
+    # By how many standard deviations the target alone says that a point is no better, (m,); at most 0
+    # where it does not say so.
+    lacking: Callable[[Tensor], Tensor] | None = None
 
 
 class Sharing(Protocol):

@@ -9,6 +9,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
+from botorch_costly.models.similarity import adapt_similarity, learn_similarity
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
 ROBUST = {
@@ -68,6 +69,30 @@ def test_nothing_is_asked_for_again_and_again_where_it_is_no_better():
     assert sum(one.reward < 0.2 for one in optimizer.observations) <= 8
 
 
+@pytest.mark.parametrize("places", [(0.0,), (0.9, 0.2)])
+def test_where_nothing_is_believed_better_a_search_looks_where_least_is_known(places):
+    """The kind of fault: one acquisition after another has its largest value beside what was told."""
+    tasks = [study(at, seed=seed) for seed, at in enumerate(places, 1)]
+    optimizer = bc.TransferOptimizer(SPACE, tasks)
+    for _ in range(16):
+        asked = optimizer.ask()
+        away = math.hypot(*asked.config.values())
+        optimizer.tell(asked, 1.0 - away + 2.0 * (away > 1.1))  # a lesser hill at the origin
+    assert best_told(optimizer) > 1.2
+
+
+def test_the_similarity_is_adapted_to_the_values_told():
+    tasks = [study(0.3 + away, seed=k) for k, away in enumerate((-0.02, 0.0, 0.02))]
+    optimizer = played(6, tasks)
+    sharing = optimizer._chooser.sharing
+    told = sharing.learn(optimizer._told())
+    points, values = told.points, told.values.unsqueeze(-1)
+    expected = adapt_similarity(learn_similarity(optimizer.tasks), optimizer.tasks, points, values)
+    for ours, theirs in zip(sharing._adapted, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0.1, atol=1e-3)
+        # A search ends when a step is short, so that it depends on its start.
+
+
 def test_tasks_that_foretell_the_values_keep_their_share_by_evidence():
     tasks = [study(0.3 + away, seed=k) for k, away in enumerate((-0.02, 0.0, 0.02))]
     optimizer = played(6, tasks)
@@ -103,6 +128,10 @@ def test_losses_are_minimized():
         optimizer.tell(asked, -value(asked.config))
     assert -min(one.reward for one in optimizer.observations) > 0.97
     assert value(optimizer.best_seen()) == pytest.approx(best_of(optimizer))
+
+
+def best_told(optimizer):
+    return max(one.reward for one in optimizer.observations)
 
 
 def best_of(optimizer):

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 import botorch_costly as bc
+from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.tuners.transfer.fears import Fears
+from botorch_costly.tuners.transfer.sharing import Acquisition
 from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
@@ -88,6 +90,18 @@ def test_low_values_that_are_plausible_do_not_ruin_the_search(case):
         best = min(best, -true) if said == true else best
         optimizer.tell(asked, said)
     assert best < 0.02
+
+
+def test_a_value_that_went_astray_counts_as_a_failure_where_it_was():
+    optimizer = bc.TransferOptimizer(SPACE, STUDIES)
+    asked = optimizer.ask()
+    optimizer.tell(asked, -1.0)
+    for _ in range(3):
+        other = optimizer.ask()
+        optimizer.tell(other, value(other.config))
+    told = optimizer._chooser.learn(optimizer._told())
+    torch.testing.assert_close(told.failures, SPACE.encode(asked.config).unsqueeze(0))
+    assert len(told.values) == 3
 
 
 @pytest.mark.slow
@@ -203,12 +217,18 @@ def test_values_below_all_that_is_plausible_are_believed_when_there_are_several(
 
 
 def test_what_is_feared_has_the_slopes_it_says():
-    points, at = (
-        SPACE.sample(3, torch.Generator().manual_seed(1)).double(),
-        torch.rand(4, 2, dtype=torch.float64),
-    )
+    points = SPACE.sample(3, torch.Generator().manual_seed(1)).double()
+    at = torch.rand(4, 2, dtype=torch.float64)
     fears = Fears(points, torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64))
+
+    def hill(X):
+        return 1 - (X - 0.3).square().sum(-1)
+
+    hoped = Acquisition(hill, lambda _: by_autograd(hill), hill, lambda X, _: hill(X), "")
+    feared = fears.feared(hoped)
     asked = at.clone().requires_grad_()
-    value, slope = fears(asked)
+    value = feared.at(asked)
     (expected,) = torch.autograd.grad(value.sum(), asked)
-    torch.testing.assert_close(slope.detach(), expected)
+    torch.testing.assert_close(value, hill(asked) - fears(asked)[0])
+    torch.testing.assert_close(feared.at_pool(at), value.detach())
+    torch.testing.assert_close(feared.climber(4)(at), (value.detach(), expected))
