@@ -10,12 +10,13 @@ from botorch.acquisition import qKnowledgeGradient
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.sampling import SobolQMCNormalSampler
+from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import CurveGP, fit_curves
-from botorch_costly.models.curve import standardized
+from botorch_costly.models.curve import LEAST_LENGTHSCALE, standardized
 from botorch_costly.numerics.augmentation import log_condition
 from botorch_costly.numerics.compression import sigmoid_weights
 from botorch_costly.transforms import CurveCompression
@@ -272,7 +273,9 @@ def test_a_mark_before_the_first_reward_is_refused(generator):
 
 
 def test_other_kernels_are_fitted_by_botorch_alone(generator):
-    model = CurveGP(*data(generator), covar_module=ScaleKernel(MaternKernel(ard_num_dims=3)))
+    # Below, GPyTorch's squared distances are those of rounding.
+    kernel = MaternKernel(ard_num_dims=3, lengthscale_constraint=GreaterThan(LEAST_LENGTHSCALE))
+    model = CurveGP(*data(generator), covar_module=ScaleKernel(kernel))
     with pytest.raises(InvalidArgumentError, match="a scaled RBF kernel"):
         fit_curves(model, restarts=0)
     with pytest.raises(InvalidArgumentError, match=r"a torch\.Generator"):

@@ -181,8 +181,9 @@ def _apart(pool: Tensor, values: Tensor) -> Tensor:
 def _useless(acquisition: Acquisition, pool: Tensor, asked: Tensor) -> Callable[[Tensor], Tensor]:
     """Return what says which points are not asked for: beside those told, and what is no better.
 
-    Where the target alone says of all of a pool that it is no better, the few are left of which it is the
-    least sure. The best of all others is beside what was told, and nothing would be learnt there.
+    Where the target alone says of all of a pool that it is no better, every other evaluation is one of the
+    few of which it is the least sure. The best of all others is beside what was told: a search that looks
+    there alone never leaves a lesser optimum.
     """
     lacking = acquisition.lacking
     if lacking is None:
@@ -192,8 +193,9 @@ def _useless(acquisition: Acquisition, pool: Tensor, asked: Tensor) -> Callable[
         with torch.no_grad():
             return lacking(points).masked_fill(_among(points, asked, _ALIKE), torch.inf)
 
-    least = lacks(pool).topk(min(_LEFT, len(pool)), largest=False).values
-    granted = torch.where(least[0] > 0, least[-1], 0.0)
+    any_new = torch.full_like(pool[0, 0], torch.finfo(pool.dtype).max)
+    least = lacks(pool).topk(min(_LEFT, len(pool)), largest=False).values.minimum(any_new)
+    granted = torch.where(least[0] > 0, least[-1] if len(asked) % 2 else any_new, 0.0)
     return lambda points: lacks(points) > granted
 
 
