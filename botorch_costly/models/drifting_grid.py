@@ -46,12 +46,12 @@ from botorch_costly.errors import (
     check_count,
     check_positive,
     check_probability,
-    check_rate,
 )
 from botorch_costly.models.downdate import Downdate
+from botorch_costly.models.drift_rates import DriftRates
 from botorch_costly.models.posterior import gaussian_posterior
 from botorch_costly.models.promises import OneOutcome
-from botorch_costly.numerics.drift import log_density, retention, retention_float
+from botorch_costly.numerics.drift import log_density
 
 _FIRST_SLOTS = 16
 # In rounding errors of the largest prior variance: rounding feeds on itself under a smaller noise.
@@ -91,6 +91,8 @@ class DriftingGrid(OneOutcome):
         [0.0, 1.88, 0.0]
     """
 
+    _rates: DriftRates
+
     def __init__(
         self,
         prior_cov: Tensor,
@@ -108,13 +110,11 @@ class DriftingGrid(OneOutcome):
         check(square, "prior_cov", "a square matrix", received, InvalidShapeError)
         self.prior_cov = prior_cov
         self._batch_shape = torch.Size(batch_shape)
-        self.forgetting = self._checked_rates(forgetting)
+        self.forgetting = forgetting
         self.noise = check_positive("noise", noise)
         self._slack = self._checked_slack(term_dtype or prior_cov.dtype)
         self.prior_mean = prior_mean
         self._is_shared = False  # with the belief that this one was selected from
-        # Of the last rounds, and the rates that they were computed for.
-        self._retentions: tuple[float, Tensor, tuple[Tensor, Tensor, float]] | None = None
         self.tolerance = check_probability("tolerance", tolerance)
         slots = check_count("capacity", capacity, minimum=1)
         self._mean = prior_cov.new_zeros(self._batch_shape.numel(), self.num_points)
@@ -139,22 +139,19 @@ class DriftingGrid(OneOutcome):
         """
         slack = self._checked_slack(fn(self._downdate.terms[:0]).dtype)
         super()._apply(fn, recurse)
-        self.prior_cov, self._slack, self._retentions = fn(self.prior_cov), slack, None
+        self.prior_cov, self._slack, self._rates = fn(self.prior_cov), slack, self._rates.map(fn)
         self._mean, self._variance = fn(self._mean), fn(self._variance)
         self._downdate = self._downdate.map(fn)
-        if isinstance(self.forgetting, Tensor):
-            self.forgetting = fn(self.forgetting)
         return self
 
-    def _checked_rates(self, forgetting: float | Tensor) -> float | Tensor:
-        if not isinstance(forgetting, Tensor):
-            return check_rate("forgetting", forgetting)
-        received, shape = tuple(forgetting.shape), tuple(self._batch_shape)
-        check(received == shape, "forgetting", f"shape {shape}", received, InvalidShapeError)
-        within = bool(((forgetting >= 0) & (forgetting <= 1)).all())
-        check(within, "forgetting", "numbers in [0, 1]", forgetting)
-        self._slowest = float(forgetting.min())
-        return forgetting.to(self.prior_cov.device)
+    @property
+    def forgetting(self) -> float | Tensor:
+        """Rate per round, of all trials or of each, which has the shape ``batch_shape``."""
+        return self._rates.forgetting
+
+    @forgetting.setter
+    def forgetting(self, forgetting: float | Tensor) -> None:
+        self._rates = DriftRates(forgetting, self._batch_shape, self.prior_cov.device)
 
     @property
     def num_points(self) -> int:
@@ -199,7 +196,7 @@ class DriftingGrid(OneOutcome):
         passes = 0 <= rounds < math.inf
         check(passes, "rounds", "a finite number >= 0", rounds, InvalidArgumentError)
         self._own()
-        retained, squared, most = self._retention(rounds)
+        retained, squared, most = self._rates.over(rounds)
         if which is None and isinstance(squared, float):
             self._mean.mul_(retained)
             self._variance.mul_(squared).add_(self._prior_variance, alpha=1 - squared)
@@ -216,20 +213,6 @@ class DriftingGrid(OneOutcome):
         self._mean.mul_(retained)
         self._variance.mul_(squared).addcmul_(1 - squared, self._prior_variance)
         self._downdate.decay(squared, most)
-
-    def _retention(self, rounds: float) -> tuple[float | Tensor, float | Tensor, float]:
-        """Return ``a``, ``a^2`` and the largest ``a^2``; the first two ``(m, 1)`` for rates of trials."""
-        if not isinstance(self.forgetting, Tensor):
-            retained = retention_float(self.forgetting, rounds)
-            return retained, retained * retained, retained * retained
-        kept = self._retentions
-        if kept is None or kept[0] != rounds or kept[1] is not self.forgetting:
-            rates = self.forgetting.reshape(-1, 1).double()
-            found = retention(rates, moved(torch.as_tensor(rounds), rates))
-            # Of the slowest rate, which is known: no device is asked.
-            most = retention_float(self._slowest, rounds) ** 2
-            kept = self._retentions = rounds, self.forgetting, (found, found.square(), most)
-        return kept[2]
 
     def covariance(self, index: Tensor) -> Tensor:
         """Return the posterior covariance between one point a trial and all points.
@@ -367,8 +350,7 @@ class DriftingGrid(OneOutcome):
         part._batch_shape, part._is_shared = torch.Size(rest), True
         part._mean, part._variance = self._mean[rows], self._variance[rows]
         part._downdate = self._downdate.rows(rows)
-        if isinstance(self.forgetting, Tensor):
-            part.forgetting = self.forgetting[index]
+        part._rates = self._rates.map(lambda rates: rates[index])
         return part
 
     def _own(self) -> None:

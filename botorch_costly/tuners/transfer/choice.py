@@ -1,6 +1,6 @@
 """Which evaluation is next: the best of a pool, and what is reached from its best."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -24,6 +24,7 @@ _EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # how far around the best configurations is looked
 _CLIMBED, _LOOKED_AT = 6, 64  # points that are climbed from, of so many
 _LEFT = 8  # of which to look at one, if no point is better
+_BESIDE = 0.05
 _APART = 0.1  # of them, by the square root of the dimension
 _SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
@@ -141,8 +142,7 @@ class TransferChooser:
         """Return the best configuration reached from the best of the pool, if possible a new one."""
         low, high = values.aminmax()
         width = (high - low).clamp_min(_NARROW)
-        useless = _useless(acquisition, pool, asked)
-        values = values.masked_fill(useless(pool), -torch.inf)
+        values = values.masked_fill(_useless(acquisition, pool, asked), -torch.inf)
         starts = _apart(pool, values)
         cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
         with torch.no_grad():
@@ -157,7 +157,11 @@ class TransferChooser:
         both = torch.cat([starts, self._space.round(end)])
         with torch.no_grad():
             reached = climb(both)[0].nan_to_num(-torch.inf)
-            return both[reached.masked_fill(useless(both), -torch.inf).argmax()]
+            useless = _useless(acquisition, both, asked)
+        choice = both[reached.masked_fill(useless, -torch.inf).argmax()]
+        if _is_stuck(acquisition, choice, asked):
+            return _least_known(acquisition, pool, asked)
+        return choice
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the next choice depends on."""
@@ -178,25 +182,32 @@ def _apart(pool: Tensor, values: Tensor) -> Tensor:
     return points[beaten.int().argsort(stable=True)[:_CLIMBED]]
 
 
-def _useless(acquisition: Acquisition, pool: Tensor, asked: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return what says which points are not asked for: beside those told, and what is no better.
+def _useless(acquisition: Acquisition, points: Tensor, asked: Tensor) -> Tensor:
+    """Return which points are not asked for: beside those told, and what is no better, if any is left."""
+    old = _among(points, asked, _ALIKE)
+    if acquisition.lacking is None:
+        return old
+    with torch.no_grad():
+        ruled_out = old | (acquisition.lacking(points) > 0)
+    return old if bool(ruled_out.all()) else ruled_out
 
-    Where the target alone says of all of a pool that it is no better, every other evaluation is one of the
-    few of which it is the least sure. The best of all others is beside what was told: a search that looks
-    there alone never leaves a lesser optimum.
-    """
-    lacking = acquisition.lacking
-    if lacking is None:
-        return lambda points: _among(points, asked, _ALIKE)
 
-    def lacks(points: Tensor) -> Tensor:
-        with torch.no_grad():
-            return lacking(points).masked_fill(_among(points, asked, _ALIKE), torch.inf)
+def _is_stuck(acquisition: Acquisition, choice: Tensor, asked: Tensor) -> bool:
+    """Return whether a choice, shape ``(dim,)``, is beside what was told, and is believed no better."""
+    if acquisition.lacking is None:
+        return False
+    with torch.no_grad():
+        near = torch.cdist(choice.unsqueeze(0), asked) < _BESIDE * len(choice) ** 0.5
+        return bool(near.any() & (acquisition.lacking(choice.unsqueeze(0)) > 0).any())
 
-    any_new = torch.full_like(pool[0, 0], torch.finfo(pool.dtype).max)
-    least = lacks(pool).topk(min(_LEFT, len(pool)), largest=False).values.minimum(any_new)
-    granted = torch.where(least[0] > 0, least[-1] if len(asked) % 2 else any_new, 0.0)
-    return lambda points: lacks(points) > granted
+
+def _least_known(acquisition: Acquisition, pool: Tensor, asked: Tensor) -> Tensor:
+    """Return the best of the few points of a pool of which the target alone is the least sure."""
+    assert acquisition.lacking is not None
+    with torch.no_grad():
+        lacking = acquisition.lacking(pool).masked_fill(_among(pool, asked, _ALIKE), torch.inf)
+        few = pool[lacking.topk(min(_LEFT, len(pool)), largest=False).indices]
+        return few[acquisition.at(few).argmax()]
 
 
 def _among(points: Tensor, asked: Tensor, distance: float) -> Tensor:
