@@ -23,8 +23,8 @@ from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
 _EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # how far around the best configurations is looked
 _CLIMBED, _LOOKED_AT = 6, 64  # points that are climbed from, of so many
-_LEFT = 8  # of which to look at one, if no point is better
-_BESIDE = 0.05
+_LEFT = 8  # points of which to look at one, if no point is better
+_BESIDE = 0.01  # what was told, by the square root of the dimension: nothing is refined any more
 _APART = 0.1  # of them, by the square root of the dimension
 _SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
