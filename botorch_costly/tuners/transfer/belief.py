@@ -11,6 +11,7 @@ from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_fitting import rougher, typical
 from botorch_costly.models.transfer import units_of
 from botorch_costly.numerics.padded import Pulled
+from botorch_costly.numerics.robust import outliers
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
 
@@ -59,9 +60,10 @@ def told_of(points: Tensor, values: Tensor, least: float) -> Told:
 
     A value far below whatever earlier tasks showed says that its evaluation went astray, as one that
     failed: it would otherwise set the scale of all that is learnt, and one of the first would turn the
-    tasks round. Several such values say that the tasks mislead, and count as the lowest plausible one.
+    tasks round. Several such values say that the tasks mislead, as long as they are no fewer than others,
+    and count as the lowest plausible one.
     Where not one of several values is plausible, the target has other units than the tasks, and all count
-    as they are.
+    as they are. A value far off all others, low or high, counts as a failure in any units.
 
     Args:
         points: Encoded, ``n x dim``.
@@ -69,8 +71,10 @@ def told_of(points: Tensor, values: Tensor, least: float) -> Told:
         least: The lowest plausible value.
     """
     finite = ~values.isnan()
+    finite[finite.clone()] = ~outliers(values[finite])
     good = finite & (values >= least)
-    if int((finite & ~good).sum()) >= _SEVERAL:
+    low = int((finite & ~good).sum())
+    if low >= max(_SEVERAL, int(good.sum())):
         values = values.clamp_min(least) if bool(good.any()) else values
         good = finite
     return Told(points[good], values[good], points[~good])

@@ -24,7 +24,9 @@ _EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # how far around the best configurations is looked
 _CLIMBED, _LOOKED_AT = 6, 64  # points that are climbed from, of so many
 _LEFT = 8  # points of which to look at one, if no point is better
-_BESIDE = 0.01  # what was told, by the square root of the dimension: nothing is refined any more
+# By the square root of the dimension: nearer, nothing is refined any more, or it is known soon.
+_BESIDE, _UNDER_WAY = 0.01, 0.05
+_CROWD = 2  # that were told side by side
 _APART = 0.1  # of them, by the square root of the dimension
 _SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
@@ -38,6 +40,13 @@ class Choice(NamedTuple):
 
     point: Tensor  # encoded, shape: (dim,)
     reason: str
+
+
+class Asked(NamedTuple):
+    """What was asked for."""
+
+    points: Tensor  # told or under way, n x dim
+    pending: Tensor  # those of them under way, m x dim
 
 
 class TransferChooser:
@@ -90,11 +99,11 @@ class TransferChooser:
             acquisition = self.sharing.acquisition(told, self._generator)
         if len(told.failures):
             acquisition = fears_of(acquisition, told.failures).feared(acquisition)
-        asked = torch.cat([told.points, told.failures])
+        asked = Asked(torch.cat([told.points, told.failures]), pending)
         with torch.no_grad():
             values = acquisition.at_pool(self._pool)
             if self._listed is not None:
-                values = values.masked_fill(self._gone(asked), -torch.inf)
+                values = values.masked_fill(self._gone(asked.points), -torch.inf)
                 return Choice(self._pool[_largest(values, self._generator)], acquisition.reason)
             around = self._near(told)
             pool = torch.cat([self._pool, around])
@@ -137,7 +146,7 @@ class TransferChooser:
         return self._space.round((near + _AWAY * away).clamp(0, 1))
 
     def _climbed(
-        self, acquisition: Acquisition, pool: Tensor, values: Tensor, asked: Tensor
+        self, acquisition: Acquisition, pool: Tensor, values: Tensor, asked: Asked
     ) -> Tensor:
         """Return the best configuration reached from the best of the pool, if possible a new one."""
         low, high = values.aminmax()
@@ -182,32 +191,52 @@ def _apart(pool: Tensor, values: Tensor) -> Tensor:
     return points[beaten.int().argsort(stable=True)[:_CLIMBED]]
 
 
-def _useless(acquisition: Acquisition, points: Tensor, asked: Tensor) -> Tensor:
-    """Return which points are not asked for: beside those told, and what is no better, if any is left."""
-    old = _among(points, asked, _ALIKE)
-    if acquisition.lacking is None:
+def _useless(acquisition: Acquisition, points: Tensor, asked: Asked) -> Tensor:
+    """Return which points are not asked for, if any other is left.
+
+    They lie beside what was told, or near several told or one under way, or are believed no better.
+    """
+    with torch.no_grad():
+        old = _among(points, asked.points, _ALIKE)
+        crowded = old | (_near(points, asked.points, _BESIDE).sum(-1) >= _CROWD)
+        crowded |= _near(points, asked.pending, _UNDER_WAY).any(-1)
+        for ruled_out in (crowded | _no_better(acquisition, points), crowded):
+            if not bool(ruled_out.all()):
+                return ruled_out
         return old
-    with torch.no_grad():
-        ruled_out = old | (acquisition.lacking(points) > 0)
-    return old if bool(ruled_out.all()) else ruled_out
 
 
-def _is_stuck(acquisition: Acquisition, choice: Tensor, asked: Tensor) -> bool:
-    """Return whether a choice, shape ``(dim,)``, is beside what was told, and is believed no better."""
+def _no_better(acquisition: Acquisition, points: Tensor) -> Tensor:
     if acquisition.lacking is None:
-        return False
+        return torch.zeros_like(points[:, 0], dtype=torch.bool)
+    return acquisition.lacking(points) > 0
+
+
+def _is_stuck(acquisition: Acquisition, choice: Tensor, asked: Asked) -> bool:
+    """Return whether a choice, shape ``(dim,)``, is beside what was told, and is believed no better."""
+    point = choice.unsqueeze(0)
     with torch.no_grad():
-        near = torch.cdist(choice.unsqueeze(0), asked) < _BESIDE * len(choice) ** 0.5
-        return bool(near.any() & (acquisition.lacking(choice.unsqueeze(0)) > 0).any())
+        near = _near(point, asked.points, _BESIDE).any()
+        return bool(near & _no_better(acquisition, point).any())
 
 
-def _least_known(acquisition: Acquisition, pool: Tensor, asked: Tensor) -> Tensor:
-    """Return the best of the few points of a pool of which the target alone is the least sure."""
+def _least_known(acquisition: Acquisition, pool: Tensor, asked: Asked) -> Tensor:
+    """Return the best of the few points of a pool of which the target alone is the least sure.
+
+    They are apart from what was told, as far as there is room.
+    """
     assert acquisition.lacking is not None
     with torch.no_grad():
-        lacking = acquisition.lacking(pool).masked_fill(_among(pool, asked, _ALIKE), torch.inf)
+        away = torch.cdist(pool, asked.points).amin(-1)
+        apart = away >= (0.5 * away.amax()).clamp_max(_APART * pool.shape[-1] ** 0.5)
+        lacking = acquisition.lacking(pool).masked_fill(~apart, torch.inf)
         few = pool[lacking.topk(min(_LEFT, len(pool)), largest=False).indices]
         return few[acquisition.at(few).argmax()]
+
+
+def _near(points: Tensor, asked: Tensor, distance: float) -> Tensor:
+    """Return which points are near which of those asked for, by the square root of the dimension."""
+    return torch.cdist(points, asked) < distance * points.shape[-1] ** 0.5
 
 
 def _among(points: Tensor, asked: Tensor, distance: float) -> Tensor:

@@ -81,6 +81,27 @@ def test_where_nothing_is_believed_better_a_search_looks_where_least_is_known(pl
     assert best_told(optimizer) > 1.2
 
 
+@pytest.mark.parametrize("robust", [ROBUST["evidence"], ROBUST["gaps"]])
+def test_evaluations_under_way_are_apart(robust):
+    optimizer = bc.TransferOptimizer(SPACE, [study(), study(0.8, seed=1)], robust=robust)
+    points = torch.stack([SPACE.encode(optimizer.ask().config) for _ in range(6)])
+    assert torch.pdist(points).min() > 0.04
+
+
+FLAT = {
+    "one row": bc.Task([{"x": 0.3, "y": 0.5}], [1.0]),
+    "equal values": bc.Task([{"x": k / 5, "y": k / 5} for k in range(6)], [1.0] * 6),
+}
+
+
+@pytest.mark.parametrize("case", FLAT)
+def test_a_study_that_says_nothing_does_not_lead_along_the_edges(case):
+    optimizer = played(10, [FLAT[case]])
+    points = torch.stack([SPACE.encode(one.config) for one in optimizer.observations])
+    near = torch.cdist(points, points) < 0.01
+    assert int(near.sum(-1).max()) <= 3  # itself, and two that refine
+
+
 def test_the_similarity_is_adapted_to_the_values_told():
     tasks = [study(0.3 + away, seed=k) for k, away in enumerate((-0.02, 0.0, 0.02))]
     optimizer = played(6, tasks)

@@ -136,6 +136,28 @@ def test_a_target_in_other_units_than_the_tasks_is_learnt_from():
     assert optimizer.gaps is not None
 
 
+LINE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
+ASTRAY = {  # what is told of an evaluation, by its number, where the value is v, and units of the target
+    "several low": (lambda number, v: -1e6 if number < 4 else v, 1.0),
+    "one low, other units": (lambda number, v: -1e9 if number == 0 else v, 1e6),
+    "one high": (lambda number, v: 1e6 if number == 0 else v, 1.0),
+    "one high, later": (lambda number, v: 1e3 if number == 4 else v, 1.0),
+}
+
+
+@pytest.mark.parametrize("case", quick(ASTRAY, "several low", "one high"))
+def test_values_far_off_all_others_do_not_decide_the_search(case):
+    said, unit = ASTRAY[case]
+    xs = [k / 8 for k in range(9)]
+    task = bc.Task([{"x": x} for x in xs], [-((x - 0.3) ** 2) for x in xs])
+    optimizer, asked_at = bc.TransferOptimizer(LINE, [task]), []
+    for number in range(14):
+        asked = optimizer.ask()
+        asked_at.append(asked.config["x"])
+        optimizer.tell(asked, said(number, -unit * (asked.config["x"] - 0.4) ** 2))
+    assert min(abs(x - 0.4) for x in asked_at) < 0.04  # random points: .05
+
+
 OUTLIERS = {
     "one low": [(3, -1e3)],
     "one high": [(3, 1e3)],
