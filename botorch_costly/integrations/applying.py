@@ -91,6 +91,7 @@ def apply(
     config = decision.config if isinstance(decision, Decision) else decision
     check(isinstance(config, Mapping), "decision", "a Decision or a configuration", decision)
     check(rates in get_args(Rates), "rates", f"one of {list(get_args(Rates))}", rates)
+    _check_others(others)
     inner, given = unwrapped(optimizer), _modules(modules)
     parts = [inner_network(module) for module in given]
     plan: list[GroupTarget | DropoutTarget] = []
@@ -112,6 +113,11 @@ def apply(
             multiply_no_more(target.group)  # what an earlier run with multipliers left
 
 
+def _check_others(others: Collection[str]) -> None:
+    listed = isinstance(others, Collection) and not isinstance(others, str)
+    check(listed, "others", "a collection of names", others)
+
+
 def check_rates(space: SearchSpace, rates: Rates, others: Collection[str] = ()) -> None:
     """Check that the learning rates of a space are what they are taken for: values, or multipliers.
 
@@ -119,6 +125,7 @@ def check_rates(space: SearchSpace, rates: Rates, others: Collection[str] = ()) 
         InvalidArgumentError: If multipliers cannot be 1, which leaves a schedule as it is. Ranges that
             may be meant otherwise earn a warning.
     """
+    _check_others(others)
     for name, parameter in space.parameters:
         if name in others or name.rpartition(".")[2] not in _RATES:
             continue

@@ -1,4 +1,8 @@
-"""Dropout of a network: its dropout modules, and that of attentions and recurrent modules."""
+"""Dropout of a network: its dropout modules, and that of attentions, recurrent and other modules.
+
+Modules of Transformers hand a probability of their own to ``torch.nn.functional.dropout``: a float whose
+name has ``dropout`` in it, such as ``attention_dropout``.
+"""
 
 import logging
 import weakref
@@ -20,27 +24,28 @@ _warned: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
 
 @dataclass(frozen=True)
 class DropoutTarget:
-    """A module whose probability is set.
+    """A probability of a module, which is set.
 
     Args:
         name: The name in the configuration.
-        module: A dropout module, an attention or a recurrent module.
+        module: That has it.
+        attribute: Its name there.
         value: The probability to be.
     """
 
     name: str
     module: nn.Module
+    attribute: str
     value: float
 
     @property
     def places(self) -> list[tuple[int, str]]:
         """What is written, in a form that can be compared."""
-        return [(id(self.module), DROPOUT)]
+        return [(id(self.module), self.attribute)]
 
     def write(self) -> None:
         """Set the probability."""
-        attribute = "p" if isinstance(self.module, _DropoutNd) else "dropout"
-        setattr(self.module, attribute, float(self.value))
+        setattr(self.module, self.attribute, float(self.value))
 
 
 def dropout_targets(
@@ -53,12 +58,14 @@ def dropout_targets(
     """
     number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
     check(number, name, "a number in [0, 1]", value, InvalidConfigError)
-    found, where = {}, plain_name(where)
+    found: dict[tuple[int, str], DropoutTarget] = {}
+    where = plain_name(where)
     for network in modules:
         for path, module in named_parts(network):
             within = not where or path == where or path.startswith(f"{where}.")
-            if within and _drops(module):
-                found[id(module)] = DropoutTarget(name, module, value)
+            for attribute in _probabilities(module) if within else ():
+                target = DropoutTarget(name, module, attribute, value)
+                found[target.places[0]] = target
     return list(found.values())
 
 
@@ -81,8 +88,16 @@ def warn_if_compiled(modules: list[nn.Module], *, is_compiled: bool = False) -> 
             )
 
 
-def _drops(module: nn.Module) -> bool:
-    """Return whether a module has a probability of its own; recurrent ones drop between layers."""
+def _probabilities(module: nn.Module) -> list[str]:
+    """Return the attributes that are probabilities of a module; recurrent ones drop between layers."""
+    if isinstance(module, _DropoutNd):
+        return ["p"]
     if isinstance(module, nn.RNNBase):
-        return module.num_layers > 1
-    return isinstance(module, _DropoutNd | nn.MultiheadAttention)
+        return [DROPOUT] if module.num_layers > 1 else []
+    if isinstance(module, nn.MultiheadAttention):
+        return [DROPOUT]
+    return [name for name, held in vars(module).items() if DROPOUT in name and _is_share(held)]
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, float) and 0 <= value <= 1

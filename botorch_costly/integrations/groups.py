@@ -102,18 +102,31 @@ def group_targets(
         InvalidConfigError: If the value lies outside its range.
     """
     key, index = ("betas", _BETAS[what]) if what in _BETAS else (what, None)
-    where = plain_name(where)
-    groups = [
-        g
-        for i, g in enumerate(optimizer.param_groups)
-        if where in ("", str(i)) or ("name" in g and where == plain_name(str(g["name"])))
-    ]
+    unshare(optimizer.param_groups, key)
+    groups = _groups_named(plain_name(where), optimizer)
     found = [GroupTarget(name, g, key, value, index) for g in groups if _is_setting(g, key)]
     if found:
         _check_value(found[0])
     if where:
         return found
     return _decayed(found, modules) if key == "weight_decay" else found
+
+
+def _groups_named(where: str, optimizer: Optimizer) -> list[dict[str, Any]]:
+    """Return the groups of a name or, if none is called so, that of a number; all without either."""
+    groups = optimizer.param_groups
+    named = [g for g in groups if "name" in g and where == plain_name(str(g["name"]))]
+    return named or [g for i, g in enumerate(groups) if where in ("", str(i))]
+
+
+def unshare(groups: list[dict[str, Any]], key: str) -> None:
+    """Give each group a tensor of its own: torch gives all of them the one that it was handed."""
+    seen = set()
+    for group in groups:
+        if isinstance(group.get(key), Tensor):
+            if id(group[key]) in seen:
+                group[key] = group[key].clone()
+            seen.add(id(group[key]))
 
 
 def shared_targets(targets: list[GroupTarget], optimizer: Optimizer) -> list[GroupTarget]:

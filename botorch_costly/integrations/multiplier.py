@@ -16,6 +16,8 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from botorch_costly.integrations.groups import unshare
+
 _MULTIPLIER = "lr_multiplier"  # of a group, in the optimizer's state as well
 _SCHEDULED = "lr_scheduled"  # the scheduler's rate, within a step
 
@@ -37,6 +39,7 @@ def multiply_no_more(group: dict[str, Any]) -> None:
 
 def _multiply(optimizer: Any, args: Any, kwargs: Any) -> None:
     _put_back(optimizer, args, kwargs)  # after a step that raised there is something to put back
+    unshare(optimizer.param_groups, "lr")
     for group in optimizer.param_groups:
         if _MULTIPLIER in group:
             rate = group["lr"]

@@ -103,6 +103,23 @@ def test_dropout_between_the_layers_of_a_recurrent_module():
     assert not torch.equal(second(x)[0], second(2 * x)[0])
 
 
+class Functional(nn.Module):
+    """As attentions of Transformers: probabilities of its own, for functions, and a count beside them."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropout, self.attention_dropout = 0.1, 0.2
+        self.dropout_layers, self.scale = 2, 0.5
+
+
+def test_dropout_that_a_module_hands_to_functions():
+    """The kind: a setting reaches one part of a network, and the rest keeps its own without a word."""
+    network = nn.Sequential(nn.Linear(2, 2), Functional())
+    apply({"dropout": 0.0}, SGD(network.parameters(), lr=0.1), network)
+    assert vars(network[1])["dropout"] == vars(network[1])["attention_dropout"] == 0.0
+    assert (network[1].dropout_layers, network[1].scale) == (2, 0.5)
+
+
 class Distributed(nn.parallel.DistributedDataParallel):
     """One without processes: it holds the network as ever."""
 
@@ -204,7 +221,13 @@ def test_rates_of_groups_that_differ_are_set_by_group(network):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"rates": "factors"}, {"optimizer": None}, {"modules": [1]}, {"decision": [0.1]}],
+    [
+        {"rates": "factors"},
+        {"optimizer": None},
+        {"modules": [1]},
+        {"decision": [0.1]},
+        {"others": "lr"},
+    ],
     ids=lambda wrong: next(iter(wrong)),
 )
 def test_arguments_that_are_wrong(network, wrong):

@@ -131,3 +131,39 @@ def test_a_group_without_a_name_is_not_called_none():
     optimizer = SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
     with pytest.raises(InvalidConfigError, match="others="):
         apply({"None.lr": 0.3}, optimizer)
+
+
+def sharing():
+    """An optimizer whose groups torch gives one tensor, that of its default rate."""
+    body, head = nn.Linear(1, 1), nn.Linear(1, 1)
+    groups = [
+        {"params": body.parameters(), "name": "body"},
+        {"params": head.parameters(), "name": "head"},
+    ]
+    return torch.optim.AdamW(groups, lr=torch.tensor(1e-3))
+
+
+def test_groups_that_share_the_tensor_of_their_rate_are_set_one_by_one():
+    """The kind: what is written to one group reaches others that hold the same object."""
+    optimizer = sharing()
+    apply({"head.lr": 0.5}, optimizer)
+    assert rates(optimizer) == pytest.approx([1e-3, 0.5])
+    optimizer = sharing()
+    for _ in range(3):
+        apply({"lr": 2.0}, optimizer, rates="multipliers")
+        optimizer.step()
+    assert rates(optimizer) == pytest.approx([1e-3, 1e-3])
+
+
+def rates(optimizer):
+    return [float(group["lr"]) for group in optimizer.param_groups]
+
+
+def test_a_name_goes_before_a_number():
+    optimizer = sharing()
+    for group, name in zip(optimizer.param_groups, "10", strict=True):
+        group["name"] = name
+    apply({"1.lr": 0.5}, optimizer)
+    assert rates(optimizer) == pytest.approx([0.5, 1e-3])
+    apply({"0.lr": 0.25}, optimizer)
+    assert rates(optimizer) == pytest.approx([0.5, 0.25])

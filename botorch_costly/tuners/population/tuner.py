@@ -35,6 +35,8 @@ from botorch_costly.tuners.population.belief import PopulationBelief
 from botorch_costly.tuners.population.lineage import Lineage
 from botorch_costly.tuners.population.selection import ranked, replacements
 
+_TINY = 5e-324  # the smallest number above 0
+
 
 class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
     """Tunes several members of one run that train side by side, by one belief from all their gains.
@@ -287,7 +289,8 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         numbers = [None if one is None else self._gain.check_metric(one) for one in metrics]
         whole = [math.nan if one is not None and math.isinf(one) else one for one in numbers]
         finite = {i: one for i, one in enumerate(whole) if one is not None and math.isfinite(one)}
-        best = max(finite, key=lambda i: self._gain.level(finite[i]), default=None)
+        sign = -1 if self._gain.kind == "loss" else 1
+        best = max(finite, key=lambda i: sign * finite[i], default=None)
         config = decision.config if best is None else decision.configs[best]
         reward = None if best is None else finite[best]
         failed = best is None and any(one is not None for one in whole)
@@ -297,7 +300,7 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
 
     def _learn(self, decision: PopulationDecision) -> None:
         """Learn what the members told in a round gained in it."""
-        lineage = Lineage(self._ledger, self._gain.level)
+        lineage = Lineage(self._ledger, self._level)
         gains = {member: lineage.gain(decision.round, member) for member in range(self.members)}
         known = {member: gain for member, gain in gains.items() if gain is not None}
         finite = [gain for gain in known.values() if not math.isnan(gain)]
@@ -320,4 +323,11 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
 
     def _levels(self, told: PopulationObservation) -> dict[int, float]:
         """Return the level of each member that was told, NaN where it failed; larger is better."""
-        return {i: self._gain.level(one) for i, one in enumerate(told.metrics) if one is not None}
+        return {i: self._level(one) for i, one in enumerate(told.metrics) if one is not None}
+
+    def _level(self, metric: float) -> float:
+        """Return the level of a metric; a loss of 0 has that of half the smallest loss above 0 told."""
+        if metric != 0 or self._gain.kind != "loss":
+            return self._gain.level(metric)
+        told = [one for record in self.observations for one in record.metrics if one]
+        return self._gain.level(max(min((m for m in told if m > 0), default=1.0) / 2, _TINY))

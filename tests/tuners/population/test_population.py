@@ -320,3 +320,17 @@ def test_accuracies_are_to_be_large():
     assert told.reward == 0.9
     assert one.best_member() == 1
     assert one.ask().origins == (1, 1, 2, 3)
+
+
+def test_a_loss_of_0_is_the_best_and_no_failure():
+    """The kind: a legal extreme of a metric is taken for a failure."""
+    space = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
+    tuner = bc.PopulationTuner(space, horizon=4, members=4)
+    tuner.tell(tuner.ask(), [0.5, 0.4, 0.3, 0.2])
+    tuner.tell(tuner.ask(), [0.5, 0.4, 0.0, 0.3])
+    assert tuner.best_member() == 2
+    assert 2 in tuner.ask().origins
+    alone = bc.PopulationTuner(space, horizon=3, members=2)
+    alone.tell(alone.ask(), [0.0, 0.0])
+    assert "failed" not in alone.ask().reason
+    assert alone.best_member() is not None
