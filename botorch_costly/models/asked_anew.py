@@ -7,9 +7,9 @@ import torch
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.models.posterior import check_noise
-from botorch_costly.models.promises import SingleOutput
+from botorch_costly.models.promises import SingleOutput, check_options
 
 
 class AskedAnewGP(SingleOutput, SingleTaskGP):
@@ -47,9 +47,14 @@ class AskedAnewGP(SingleOutput, SingleTaskGP):
 
         Raises:
             InvalidShapeError: If there is not one value for each row, or rows have other columns.
+            InvalidArgumentError: If a number is not finite, an option would be ignored, or ``noise`` is
+                missing where that of the data is known.
         """
         columns = self.train_inputs[0].shape[-1]
         fits = X.dim() >= 2 and X.shape[-1] == columns and Y.shape[-2:] == (X.shape[-2], 1)
         shapes = tuple(X.shape), tuple(Y.shape)
         check(fits, "X, Y", f"shapes (.., n, {columns}) and (.., n, 1)", shapes, InvalidShapeError)
+        finite = bool(X.isfinite().all() & Y.isfinite().all())
+        check(finite, "X, Y", "finite numbers", "NaN or infinite ones", InvalidArgumentError)
+        check_options(kwargs, self.likelihood)
         return super().condition_on_observations(X, Y, **kwargs)

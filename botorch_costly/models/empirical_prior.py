@@ -115,7 +115,7 @@ class EmpiricalPriorGP(JointGaussian):
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "EmpiricalPriorGP":
         """Return the model after further observations, ``n x 1`` and ``n x 1``."""
-        check_further(X, Y, self.dim)
+        check_further(X, Y, self.dim, kwargs)
         inputs = torch.cat([self.inputs, X])
         values = torch.cat([self.targets.unsqueeze(-1), Y])
         return EmpiricalPriorGP(self.values, inputs, values, noise=float(self.noise))

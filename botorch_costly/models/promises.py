@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from botorch.models.model import Model
+from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, Likelihood
 from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, StateMismatchError, check
@@ -88,8 +89,30 @@ class OneOutcome(SingleOutput, Model):
         raise InvalidArgumentError("condition_on_observations", expected, type(self).__name__)
 
 
-def check_further(X: Tensor, Y: Tensor, dim: int) -> None:
-    """Raise unless there are ``n x dim`` inputs and ``n x 1`` values of further observations."""
+def check_further(X: Tensor, Y: Tensor, dim: int, options: Mapping[str, Any]) -> None:
+    """Raise unless there are ``n x dim`` inputs and ``n x 1`` values of further observations, no more.
+
+    Args:
+        X: The inputs.
+        Y: The values.
+        dim: Columns of the inputs.
+        options: Further arguments, which a model that has one noise for all would ignore.
+    """
     fits = X.dim() == 2 and X.shape[-1] == dim and Y.shape == (len(X), 1)
     shapes = tuple(X.shape), tuple(Y.shape)
     check(fits, "X, Y", f"shapes (n, {dim}) and (n, 1)", shapes, InvalidShapeError)
+    check_options(options)
+
+
+def check_options(options: Mapping[str, Any], likelihood: Likelihood | None = None) -> None:
+    """Raise where observations are conditioned on with options that are ignored, or without those needed.
+
+    Args:
+        options: Of ``condition_on_observations``.
+        likelihood: Of the model; one with known noise wants that of further observations.
+    """
+    known = isinstance(likelihood, FixedNoiseGaussianLikelihood)
+    expected = "noise=, as that of the data is known" if known else "no options: all have one noise"
+    right = "noise" in options if known else not options
+    received = f"{sorted(options)}" if options else "none"
+    check(right, "condition_on_observations", expected, received, InvalidArgumentError)

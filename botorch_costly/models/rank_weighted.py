@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_count
 from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments, check_observations
+from botorch_costly.models.promises import check_options
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics import ranking
 from botorch_costly.randomness import check_seed, generator_of
@@ -109,15 +110,17 @@ class RankWeightedGP(JointGaussian):
         Args:
             X: Inputs of the target, ``n x d``.
             Y: Their values, ``n x 1``, in the units of the target's values.
-            **kwargs: ``noise`` and the like, for the target's ``condition_on_observations``.
+            **kwargs: ``noise``, if that of the target's values is known.
 
         Raises:
-            InvalidArgumentError: If there is no process of the target yet, or a number is not finite.
+            InvalidArgumentError: If there is no process of the target yet, a number is not finite, or an
+                option would be ignored.
             InvalidShapeError: If shapes do not fit.
         """
         if self.target is None:
             raise InvalidArgumentError("target", "a process of the target, to be conditioned", None)
         check_observations(X, Y, self.dim)
+        check_options(kwargs, self.target.likelihood)
         with torch.no_grad():
             self.target.posterior(X)  # what BoTorch conditions has been asked before
             target = self.target.condition_on_observations(X, Y, **kwargs)

@@ -154,7 +154,7 @@ class ScaMLGP(JointGaussian):
         Weights and residual stay as they are, and units as well, so that this is conditioning of a
         normal belief. A model without observations has no units yet and takes those of ``Y``.
         """
-        check_further(X, Y, self.dim)
+        check_further(X, Y, self.dim, kwargs)
         inputs = torch.cat([self.inputs, X])
         model = ScaMLGP(self.tasks, inputs, torch.cat([self.train_targets.unsqueeze(-1), Y]))
         if len(self.targets):

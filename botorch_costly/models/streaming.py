@@ -22,7 +22,7 @@ from botorch_costly.errors import (
 from botorch_costly.models.cached_posterior import CachedPosterior
 from botorch_costly.models.cached_rows import CachedRows, near_rows
 from botorch_costly.models.posterior import gaussian_posterior
-from botorch_costly.models.promises import OneOutcome
+from botorch_costly.models.promises import OneOutcome, check_options
 from botorch_costly.models.streaming_form import streaming_form
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.numerics.cholesky import append, empty_factor, factorize, least_pivot
@@ -198,11 +198,12 @@ class StreamingGP(CachedPosterior, OneOutcome):
 
         Raises:
             InvalidShapeError: If there is not one reward for each row; batches are not supported.
-            InvalidArgumentError: If a reward is not finite.
+            InvalidArgumentError: If a reward is not finite, or there are other arguments.
         """
         fits = X.dim() == 2 and tuple(Y.shape) == (len(X), 1)
         shapes = tuple(X.shape), tuple(Y.shape)
         check(fits, "X, Y", "shapes (n, d + 1) and (n, 1)", shapes, InvalidShapeError)
+        check_options(kwargs)
         new = copy.copy(self)
         if not self.num_rows and len(X) > 1:
             new._begin_with(X, Y.squeeze(-1))

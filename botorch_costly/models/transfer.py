@@ -306,7 +306,7 @@ class TransferGP(JointGaussian):
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "TransferGP":
         """Return the model after further observations, ``n x d`` and ``n x 1``."""
-        check_further(X, Y, self.dim)
+        check_further(X, Y, self.dim, kwargs)
         inputs = torch.cat([self.train_inputs[0], X])
         values = torch.cat([self.train_targets.unsqueeze(-1), Y])
         return TransferGP(self.tasks, self.similarity, inputs, values)

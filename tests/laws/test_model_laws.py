@@ -178,9 +178,11 @@ def test_further_observations_are_learnt_from_or_refused_by_name(case, generator
     assert (after.mean > before.mean).all()
     if not isinstance(model, EmpiricalPriorGP):  # which allows for few tasks by the observations
         assert (after.variance < before.variance + 1e-9).all()
-    for x, y in [(X[:, :0], Y), (X, Y[:1])]:
+    for x, y in [(X[:, :0], Y), (X, Y[:1]), (X, Y * torch.nan)]:
         with pytest.raises(CostlyError, match="Expected"):
             model.condition_on_observations(x, y)
+    with pytest.raises(InvalidArgumentError, match="one noise"):
+        model.condition_on_observations(X, Y, noise=torch.ones_like(Y))
 
 
 def test_fantasies_are_of_each_draw_or_refused_by_name(case, generator):
