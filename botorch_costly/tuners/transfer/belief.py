@@ -63,7 +63,8 @@ def told_of(points: Tensor, values: Tensor, least: float) -> Told:
     tasks round. Several such values say that the tasks mislead, as long as they are no fewer than others,
     and count as the lowest plausible one.
     Where not one of several values is plausible, the target has other units than the tasks, and all count
-    as they are. A value far off all others, low or high, counts as a failure in any units.
+    as they are. A value far below all others counts as a failure in any units; one far above them may be
+    what is looked for.
 
     Args:
         points: Encoded, ``n x dim``.
@@ -71,13 +72,17 @@ def told_of(points: Tensor, values: Tensor, least: float) -> Told:
         least: The lowest plausible value.
     """
     finite = ~values.isnan()
-    finite[finite.clone()] = ~outliers(values[finite])
+    finite[finite.clone()] = ~_far_below(values[finite])
     good = finite & (values >= least)
     low = int((finite & ~good).sum())
     if low >= max(_SEVERAL, int(good.sum())):
         values = values.clamp_min(least) if bool(good.any()) else values
         good = finite
     return Told(points[good], values[good], points[~good])
+
+
+def _far_below(values: Tensor) -> Tensor:
+    return outliers(values) & (values < values.median()) if len(values) else values.isnan()
 
 
 def bounded(values: Tensor, tasks: TaskEnsemble | None = None) -> Tensor:

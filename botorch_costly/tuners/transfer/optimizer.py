@@ -225,9 +225,9 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         Args:
             decision: What ``ask`` returned, once; in any order, late, or never.
             value: The metric; not finite if the evaluation failed. Nothing is learnt from a failure but
-                that its neighbours may fail, too. A value far below whatever the tasks showed, or far off
-                all others, counts as one; by evidence, also a low value as long as the tasks foretell all
-                others.
+                that its neighbours may fail, too. A value far below whatever the tasks showed, or far
+                below all others, counts as one; by evidence, also a low value as long as the tasks
+                foretell all others.
 
         Returns:
             The record of the evaluation.

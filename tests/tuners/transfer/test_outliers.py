@@ -140,13 +140,11 @@ LINE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
 ASTRAY = {  # what is told of an evaluation, by its number, where the value is v, and units of the target
     "several low": (lambda number, v: -1e6 if number < 4 else v, 1.0),
     "one low, other units": (lambda number, v: -1e9 if number == 0 else v, 1e6),
-    "one high": (lambda number, v: 1e6 if number == 0 else v, 1.0),
-    "one high, later": (lambda number, v: 1e3 if number == 4 else v, 1.0),
 }
 
 
-@pytest.mark.parametrize("case", quick(ASTRAY, "several low", "one high"))
-def test_values_far_off_all_others_do_not_decide_the_search(case):
+@pytest.mark.parametrize("case", ASTRAY)
+def test_values_far_below_all_others_do_not_decide_the_search(case):
     said, unit = ASTRAY[case]
     xs = [k / 8 for k in range(9)]
     task = bc.Task([{"x": x} for x in xs], [-((x - 0.3) ** 2) for x in xs])
