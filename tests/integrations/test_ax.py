@@ -3,6 +3,7 @@
 import copy
 import json
 import logging
+import math
 import subprocess
 import sys
 
@@ -207,8 +208,12 @@ def test_other_search_spaces_are_refused(search_space, said):
         Parameters(search_space)
 
 
-def test_tasks_of_another_search_space_are_refused():
-    node = TransferNode([bc.Task([{"momentum": 0.9}], [1.0])])
+@pytest.mark.parametrize(
+    "task",
+    [bc.Task([{"momentum": 0.9}], [1.0]), bc.Task([{"lr": 0.01, "layers": 2}], [math.nan])],
+)
+def test_tasks_of_another_search_space_or_without_a_finite_value_are_refused(task):
+    node = TransferNode([task])
     with pytest.raises(InvalidArgumentError, match="tasks: Expected a completed trial"):
         program.client(nodes=[node]).get_next_trials(1)
 

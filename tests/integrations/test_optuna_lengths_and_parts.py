@@ -161,6 +161,15 @@ def test_costs_are_seconds_without_deciding_or_what_the_trial_says(caplog):
     assert "trial.set_user_attr('joules', ..)" in caplog.messages[0]
 
 
+def test_a_cost_that_no_float_holds_is_not_known(caplog):
+    """The kind: a number that a user stored stops a study when it is made a float."""
+    outcomes = Outcomes(cost="joules")
+    assert outcomes.of(ended(user_attrs={"joules": 3})).cost == 3.0
+    for said in (10**400, 10**5000, "5", True, [1.0]):
+        assert outcomes.of(ended(user_attrs={"joules": said})).cost == 3.0
+    assert len(caplog.messages) == 1
+
+
 def test_a_trial_that_was_added_and_not_run_has_no_cost_of_its_own(caplog):
     study, outcomes = optuna.create_study(), Outcomes()
     study.add_trial(optuna.trial.create_trial(value=0.5))

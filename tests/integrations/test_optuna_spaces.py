@@ -93,6 +93,24 @@ def test_conditional_parameters_and_studies_that_share_nothing(caplog):
     assert len(said) == 1
 
 
+@pytest.mark.parametrize("worst", [float("inf"), -float("inf")])
+def test_a_study_without_a_finite_value_is_left_out_beside_others_and_said_alone(worst, caplog):
+    """The kind: one earlier study that cannot be used takes the others with it."""
+    infinite, one = optuna.create_study(), completed(SPACE, 1).trials[0]
+    infinite.add_trial(
+        optuna.trial.create_trial(params=one.params, distributions=one.distributions, value=worst)
+    )
+    good = completed(SPACE, 3)
+    played = []
+    for past in ([good, infinite], [good], [infinite]):
+        study = optuna.create_study(sampler=TransferSampler(past))
+        study.optimize(lambda t: suggested(t, "x", SPACE["x"]), 2)
+        played.append([one.params for one in study.trials])
+    assert played[0] == played[1]
+    assert len(played[2]) == 2
+    assert "Earlier studies say nothing" in caplog.text
+
+
 def test_values_of_the_past_are_of_the_options_of_the_present():
     reordered = Distributions({**SPACE, "c": CategoricalDistribution(["b", "new", "a"])})
     assert reordered.part({"c": "a", "x": 0.5}) == {"c": 2, "x": 0.5}

@@ -169,6 +169,18 @@ def test_a_trial_without_a_cost_is_as_dear_as_others(make):
     assert told.cost == pytest.approx(config.get("epochs", config.get("fraction")))
 
 
+@KINDS
+def test_a_number_that_no_float_holds_is_a_failure_or_not_known(make):
+    search = searcher(make)
+    config = search.suggest("a")
+    for result in reports(config):
+        search.on_trial_result("a", {**result, "score": 10**400, "time_total_s": 10**400})
+    search.on_trial_complete("a", {**result, "score": -(10**400), "time_total_s": "long"})
+    (told,) = search._trials._optimizer.observations
+    assert told.failed
+    assert make is transfer or told.cost == 1.0
+
+
 def test_reports_beyond_the_planned_end_are_left_out(caplog):
     search = searcher(curves)
     config = search.suggest("a")

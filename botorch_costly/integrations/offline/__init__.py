@@ -15,6 +15,7 @@ from botorch_costly.integrations.offline.trials import (
     Ended,
     OfflineTrials,
     Setting,
+    stored_number,
     typical_cost,
 )
 
@@ -26,5 +27,6 @@ __all__ = [
     "Setting",
     "SubsetTrials",
     "TransferTrials",
+    "stored_number",
     "typical_cost",
 ]

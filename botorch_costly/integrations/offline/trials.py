@@ -10,9 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from botorch_costly.ask_tell.state import unchanged_on_error
-from botorch_costly.errors import InvalidSpaceError, StateMismatchError, check
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    InvalidSpaceError,
+    StateMismatchError,
+    check,
+)
 from botorch_costly.parameters import Plain
-from botorch_costly.plain import listed, tupled
+from botorch_costly.plain import as_number, listed, tupled
 from botorch_costly.records import Decision
 from botorch_costly.space import SearchSpace
 
@@ -253,6 +258,14 @@ class OfflineTrials(ABC, Generic[D]):
     @abstractmethod
     def _tell(self, decision: D, ended: Ended) -> None:
         """Tell what a decision came to."""
+
+
+def stored_number(value: Any) -> float:
+    """Return a number that a user stored as a float; NaN of all else, and of what no float can hold."""
+    try:
+        return as_number("value", value)
+    except InvalidArgumentError:
+        return math.nan
 
 
 def typical_cost(costs: Collection[float]) -> float:

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from botorch_costly.errors import check
-from botorch_costly.integrations.offline import Ended, typical_cost
+from botorch_costly.integrations.offline import Ended, stored_number, typical_cost
 
 # Attribute of a trial: its setting, and the seconds taken to decide on it.
 CLAIM = "botorch_costly:claim"
@@ -76,9 +76,7 @@ class Outcomes:
         if self._cost is None:
             found = self._seconds(trial)
         else:
-            said = trial.user_attrs.get(self._cost)
-            number = isinstance(said, int | float) and not isinstance(said, bool)
-            found = float(said) if number else math.nan
+            found = stored_number(trial.user_attrs.get(self._cost))
         if 0 < found < math.inf:
             self._costs.append(found)
             return found

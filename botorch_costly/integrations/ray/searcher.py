@@ -22,6 +22,7 @@ from botorch_costly.integrations.offline import (
     OfflineTrials,
     SubsetTrials,
     TransferTrials,
+    stored_number,
     typical_cost,
 )
 from botorch_costly.tuners import SubsetOptimizer, TransferOptimizer
@@ -124,10 +125,10 @@ class OfflineSearcher(Searcher):
             return
         value, at = result.get(str(self._metric)), result.get(self._iterations)
         if value is not None and at is not None:
-            self._curves.setdefault(trial_id, {})[int(at)] = float(value)
-        cost = result.get(str(self._cost))
-        if cost is not None and 0 < cost < math.inf:
-            self._costs[trial_id] = float(cost)
+            self._curves.setdefault(trial_id, {})[int(at)] = stored_number(value)
+        cost = stored_number(result.get(str(self._cost)))
+        if 0 < cost < math.inf:
+            self._costs[trial_id] = cost
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
@@ -167,7 +168,7 @@ class OfflineSearcher(Searcher):
             curve = self._within(trial_id, curve, planned)
         short = planned is not None and max(curve, default=0) < planned
         return Ended(
-            None if value is None else float(value),
+            None if value is None else stored_number(value),
             curve if planned is not None else {},
             self._cost_of(trial_id),
             "failed" if error else "stopped" if short else "complete",
