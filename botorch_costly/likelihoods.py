@@ -13,6 +13,7 @@ from torch import Tensor
 from botorch_costly.device import columns_of
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.learnt import PositiveNumber
+from botorch_costly.priors import made
 
 LEAST_NOISE = 1e-6
 
@@ -46,8 +47,8 @@ class SubsetNoise(Noise):
         self.columns, self.as_printed = columns, as_printed
         shape = torch.Size([*batch_shape, 1])
         kind = type(self)
-        kind.noise.add(self, 1e-3, shape, prior=LogNormalPrior(-6.0, 2.0), least=LEAST_NOISE)
-        kind.alpha.add(self, 0.05, shape, prior=LogNormalPrior(-3.0, 1.0))
+        kind.noise.add(self, 1e-3, shape, prior=made(LogNormalPrior, -6.0, 2.0), least=LEAST_NOISE)
+        kind.alpha.add(self, 0.05, shape, prior=made(LogNormalPrior, -3.0, 1.0))
         kind.beta.add(self, beta_prior.loc.exp(), shape, prior=beta_prior)
 
     def forward(
@@ -108,5 +109,5 @@ class SubsetNoiseLikelihood(GaussianLikelihood):
         check(isinstance(as_printed, bool), "as_printed", "a bool", as_printed)
         those = (columns,) if isinstance(columns, int) else tuple(columns)
         check(len(those) > 0, "columns", "at least one", columns)
-        prior = beta_prior or LogNormalPrior(3.0, 1.0)
+        prior = beta_prior or made(LogNormalPrior, 3.0, 1.0)
         self.noise_covar = SubsetNoise(those, as_printed, batch_shape, prior)

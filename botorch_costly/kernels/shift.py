@@ -13,6 +13,7 @@ from botorch_costly.device import columns_of
 from botorch_costly.errors import InvalidShapeError, check, check_positive
 from botorch_costly.kernels.columns import refuse_last_dim_batch
 from botorch_costly.learnt import FreeNumber
+from botorch_costly.priors import made
 
 
 class ShiftKernel(Kernel):
@@ -72,7 +73,7 @@ class ShiftKernel(Kernel):
         places = [self._configs.index(column) for column in movers]
         self.register_buffer("_selector", torch.eye(len(configs))[places])  # moving x configs
         shape = torch.Size([*self.batch_shape, len(fidelities), len(movers)])
-        prior = NormalPrior(0.0, check_positive("spread", spread))
+        prior = made(NormalPrior, 0.0, check_positive("spread", spread))
         type(self).shift.add(self, 0.0, shape, prior=prior)
 
     def forward(

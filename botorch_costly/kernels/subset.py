@@ -11,6 +11,7 @@ from torch import Tensor
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.kernels.columns import refuse_last_dim_batch
 from botorch_costly.learnt import FreeNumber, PositiveNumber
+from botorch_costly.priors import made
 
 BASES: dict[str, Callable[[Tensor], Tensor]] = {
     "loss": lambda s: (1 - s).square(),
@@ -59,9 +60,9 @@ class SubsetKernel(Kernel):
         check(basis in BASES, "basis", f"one of {sorted(BASES)}", basis)
         self.basis = basis
         shape = torch.Size([*self.batch_shape, 1])
-        type(self).end.add(self, 1.0, shape, prior=LogNormalPrior(0.0, 1.0))
-        type(self).change.add(self, 1.0, shape, prior=LogNormalPrior(0.0, 1.0))
-        type(self).link.add(self, 0.0, shape, prior=NormalPrior(0.0, 1.0))
+        type(self).end.add(self, 1.0, shape, prior=made(LogNormalPrior, 0.0, 1.0))
+        type(self).change.add(self, 1.0, shape, prior=made(LogNormalPrior, 0.0, 1.0))
+        type(self).link.add(self, 0.0, shape, prior=made(NormalPrior, 0.0, 1.0))
 
     @property
     def sigma(self) -> Tensor:

@@ -17,6 +17,7 @@ from botorch_costly.kernels.shift import ShiftKernel
 from botorch_costly.kernels.subset import SubsetKernel
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.models.asked_anew import AskedAnewGP
+from botorch_costly.priors import made
 
 
 def subset_kernel(
@@ -50,9 +51,9 @@ def subset_kernel(
         ard_num_dims=len(fidelities),
         active_dims=tuple(fidelities),
         batch_shape=batch_shape,
-        lengthscale_prior=LogNormalPrior(0.5, 1.0),
+        lengthscale_prior=made(LogNormalPrior, 0.5, 1.0),
     )
-    scale = LogNormalPrior(0.0, 1.0)
+    scale = made(LogNormalPrior, 0.0, 1.0)
     return product + ScaleKernel(shared, outputscale_prior=scale, batch_shape=batch_shape)
 
 
@@ -60,13 +61,13 @@ def _over_configs(
     dim: int, fidelities: Sequence[int], moving: Sequence[int], batch_shape: torch.Size
 ) -> Kernel:
     configs = tuple(column for column in range(dim) if column not in fidelities)
-    template = get_covar_module_with_dim_scaled_prior(ard_num_dims=len(configs))
+    usual = get_covar_module_with_dim_scaled_prior(ard_num_dims=len(configs)).lengthscale_prior
     kernel: Kernel = MaternKernel(
         2.5,
         ard_num_dims=len(configs),
         active_dims=None if moving else configs,
         batch_shape=batch_shape,
-        lengthscale_prior=template.lengthscale_prior,
+        lengthscale_prior=made(LogNormalPrior, usual.loc, usual.scale),
     )
     kernel.lengthscale = 0.5 * len(configs) ** 0.5
     if not moving:

@@ -13,6 +13,7 @@ import torch
 
 from botorch_costly.ask_tell import surroundings
 from botorch_costly.ask_tell.surroundings import LARGE, one_thread, undisturbed
+from botorch_costly.models import SubsetGP
 from tests.cases import quick
 from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 
@@ -95,6 +96,21 @@ def test_settings_around_a_call_decide_nothing(name):
     alone = run(make, tell, [])
     for names in TOGETHER:
         assert run(make, tell, names) == alone, names
+
+
+def log_priors(names):
+    """Of a model of parts of the data, as an optimizer makes it within settings."""
+    X = torch.rand(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with within(names), undisturbed():
+        model = SubsetGP(X, X[:, :1], level=True, moving=[0])
+        return [
+            (name, prior.log_prob(closure(module)).sum().item())
+            for name, module, prior, closure, _ in model.named_priors()
+        ]
+
+
+def test_priors_are_the_same_in_any_default_dtype():
+    assert log_priors(["double"]) == log_priors([])
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from botorch_costly.models.ensemble import (
 )
 from botorch_costly.models.subset import SubsetGP
 from botorch_costly.parameters import Choice
+from botorch_costly.priors import made
 from botorch_costly.space import SearchSpace
 
 _POWER = 1.0, 1.0  # of the noise, log-normal: shares are encoded by their logarithms
@@ -124,7 +125,7 @@ class SubsetBelief:
     def _gp(self, points: Tensor, targets: Tensor, batch: torch.Size) -> SubsetGP:
         columns = tuple(range(self._dim, self._dim + self._fidelities))
         noise = SubsetNoiseLikelihood(
-            columns, batch_shape=batch, beta_prior=LogNormalPrior(*_POWER)
+            columns, batch_shape=batch, beta_prior=made(LogNormalPrior, *_POWER)
         )
         X = points.expand(*batch, *points.shape)
         Y = targets.unsqueeze(-1).expand(*batch, len(targets), 1)
