@@ -13,6 +13,12 @@ from botorch_costly.errors import InvalidShapeError, check
 _SHARP = 10.0  # of the softplus
 _RIDGE = 1e-6  # in units of standardized columns, per row: columns may depend on each other
 _FEW = 0.5  # of the logarithm: a ridge in units of the cube, about what six rows say
+_MANY = 4  # costs, of which one may be far off
+_FAR, _FAR_SCALES = 3.0, 5.0  # distance from the others of a logarithm that is, at least
+_PULL, _ROUNDS = (
+    1.0,
+    30,
+)  # of the logarithms where one is looked for: most of each, and of the search
 _CONSTANT = 1e-6  # spread of a column, as a share of its size, that may be rounding alone
 
 
@@ -31,6 +37,33 @@ def _check_costs(train_X: Tensor, train_cost: Tensor) -> None:
     check(bool(train_X.isfinite().all()), "train_X", "finite numbers", train_X)
     good = train_cost.isfinite() & (train_cost > 0)
     check(bool(good.all()), "train_cost", "finite numbers > 0", train_cost[~good])
+
+
+def _line(X: Tensor, logs: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+    """Return weights and intercept of the ridge regression in which rows count by their shares."""
+    total = shares.sum()
+    center, level = (shares * X).sum(0) / total, (shares * logs).sum() / total
+    rows = X - center
+    gram = rows.mT @ (shares * rows) + _FEW * torch.eye(rows.shape[-1]).to(rows)
+    weights = _solved(gram, rows.mT @ (shares * (logs - level))).squeeze(-1)
+    return weights, level - center @ weights
+
+
+def _far_off(X: Tensor, logs: Tensor) -> Tensor:
+    """Return which logarithms lie far off a line through the others, at most a fourth, ``(n,)``.
+
+    That line follows each of them to a bound alone (Huber), however far off it is.
+    """
+    shares = torch.ones_like(logs)
+    if len(logs) < _MANY:
+        return torch.zeros_like(shares, dtype=torch.bool).squeeze(-1)
+    for _ in range(_ROUNDS):
+        weights, intercept = _line(X, logs, shares)
+        away = (logs - (X @ weights + intercept).unsqueeze(-1)).abs()
+        shares = _PULL / away.clamp_min(_PULL)
+    least = max(_FAR, _FAR_SCALES * 1.4826 * float(away.median()))
+    most = away.flatten().topk(len(logs) // _MANY).values.min()
+    return ((away > least) & (away >= most)).squeeze(-1)
 
 
 class LinearCost(DeterministicModel):
@@ -82,7 +115,8 @@ class LogLinearCost(DeterministicModel):
     r"""A cost whose logarithm is linear in the configuration: ``cost(x) = exp(w'x + b)``.
 
     Multiplicative effects, as those of batch size, width and depth, are sums of logarithms. A ridge
-    draws the weights towards 0, so that a few costs are no more than a mean.
+    draws the weights towards 0, so that a few costs are no more than a mean. Of four costs or more one
+    in four may be absurd, such as one in another unit: it is left out.
 
     Args:
         train_X: Configurations in the unit cube, ``n x d``.
@@ -102,16 +136,19 @@ class LogLinearCost(DeterministicModel):
         super().__init__()
         _check_costs(train_X, train_cost)
         self._num_outputs = 1
-        center, logs = train_X.mean(0), train_cost.log()
-        rows, level = train_X - center, logs.mean()
-        gram = rows.mT @ rows + _FEW * torch.eye(rows.shape[-1]).to(rows)
-        weights = _solved(gram, rows.mT @ (logs - level)).squeeze(-1)
+        logs = train_cost.log()
+        near = ~_far_off(train_X, logs)
+        weights, intercept = _line(train_X[near], logs[near], torch.ones_like(logs[near]))
         self.register_buffer("weights", weights)
-        self.register_buffer("intercept", level - center @ weights)
+        self.register_buffer("intercept", intercept)
+
+    def logarithm(self, X: Tensor) -> Tensor:
+        """Return the logarithms of the costs of ``X`` (``batch_shape x d``), ``batch_shape``."""
+        return X @ self.weights.to(X) + self.intercept.to(X)
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the costs of ``X`` (``batch_shape x q x d``), ``batch_shape x q x 1``."""
-        return (X @ self.weights.to(X) + self.intercept.to(X)).exp().unsqueeze(-1)
+        return self.logarithm(X).exp().unsqueeze(-1)
 
 
 class LogCostGP(DeterministicModel):

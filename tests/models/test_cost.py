@@ -9,7 +9,7 @@ from botorch.fit import fit_gpytorch_mll
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
-from botorch_costly.models import LinearCost, LogCostGP
+from botorch_costly.models import LinearCost, LogCostGP, LogLinearCost
 
 KINDS = [LinearCost, LogCostGP]
 pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
@@ -74,6 +74,29 @@ def test_products_are_learnt_by_the_logarithm(generator):
     assert (model(fresh) / truth).log().abs().max() < 0.1
     linear = LinearCost(X, cost)
     assert (model(fresh) - truth).abs().mean() < 0.2 * (linear(fresh) - truth).abs().mean()
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e6, 1e-12])
+def test_one_absurd_cost_in_four_or_more_moves_no_prediction(factor, generator):
+    """The kind: a cost in another unit, told once, decides what all evaluations are believed to cost."""
+    X = rows(generator, 12)
+    cost = (X @ torch.tensor([1.0, 0.0, 5.0], dtype=torch.float64)).exp().unsqueeze(-1)
+    cost[5] *= factor
+    others = torch.arange(12) != 5
+    assert torch.equal(LogLinearCost(X, cost)(X), LogLinearCost(X[others], cost[others])(X))
+
+
+def test_of_costs_without_an_absurd_one_each_counts(generator):
+    X = rows(generator, 12)
+    noise = 0.3 * torch.randn(12, 1, generator=generator, dtype=torch.float64)
+    logs = 5 * X[:, :1] + noise
+    center, level = X.mean(0), logs.mean()
+    gram = (X - center).mT @ (X - center) + 0.5 * torch.eye(3, dtype=torch.float64)
+    weights = torch.linalg.solve(gram, (X - center).mT @ (logs - level))
+    expected = (level + (X - center) @ weights).exp()
+    torch.testing.assert_close(LogLinearCost(X, logs.exp())(X), expected)
+    few = LogLinearCost(X[:3], logs[:3].exp() * torch.tensor([[1e6], [1.0], [1.0]]))
+    assert few(X).log().mean() > logs.mean() + 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
