@@ -14,6 +14,7 @@ from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
 QUICK = bc.Sampling(draws=4, first_steps=30, steps=8, points=12, candidates=60)
+FAST = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=3)
 
 
 def loss(x, s):
@@ -193,6 +194,28 @@ def test_where_all_failed_nothing_is_believed_best():
     asked = optimizer.ask()
     optimizer.tell(asked, 1.0)
     assert optimizer.best_seen() is not None
+
+
+@pytest.mark.parametrize("cost", quick([1e-310, 1e-50, 1e50, 1e308], 1e-50, 1e308))
+def test_any_cost_that_is_taken_is_computed_with(cost):
+    """The kind: a cost that a float holds is none in the precision of what is computed."""
+    optimizer = bc.SubsetOptimizer(SPACE, sampling=FAST, overhead=1e-3, dtype=torch.float32)
+    for number in range(4):
+        optimizer.tell(optimizer.ask(), 0.1 * number, cost=cost)
+    assert "most information" in optimizer.ask().reason
+    assert math.isfinite(optimizer.paid) == (cost < 1e300)
+
+
+def test_a_level_of_values_hides_no_difference_in_single_precision():
+    """The kind: what is chosen by is rounded in the unit of what was told."""
+    optimizer = bc.SubsetOptimizer(SPACE, sampling=FAST, dtype=torch.float32)
+    tried = [{"x": number / 8} for number in range(9)]
+    for config in tried:
+        told = 1e8 - (config["x"] - 0.5) ** 2
+        optimizer.tell(optimizer.adopt(config, {"fraction": 1.0}), told)
+    believed = optimizer.believed(tried)
+    assert len(set(believed)) > 3
+    assert dict(optimizer.best_seen()) == tried[believed.index(max(believed))]
 
 
 @pytest.mark.parametrize("far", quick([1e3, 1e6, 1e300], 1e3))

@@ -35,6 +35,7 @@ _PACE = 30.0  # c: by the median of the prior, 0.01, a quarter of a training cor
 _END = 0.0  # time of it
 _GROWTH = 1.05  # factor in rows from which a refit is due
 _MOST_ROWS = 800
+_LEAST_COST = 1e-300  # products of costs and lengths may be infinite, or 0
 _EARLY_FITS = 5  # refits that begin from further values, too
 
 
@@ -63,8 +64,8 @@ class EndOutlook(NamedTuple):
         mean, variance = self.end.mean_and_variance(X.unsqueeze(-2))
         sd = variance.squeeze(-1).sqrt()
         improvement = sd.log() + log_excess((mean.squeeze(-1) - self.best) / sd)
-        whole = self.cost(X.unsqueeze(-2)).squeeze(-1).squeeze(-1)
-        return improvement - (whole * left).log()
+        rest = left.log() if isinstance(left, Tensor) else math.log(left)
+        return improvement - self.cost.logarithm(X) - rest
 
 
 class EndBelief:
@@ -178,5 +179,6 @@ def _believing(belief: StreamingGP, training: Training) -> StreamingGP:
 def _costs(trainings: Trainings) -> LogLinearCost:
     """Return what whole trainings cost, by those that have cost something."""
     begun = [training for training in trainings if training.iterations]
-    points = torch.stack([t.point for t in begun])
-    return LogLinearCost(points, points.new_tensor([[t.cost_of_whole] for t in begun]))
+    points = torch.stack([t.point for t in begun]).double()
+    costs = points.new_tensor([[t.cost_of_whole] for t in begun])
+    return LogLinearCost(points, costs.clamp(_LEAST_COST, 1 / _LEAST_COST))

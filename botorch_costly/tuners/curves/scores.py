@@ -198,7 +198,9 @@ class ScoreChooser:
         points = torch.stack([t.point for t in begun])
         shares = points.new_tensor([[t.iterations / t.length] for t in begun])
         rows = torch.cat([points, shares], -1)
-        cost = LinearCost(rows, points.new_tensor([[t.paid] for t in begun]))
+        costs = torch.tensor([[t.paid] for t in begun], dtype=torch.float64)
+        largest = torch.finfo(rows.dtype).max ** 0.5  # sums and products of costs are finite
+        cost = LinearCost(rows, costs.clamp(1 / largest, largest).to(rows))
         best = best_mean(model, model.train_inputs[0])
         softplus = self._compression.softplus
         return _Outlook(LogEIPerCost(model, cost, best, as_published=softplus), cost)

@@ -218,7 +218,7 @@ class Trainings:
     @property
     def paid(self) -> float:
         """What all stretches told have cost."""
-        return math.fsum(training.paid for training in self)
+        return sum((training.paid for training in self), 0.0)
 
     @property
     def stretches(self) -> int:

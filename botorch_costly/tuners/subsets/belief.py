@@ -24,6 +24,7 @@ from botorch_costly.parameters import Choice
 from botorch_costly.priors import made
 from botorch_costly.space import SearchSpace
 
+LARGEST_SHARE = 1e12  # of a cost, and of the overhead, in the median of all costs
 _POWER = 1.0, 1.0  # of the noise, log-normal: shares are encoded by their logarithms
 
 
@@ -64,14 +65,15 @@ class Evaluations(NamedTuple):
 
     points: Tensor  # configurations and fidelities, encoded, shape: (n, d)
     rewards: Tensor  # float64, whatever is computed in, shape: (n,)
-    costs: Tensor  # shape: (n,)
+    costs: Tensor  # float64, as the rewards, shape: (n,)
 
 
 class Beliefs(NamedTuple):
     """What is believed now."""
 
     model: HyperparameterEnsemble  # of standardized rewards
-    cost: LogLinearCost
+    cost: LogLinearCost  # in the unit
+    unit: float  # of costs: the median of those that were told
     best: Tensor  # standardized mean of the best configuration evaluated, at the target
 
 
@@ -115,7 +117,10 @@ class SubsetBelief:
         best = self.at_target(model, known.points[:, : self._dim]).max()
         if len(pending):
             model = self._expecting(model, known.points, targets, pending, raw)
-        return Beliefs(model, LogLinearCost(known.points, known.costs.unsqueeze(-1)), best)
+        unit = known.costs.median()  # single precision holds multiples of it
+        shares = (known.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
+        cost = LogLinearCost(known.points.double(), shares.unsqueeze(-1))
+        return Beliefs(model, cost, float(unit), best)
 
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
         """Return the mean of configurations (``n x dim``) at the target, ``(n,)``."""

@@ -14,6 +14,7 @@ from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.subsets.belief import (
+    LARGEST_SHARE,
     Beliefs,
     Evaluations,
     Sampling,
@@ -77,8 +78,9 @@ class SubsetChooser:
             return Choice(self._at_first(asked, left), "first evaluations")
         beliefs = self._belief.learn(known, pending)
         self._latest = len(known.points), beliefs
+        overhead = min(self._overhead / beliefs.unit, LARGEST_SHARE)
         acquisition = EntropySearchPerCost(
-            beliefs.model, self._points(beliefs), beliefs.cost, overhead=self._overhead
+            beliefs.model, self._points(beliefs), beliefs.cost, overhead=overhead
         )
         pool = self._pool(known, left)
         with torch.no_grad():
@@ -90,23 +92,26 @@ class SubsetChooser:
     def incumbent(self, known: Evaluations) -> Tensor:
         """Return the configuration that is believed best at the target, encoded, ``(dim,)``."""
         configs = known.points[:, : self._space.dim] if self._arms is None else self._arms
-        return configs[self.believed(known, configs).argmax()]
+        return configs[self._mean(known, configs).argmax()]
 
     def believed(self, known: Evaluations, configs: Tensor) -> Tensor:
-        """Return the mean reward of configurations (``n x dim``) at the target, ``(n,)``.
+        """Return the mean reward of configurations (``n x dim``) at the target, float64 ``(n,)``.
 
         No later choice depends on whether it was asked for.
         """
+        level, spread = units_of(known.rewards)
+        return level + self._mean(known, configs).double() * spread
+
+    def _mean(self, known: Evaluations, configs: Tensor) -> Tensor:
+        """Return the standardized mean of configurations (``n x dim``) at the target, ``(n,)``."""
         if len(known.points) < 2:
-            return known.rewards.mean().expand(len(configs))
+            return configs.new_zeros(len(configs))
         if self._latest is None or self._latest[0] != len(known.points):
             state = self.state_dict()
             beliefs = self._belief.learn(known, known.points[:0])
             self.load_state_dict(state)
             self._latest = len(known.points), beliefs
-        mean = self._belief.at_target(self._latest[1].model, configs)
-        level, spread = units_of(known.rewards)
-        return level + mean * spread
+        return self._belief.at_target(self._latest[1].model, configs)
 
     def _left(self, asked: Tensor) -> Tensor | None:
         if self._listed is None:

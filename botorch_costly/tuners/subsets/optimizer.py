@@ -302,7 +302,7 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
     @property
     def paid(self) -> float:
         """What all evaluations told have cost."""
-        return math.fsum(one.cost for one in self.observations)
+        return sum((one.cost for one in self.observations), 0.0)
 
     def summary(self) -> str:
         """Return a few lines on what was evaluated, paid and found."""
@@ -332,7 +332,7 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
         rewards[finite] = tempered(rewards[finite].clamp(-_LARGEST, _LARGEST))
         lowest = float(rewards[finite].min()) if bool(finite.any()) else 0.0
         rewards = rewards.nan_to_num(lowest).to(self._tkwargs["device"])
-        costs = torch.tensor([o.cost for o in told], **self._tkwargs)
+        costs = torch.tensor([o.cost for o in told], dtype=torch.float64).to(rewards)
         return Evaluations(self._stacked(rows), rewards, costs)
 
     def _pending(self) -> Tensor:
