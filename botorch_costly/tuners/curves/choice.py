@@ -19,10 +19,13 @@ from botorch_costly.tuners.curves.ends import EndBelief, EndOutlook
 from botorch_costly.tuners.curves.lengths import Ladder, Lengths
 from botorch_costly.tuners.curves.trainings import Training, Trainings, stretch_of
 
-_AT_FIRST = 3  # new configurations before there is a belief
+_AT_FIRST = 3  # new configurations that did not diverge before there is a belief ...
+_MOST_AT_FIRST = 9  # ... and of all together, at most
 _SPREAD = 512  # points that stand for a large space
 _AROUND, _NEAR = 4, 0.05  # points around each that has been trained, and how far they are from it
 _CLIMBS = 25  # steps from the best of all these
+_SAME = 1e-9  # distance of what is one configuration of a list
+_ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further training
 
 
 class Choice(NamedTuple):
@@ -101,7 +104,7 @@ class NewPoints:
         """Return one at random, shape ``(d,)``; None if all have been trained."""
         if self._listed is None:
             return self._drawn(self._space.sample(1, self._generator)[0])
-        left = self._listed[~_among(self._listed, trainings)]
+        left = self._listed[~_among(self._listed, trainings, _SAME)]
         if not len(left):
             return None
         return left[int(torch.randint(len(left), (1,), generator=self._generator))]
@@ -111,8 +114,11 @@ class NewPoints:
 
     def best(self, outlook: Outlook, trainings: Trainings) -> Tensor | None:
         """Return one that promises most, shape ``(d,)``; None if all have been trained."""
-        points = self._climbed(outlook, trainings) if self._listed is None else self._listed
-        left = points[~_among(points, trainings)]
+        if self._listed is None:
+            points, distance = self._climbed(outlook, trainings), _ALIKE
+        else:
+            points, distance = self._listed, _SAME
+        left = points[~_among(points, trainings, distance)]
         with torch.no_grad():
             return left[outlook.of(left).argmax()] if len(left) else self.random(trainings)
 
@@ -208,7 +214,8 @@ class EndChooser:
 def opening_of(new: NewPoints, trainings: Trainings) -> Choice | None:
     """Return what is trained before there is a belief; None if there is one."""
     blind = not len(trainings.rewards)
-    if not blind and len(trainings) >= _AT_FIRST:
+    sound = len(trainings) - trainings.broken
+    if not blind and (sound >= _AT_FIRST or len(trainings) >= _MOST_AT_FIRST):
         return None
     point = new.random(trainings)
     if point is not None:
@@ -223,8 +230,8 @@ def first_of(trainings: list[Training]) -> Choice:
     return Choice(trainings[0].point, trainings[0], "the first that may go on")
 
 
-def _among(points: Tensor, trainings: Trainings) -> Tensor:
-    """Return which points have been trained, bool of shape ``(n,)``."""
+def _among(points: Tensor, trainings: Trainings, distance: float) -> Tensor:
+    """Return which points are no further from one that has been trained, bool of shape ``(n,)``."""
     if not len(trainings):
         return torch.zeros(len(points), dtype=torch.bool, device=points.device)
-    return torch.isclose(points.unsqueeze(1), trainings.points, atol=1e-12).all(-1).any(-1)
+    return (torch.cdist(points, trainings.points, p=torch.inf) <= distance).any(-1)

@@ -91,7 +91,8 @@ class EndBelief:
             generator: Of the values that the first refits begin from.
         """
         rows = self.rows(trainings)
-        if len(rows.inputs) >= _GROWTH * self._fitted_rows:
+        differ = bool((rows.targets != rows.targets[0]).any())  # equal ones say nothing of scales
+        if differ and len(rows.inputs) >= _GROWTH * self._fitted_rows:
             self._refit(rows, generator)
         belief = self._conditioned(rows)
         for training in trainings:

@@ -1,6 +1,7 @@
 """Trainings that are begun, paused and continued as they promise."""
 
 import copy
+import itertools
 import logging
 import math
 
@@ -155,6 +156,25 @@ def test_what_diverged_is_left_and_its_surroundings_are_avoided():
     broken = [t for t in optimizer.trainings if t.broken]
     assert all(sum(s.training == t.number for s in asked) == 1 for t in broken)
     assert sum(s.config["lr"] > 1e-2 for s in asked[15:]) <= 3
+
+
+@pytest.mark.parametrize("seed", quick([0, 1, 4], 0))
+def test_trainings_that_diverge_first_do_not_decide_the_search(seed):
+    """The kind: rows that are all equal are learnt from, and what is new is asked for beside the old."""
+    optimizer = bc.CurveOptimizer(bc.SearchSpace({"x": bc.Real(0, 1)}), 8, seed=seed)
+    begun = []
+    for _ in range(18):
+        stretch = optimizer.ask()
+        x = stretch.config["x"]
+        begun += [x] if stretch.since == 0 else []
+        diverges = stretch.training < 3
+        shown = range(stretch.since + 1, stretch.until + 1)
+        optimizer.tell(
+            stretch, [math.nan] if diverges else [1 - (x - 0.4) ** 2 - 0.5 / t for t in shown]
+        )
+    begun.sort()
+    assert min(after - x for x, after in itertools.pairwise(begun)) > 1e-3
+    assert abs(optimizer.best_seen()["x"] - 0.4) < 0.3
 
 
 def test_gaps_are_no_failure():
