@@ -213,24 +213,29 @@ def _number(parameter: Real | Integer, cell: object) -> float:
 def _one_hot(
     parameter: Choice, cells: list[Any], texts: Sequence[Plain], *, numbered: bool
 ) -> tuple[Tensor, Tensor]:
-    known = _numbers_of(parameter.options, numbered)
+    known, written = _numbers_of(parameter.options, numbered), [*map(str, parameter.options)]
     pairs = zip(cells, texts, strict=True)
-    found = torch.tensor([_number_of(known, cell, text) for cell, text in pairs])
+    found = torch.tensor([_number_of(known, written, cell, text) for cell, text in pairs])
     encoded = torch.zeros(len(cells), parameter.width, dtype=torch.float64)
     if parameter.width:
         encoded.scatter_(-1, found.clamp(min=0).unsqueeze(-1), 1.0)
     return encoded, found >= 0
 
 
-def _number_of(known: Mapping[Any, int], cell: Any, text: Plain) -> int:
+def _number_of(known: Mapping[Any, int], written: Sequence[str], cell: Any, text: Plain) -> int:
     """Return the number of the option that a value stands for, or -1; its text goes before it.
 
     A number that is written as the text is not an option that is written otherwise: ``"3.10"`` is not
-    ``"3.1"``.
+    ``"3.1"``, and ``"1.0"`` is not 1 where it is an option itself. Tables write ``"16"`` as ``16.0`` in
+    a column with a gap.
     """
-    if text is not None:
-        return known.get(text, known.get(cell, -1))
-    return known.get(cell, known.get(str(cell), -1))
+    if text is None:
+        return known.get(cell, known.get(str(cell), -1))
+    alike = known.get(cell, -1)
+    if alike >= 0 and written[alike] == text:
+        return alike
+    whole = isinstance(cell, float) and text == f"{cell:.0f}.0"
+    return known.get(text, known.get(f"{cell:.0f}", -1) if whole and alike < 0 else alike)
 
 
 def _numbers_of(options: Sequence[Plain], numbered: bool) -> dict[Any, int]:

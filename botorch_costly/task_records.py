@@ -39,9 +39,8 @@ class Task:
         name: Of the study, for messages.
         names: Of the columns of ``n x d`` numbers; if omitted, they are the parameters of the space that
             the task is later encoded in, in its order.
-        texts: How a file writes the numbers of each configuration, by name, where a program writes them
-            otherwise, such as ``"3.10"``. They tell the options of a ``Choice`` apart. Two tasks that
-            differ in these alone are equal.
+        texts: How a file writes the numbers of each configuration, by name, such as ``"3.10"``. They tell
+            the options of a ``Choice`` apart. Two tasks that differ in these alone are equal.
 
     Attributes:
         configs: Read-only dicts, or a tuple of numbers for each row.

@@ -27,7 +27,7 @@ class _Row(NamedTuple):
 class _Study(NamedTuple):
     configs: list[dict[str, Plain]]
     values: list[float]
-    texts: list[dict[str, str]]  # of numbers that a program writes otherwise
+    texts: list[dict[str, str]]  # of numbers, as the file writes them
 
 
 def tasks_from_csv(
@@ -88,7 +88,7 @@ def tasks_from_csv(
             place = f"{Path(path).name}, line {line}, {value}"
             measured = _measured(place, cells.pop(value))
             config = {column: _parsed(cell) for column, cell in cells.items()}
-            texts = {c: cell for c, cell in cells.items() if cell != str(config[c])}
+            texts = {c: cell for c, cell in cells.items() if not isinstance(config[c], str)}
             study = studies.setdefault(of, _Study([], [], []))
             study.configs.append(config)
             study.values.append(measured)

@@ -124,6 +124,13 @@ def test_a_number_does_not_stand_for_an_option_that_is_written_otherwise(table):
         assert encoded.outside == {"v": 1}  # 3.90 is no option
 
 
+@pytest.mark.parametrize("cell", ["16.00", "16.5", "1e1"])
+def test_a_number_is_no_text_that_no_program_writes_it_as(table, cell):
+    (task,) = bc.tasks_from_csv(table(f"x,y\n{cell},1\n"), "y")
+    with pytest.raises(InvalidConfigError, match="1 by 'x'"):
+        task.in_space(bc.SearchSpace({"x": bc.Choice(["16", "10"])}))
+
+
 @pytest.mark.parametrize(
     ("cell", "options", "option"),
     [
@@ -144,6 +151,15 @@ def test_a_number_does_not_stand_for_an_option_that_is_written_otherwise(table):
         ("9" * 310, ["a", "9" * 310], "9" * 310),
         ("1e999", ["inf", "1e999"], "1e999"),
         ("NA", ["NA", "a"], "NA"),
+        ("1.0", [1, "1.0"], "1.0"),
+        ("1", [True, "1"], "1"),
+        ("1", ["a", 1.0, "1"], "1"),
+        ("1000.0", [1000, "1000.0"], "1000.0"),
+        ("1", ["1", 1], 1),
+        ("1.0", [1, 2], 1),
+        ("16.0", ["16", "32"], "16"),
+        ("16.0", ["16", "16.0"], "16.0"),
+        ("-16.0", ["-16", 16.0], "-16"),
     ],
 )
 def test_a_cell_is_the_option_that_it_is_written_as(table, cell, options, option):
