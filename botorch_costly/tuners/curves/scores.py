@@ -4,7 +4,8 @@ A ``CurveGP`` explains the scores of the curves so far, some points of each curv
 trained next is the configuration and length of largest expected improvement by unit of cost. What the
 paper leaves open:
 
-- Rewards count from the lowest seen, so that no score falls as a training goes on.
+- Rewards count from the lowest seen, so that no score falls as a training goes on. What lies far off the
+  rewards of all other trainings counts as the nearest of these.
 - Lengths are shares of each training's own length.
 - A training that diverged counts as one that stayed at the lowest reward.
 - Where trainings may go on, the cost of a longer one is that of the rest.
@@ -26,6 +27,7 @@ from torch import Tensor
 from botorch_costly.acquisition import LogEIPerCost, best_mean
 from botorch_costly.errors import check
 from botorch_costly.models import CurveGP, LinearCost, fit_curves
+from botorch_costly.numerics.robust import tempered
 from botorch_costly.transforms import WEIGHTINGS, CurveCompression
 from botorch_costly.tuners.curves.choice import Choice, NewPoints, first_of, opening_of
 from botorch_costly.tuners.curves.lengths import SHARES, Ladder
@@ -34,6 +36,7 @@ from botorch_costly.tuners.curves.trainings import Training, Trainings
 _REFIT = 3  # stretches between refits, for each column of a configuration
 _FINEST = 60  # points that a curve is seen at, at most
 _MOST_CURVES = 200
+_LARGEST = 1e150  # of rewards: differences and sums are finite
 _LEAST_REST = 1e-3  # of the cost of a training, by a linear model that may see none
 _FIRST_RESTARTS, _RESTARTS = 4, 1
 
@@ -184,12 +187,12 @@ class ScoreChooser:
         return trainings.stretches < every or trainings.stretches >= self._fitted_at + every
 
     def _unfitted(self, trainings: Trainings) -> CurveGP:
-        lowest = float(trainings.rewards.min())
+        lowest, highest = _range_of(trainings)
         seen = [t for t in trainings if t.known or t.broken][-_MOST_CURVES:]
         finest = min(_FINEST, max(training.length for training in seen))
         curves = torch.stack([_resampled(training, finest, lowest) for training in seen])
         points = torch.stack([training.point for training in seen])
-        curves = curves.to(points)
+        curves = _held(curves.clamp(0, highest - lowest), points)
         compression = CurveCompression(finest, self._compression.weighting).to(points)
         return CurveGP(points, curves, compression=compression)
 
@@ -226,6 +229,20 @@ class ScoreChooser:
         fitted = {str(name): value.to(like) for name, value in state["fitted"].items()}
         self._new.load_state_dict(state["new"])
         self._fitted, self._fitted_at = fitted or None, int(state["fitted_at"])
+
+
+def _range_of(trainings: Trainings) -> tuple[float, float]:
+    """Return the lowest and the highest reward, without trainings far off all others."""
+    curves = [[r for r in training.curve if not math.isnan(r)] for training in trainings]
+    ends = torch.tensor([[min(c), max(c)] for c in curves if c], dtype=torch.float64)
+    lows, highs = ends.clamp(-_LARGEST, _LARGEST).unbind(-1)
+    return float(tempered(lows).min()), float(tempered(highs).max())
+
+
+def _held(curves: Tensor, like: Tensor) -> Tensor:
+    """Return curves in the dtype of a tensor, in another unit where it does not hold their squares."""
+    most, largest = torch.finfo(like.dtype).max ** 0.25, float(curves.nan_to_num(0.0).max())
+    return (curves if largest <= most else curves * (most / largest)).to(like)
 
 
 def _resampled(training: Training, finest: int, lowest: float) -> Tensor:

@@ -41,6 +41,34 @@ def exact(value):
     return round(value * 2**20) / 2**20
 
 
+def test_a_training_far_off_all_others_does_not_hide_them():
+    """The kind: one finite curve that diverged sets the unit in which all others are alike."""
+    seen = []
+    for far in (-1e6, -1e300, None):
+        optimizer = made_few()
+        for config in FEW[:8]:
+            stretch = optimizer.adopt(config, LENGTH)
+            curve = [reward(config, at) for at in range(1, LENGTH + 1)]
+            optimizer.tell(stretch, curve)
+        if far is not None:
+            optimizer.tell(optimizer.adopt(FEW[8], LENGTH), [far] * LENGTH)
+        seen.append(optimizer._chooser._unfitted(optimizer._trainings).curves)
+    for curves in seen[:2]:
+        assert torch.equal(curves[:8], seen[2])
+        assert torch.equal(curves[8], torch.zeros(LENGTH, dtype=torch.float64))
+
+
+@pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_any_finite_reward_is_computed_with(dtype):
+    optimizer = made_few(dtype=dtype)
+    for number in range(5):
+        stretch = optimizer.ask()
+        value = [-1e60, 1e308, -1e308, 0.0, 0.1][number]
+        optimizer.tell(stretch, [value] * stretch.iterations, cost=1.0)
+    assert optimizer.ask().reason
+
+
 UNITS = {"zero": lambda v: exact(v) - 1024, "unit": lambda v: 8 * exact(v) - 1024}
 
 
