@@ -90,7 +90,7 @@ def tupled(value: Any) -> Any:
 
 
 def as_number(name: str, value: Any) -> float:
-    """Return a number as a float; scalars of torch and NumPy are numbers, too.
+    """Return a number as a float; scalars of torch and NumPy are numbers, too, but for truth values.
 
     Args:
         name: Of the argument, for the error.
@@ -104,11 +104,17 @@ def as_number(name: str, value: Any) -> float:
         2.0
     """
     try:
-        if not isinstance(value, str | bytes | bool):
+        if not isinstance(value, str | bytes | bool) and not _is_truth(value):
             return float(value.detach() if isinstance(value, Tensor) else value)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
     raise InvalidArgumentError(name, "a number", value)
+
+
+def _is_truth(value: object) -> bool:
+    if isinstance(value, Tensor):
+        return value.dtype is torch.bool
+    return isinstance(value, np.generic | np.ndarray) and value.dtype == np.bool_
 
 
 def _is_foreign_scalar(value: object) -> bool:

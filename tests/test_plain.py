@@ -17,7 +17,11 @@ def test_scalars_of_any_library_are_numbers(value):
     assert number == 2.0
 
 
-@pytest.mark.parametrize("value", ["2", b"2", True, None, 2j, torch.ones(2), 10**400], ids=repr)
+TRUTHS = [True, np.True_, np.array(True), torch.tensor(True)]
+NONE = ["2", b"2", None, 2j, torch.ones(2), 10**400, *TRUTHS]
+
+
+@pytest.mark.parametrize("value", NONE, ids=repr)
 def test_what_is_no_number_is_named(value):
     with pytest.raises(InvalidArgumentError, match="reward: Expected a number; Received"):
         as_number("reward", value)
