@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -130,6 +130,20 @@ class LoggedTuner(Serial, Generic[D]):
     def history(self) -> list[dict[str, Any]]:
         """One plain dictionary per round, ready for a data frame."""
         return self.tuner.history
+
+    def __iter__(self) -> Iterator[D]:
+        """Iterate over the decisions that are left, if the tuner can be iterated over, as a session can.
+
+        Raises:
+            InvalidArgumentError: If it cannot.
+        """
+        expected = "one that can be iterated over, such as a Session; ask this one"
+        check(isinstance(self.tuner, Iterable), "tuner", expected, type(self.tuner).__name__)
+        return self._left()
+
+    def _left(self) -> Iterator[D]:
+        while self.horizon is None or len(self.decisions) < self.horizon:
+            yield self.ask()
 
     def ask(self) -> D:
         """Return the next decision of the tuner, and log the round before."""

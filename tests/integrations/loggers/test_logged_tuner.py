@@ -285,3 +285,9 @@ def test_validation_under_inference_mode_is_logged():
         with torch.inference_mode():
             play(tuner, 1)
     assert len(memory.entries) == 5
+
+
+def test_a_tuner_that_cannot_be_iterated_over_is_named():
+    """Kind: what goes around a tuner hides its iteration; a session is iterated over in its own tests."""
+    with pytest.raises(InvalidArgumentError, match="such as a Session"):
+        iter(cheap())

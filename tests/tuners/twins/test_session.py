@@ -1,6 +1,7 @@
 """A session goes back, bit for bit, and says so where it cannot."""
 
 import copy
+import itertools
 import logging
 import random
 from collections import OrderedDict, defaultdict
@@ -288,8 +289,7 @@ def test_a_session_is_logged_as_a_tuner_is(tmp_path):
     session = bc.Session(tuner(), *training.parts)
     path = tmp_path / "run.csv"
     with LoggedTuner(session, CsvLogger(path)) as logged:
-        for _ in range(20):
-            decision = logged.ask()
+        for decision in itertools.islice(logged, 20):  # as the session itself
             training.train(decision.config)
             if decision.query:
                 logged.tell(decision, training.loss, seconds=0.5)
