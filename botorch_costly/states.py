@@ -1,12 +1,33 @@
 """States of the parts of training: copies that share no tensor, and numbers that stopped being finite."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.optim import Optimizer
+
+from botorch_costly.errors import StateMismatchError, check
+
+
+@contextmanager
+def outside_inference() -> Iterator[None]:
+    """Make tensors that training can go on with; gradients are recorded, or not, as before.
+
+    Validation often runs under ``torch.inference_mode()``. An optimizer that is given a state there would
+    hold inference tensors, and its next step would raise.
+
+    Example:
+        >>> with torch.inference_mode(), outside_inference():
+        ...     torch.zeros(1).is_inference(), torch.is_grad_enabled()
+        (False, False)
+    """
+    records = torch.is_grad_enabled()
+    with torch.inference_mode(mode=False), torch.set_grad_enabled(records):
+        yield
 
 
 def copied(state: Any, device: torch.device | str | None = None) -> Any:
@@ -33,6 +54,78 @@ def copied(state: Any, device: torch.device | str | None = None) -> Any:
     if type(state) in (list, tuple):
         return type(state)(copied(value, device) for value in state)
     return copy.deepcopy(state)
+
+
+def kinds_of(parts: Sequence[Any]) -> list[str]:
+    """Return the names of the classes of parts, which a state of them says."""
+    return [type(part).__name__ for part in parts]
+
+
+def check_states_of(parts: Sequence[Any], held: Sequence[Any], kinds: Any = None) -> None:
+    """Raise where it can be told that states are none of these parts, in this order.
+
+    Args:
+        parts: Those that may go back to the states.
+        held: Any number of states of all parts, each a list with one for each part.
+        kinds: What ``kinds_of`` said of the parts whose states they are; None if that is not known.
+
+    Raises:
+        StateMismatchError: If there are more or fewer, a part is of another class, or the state of a
+            network or an optimizer does not fit it and fits another one among the parts.
+    """
+    ours = kinds_of(parts)
+    expected = f"states of {', '.join(ours)}, in this order"
+    check(kinds is None or kinds == ours, "state: parts", expected, kinds, StateMismatchError)
+    for states in held:
+        listed = isinstance(states, list | tuple)
+        received = f"{len(states)} states" if listed else type(states).__name__
+        fits = listed and len(states) == len(parts)
+        check(fits, "state: parts", expected, received, StateMismatchError)
+        _check_order(parts, states)
+
+
+def _check_order(parts: Sequence[Any], states: Sequence[Any]) -> None:
+    ours = kinds_of(parts)
+    layouts = [_layout(part.state_dict()) if _has_layout(part) else None for part in parts]
+    for number, (layout, state) in enumerate(zip(layouts, states, strict=True)):
+        if layout is not None and _layout(state) != layout and _layout(state) in layouts:
+            name = f"state: part {number}"
+            received = f"that of another {ours[layouts.index(_layout(state))]} among the parts"
+            raise StateMismatchError(name, f"a state of this {ours[number]}", received)
+
+
+def _has_layout(part: Any) -> bool:
+    return isinstance(part, nn.Module | Optimizer)
+
+
+def _layout(state: Any) -> Any:
+    """Return what tells networks from each other, and optimizers; it may change in training."""
+    if not isinstance(state, Mapping):
+        return None
+    if "param_groups" in state:
+        return [len(group["params"]) for group in state["param_groups"]]
+    known = {n: t for n, t in state.items() if isinstance(t, Tensor) and not is_lazy(t)}
+    return {name: tensor.shape for name, tensor in known.items()}
+
+
+def nans(state: Any) -> list[tuple[Any, ...]]:
+    """Return the paths of the tensors that hold a NaN.
+
+    Args:
+        state: Of parts, in dicts, lists and tuples. An infinity may be a mask, and is no NaN.
+
+    Example:
+        >>> nans([{"w": torch.ones(2), "b": torch.tensor([0.0, torch.nan])}])
+        [(0, 'b')]
+    """
+    found: list[tuple[Any, ...]] = []
+    by_device: dict[torch.device, dict[tuple[Any, ...], Tensor]] = {}
+    for path, tensor in _tensors(state):
+        by_device.setdefault(tensor.device, {})[path] = tensor.isnan().any()
+    for flags in by_device.values():
+        there = torch.stack(list(flags.values())).tolist()
+        found += [path for path, flag in zip(flags, there, strict=True) if flag]
+    return found
 
 
 def have_diverged(state: Any, since: Any) -> bool:

@@ -11,16 +11,24 @@ from typing import Any, Protocol
 from torch.optim import Optimizer
 
 from botorch_costly.errors import (
+    InvalidArgumentError,
     RestoreError,
     StateMismatchError,
     check,
+    check_count,
     check_positive,
     is_power_of_two,
 )
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.gain import GainReward, When
-from botorch_costly.states import have_diverged
+from botorch_costly.states import (
+    check_states_of,
+    have_diverged,
+    kinds_of,
+    nans,
+    outside_inference,
+)
 
 _logger = logging.getLogger(__name__)
 _DEFAULT_MARGIN = {"loss": 0.1, "accuracy": 0.1}  # nats, share
@@ -55,8 +63,16 @@ class _Parts:
         for part, state in zip(self.parts, states, strict=True):
             if isinstance(part, Optimizer):
                 part.load_state_dict(_with_groups_of_today(state, part.state_dict()))
-            elif not hasattr(part, "get_last_lr"):  # a scheduler counts time, which goes on
+            elif not _is_scheduler(part):  # which counts time, and that goes on
                 part.load_state_dict(state)
+
+
+def _is_scheduler(part: Stateful) -> bool:
+    """Return whether a part moves the rates of an optimizer, of torch or with such a face."""
+    if hasattr(part, "get_last_lr") or hasattr(part, "last_epoch"):
+        return True
+    wraps = hasattr(part, "zero_grad") or hasattr(part, "parameters")  # an optimizer or a network
+    return isinstance(getattr(part, "optimizer", None), Optimizer) and not wraps
 
 
 def _with_groups_of_today(kept: dict[str, Any], today: dict[str, Any]) -> dict[str, Any]:
@@ -88,6 +104,15 @@ class _Kept:
     restores: int = 0
     in_a_row: int = 0  # of the restores, since the last good query
 
+    def __post_init__(self) -> None:
+        for name in ("metric", "last", "smooth", "best"):
+            value = as_number(name, getattr(self, name))
+            check(math.isfinite(value), name, "a finite number", value)
+        for name in ("round", "restores", "in_a_row"):
+            check_count(name, getattr(self, name))
+        if self.interval is not None:
+            check_count("interval", self.interval)
+
 
 class GuardedReward:
     r"""A gain that rolls the network back when a query finds that it has diverged.
@@ -98,7 +123,8 @@ class GuardedReward:
     tuner is still told how bad the gain was, and the next gain counts from the restored state: no
     configuration is rewarded for repairing what another one broke.
 
-    Time does not go back: a scheduler among the parts goes on, and the rates and momenta of an
+    Time does not go back: a scheduler among the parts goes on (known by its ``get_last_lr``, its
+    ``last_epoch`` or the ``optimizer`` that it holds), and the rates and momenta of an
     optimizer's groups stay as they are, so that a schedule ends where it would have. Parameters that an
     optimizer has taken up since the good state stay in it, without a state of their own. If a part
     refuses its earlier state, all parts are as they were before.
@@ -109,10 +135,11 @@ class GuardedReward:
     after a break, looks like a divergence at every query: after 8 restores in a row a warning says so.
 
     A state with numbers that are not finite, in tensors that were finite before, has diverged whatever
-    its metric: an average of the weights may be well while the weights are broken. The reverse cannot be
-    mended: once a part that the guard does not hold, such as that average, is broken, every metric is
-    NaN, and every round is given back. Name all that training changes, averages among it; a warning says
-    so after two such restores in a row.
+    its metric: an average of the weights may be well while the weights are broken. Before there is a good
+    state, one that holds a NaN is not kept: such a query fails, and a warning names the tensor. The
+    reverse cannot be mended: once a part that the guard does not hold, such as that average, is broken,
+    every metric is NaN, and every round is given back. Name all that training changes, averages among it;
+    a warning says so after two such restores in a row.
 
     What no query finds is not mended: query after the last round. The schedule of a guarded run holds
     the rounds that were rolled back, too, and needs a guard when it is replayed.
@@ -159,6 +186,8 @@ class GuardedReward:
         self.margin = check_positive("margin", given)
         self._save, self._restore = save, restore
         self._kept: _Kept | None = None
+        self._parts: tuple[Stateful, ...] | None = None  # unknown to functions
+        self._warned_of_nans = False
 
     @classmethod
     def of(
@@ -183,7 +212,9 @@ class GuardedReward:
             stateful = hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
             check(stateful, "parts", "parts with a state_dict and a load_state_dict", part)
         guarded = _Parts(parts)
-        return cls(reward, guarded.save, guarded.restore, margin=margin)
+        guard = cls(reward, guarded.save, guarded.restore, margin=margin)
+        guard._parts = parts
+        return guard
 
     @property
     def restores(self) -> int:
@@ -195,6 +226,7 @@ class GuardedReward:
         """Whether a query has found a state that can be returned to."""
         return self._kept is not None
 
+    @outside_inference()
     def __call__(self, metric: float, round: int | Decision) -> float | None:
         """Return the gain since the last query, and roll the network back if it has diverged.
 
@@ -220,13 +252,11 @@ class GuardedReward:
             raise
 
     def _guard(self, metric: float, round: int | Decision) -> float | None:
-        gain, level = self.reward(metric, round), self.reward.level(metric)
-        kept, when = self._kept, When.of(round)
+        kept = self._kept
         if kept is None:
-            if math.isfinite(level):
-                state = copy.deepcopy(self._save())
-                self._kept = _Kept(state, metric, level, level, level, *when)
-            return gain
+            return self._begin(metric, round)
+        gain, level = self.reward(metric, round), self.reward.level(metric)
+        when = When.of(round)
         if not level >= kept.best - self.margin:
             self._roll_back(kept, round, metric)
             return -self.reward.clip if math.isnan(level) else gain
@@ -244,6 +274,33 @@ class GuardedReward:
             kept = replace(kept, state=copy.deepcopy(state), metric=metric)
         self._kept = kept
         return gain
+
+    def _begin(self, metric: float, round: int | Decision) -> float | None:
+        """Keep the first state that is good."""
+        before = self.reward.state_dict()
+        gain, level = self.reward(metric, round), self.reward.level(metric)
+        if not math.isfinite(level):
+            return gain
+        state = self._save()
+        broken = nans(state)
+        if broken:
+            self._warn_of_nans(broken[0])
+            self.reward.load_state_dict(before)
+            return self.reward(math.nan, round)
+        self._kept = _Kept(copy.deepcopy(state), metric, level, level, level, *When.of(round))
+        return gain
+
+    def _warn_of_nans(self, path: tuple[Any, ...]) -> None:
+        if self._warned_of_nans:
+            return
+        self._warned_of_nans = True
+        if self._parts is not None:
+            path = (kinds_of(self._parts)[path[0]], *path[1:])
+        _logger.warning(
+            "There is no good state to go back to, and the present one holds a NaN (%s): it is not "
+            "kept, and the query fails. Build the parts anew, or leave out a part whose NaNs are meant.",
+            ", ".join(map(str, path)) or "state",
+        )
 
     def _roll_back(self, kept: _Kept, round: int | Decision, metric: float) -> None:
         before = copy.deepcopy(self._save())
@@ -279,21 +336,28 @@ class GuardedReward:
     def state_dict(self) -> dict[str, Any]:
         """Return the last good state, and everything that decides when to return to it."""
         kept = None if self._kept is None else dict(vars(self._kept))
-        return {"reward": self.reward.state_dict(), "margin": self.margin, "kept": kept}
+        state = {"reward": self.reward.state_dict(), "margin": self.margin, "kept": kept}
+        return state if self._parts is None else {**state, "parts": kinds_of(self._parts)}
 
+    @outside_inference()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``.
 
         Raises:
-            StateMismatchError: If the state was saved with other options, or by another class; the
-                guard is unchanged.
+            StateMismatchError: If the state was saved with other options, or by another class, or is of
+                other parts or in another order, as far as that can be told; the guard is unchanged.
         """
         try:
             kept = None if state["kept"] is None else _Kept(**copy.deepcopy(state["kept"]))
             reward, margin = state["reward"], state["margin"]
-        except (KeyError, TypeError) as error:
-            received = sorted(state) if isinstance(state, Mapping) else type(state).__name__
+        except (KeyError, TypeError, InvalidArgumentError) as error:
+            received = (
+                sorted(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
+            )
             raise StateMismatchError("state", "a state_dict of GuardedReward", received) from error
         check(margin == self.margin, "state margin", str(self.margin), margin, StateMismatchError)
+        if self._parts is not None:
+            held = [] if kept is None else [kept.state]
+            check_states_of(self._parts, held, state.get("parts"))
         self.reward.load_state_dict(reward)
         self._kept = kept
