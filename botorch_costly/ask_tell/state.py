@@ -10,10 +10,11 @@ from typing import Any
 import torch
 
 from botorch_costly.ask_tell.protocol import Extendable, Stateful
+from botorch_costly.ask_tell.written import readable
 from botorch_costly.errors import RestoreError, StateMismatchError, check
 from botorch_costly.files import replacing
 from botorch_costly.space import SearchSpace
-from botorch_costly.states import copied
+from botorch_costly.states import copied, outside_inference
 
 STATE_VERSION = 5
 _ONCE = {"dtype": "torch.float64"}  # options that older states do not name, as they were then
@@ -78,7 +79,8 @@ def check_header(
         among: Options that ``changed`` may name; all of them if omitted.
 
     Raises:
-        StateMismatchError: If the state is none, or an option differs; the error names the option.
+        StateMismatchError: If the state is none, or an option differs, which the error names, or the
+            horizon is shorter than what has been played.
         InvalidArgumentError: If ``changed`` names an option that there is not.
     """
     check_changed(changed, changeable(expected) if among is None else among)
@@ -92,6 +94,19 @@ def check_header(
         unknown = _ONCE.get(name, "no such option")
         ours, theirs = (_Said(told.get(name, unknown)) for told in (expected, received))
         check(ours == theirs, f"state: option {name}", ours, theirs, StateMismatchError)
+    _check_rounds(state, expected)
+
+
+def _check_rounds(state: Any, expected: Mapping[str, str]) -> None:
+    """Raise if more rounds have been played than the horizon has."""
+    horizon = expected.get("horizon", "None")
+    try:
+        played = 0 if horizon == "None" else int(state["ledger"]["counts"][0])
+    except (LookupError, TypeError, ValueError):
+        return  # what is damaged is named where it is read
+    least = f"at least {played} rounds, for as many have been played"
+    enough = horizon == "None" or int(horizon) >= played
+    check(enough, "state: horizon", least, _Said(horizon), StateMismatchError)
 
 
 def check_changed(changed: object, among: Collection[str]) -> None:
@@ -137,12 +152,14 @@ def unchanged_on_error(*parts: Stateful, copies: bool = True) -> Iterator[None]:
         ...     layer.weight.item() == before
         True
     """
-    states = [part.state_dict() for part in parts]
-    states = copied(states) if copies else states
+    with outside_inference():
+        states = [part.state_dict() for part in parts]
+        states = copied(states) if copies else states
     try:
         yield
     except BaseException as error:
-        _give_back(parts, states, error)
+        with outside_inference():
+            _give_back(parts, states, error)
         raise
 
 
@@ -214,33 +231,42 @@ def taking_over(kind: str, *parts: Stateful) -> Iterator[None]:
         raise StateMismatchError("state", expected, type(error).__name__) from error
 
 
-def save(path: str | os.PathLike[str], **parts: Stateful) -> None:
+def save(path: str | os.PathLike[str], /, **parts: Stateful) -> None:
     """Save the states of parts in one file, which is replaced at once.
 
     A process that is killed meanwhile leaves the old file whole. The file holds tensors and plain
-    values, so that ``torch.load(path, weights_only=True)`` reads it.
+    values, so that ``torch.load(path, weights_only=True)`` reads it; numbers of NumPy are saved as those
+    of Python.
 
     Args:
         path: Of the file; its folder is made if it is not there.
         parts: Objects with ``state_dict`` and ``load_state_dict``, by the names to save them under.
 
     Raises:
-        InvalidArgumentError: If there is no part, or one has no state.
+        InvalidArgumentError: If there is no part, one has no state, or a state holds something that
+            ``load`` does not read, such as an array of NumPy; or if the path is that of a folder. Nothing
+            is written.
 
     Example::
 
         save("tuning.pt", tuner=tuner, reward=reward, network=network, optimizer=optimizer)
     """
     _check_parts(parts)
+    check(
+        "changed" not in parts, "changed", "another name of a part, for load has this option", "it"
+    )
     target = Path(path)
+    check(not target.is_dir(), "path", "a file, and no folder", str(path))
+    states = {name: readable(name, part.state_dict()) for name, part in parts.items()}
     target.parent.mkdir(parents=True, exist_ok=True)
-    states = {name: part.state_dict() for name, part in parts.items()}
     with replacing(target) as file:
         torch.save(states, file)
 
 
+@outside_inference()
 def load(
     path: str | os.PathLike[str],
+    /,
     *,
     changed: tuple[str, ...] | list[str] = (),
     **parts: Stateful,
@@ -309,7 +335,7 @@ def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
     except Exception as error:
         expected = "a file written by save, with tensors and plain values only"
         raise StateMismatchError("path", expected, f"{path}: {type(error).__name__}") from error
-    found = sorted(states) if isinstance(states, dict) else type(states).__name__
+    found = sorted(map(str, states)) if isinstance(states, dict) else type(states).__name__
     complete = isinstance(states, dict) and set(names) <= set(states)
     check(complete, "path", f"states of {sorted(names)}", found, StateMismatchError)
     return states
