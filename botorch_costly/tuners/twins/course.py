@@ -59,6 +59,11 @@ class Course:
         for number in set(self._states) - set(stay):
             self.drop(number)
 
+    def forget_states(self) -> None:
+        """Forget all states, which are not held any more."""
+        self._here, self._dropped = None, []
+        self._states.clear()
+
     def drop(self, state: int) -> None:
         """Forget a state."""
         del self._states[state]

@@ -136,6 +136,13 @@ class Plan:
                 self.incumbent, 1, "the incumbent; no state can be gone back to", query=False
             )
 
+    def again(self) -> Steps[None]:
+        """Play all rounds that are left, from the present state and without those that were kept."""
+        self.course.forget_states()
+        self._plays, self._origin = True, None
+        self._state = self.course.mark()
+        return self.run()
+
     @property
     def _searches(self) -> bool:
         course = self.course

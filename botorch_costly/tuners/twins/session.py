@@ -12,11 +12,12 @@ from torch.optim.lr_scheduler import LRScheduler
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.ask_tell.surroundings import undisturbed
+from botorch_costly.device import check_device
 from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
 from botorch_costly.space import SearchSpace
-from botorch_costly.states import copied
+from botorch_costly.states import check_states_of, copied, kinds_of, outside_inference
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
 _logger = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class Session:
             default what is handed over is the last state, which has been trained to its end.
 
     Raises:
-        InvalidArgumentError: If the tuner is none, or a part has no state.
+        InvalidArgumentError: If the tuner is none, a part has no state, or there is no such device.
 
     Example::
 
@@ -89,7 +90,8 @@ class Session:
                 "the parts as they are now; for a new run make a new tuner.",
                 tuner.position[1],
             )
-        self.tuner, self._parts, self._device = tuner, parts, device
+        self.tuner, self._parts = tuner, parts
+        self._device = None if device is None else check_device(device)
         self._position: tuple[int, int] | None = (
             None  # of the tuner after the latest ask of this session
         )
@@ -175,6 +177,7 @@ class Session:
             reason,
         )
 
+    @outside_inference()
     def tell(
         self, decision: TwinDecision, metric: float, *, seconds: float | None = None
     ) -> Observation:
@@ -187,26 +190,32 @@ class Session:
             self._keep_if_best(told.reward)
         return told
 
+    @outside_inference()
     def restore_best(self) -> float:
         """Bring the parts into the state of the best query; return its metric.
 
         The best of many queries looks better than it is: it was lucky, too. Where the learning rate falls
-        at the end, the last state is usually as good.
+        at the end, the last state is usually as good. The tuner goes back no further: the rest of the
+        run, if there is one, plays the incumbent from this state, until the run is loaded with a longer
+        horizon.
 
         Raises:
-            RestoreError: If there is no such state, or a part did not take it.
+            RestoreError: If there is no such state, or a part did not take it; all are as they were.
         """
         if self._best is None:
             expected = "a query told in a session with keep_best=True"
             raise RestoreError("restore_best", expected, "none")
         self._restore(self._best["state"], self._copied())
+        self.tuner.settle()
         return float(self._best["metric"])
 
+    @outside_inference()
     def restore_incumbent(self) -> dict[str, Plain]:
         """Bring the parts into the state of the incumbent, and return the incumbent.
 
         Call it to hand over a run that is stopped before its horizon, for the present state may be that
-        of a trial. The rest of the run, if there is one, plays the incumbent.
+        of a trial. The rest of the run, if there is one, plays the incumbent, until the run is loaded
+        with a longer horizon.
 
         Raises:
             RestoreError: If the state of the incumbent is not held, or a part did not take it; the parts
@@ -251,6 +260,8 @@ class Session:
 
     def _put(self, kept: list[Any]) -> None:
         states, generators = copy.deepcopy(kept)
+        expected = f"states of the {len(self._parts)} parts of this session"
+        check(len(states) == len(self._parts), "restore", expected, len(states), RestoreError)
         for part, state in zip(self._parts, states, strict=True):
             try:
                 if isinstance(part, torch.Generator):
@@ -299,9 +310,10 @@ class Session:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the tuner, with the states it keeps; the parts are saved beside it."""
-        state = {"tuner": self.tuner.state_dict()}
+        state = {"tuner": self.tuner.state_dict(), "parts": kinds_of(self._parts)}
         return state if self._best is None else {**state, "best": dict(self._best)}
 
+    @outside_inference()
     def load_state_dict(
         self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
     ) -> None:
@@ -312,15 +324,28 @@ class Session:
             changed: Names of options of the tuner that may differ, such as ``["horizon"]``.
 
         Raises:
-            StateMismatchError: As ``TwinTuner.load_state_dict``; the session is unchanged.
+            StateMismatchError: As ``TwinTuner.load_state_dict``, or if the state is of other parts or in
+                another order, as far as that can be told; the session is unchanged.
         """
         known = isinstance(state, Mapping) and "tuner" in state
         check(known, "state", "a state_dict of Session", state, StateMismatchError)
         best = state.get("best")
         whole = best is None or (isinstance(best, Mapping) and {"metric", "state"} == set(best))
         check(whole, "state: best", "a metric and a state", best, StateMismatchError)
+        self._check_kept(state, best)
         self.tuner.load_state_dict(state["tuner"], changed=changed)
         self._best, self._position = best, None
+
+    def _check_kept(self, state: Mapping[str, Any], best: Mapping[str, Any] | None) -> None:
+        """Raise unless the states that are kept are of the parts of this session."""
+        tuner = state["tuner"]
+        kept = tuner.get("kept") if isinstance(tuner, Mapping) else None
+        held = [*kept.values()] if isinstance(kept, Mapping) else []
+        held = held if best is None else [*held, best["state"]]
+        for one in held:
+            whole = isinstance(one, list | tuple) and len(one) == 2
+            check(whole, "state: kept", "states of parts and generators", one, StateMismatchError)
+        check_states_of(self._parts, [states for states, _ in held], state.get("parts"))
 
 
 class _NoWayBackError(Exception):

@@ -112,7 +112,7 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         self._ledger = Ledger(TwinDecision, Observation, told="metric")
         self._replay = Replay(self._plan, {0: self.horizon})
         self._heard: list[float] = []
-        self._alone_from: int | None = None  # steps heard when going back was given up
+        self._alone: list[tuple[int, int | None]] = []  # steps heard when going back was given up
         self._step: Step | None = None  # the present one
         self._played, self._level = 0, math.nan  # of the present step
         self.kept: dict[int, Any] = {}  # states of training by number, for sessions
@@ -155,7 +155,7 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         step, played, heard = self._step, self._played, self._heard
         if step is None or played == step.rounds:
             heard = heard if step is None else [*heard, self._level]
-            step, played = self._replay.step(heard, self._alone_from), 0
+            step, played = self._replay.step(heard, self._alone), 0
         decision = self._decision(now, step, played, len(heard))
         if played == 0:
             self._step, self._heard, self._level = step, heard, math.nan
@@ -199,16 +199,19 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         return min((metric for metric in told if metric), default=None)
 
     def settle(self) -> None:
-        """Play the incumbent from the present state to the end: no state can be gone back to."""
-        if self._alone_from is None:
-            self._alone_from = len(self._heard)
+        """Play the incumbent from the present state to the end: no state can be gone back to.
+
+        Loaded with a longer horizon, the run tries others again, from the state that it is in then.
+        """
+        if not self.is_settled:
+            self._alone = [*self._alone, (len(self._heard), None)]
             self._step = None
             self.kept.clear()
 
     @property
     def is_settled(self) -> bool:
         """Whether the rest of the run plays the incumbent, and goes back to nothing."""
-        return self._alone_from is not None
+        return bool(self._alone) and self._alone[-1][1] is None
 
     @property
     def state_of_incumbent(self) -> int | None:
@@ -297,7 +300,7 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
             self._heard,
             self._level,
             self._played,
-            self._alone_from,
+            self._alone,
             self._step is not None,
             list(self._replay.horizons.items()),
             self._by_hand,
@@ -316,7 +319,8 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
 
         Args:
             state: That of a tuner with equal options.
-            changed: ``["horizon"]`` if the horizon may differ: it is planned for from the next step on.
+            changed: ``["horizon"]`` if the horizon may differ: it is planned for from the next step on. A
+                run that had settled tries others again if it is longer.
 
         Raises:
             StateMismatchError: If another option differs, which the error names, or the state is of
@@ -326,13 +330,17 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         with taking_over(type(self).__name__, self._ledger):
             self._ledger.load_state_dict(state["ledger"])
             progress = json.loads(state["progress"])
-            heard, level, played, alone_from, began, horizons, by_hand = progress
-            replay = Replay(self._plan, self._horizons(dict(horizons), len(heard)))
-            step = replay.step(heard, alone_from)
+            heard, level, played, alone, began, horizons, by_hand = progress
+            saved = dict(horizons)
+            alone = _periods(alone)
+            if alone and alone[-1][1] is None and self.horizon > saved[max(saved)]:
+                alone[-1], began = (alone[-1][0], len(heard)), False
+            replay = Replay(self._plan, self._horizons(saved, len(heard)))
+            step = replay.step(heard, alone)
             kept = {int(number): one for number, one in state["kept"].items()}
         self._replay, self._step = replay, step if began else None
         self._heard, self._level = heard, level
-        self._played, self._alone_from = played, alone_from
+        self._played, self._alone = played, alone
         self.kept, self._by_hand = kept, bool(by_hand)
         self._loads += 1
 
@@ -370,3 +378,10 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
             restore=step.restore if first else None,
             drop=step.drop if first else (),
         )
+
+
+def _periods(saved: Any) -> list[tuple[int, int | None]]:
+    """Return when going back was given up and taken up again; earlier states say the first alone."""
+    if saved is None or isinstance(saved, int):
+        return [] if saved is None else [(saved, None)]
+    return [(given_up, taken_up) for given_up, taken_up in saved]
