@@ -208,12 +208,20 @@ class Driver:
             raise
         self.seconds += time.perf_counter() - began
 
-    def after_step(self, *, ends_epoch: bool = False) -> bool:
-        """Count a step of the optimizer; return whether the metric is to be measured now."""
+    def after_step(self, *, steps: int = 1, ends_epoch: bool = False) -> bool:
+        """Count steps of the optimizer; return whether the metric is to be measured now.
+
+        Args:
+            steps: How many there were since the last call.
+            ends_epoch: Whether an epoch ends here, with a step or without one.
+        """
+        if steps == 0 and not (ends_epoch and self._clock.is_running):
+            return False
         # The last round is queried in any case: a guard mends only what a query finds. Nothing that can
         # be interrupted comes between the end of a round and what is due after it.
         decision, horizon = self.decision, self._horizon
-        if self._over or not self._clock.step(ends_epoch=ends_epoch) or decision is None:
+        ends = not self._over and self._clock.step(steps=steps, ends_epoch=ends_epoch)
+        if not ends or decision is None:
             return False
         self._due = decision.query or decision.round + 1 == horizon
         return self._due

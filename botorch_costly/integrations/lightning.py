@@ -145,8 +145,8 @@ class TunerCallback(Callback):
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Let the trainer validate after this batch, or not."""
-        stepped, self._steps = trainer.global_step > self._steps, trainer.global_step
-        due = stepped and self.driver.after_step(ends_epoch=trainer.is_last_batch)
+        steps, self._steps = max(trainer.global_step - self._steps, 0), trainer.global_step
+        due = self.driver.after_step(steps=steps, ends_epoch=trainer.is_last_batch)
         trainer.val_check_batch = batch_idx + 1 if due else _NEVER
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
@@ -222,17 +222,26 @@ def _averages(callbacks: Iterable[Any], network: nn.Module) -> tuple[nn.Module, 
 
 
 def _left(trainer: Any) -> dict[str, float]:
-    """Return how many steps and epochs a trainer has before it; infinity where it has no bound."""
-    batches = trainer.num_training_batches / trainer.accumulate_grad_batches
-    an_epoch = math.ceil(batches) if math.isfinite(batches) else math.inf
+    """Return how many steps and epochs a trainer has before it, if known; infinity without a bound."""
     bounds = (trainer.max_steps, trainer.max_epochs)
     max_steps, max_epochs = (math.inf if n is None or n < 0 else n for n in bounds)
+    if not trainer.lightning_module.automatic_optimization:  # the module says how a batch steps
+        return _left_of_one(max_steps - trainer.global_step, max_epochs - trainer.current_epoch)
+    batches = trainer.num_training_batches / trainer.accumulate_grad_batches
+    an_epoch = math.ceil(batches) if math.isfinite(batches) else math.inf
     steps = min(max_steps, max_epochs * an_epoch) - trainer.global_step
     whole = math.isfinite(an_epoch)  # else data without a length
     return {
         "steps": steps,
         "epochs": steps / an_epoch if whole else max_epochs - trainer.current_epoch,
     }
+
+
+def _left_of_one(steps: float, epochs: float) -> dict[str, float]:
+    """Return what is left of the only bound; nothing if there are two, for either may come first."""
+    if math.isfinite(steps) and math.isfinite(epochs):
+        return {}
+    return {"steps": steps, "epochs": epochs}
 
 
 def _one_optimizer(optimizers: Iterable[Optimizer]) -> Optimizer:

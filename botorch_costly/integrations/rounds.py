@@ -82,21 +82,22 @@ class RoundClock:
         self._planned = self._plan(agree)
         self._began = self._now()
 
-    def step(self, *, ends_epoch: bool = False) -> bool:
-        """Count a step of training, and return whether the round is over with it.
+    def step(self, *, steps: int = 1, ends_epoch: bool = False) -> bool:
+        """Count training, and return whether the round is over with it.
 
         Args:
-            ends_epoch: Whether it is the last step of an epoch.
+            steps: Of the optimizer, since the last call; 0 if an epoch ends without one.
+            ends_epoch: Whether an epoch ends with them.
 
         Raises:
             InvalidArgumentError: If no round has begun.
         """
         check(self.is_running, "step", "a round that has begun", "none")
-        self._steps, self._epochs = self._steps + 1, self._epochs + ends_epoch
+        self._steps, self._epochs = self._steps + steps, self._epochs + ends_epoch
         in_epochs = self.length.epochs is not None
         over = (self._epochs if in_epochs else self._steps) >= (self._planned or 1)
         if over:
-            if self._began is not None:
+            if self._began is not None and self._steps > 0:
                 self._step_seconds = (self._now() - self._began) / self._steps
             self._planned = self._began = None
         return over

@@ -228,6 +228,40 @@ def test_data_without_a_length_have_rounds_of_epochs_and_of_steps(said):
     assert said() == []
 
 
+class Manual(Digits):
+    """A module that steps by itself, some times a batch, and not after each."""
+
+    def __init__(self, every=1, times=1):
+        super().__init__()
+        self.automatic_optimization, self.every, self.times = False, every, times
+
+    def training_step(self, batch, index):
+        optimizer = self.optimizers()
+        for _ in range(self.times):
+            self.manual_backward(super().training_step(batch, index))
+            if (index + 1) % self.every == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+
+@pytest.mark.parametrize(
+    ("module", "length"),
+    [
+        ({"every": 4}, RoundLength(epochs=1)),
+        ({"every": 5}, RoundLength(steps=2)),
+        ({"every": 11}, RoundLength(epochs=1)),
+        ({"times": 2}, RoundLength(steps=20)),
+        ({"every": 2, "times": 2}, RoundLength(steps=10)),
+    ],
+)
+def test_rounds_are_counted_whatever_a_batch_steps(module, length, said):
+    """The kind: a batch, above all the last one of an epoch, taken for one step of the optimizer."""
+    tuned = callback(length=length)
+    trainer_of(tuned).fit(Manual(**module))
+    assert [one.round for one in tuned.driver.tuner.observations] == [0, 1, 2, 3]
+    assert said() == []
+
+
 # -- what others do within a fit -------------------------------------------------------------------
 
 

@@ -38,6 +38,17 @@ def test_rounds_of_epochs():
     assert ends == [False] * 7 + [True]
 
 
+@pytest.mark.parametrize("unit", ["steps", "epochs", "seconds"])
+def test_an_epoch_may_end_without_a_step_and_steps_may_come_together(unit):
+    """The kind: what a trainer counts by, taken for one step of the optimizer each."""
+    clock = RoundClock(RoundLength(**{unit: 2}), Watch())
+    clock.begin()
+    ends = [clock.step(steps=0, ends_epoch=True), clock.step(steps=12, ends_epoch=True)]
+    assert ends == [False, True]
+    clock.begin()
+    assert clock.step(steps=3) == (unit == "steps")
+
+
 def test_rounds_of_seconds_follow_the_pace():
     watch = Watch()
     clock = RoundClock(RoundLength(seconds=2.0), watch)
