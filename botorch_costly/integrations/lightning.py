@@ -134,6 +134,8 @@ class TunerCallback(Callback):
         self.driver.start(trained, generators=within_epoch, **left)
         self._spare_mended(trainer)
         self._steps = trainer.global_step
+        if self.driver.is_due:
+            _validate(trainer)
 
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
@@ -149,9 +151,14 @@ class TunerCallback(Callback):
         due = self.driver.after_step(steps=steps, ends_epoch=trainer.is_last_batch)
         trainer.val_check_batch = batch_idx + 1 if due else _NEVER
 
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """Forget the metric of the validation before, which the trainer keeps."""
+        if self._fits:
+            trainer.callback_metrics.pop(self.monitor, None)
+
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Tell the metric of a query."""
-        if trainer.sanity_checking:
+        if trainer.sanity_checking or not self._fits:
             return
         metrics = trainer.callback_metrics
         if self.monitor not in metrics:
@@ -212,6 +219,15 @@ class TunerCallback(Callback):
         if getattr(callback, option) != value:
             self._given.append((callback, option, getattr(callback, option)))
             setattr(callback, option, value)
+
+
+def _validate(trainer: Any) -> None:
+    """Validate as the trainer does after a batch: it does not do so again after a resume."""
+    loop = trainer.fit_loop.epoch_loop.val_loop
+    loop.restarting = False
+    trainer.validating = True
+    loop.run()
+    trainer.training = True
 
 
 def _averages(callbacks: Iterable[Any], network: nn.Module) -> tuple[nn.Module, ...]:

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 import botorch_costly as bc
-from botorch_costly.errors import HorizonExceededError, StateMismatchError
+from botorch_costly.errors import HorizonExceededError, InvalidArgumentError, StateMismatchError
 from botorch_costly.integrations import RoundLength
 from tests.integrations.digits import DEFAULT, SPACE, data
 
@@ -187,6 +187,54 @@ def test_a_resume_past_the_horizon_has_the_dropout_of_the_incumbent(said, tmp_pa
     assert tuned.config == tuned.driver.tuner.best_seen()
     for resumed, weight in zip(module.parameters(), whole.parameters(), strict=True):
         torch.testing.assert_close(resumed, weight)
+
+
+def test_a_query_that_was_due_when_a_checkpoint_was_saved_is_told_after_a_resume(tmp_path):
+    """The kind: what was to come after a batch, when the checkpoint was saved before it came."""
+    kept = ModelCheckpoint(tmp_path, every_n_train_steps=10, save_top_k=-1, filename="{step}")
+    whole = callback()
+    trainer_of(whole, kept, enable_checkpointing=True).fit(Digits())
+    for step in (10, 20, 40):
+        tuned = callback()
+        trainer_of(tuned).fit(Digits(), ckpt_path=tmp_path / f"step={step}.ckpt")
+        assert [one.round for one in tuned.driver.tuner.observations] == [0, 1, 2, 3]
+        assert rewards(tuned)[1:] == pytest.approx(rewards(whole)[1:])
+
+
+class Fails(Callback):
+    """A validation of the second epoch that does not come to its end."""
+
+    def on_validation_start(self, trainer, pl_module):
+        if trainer.current_epoch == 1 and not trainer.sanity_checking:
+            raise OSError
+
+
+def test_a_validation_out_of_a_fit_is_none_of_a_round():
+    """The kind: a metric that is told of a round in which it was not measured."""
+    tuned, failing = callback(), Fails()
+    trainer = trainer_of(tuned, failing)
+    with pytest.raises(OSError):
+        trainer.fit(Digits())
+    assert tuned.driver.is_due
+    trainer.callbacks.remove(failing)
+    trainer.validate(Digits())
+    assert [one.round for one in tuned.driver.tuner.observations] == [0]
+
+
+class Silenced(Digits):
+    """A module that logs the metric in its first epoch alone."""
+
+    def validation_step(self, batch, index):
+        if self.current_epoch == 0:
+            super().validation_step(batch, index)
+
+
+def test_a_metric_that_is_logged_no_more_is_not_told_again():
+    """The kind: a metric that is told of a round in which it was not measured."""
+    tuned = callback()
+    with pytest.raises(InvalidArgumentError, match="val_loss"):
+        trainer_of(tuned).fit(Silenced())
+    assert [one.round for one in tuned.driver.tuner.observations] == [0]
 
 
 # -- rounds and horizon ----------------------------------------------------------------------------
