@@ -219,6 +219,16 @@ class SharedTuner(Serial, Generic[D]):
             self._undelivered = None if state["delivered"] else self.tuner.decisions[-1]
         self._asked, self._met = state["asked"], 0
 
+    def flush(self) -> None:
+        """Log the last round on rank 0, if its tuner has loggers, which stay open."""
+        if self.ranks.is_first:
+            hand_on(self.tuner, "flush")
+
+    def close(self) -> None:
+        """Log the last round on rank 0 and close its loggers, if its tuner has any."""
+        if self.ranks.is_first:
+            hand_on(self.tuner, "close")
+
     def checkpoint(self) -> "SharedCheckpoint":
         """Return what ``torch.distributed.checkpoint`` saves and loads on all ranks together."""
         return SharedCheckpoint(self)
@@ -280,6 +290,13 @@ def inner_tuner(tuner: Any) -> Any:
     while isinstance(tuner, _Around):
         tuner = tuner.tuner
     return tuner
+
+
+def hand_on(tuner: Any, method: str) -> None:
+    """Call the method of that name of a tuner that has it, such as one with loggers."""
+    call = getattr(tuner, method, None)
+    if callable(call):
+        call()
 
 
 def _told(error: Exception) -> dict[str, Any]:

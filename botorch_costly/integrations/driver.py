@@ -246,6 +246,11 @@ class Driver:
         self._due = False
         self.seconds += time.perf_counter() - began
 
+    def finish(self) -> None:
+        """End a fit, whole or interrupted: have the last round logged, which no other one follows."""
+        if self._shared is not None:
+            self._shared.flush()
+
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""
         if self._loaded is not None:

@@ -168,12 +168,17 @@ class TunerCallback(Callback):
         self._spare_mended(trainer)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Give other callbacks back what they were made with, and the tuner the round of a trial run."""
+        """Give other callbacks back what they were made with, and the tuner the round of a trial run.
+
+        Loggers of the tuner get the last round.
+        """
         while self._given:
             setattr(*self._given.pop())
         if self._before is not None:
             self.driver.prepare().load_state_dict(self._before)
             self._before = None
+        elif stage == "fit":
+            self.driver.finish()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """As ``teardown``, which Lightning does not call after an exception."""

@@ -15,7 +15,9 @@ from torch.utils.data import DataLoader, IterableDataset
 import botorch_costly as bc
 from botorch_costly.errors import HorizonExceededError, InvalidArgumentError, StateMismatchError
 from botorch_costly.integrations import RoundLength
+from botorch_costly.integrations.loggers import LoggedTuner
 from tests.integrations.digits import DEFAULT, SPACE, data
+from tests.integrations.loggers.playing import Memory
 
 pytest.importorskip("lightning.pytorch", reason="needs the extra botorch_costly[lightning]")
 from lightning.pytorch import Callback, Trainer
@@ -206,14 +208,14 @@ class Fails(Callback):
 
     def on_validation_start(self, trainer, pl_module):
         if trainer.current_epoch == 1 and not trainer.sanity_checking:
-            raise OSError
+            raise RuntimeError
 
 
 def test_a_validation_out_of_a_fit_is_none_of_a_round():
     """The kind: a metric that is told of a round in which it was not measured."""
     tuned, failing = callback(), Fails()
     trainer = trainer_of(tuned, failing)
-    with pytest.raises(OSError):
+    with pytest.raises(RuntimeError):
         trainer.fit(Digits())
     assert tuned.driver.is_due
     trainer.callbacks.remove(failing)
@@ -235,6 +237,18 @@ def test_a_metric_that_is_logged_no_more_is_not_told_again():
     with pytest.raises(InvalidArgumentError, match="val_loss"):
         trainer_of(tuned).fit(Silenced())
     assert [one.round for one in tuned.driver.tuner.observations] == [0]
+
+
+def test_each_round_of_each_fit_is_logged():
+    """The kind: the last round, which no other one follows, lost on its way to a log."""
+    memory = Memory()
+    tuned = TunerCallback(LoggedTuner(tuner(8), memory), "val_loss")
+    trainer_of(tuned, fast_dev_run=True).fit(Digits())
+    assert memory.entries == []
+    for fit in (1, 2):
+        trainer_of(tuned).fit(Digits())
+        assert [entry.round for entry in memory.entries] == list(range(4 * fit))
+    assert memory.closed == 0
 
 
 # -- rounds and horizon ----------------------------------------------------------------------------

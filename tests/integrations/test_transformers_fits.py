@@ -13,8 +13,10 @@ pytest.importorskip("transformers", reason="needs the extra botorch_costly[trans
 pytest.importorskip("accelerate", reason="needs the extra botorch_costly[transformers]")
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
+from botorch_costly.integrations.loggers import LoggedTuner
 from botorch_costly.integrations.transformers import TunerCallback
 from tests.integrations import transformers_program as program
+from tests.integrations.loggers.playing import Memory
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Transformers' own, on small machines
 OURS = "botorch_costly"
@@ -105,6 +107,15 @@ def test_a_trainer_that_trains_again(tmp_path, said):
     assert len(said()) == 2
     with pytest.raises(HorizonExceededError, match="all 8 rounds played"):
         trainer.train()
+
+
+def test_each_round_of_each_run_is_logged(tmp_path):
+    """The kind: the last round, which no other one follows, lost on its way to a log."""
+    memory = Memory()
+    trainer = trainer_of(tmp_path, TunerCallback(LoggedTuner(tuner(8), memory), length=STEPS))
+    for run in (1, 2):
+        trainer.train()
+        assert [entry.round for entry in memory.entries] == list(range(4 * run))
 
 
 class Interrupt(TrainerCallback):

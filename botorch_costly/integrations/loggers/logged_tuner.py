@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from botorch_costly.ask_tell.protocol import Extendable
 from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.errors import StateMismatchError, check
-from botorch_costly.integrations.distributed import Deciding
+from botorch_costly.integrations.distributed import Deciding, hand_on
 from botorch_costly.integrations.loggers.costs import ExplorationCost, budget_of
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
@@ -202,9 +202,18 @@ class LoggedTuner(Serial, Generic[D]):
 
     # -- logging -----------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Log the last round and close the loggers; the tuner can still be used."""
+    def flush(self) -> None:
+        """Log the last round as it is, as at the end of a fit; the loggers stay open."""
         self._flush()
+        hand_on(self.tuner, "flush")
+
+    def close(self) -> None:
+        """Log the last round and close the loggers, those of tuners within it, too.
+
+        The tuner can still be used.
+        """
+        self._flush()
+        hand_on(self.tuner, "close")
         for one in self._loggers:
             self._guarded(one, one.close)
             if _SENDING.get(id(one)) is self:

@@ -114,6 +114,21 @@ def test_a_late_reward_is_another_entry_of_its_round():
     assert memory.closed == 1
 
 
+@pytest.mark.parametrize("end", ["flush", "close"])
+@pytest.mark.parametrize("around", [lambda one: one, SharedTuner], ids=["plain", "shared"])
+def test_the_last_round_reaches_the_loggers_of_all_tuners_within(around, end):
+    """The kind: the last round, which no other one follows, lost on its way to a log."""
+    inner, outer = Memory(), Memory()
+    tuner = LoggedTuner(cheap(inner), outer)
+    play_cheap(tuner, 4)
+    getattr(around(tuner), end)()
+    for memory in (inner, outer):
+        assert [entry.round for entry in memory.entries] == [0, 1, 2, 3]
+        assert memory.closed == (end == "close")
+    play_cheap(tuner, 3).close()
+    assert [entry.round for entry in outer.entries] == list(range(7))
+
+
 def test_a_refused_call_logs_nothing():
     memory = Memory()
     tuner = logged(memory, query=bc.AlwaysQuery())
