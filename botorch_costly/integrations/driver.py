@@ -14,7 +14,7 @@ from botorch_costly.ask_tell.generators import (
     global_generators,
     set_global_generators,
 )
-from botorch_costly.ask_tell.protocol import Stateful
+from botorch_costly.ask_tell.protocol import Believing, Stateful
 from botorch_costly.errors import (
     HorizonExceededError,
     StateMismatchError,
@@ -22,7 +22,12 @@ from botorch_costly.errors import (
 )
 from botorch_costly.integrations.applying import apply, check_rates
 from botorch_costly.integrations.distributed import Deciding, SharedTuner, inner_tuner
-from botorch_costly.integrations.horizons import check_left, warn_of_earlier, warn_of_rounds
+from botorch_costly.integrations.horizons import (
+    check_left,
+    warn_of_earlier,
+    warn_of_rounds,
+    warn_of_tail,
+)
 from botorch_costly.integrations.parts import inner_network
 from botorch_costly.integrations.rounds import RoundClock
 from botorch_costly.integrations.training import Trained, TrainerOptions
@@ -96,6 +101,7 @@ class Driver:
         self._reward: GainReward | GuardedReward = GainReward(self.options.metric)
         self._clock = RoundClock(self.options.length)
         self._over = self._due = False
+        self._is_short = False  # whether it was said that no round of the run ends
         self._late = False  # whether a metric was told after the last round was over
 
     @property
@@ -171,7 +177,10 @@ class Driver:
         if self.connect().ranks.is_first:
             warn_of_earlier(0 if resumes else played)
             rounds = self._clock.rounds_in(steps, epochs)
-            warn_of_rounds(rounds, played, self._horizon, self._clock)
+            believes = isinstance(inner_tuner(self.tuner), Believing)
+            self._is_short = warn_of_rounds(
+                rounds, played, self._horizon, self._clock, believes=believes
+            )
         self._apply()  # what no state holds, such as dropout
 
     def before_step(self) -> None:
@@ -247,7 +256,13 @@ class Driver:
         self.seconds += time.perf_counter() - began
 
     def finish(self) -> None:
-        """End a fit, whole or interrupted: have the last round logged, which no other one follows."""
+        """End a fit that was not interrupted: say what no query has seen, and log the last round."""
+        if not self._is_short and self.connect().ranks.is_first:
+            warn_of_tail(self._clock.steps)
+        self.flush()
+
+    def flush(self) -> None:
+        """Have the last round logged, which no other one follows, also of a fit that was interrupted."""
         if self._shared is not None:
             self._shared.flush()
 

@@ -38,9 +38,24 @@ def warn_of_earlier(played: int) -> None:
         )
 
 
+def warn_of_tail(steps: int) -> None:
+    """Warn if a run has ended within a round, whose steps no query has seen."""
+    if steps:
+        _logger.warning(
+            "The run ended within a round, and its last steps (%d) are not measured: a network that "
+            "diverged in them has not gone back. Where the length= divides the run there are none.",
+            steps,
+        )
+
+
 def warn_of_rounds(
-    rounds: float | None, played: int, horizon: int | None, clock: RoundClock
-) -> None:
+    rounds: float | None,
+    played: int,
+    horizon: int | None,
+    clock: RoundClock,
+    *,
+    believes: bool = True,
+) -> bool:
     """Warn if a run has no round, or another number of rounds than the tuner has left.
 
     Args:
@@ -48,11 +63,16 @@ def warn_of_rounds(
         played: Rounds that the tuner has begun.
         horizon: Rounds of the tuner in all; None if it has no end.
         clock: The clock that counts the rounds of the run.
+        believes: Whether the tuner says which configuration it believes best.
+
+    Returns:
+        Whether the run ends before a round does, and the warning has said so.
     """
     left = math.inf if horizon is None else horizon - played
     if rounds is None or left <= 0:
-        return
-    if rounds < 1 and not clock.is_running:
+        return False
+    is_short = rounds < 1 and not clock.is_running
+    if is_short:
         _logger.warning(
             "The run ends before a round does, and nothing is measured. A round is %s: give a shorter "
             "length=.",
@@ -60,10 +80,11 @@ def warn_of_rounds(
         )
     elif left < math.floor(rounds):
         _logger.warning(
-            "The tuner has %d rounds left, and the run has %d. After them it is trained with the "
-            "configuration that the tuner believes best: give a horizon that covers the run.",
+            "The tuner has %d rounds left, and the run has %d. After them it is trained with %s: give a "
+            "horizon that covers the run.",
             left,
             math.floor(rounds),
+            "the configuration that the tuner believes best" if believes else "the last one played",
         )
     elif math.ceil(rounds) < left < math.inf:
         _logger.warning(
@@ -72,3 +93,4 @@ def warn_of_rounds(
             math.ceil(rounds),
             left,
         )
+    return is_short

@@ -167,6 +167,11 @@ class TunerCallback(Callback):
         self.driver.validated(float(metrics[self.monitor]))
         self._spare_mended(trainer)
 
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Say how many steps no query has seen."""
+        if self._before is None:
+            self.driver.finish()
+
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Give other callbacks back what they were made with, and the tuner the round of a trial run.
 
@@ -178,7 +183,7 @@ class TunerCallback(Callback):
             self.driver.prepare().load_state_dict(self._before)
             self._before = None
         elif stage == "fit":
-            self.driver.finish()
+            self.driver.flush()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """As ``teardown``, which Lightning does not call after an exception."""

@@ -71,6 +71,11 @@ class RoundClock:
         """Whether a round has begun and is not over."""
         return self._planned is not None
 
+    @property
+    def steps(self) -> int:
+        """Steps of the round that is running; 0 if none is."""
+        return self._steps if self.is_running else 0
+
     def begin(self, agree: Callable[[float], float] = float) -> None:
         """Begin a round.
 

@@ -156,7 +156,10 @@ class TunerCallback(TrainerCallback):
             save(_folder(args, state) / STATE_FILE, tuning=self.driver)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """See that the last query was told, and that loggers of the tuner get the last round."""
+        """See that the last query was told, and say how many steps no query has seen.
+
+        Loggers of the tuner get the last round.
+        """
         self.driver.finish()
         self._check_told()
 

@@ -280,8 +280,9 @@ def test_a_metric_of_the_last_round_that_comes_late_decides_on_the_incumbent():
 
 
 def test_without_an_incumbent_the_last_configuration_stays(caplog):
-    fit = Fit(driver_of(bc.RandomTuner(SPACE, horizon=2)))
     with caplog.at_level(logging.WARNING):
+        fit = Fit(driver_of(bc.RandomTuner(SPACE, horizon=2)), steps=4 * STEPS)
+        assert "trained with the last one played" in caplog.text
         fit.train(4 * STEPS)
     assert fit.driver.config == fit.driver.tuner.decisions[-1].config
     assert "the last configuration" in caplog.text
@@ -307,6 +308,15 @@ def test_a_horizon_that_does_not_fit_the_run_earns_one_warning_at_the_start(case
         Fit(driver_of(tuner()), steps=steps)
     assert said in caplog.text
     assert len(caplog.records) == (said != "")
+
+
+@pytest.mark.parametrize(("steps", "of", "said"), [(7, 8, 1), (5, None, 1), (6, 6, 0), (1, 1, 0)])
+def test_steps_at_the_end_that_no_query_has_seen_are_said(steps, of, said, caplog):
+    """The kind: training that no query has seen, when nothing comes after it. One warning suffices."""
+    fit = Fit(driver_of(tuner(4 if of == 8 else 3)), steps=of).train(steps)
+    caplog.clear()
+    fit.driver.finish()
+    assert ["last steps (1) are not measured" in one for one in caplog.messages] == said * [True]
 
 
 @pytest.mark.parametrize("done", range(1, 8))

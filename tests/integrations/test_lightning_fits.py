@@ -282,6 +282,18 @@ def test_a_horizon_that_does_not_fit_is_told_at_the_start(horizon, options, leng
     )
 
 
+class Stop(Callback):
+    def on_train_batch_end(self, trainer, *arguments):
+        trainer.should_stop = trainer.global_step == 25
+
+
+@pytest.mark.parametrize(("others", "steps"), [([], 4), ([Stop()], 1)])
+def test_steps_at_the_end_that_no_query_has_seen_are_said(others, steps, said):
+    """The kind: training that no query has seen, when nothing comes after it."""
+    trainer_of(callback(5, length=RoundLength(steps=12)), *others, max_epochs=4).fit(Digits())
+    assert [f"last steps ({steps})" in one for one in said()] == [False, True]
+
+
 def test_data_without_a_length_have_rounds_of_epochs_and_of_steps(said):
     for length in (RoundLength(epochs=1), RoundLength(steps=10)):
         tuned = callback(length=length)
