@@ -183,16 +183,23 @@ class Driver:
             )
         self._apply()  # what no state holds, such as dropout
 
-    def before_step(self) -> None:
+    def before_step(self, optimizer: Optimizer | None = None) -> None:
         """Begin a round if none is running: ask, and put the configuration into effect.
 
         After the last round it is the incumbent that stays in effect, if the tuner has one. A metric of
         that round that comes later decides on it again.
 
+        Args:
+            optimizer: The one that is to step, of a trainer in which it can be exchanged.
+
         Raises:
-            InvalidArgumentError: If another driver has begun with the optimizer meanwhile.
+            InvalidArgumentError: If it is not the one that the fit started with, or another driver has
+                begun with that one meanwhile.
         """
         if self._trained is not None:
+            same = optimizer is None or optimizer is self._trained.optimizer
+            expected = "the one that the fit started with, whose groups are set"
+            check(same, "optimizer", expected, f"another {type(optimizer).__name__}")
             owner = _drivers.get(self._trained.optimizer)
             alone = owner is None or owner() is self
             expected = "one tuner for an optimizer (one space may hold all names)"

@@ -58,7 +58,8 @@ class TunerCallback(Callback):
         HorizonExceededError: When training starts, if an earlier fit has played all rounds of the tuner.
         InvalidArgumentError: If an option is outside its range; when training starts, if there is not
             one optimizer, no validation, another ``check_val_every_n_epoch`` than 1, or a
-            ``ReduceLROnPlateau`` that reads the metric.
+            ``ReduceLROnPlateau`` that reads the metric; within a fit, if its optimizer is exchanged, or
+            a validation does not log the metric.
         InvalidConfigError: When training starts, if a name matches no parameter group.
         MissingExtraError: If Lightning is missing, or older than 2.4.
 
@@ -141,7 +142,7 @@ class TunerCallback(Callback):
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
         """Begin a round if none is running."""
-        self.driver.before_step()
+        self.driver.before_step(_one_optimizer(trainer.optimizers))
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int

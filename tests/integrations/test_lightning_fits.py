@@ -368,6 +368,20 @@ def test_a_network_that_nothing_mends_stops_the_run():
     assert trainer.current_epoch == 1
 
 
+class Exchange(Callback):
+    def on_train_epoch_start(self, trainer, pl_module):
+        if trainer.current_epoch == 1:
+            trainer.optimizers = [pl_module.configure_optimizers()]
+
+
+def test_an_optimizer_that_is_exchanged_is_named():
+    """The kind: what a run was started with, written to when something else has its place."""
+    tuned = callback()
+    with pytest.raises(InvalidArgumentError, match="the one that the fit started with"):
+        trainer_of(tuned, Exchange()).fit(Digits())
+    assert len(tuned.driver.tuner.decisions) == 1
+
+
 class Broken(Callback):
     """Breaks the network within an epoch, so that averages of it are broken as well."""
 
