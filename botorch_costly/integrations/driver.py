@@ -42,7 +42,8 @@ from botorch_costly.tuners import (
 )
 
 _logger = logging.getLogger(__name__)
-_KEYS = {"shared", "clock", "decision", "reward", "over", "due", "generators"}
+_KEYS = {"shared", "clock", "decision", "reward", "over", "due", "generators", "rates"}
+_SINCE = {"rates"}  # keys that older states do not have
 _TOLD_OTHERWISE = (
     TwinTuner,
     PopulationTuner,
@@ -286,6 +287,7 @@ class Driver:
             "over": self._over,
             "due": self._due,
             "generators": self._generators(),
+            "rates": self.options.rates,
         }
 
     def gathered_state_dict(self) -> dict[str, Any]:
@@ -305,7 +307,7 @@ class Driver:
         Raises:
             StateMismatchError: If it is none.
         """
-        known = isinstance(state, Mapping) and set(state) == _KEYS
+        known = isinstance(state, Mapping) and _KEYS - _SINCE <= set(state) <= _KEYS
         check(known, "state", "the state of a tuning callback", state, StateMismatchError)
         self._loaded = state
 
@@ -328,6 +330,9 @@ class Driver:
             reward.load_state_dict(state["reward"])
             clock.load_state_dict(state["clock"])
             decision = _decision(state["decision"])
+            rates = state.get("rates", self.options.rates)
+            same = rates == self.options.rates
+            check(same, "rates", repr(self.options.rates), rates, StateMismatchError)
         for name in ("due", "over"):
             check(isinstance(state[name], bool), name, "a bool", state[name], StateMismatchError)
         generators = state["generators"]

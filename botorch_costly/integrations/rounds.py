@@ -34,6 +34,11 @@ class RoundLength:
     epochs: int | None = None
     seconds: float | None = None
 
+    @property
+    def unit(self) -> str:
+        """``"steps"``, ``"epochs"`` or ``"seconds"``."""
+        return next(name for name, value in vars(self).items() if value is not None)
+
     def __post_init__(self) -> None:
         given = [name for name, value in vars(self).items() if value is not None]
         check(len(given) == 1, "RoundLength", "one of steps, epochs and seconds", given)
@@ -125,16 +130,20 @@ class RoundClock:
     def state_dict(self) -> dict[str, Any]:
         """Return how far the round is, in plain values."""
         done = {"steps": self._steps, "epochs": self._epochs, "planned": self._planned}
-        return {**done, "step_seconds": self._step_seconds}
+        return {**done, "step_seconds": self._step_seconds, "unit": self.length.unit}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue within the round of ``state_dict``.
 
         Raises:
-            StateMismatchError: If it is none.
+            StateMismatchError: If it is none, or of rounds in another unit. Older states do not say it.
         """
-        known = isinstance(state, Mapping) and set(state) == set(self.state_dict())
+        names = set(self.state_dict())
+        known = isinstance(state, Mapping) and set(state) in (names, names - {"unit"})
         check(known, "state", "a state_dict of RoundClock", state, StateMismatchError)
+        unit = state.get("unit", self.length.unit)
+        expected = f"a state of rounds in {self.length.unit}"
+        check(unit == self.length.unit, "length", expected, unit, StateMismatchError)
         counts = {name: state[name] for name in ("steps", "epochs", "planned")}
         for name, count in counts.items():
             counted = isinstance(count, int) or (name == "planned" and count is None)

@@ -1,13 +1,15 @@
 """The kind: a damaged state, or a round cut off, with which a driver goes on as if it were whole."""
 
 import copy
+from contextlib import nullcontext
 
 import pytest
 import torch
 
 from botorch_costly.errors import StateMismatchError
+from botorch_costly.integrations import RoundLength
 from botorch_costly.integrations.driver import Driver
-from botorch_costly.integrations.training import Trained
+from botorch_costly.integrations.training import Trained, TrainerOptions
 from tests.integrations.test_driver_fits import STEPS, Fit, driver_of, tuner
 
 
@@ -34,6 +36,20 @@ def test_a_damaged_part_of_a_state_is_refused(damage):
     with pytest.raises(StateMismatchError):
         Fit(driver)
     assert driver.tuner.decisions == ()
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["said", "not said"])
+@pytest.mark.parametrize("wrong", [{"rates": "multipliers"}, {"length": RoundLength(epochs=2)}])
+def test_a_state_is_not_read_in_another_unit(wrong, said):
+    """The kind: a number of a state, taken for one of another unit. Older states do not say which."""
+    state = Fit(driver_of(tuner())).train(3).driver.state_dict()
+    if not said:
+        del state["rates"], state["clock"]["unit"]
+    driver = Driver(tuner(), TrainerOptions(**{"length": RoundLength(steps=STEPS), **wrong}))
+    driver.load_state_dict(state)
+    with pytest.raises(StateMismatchError, match=next(iter(wrong))) if said else nullcontext():
+        Fit(driver)
+    assert len(driver.tuner.decisions) == 2 * (not said)
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
