@@ -1,9 +1,10 @@
 """Tuning within a Trainer of Lightning; its extra is ``botorch_costly[lightning]``."""
 
 import copy
+import logging
 import math
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from torch import nn
@@ -25,6 +26,7 @@ try:
 except ImportError:
     Callback = object
 
+_logger = logging.getLogger(__name__)
 _NEVER = sys.maxsize  # batches until the next validation
 
 
@@ -99,6 +101,7 @@ class TunerCallback(Callback):
         )
         self.driver = Driver(tuner, options)
         self._steps, self._fits = 0, False
+        self._logged: set[str] = set()  # names that were logged before the last validation
         self._given: list[tuple[Any, str, Any]] = []  # what other callbacks have back after the fit
         self._before: dict[str, Any] | None = (
             None  # the tuner's state before a trial of the program
@@ -156,6 +159,7 @@ class TunerCallback(Callback):
         """Forget the metric of the validation before, which the trainer keeps."""
         if self._fits:
             trainer.callback_metrics.pop(self.monitor, None)
+            self._logged = set(trainer.callback_metrics)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Tell the metric of a query."""
@@ -165,6 +169,7 @@ class TunerCallback(Callback):
         if self.monitor not in metrics:
             expected = f"a metric that validation logs, of {sorted(metrics)}"
             raise InvalidArgumentError("monitor", expected, self.monitor)
+        self._warn_of_others(trainer, set(metrics) - self._logged - {self.monitor})
         self.driver.validated(float(metrics[self.monitor]))
         self._spare_mended(trainer)
 
@@ -222,6 +227,18 @@ class TunerCallback(Callback):
             for callback in self._readers(trainer.early_stopping_callbacks):
                 self._give(callback, "check_finite", False)
 
+    def _warn_of_others(self, trainer: Any, measured: set[str]) -> None:
+        """Warn of what reads another metric of a validation whether or not there was one."""
+        for name, reader in _read_each_epoch(trainer):
+            if name in measured and self.driver.connect().ranks.is_first:
+                _logger.warning(
+                    "%s reads %r, which is measured after queries only: in between it reads an old "
+                    "value. Let it read %r, or what training logs.",
+                    reader,
+                    name,
+                    self.monitor,
+                )
+
     def _readers(self, callbacks: Iterable[Any]) -> list[Any]:
         """Return the callbacks that monitor the metric; not every ``Checkpoint`` has a monitor."""
         return [one for one in callbacks if getattr(one, "monitor", None) == self.monitor]
@@ -230,6 +247,22 @@ class TunerCallback(Callback):
         if getattr(callback, option) != value:
             self._given.append((callback, option, getattr(callback, option)))
             setattr(callback, option, value)
+
+
+def _read_each_epoch(trainer: Any) -> Iterator[tuple[str, str]]:
+    """Iterate over the metrics that are read without a validation before, and the names of readers."""
+    for config in trainer.lr_scheduler_configs:
+        if config.reduce_on_plateau:
+            yield config.monitor, type(config.scheduler).__name__
+    options = ("_check_on_train_epoch_end", "_save_on_train_epoch_end")
+    groups = (trainer.early_stopping_callbacks, trainer.checkpoint_callbacks)
+    for option, callbacks in zip(options, groups, strict=True):
+        for one in callbacks:
+            if (
+                getattr(one, "monitor", None) is not None
+                and getattr(one, option, None) is not False
+            ):
+                yield one.monitor, type(one).__name__
 
 
 def _validate(trainer: Any) -> None:

@@ -368,6 +368,49 @@ def test_a_network_that_nothing_mends_stops_the_run():
     assert trainer.current_epoch == 1
 
 
+class Others(Digits):
+    """A module that logs two metrics, and whose schedule may read one of them."""
+
+    def __init__(self, reads=None):
+        super().__init__()
+        self.reads = reads
+
+    def training_step(self, batch, index):
+        loss = super().training_step(batch, index)
+        self.log("train_loss", loss, on_epoch=True)
+        return loss
+
+    def validation_step(self, batch, index):
+        super().validation_step(batch, index)
+        self.log("val_other", self.losses[-1])
+
+    def configure_optimizers(self):
+        optimizer = super().configure_optimizers()
+        if self.reads is None:
+            return optimizer
+        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": plateau, "monitor": self.reads},
+        }
+
+
+@pytest.mark.parametrize("name", ["val_other", "train_loss"])
+@pytest.mark.parametrize(
+    "reader",
+    [EarlyStopping, lambda name: ModelCheckpoint(".", monitor=name), None],
+    ids=["stopping", "checkpoint", "schedule"],
+)
+def test_what_is_read_each_epoch_and_measured_after_queries_is_named_once(name, reader, said):
+    """The kind: a metric that others take for the last epoch's, and is that of the last query."""
+    others = [] if reader is None else [reader(name)]
+    trainer = trainer_of(callback(rates="multipliers"), *others, enable_checkpointing=True)
+    trainer.fit(Others(name if reader is None else None))
+    assert ["'val_other', which is measured" in one for one in said()] == (name == "val_other") * [
+        True
+    ]
+
+
 class Exchange(Callback):
     def on_train_epoch_start(self, trainer, pl_module):
         if trainer.current_epoch == 1:
