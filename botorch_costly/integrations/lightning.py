@@ -59,7 +59,8 @@ class TunerCallback(Callback):
     Raises:
         HorizonExceededError: When training starts, if an earlier fit has played all rounds of the tuner.
         InvalidArgumentError: If an option is outside its range; when training starts, if there is not
-            one optimizer, no validation, another ``check_val_every_n_epoch`` than 1, or a
+            one optimizer, no validation, another ``check_val_every_n_epoch`` than 1, a time as
+            ``val_check_interval``, or a
             ``ReduceLROnPlateau`` that reads the metric; within a fit, if its optimizer is exchanged, or
             a validation does not log the metric.
         InvalidConfigError: When training starts, if a name matches no parameter group.
@@ -101,6 +102,7 @@ class TunerCallback(Callback):
         )
         self.driver = Driver(tuner, options)
         self._steps, self._fits = 0, False
+        self._is_within_batch = False
         self._logged: set[str] = set()  # names that were logged before the last validation
         self._given: list[tuple[Any, str, Any]] = []  # what other callbacks have back after the fit
         self._before: dict[str, Any] | None = (
@@ -123,6 +125,10 @@ class TunerCallback(Callback):
         """Begin, or continue from what the trainer has restored."""
         every = trainer.check_val_every_n_epoch
         check(every == 1, "check_val_every_n_epoch", "1: the tuner says when to validate", every)
+        timed = getattr(trainer, "_val_check_time_interval", None)
+        check(
+            timed is None, "val_check_interval", "no time: the tuner says when to validate", timed
+        )
         validates = trainer.enable_validation
         check(validates, "validation", "a validation_step and data for it", "none")
         schedulers = tuple(config.scheduler for config in trainer.lr_scheduler_configs)
@@ -137,23 +143,34 @@ class TunerCallback(Callback):
         left = {} if trainer.fast_dev_run else _left(trainer)
         self.driver.start(trained, generators=within_epoch, **left)
         self._spare_mended(trainer)
-        self._steps = trainer.global_step
-        if self.driver.is_due:
-            _validate(trainer)
+        self._steps, self._is_within_batch = trainer.global_step, False
+        self._measure_due(trainer)
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Validate if the rest of the epoch before was skipped and a query was due at its end."""
+        self._measure_due(trainer)
 
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
         """Begin a round if none is running."""
         self.driver.before_step(_one_optimizer(trainer.optimizers))
+        self._is_within_batch = True
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Let the trainer validate after this batch, or not."""
+        self._is_within_batch = False
         steps, self._steps = max(trainer.global_step - self._steps, 0), trainer.global_step
         due = self.driver.after_step(steps=steps, ends_epoch=trainer.is_last_batch)
         trainer.val_check_batch = batch_idx + 1 if due else _NEVER
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Count an epoch whose rest is skipped: the module says so within a batch, which has no end."""
+        if self._is_within_batch:
+            self._is_within_batch = False
+            self.driver.after_step(steps=0, ends_epoch=True)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         """Forget the metric of the validation before, which the trainer keeps."""
@@ -174,7 +191,8 @@ class TunerCallback(Callback):
         self._spare_mended(trainer)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Say how many steps no query has seen."""
+        """Measure what is due, and say how many steps no query has seen."""
+        self._measure_due(trainer)
         if self._before is None:
             self.driver.finish()
 
@@ -204,6 +222,15 @@ class TunerCallback(Callback):
         self.driver.load_state_dict(state_dict)
         if self._fits:
             self.driver.set_generators()  # the trainer draws the order of an epoch before it starts
+
+    def _measure_due(self, trainer: Any) -> None:
+        """Validate as the trainer does after a batch: between fits and epochs it does not by itself."""
+        if self.driver.is_due:
+            loop = trainer.fit_loop.epoch_loop.val_loop
+            loop.restarting = False
+            trainer.validating = True
+            loop.run()
+            trainer.training = True
 
     def _let_others_read(self, trainer: Any) -> None:
         """Let what monitors the metric read it after a validation, not at the end of every epoch.
@@ -263,15 +290,6 @@ def _read_each_epoch(trainer: Any) -> Iterator[tuple[str, str]]:
                 and getattr(one, option, None) is not False
             ):
                 yield one.monitor, type(one).__name__
-
-
-def _validate(trainer: Any) -> None:
-    """Validate as the trainer does after a batch: it does not do so again after a resume."""
-    loop = trainer.fit_loop.epoch_loop.val_loop
-    loop.restarting = False
-    trainer.validating = True
-    loop.run()
-    trainer.training = True
 
 
 def _averages(callbacks: Iterable[Any], network: nn.Module) -> tuple[nn.Module, ...]:

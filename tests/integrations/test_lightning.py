@@ -211,6 +211,17 @@ def test_validation_in_other_epochs_is_refused():
         fit(TunerCallback(tuner(5), "val_loss"), limit_val_batches=0)
 
 
+def test_validation_by_the_clock_is_refused():
+    """The kind: a query that the trainer does not make, and no one misses."""
+    try:
+        timed = trainer_of(val_check_interval="00:00:01:00", max_epochs=1)
+    except (TypeError, ValueError):
+        pytest.skip("came with Lightning 2.6")
+    timed.callbacks.append(TunerCallback(tuner(5), "val_loss"))
+    with pytest.raises(InvalidArgumentError, match="val_check_interval"):
+        timed.fit(lightning_program.Digits(), *lightning_program.loaders())
+
+
 class Worsening(lightning_program.Digits):
     """Its loss grows from query to query."""
 

@@ -336,6 +336,21 @@ def test_rounds_are_counted_whatever_a_batch_steps(module, length, said):
     assert said() == []
 
 
+class Skips(Digits):
+    """A module that skips the rest of each epoch."""
+
+    def on_train_batch_start(self, batch, index):
+        return -1 if index == 6 else None
+
+
+def test_an_epoch_whose_rest_is_skipped_counts(said):
+    """The kind: a batch, above all the last one of an epoch, taken for one step of the optimizer."""
+    tuned = callback()
+    trainer_of(tuned).fit(Skips())
+    assert [one.round for one in tuned.driver.tuner.observations] == [0, 1, 2, 3]
+    assert said() == []
+
+
 # -- what others do within a fit -------------------------------------------------------------------
 
 
