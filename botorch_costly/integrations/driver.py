@@ -330,9 +330,9 @@ class Driver:
             reward.load_state_dict(state["reward"])
             clock.load_state_dict(state["clock"])
             decision = _decision(state["decision"])
-            rates = state.get("rates", self.options.rates)
-            same = rates == self.options.rates
-            check(same, "rates", repr(self.options.rates), rates, StateMismatchError)
+        mine = self.options.rates
+        rates = state.get("rates", mine)
+        check(rates == mine, "rates", repr(mine), rates, StateMismatchError)
         for name in ("due", "over"):
             check(isinstance(state[name], bool), name, "a bool", state[name], StateMismatchError)
         generators = state["generators"]
