@@ -139,6 +139,7 @@ def test_the_table_says_what_was_measured():
     assert " ".join(lines["LogEI"].split()) == expected
 
 
+@pytest.mark.slow
 def test_rows_are_stored_and_not_measured_twice(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(benchmark.PROBLEMS, "branin", lambda seed: hill(known=True))
     monkeypatch.setitem(benchmark.EVALUATIONS, "branin", 5)

@@ -264,6 +264,7 @@ def test_the_halves_share_no_data_set():
     assert not set(choose) & set(confirm)
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_what_the_package_holds():
     found = curves.learning_curves()
     assert len(found.learners) == 20

@@ -14,6 +14,7 @@ def test_the_curves_are_those_of_the_head():
     assert [steps[t] for t in (0, 99, 100, 299, 300)] == [0.3, 0.3, 0.8, 0.45, 0.65]
 
 
+@pytest.mark.slow
 def test_who_always_queries_soon_knows_the_best_arm():
     full = arms.play(AlwaysQuery(), 200, seed=0)
     assert full["queries"] == 200

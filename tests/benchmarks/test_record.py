@@ -170,6 +170,7 @@ def test_an_unknown_benchmark_is_refused(capsys):
     assert "table-a2" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_benchmarks_run_small(tmp_path, capsys):
     size = ["--trials", "2", "--horizon", "12", "--points", "40", "--threads", "1"]
     kept = ["--results", str(tmp_path)]

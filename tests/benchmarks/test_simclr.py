@@ -252,7 +252,8 @@ def command(tmp_path, *options: str) -> list[str]:
 FEW = ("off", "expert", "full feedback", "confidence 0.8", COIN)
 
 
-@pytest.mark.parametrize("methods", quick(["few", "all"], "few"))
+@pytest.mark.slow
+@pytest.mark.parametrize("methods", ["few", "all"])
 def test_the_command_runs_the_same_code_on_tiny_sizes(methods, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     methods = FEW if methods == "few" else tuple(METHODS)

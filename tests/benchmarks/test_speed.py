@@ -153,6 +153,7 @@ def test_waiting_rounds_learn_nothing_and_are_ranked():
     assert waiting.fed_tuner(12, 2, 0, "cpu").queries == 12
 
 
+@pytest.mark.slow
 def test_a_part_replaces_its_own_rows_only(tmp_path, capsys):
     rows = run(tmp_path, "decision", "grid", "batch", "waiting", "profile")
     parts = [row["part"] for row in rows]

@@ -100,6 +100,7 @@ def two(tmp_path_factory):
     return (*launched("ranks_program.py", folder, "decide"), folder)
 
 
+@pytest.mark.slow
 def test_two_ranks_decide_alike_and_as_one(two):
     first, second, folder = two
     assert first["seen"] == second["seen"] == by_hand(tuner(seed=0), 2)

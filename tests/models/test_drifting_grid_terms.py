@@ -65,9 +65,7 @@ def least_noise(prior):
     return 101 * torch.finfo(prior.dtype).eps * float(prior.diagonal().max())
 
 
-@pytest.mark.parametrize(
-    ("n", "seed"), quick(itertools.product([5, 30, 100], range(3)), (5, 0), (30, 1), (100, 2))
-)
+@pytest.mark.parametrize(("n", "seed"), quick(itertools.product([5, 30, 100], range(3)), (100, 2)))
 def test_rounding_does_not_feed_on_itself(n, seed):
     """One query tells all, in single precision; more than two thousand follow."""
     v = rank_one(n, seed)
@@ -84,9 +82,7 @@ def test_rounding_does_not_feed_on_itself(n, seed):
     ("lengthscale", "forgetting"),
     quick(
         itertools.product([0.01, 0.5, 1e3], [0.0, 0.001, 0.05]),
-        (0.01, 0.05),
         (0.5, 0.001),
-        (1e3, 0.0),
     ),
 )
 def test_single_precision_at_the_least_noise_is_the_filter_in_double(lengthscale, forgetting):

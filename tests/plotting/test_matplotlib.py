@@ -24,6 +24,7 @@ def test_pictures_can_be_saved(decisions, belief, tmp_path):
         assert (tmp_path / f"{i}.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_matplotlib_is_imported_only_to_draw():
     code = "import sys, botorch_costly.plotting; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -126,6 +126,7 @@ def test_without_matplotlib_pictures_name_their_extra_and_text_is_there(
     assert main(["report", "run.pt"]) == 0
 
 
+@pytest.mark.slow
 def test_of_several_runs_the_queries_are_drawn_or_one_run(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     target, one = tmp_path / "all.svg", tmp_path / "one.svg"

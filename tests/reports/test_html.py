@@ -110,6 +110,7 @@ def test_names_are_text_and_nothing_is_loaded(text, hostile):
     assert f"{HOSTILE} (FixedTuner)" in Page(hostile).titles
 
 
+@pytest.mark.slow
 def test_of_several_runs_their_queries_are_shown_first(tuner):
     runs = [SavedRun.from_state(tuner.state_dict(), name) for name in ("first $x$", "second")]
     begun = Page(html_of(runs))

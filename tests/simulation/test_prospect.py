@@ -15,7 +15,7 @@ from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import ConfidenceQuery, Outlook, PricedQuery
 from botorch_costly.simulation import GridPolicy, draw, grid_prospect, play, prospect
 from botorch_costly.simulation import run as of_run
-from tests.cases import slow
+from tests.cases import quick, slow
 from tests.oracles import ce_gp_ucb, dense_gp
 from tests.oracles import knowledge_gradient as oracle
 
@@ -179,6 +179,7 @@ def exact_gain(belief):
     return knowledge_gradient(belief.mean, cov, belief.variance, belief.noise), cov
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effective_horizon", [1.0, 20.0])
 def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(
     fine_belief, effective_horizon
@@ -202,7 +203,7 @@ def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(
     assert torch.equal(own, picked)
 
 
-@pytest.mark.parametrize("price", [0.0, 1.0])
+@pytest.mark.parametrize("price", quick([0.0, 1.0], 1.0))
 def test_few_points_find_the_lookahead_of_all_points(fine_belief, price):
     mean, effective_horizon = fine_belief.mean, 20.0
     picked, prospect = prospect_of(

@@ -122,6 +122,7 @@ def fine():
     return problem, double, play(problem, policies, draws, dtype=torch.float32, history=double)
 
 
+@pytest.mark.slow
 def test_single_precision_decides_the_same_in_99_of_100_rounds(fine):
     _, double, single = fine
     same = (single.query == double.query) & (single.choice == double.choice)

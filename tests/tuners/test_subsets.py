@@ -49,6 +49,7 @@ def test_it_finds_the_optimum_of_the_whole_for_a_part_of_its_price(seed):
     assert min(d.fidelities["fraction"] for d in optimizer.decisions) < 0.05
 
 
+@pytest.mark.slow
 def test_what_is_believed_is_in_the_unit_of_what_was_told():
     halves = bc.SearchSpace({"fraction": bc.Real(0.25, 1.0, log=True)})
     optimizer = played(14, fidelities=halves)

@@ -54,6 +54,7 @@ def test_where_only_chance_speaks_tuning_cannot_help():
     assert str(found).startswith("Tuning cannot help at this round length")
 
 
+@pytest.mark.slow
 def test_longer_rounds_are_recommended_where_the_noise_is_that_of_the_metric():
     level = [0.0]
 
@@ -129,6 +130,7 @@ def test_what_the_best_earns_more_is_said_in_units_of_the_reward(scale):
     assert 5.0 < found.advantage < 11.0
 
 
+@pytest.mark.slow
 def test_huge_rewards_are_no_reason_to_fail():
     small, huge = (
         played(lambda c, noise, r, unit=unit: unit * valley(c, noise, r), dtype=torch.float32)

@@ -145,6 +145,7 @@ def test_a_budget_is_spent_exactly_or_all_intervals_are_queried_at(queries, own,
     assert min(queries, intervals) - (not known) <= tuner.queries <= min(queries, intervals)
 
 
+@pytest.mark.slow
 def test_quotas_bind_runs_of_intervals():
     rule = bc.MixedQuery(20, 25, 100, rule=bc.BernoulliQuery(0.01), hard=True)
     tuner = held(query=rule, horizon=100, initial_rounds=0)

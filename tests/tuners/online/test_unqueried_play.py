@@ -260,7 +260,7 @@ def test_the_rule_hears_what_was_learnt():
     assert heard.information_share != pytest.approx(query.heard[0].information_share)
 
 
-@pytest.mark.parametrize(("queries", "design"), cases.quick([(6, 1), (4, 0), (60, 4)], (60, 4)))
+@pytest.mark.parametrize(("queries", "design"), cases.quick([(6, 1), (4, 0), (60, 4)], (6, 1)))
 def test_an_initial_design_leaves_most_of_a_budget(queries, design):
     rule = bc.PricedQuery(budget=queries)
     tuner = bc.OnlineTuner.as_published(LATTICE, horizon=200, query=rule)
