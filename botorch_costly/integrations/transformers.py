@@ -1,6 +1,5 @@
 """Tuning within a Trainer of Transformers; its extra is ``botorch_costly[transformers]``."""
 
-import inspect
 import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -19,9 +18,9 @@ from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.rewards.gain import Kind
 
 try:
-    from transformers import Trainer, TrainerCallback
+    from transformers import TrainerCallback
 except ImportError:
-    Trainer = TrainerCallback = object
+    TrainerCallback = object
 
 STATE_FILE = "botorch_costly.pt"  # within a checkpoint of the trainer
 
@@ -55,8 +54,8 @@ class TunerCallback(TrainerCallback):
 
     Raises:
         HorizonExceededError: When training starts, if an earlier run has played all rounds of the tuner.
-        InvalidArgumentError: If an option is outside its range; when training starts, if the trainer
-            has no ``eval_dataset``; in training, if the metric is not among those of an evaluation.
+        InvalidArgumentError: If an option is outside its range; in training, if the metric is not
+            among those of an evaluation.
         InvalidConfigError: When training starts, if a name matches no parameter group.
         StateMismatchError: When training starts, if the checkpoint is of another tuner or space, or of
             a run without one.
@@ -107,7 +106,6 @@ class TunerCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin, or continue from the checkpoint that the trainer has restored."""
-        _check_evaluates(_caller())
         self.driver.prepare()
         batches = _batches(kwargs["train_dataloader"])
         if self.driver.options.length.epochs is not None:
@@ -176,30 +174,6 @@ class TunerCallback(TrainerCallback):
         expected = "a checkpoint of a run with this callback, complete (see resume_from=)"
         check(file.exists(), "checkpoint", expected, str(file), StateMismatchError)
         return file
-
-
-def _caller() -> Any:
-    """Return the trainer that calls; None if there is none."""
-    # A callback is handed all that a trainer has but its data for evaluation, and not the trainer.
-    frame = inspect.currentframe()
-    while frame is not None and not isinstance(frame.f_locals.get("self"), Trainer):
-        frame = frame.f_back
-    return None if frame is None else frame.f_locals["self"]
-
-
-def _check_evaluates(trainer: Any) -> None:
-    """Check that a trainer has data to evaluate on, or methods of its own that may have them.
-
-    Raises:
-        InvalidArgumentError: If it has neither.
-    """
-    names = ("evaluate", "get_eval_dataloader")
-    evaluates = trainer is None or trainer.eval_dataset is not None
-    evaluates = evaluates or any(
-        getattr(getattr(trainer, name), "__func__", None) is not getattr(Trainer, name)
-        for name in names
-    )
-    check(evaluates, "eval_dataset", "data that the trainer evaluates on", None)
 
 
 def _folder(args: Any, state: Any) -> Path:

@@ -28,32 +28,17 @@ def tuner(horizon=4, space=program.SPACE, start=program.START):
     return bc.OnlineTuner(space, horizon, start=start, **options)
 
 
-def trainer_of(folder, *callbacks, train=None, kind=Trainer, evaluates=True, **options):
+def trainer_of(folder, *callbacks, train=None, **options):
     """A trainer with the arguments that it comes with, but for what a small machine wants."""
     quiet = {"logging_strategy": "no", "report_to": [], "disable_tqdm": True, "use_cpu": True}
     plain = {"max_steps": 12, "per_device_train_batch_size": 16, "save_strategy": "no"}
-    return kind(
+    return Trainer(
         program.network(),
         TrainingArguments(output_dir=str(folder), **{**quiet, **plain, **options}),
         train_dataset=program.data("train") if train is None else train,
-        eval_dataset=program.data("val") if evaluates else None,
+        eval_dataset=program.data("val"),
         callbacks=list(callbacks),
     )
-
-
-class OwnData(Trainer):
-    def get_eval_dataloader(self, eval_dataset=None):
-        return super().get_eval_dataloader(program.data("val"))
-
-
-def test_a_trainer_without_data_to_evaluate_on_is_refused_at_the_start(tmp_path):
-    """The kind: what the first query needs, and is missing only when that has been paid for."""
-    refused, callback = TunerCallback(tuner(), length=STEPS), TunerCallback(tuner(), length=STEPS)
-    with pytest.raises(InvalidArgumentError, match="eval_dataset"):
-        trainer_of(tmp_path, refused, evaluates=False).train()
-    assert refused.driver.tuner.decisions == ()
-    trainer_of(tmp_path, callback, kind=OwnData, evaluates=False).train()
-    assert rounds(callback) == [0, 1, 2, 3]
 
 
 def rounds(callback):
