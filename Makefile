@@ -74,9 +74,10 @@ test-lowest: .venv-lowest/.installed
 	$(LOWEST)
 
 # The part of it that continuous integration has time for: what hangs on the libraries, but no benchmarks
-# and no long runs of optimizers.
+# and no long runs of optimizers or simulations.
 test-lowest-quick: .venv-lowest/.installed
-	$(LOWEST) --ignore tests/benchmarks --ignore tests/tuners --ignore tests/laws --ignore tests/test_tutorials.py
+	$(LOWEST) --ignore tests/benchmarks --ignore tests/tuners --ignore tests/laws --ignore tests/test_tutorials.py \
+		--ignore tests/machines --ignore tests/simulation --ignore tests/bandits
 
 # Each extra by itself, in environments in out/extras: EXTRAS="optuna ray" for some of them.
 test-extras:

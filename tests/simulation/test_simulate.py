@@ -16,7 +16,6 @@ from botorch_costly.query import (
     PricedQuery,
 )
 from botorch_costly.simulation import GridPolicy, Run, draw, expected_improvement, play, simulate
-from tests.cases import quick
 from tests.counting import least_successes
 
 HORIZON = 60
@@ -54,7 +53,8 @@ def assert_same(found, expected):
         torch.testing.assert_close(*values, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("at_once", quick([5, 6], 5))
+@pytest.mark.slow
+@pytest.mark.parametrize("at_once", [5, 6])
 def test_a_trial_does_not_depend_on_how_many_share_a_program(problem, whole, at_once):
     parts = simulate(problem, POLICIES, 12, HORIZON, seed=1, trials_at_once=at_once)
     assert_same(parts, whole)
