@@ -27,6 +27,8 @@ from botorch_costly.space import Integer, SearchSpace
 LARGEST_LATTICE = 2000
 # On flat ground, as before the first reward, every start is an optimum: without a limit the next
 # search would start from all of them, and the one after from twice as many.
+SAME = 1e-9  # distance of what is one configuration of a list
+ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
 _MOST_WARM_STARTS = 500
 _REPRESENTATIVES = 256  # points that stand for the space
 _STRETCHED = 1.6  # by which as many more are pulled out of a cube, and back onto its faces
@@ -379,3 +381,8 @@ def _lattice(space: SearchSpace) -> Tensor:
         listed = row.unsqueeze(-1) + stride * (there - here)
         columns.append(listed.masked_fill((there < 0) | (there >= size), -1))
     return torch.cat(columns, -1)
+
+
+def among(points: Tensor, asked: Tensor, distance: float) -> Tensor:
+    """Return which points are no further from one asked for, bool of shape ``(m,)``."""
+    return (torch.cdist(points, asked, p=torch.inf) <= distance).any(-1)

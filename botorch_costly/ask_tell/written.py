@@ -1,4 +1,4 @@
-"""What a file of states may hold: tensors and plain values, so that it can be read again."""
+"""A file of states holds tensors and plain values, so that it can be read again."""
 
 import copy
 import io
@@ -20,7 +20,7 @@ def readable(where: str, value: Any) -> Any:
     Tensors are not looked into, and containers of plain values and tensors are all that is copied.
 
     Args:
-        where: Of the value, for the error.
+        where: The place of the value, for the error.
         value: A state, or a part of one.
 
     Raises:

@@ -108,8 +108,8 @@ def check_options(options: Mapping[str, Any], likelihood: Likelihood | None = No
     """Raise where observations are conditioned on with options that are ignored, or without those needed.
 
     Args:
-        options: Of ``condition_on_observations``.
-        likelihood: Of the model; one with known noise wants that of further observations.
+        options: The options of ``condition_on_observations``.
+        likelihood: The likelihood of the model; one with known noise wants that of further observations.
     """
     known = isinstance(likelihood, FixedNoiseGaussianLikelihood)
     expected = "noise=, as that of the data is known" if known else "no options: all have one noise"

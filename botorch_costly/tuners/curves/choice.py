@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
-from botorch_costly.ask_tell.search import Search, is_listed
+from botorch_costly.ask_tell.search import ALIKE, SAME, Search, among, is_listed
 from botorch_costly.curve_records import CurveDecision
 from botorch_costly.device import Tkwargs
 from botorch_costly.errors import HorizonExceededError, check
@@ -24,8 +24,6 @@ _MOST_AT_FIRST = 9  # ... and of all together, at most
 _SPREAD = 512  # points that stand for a large space
 _AROUND, _NEAR = 4, 0.05  # points around each that has been trained, and how far they are from it
 _CLIMBS = 25  # steps from the best of all these
-_SAME = 1e-9  # distance of what is one configuration of a list
-_ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further training
 
 
 class Choice(NamedTuple):
@@ -104,7 +102,7 @@ class NewPoints:
         """Return one at random, shape ``(d,)``; None if all have been trained."""
         if self._listed is None:
             return self._drawn(self._space.sample(1, self._generator)[0])
-        left = self._listed[~_among(self._listed, trainings, _SAME)]
+        left = self._listed[~_trained(self._listed, trainings, SAME)]
         if not len(left):
             return None
         return left[int(torch.randint(len(left), (1,), generator=self._generator))]
@@ -115,10 +113,10 @@ class NewPoints:
     def best(self, outlook: Outlook, trainings: Trainings) -> Tensor | None:
         """Return one that promises most, shape ``(d,)``; None if all have been trained."""
         if self._listed is None:
-            points, distance = self._climbed(outlook, trainings), _ALIKE
+            points, distance = self._climbed(outlook, trainings), ALIKE
         else:
-            points, distance = self._listed, _SAME
-        left = points[~_among(points, trainings, distance)]
+            points, distance = self._listed, SAME
+        left = points[~_trained(points, trainings, distance)]
         with torch.no_grad():
             return left[outlook.of(left).argmax()] if len(left) else self.random(trainings)
 
@@ -230,8 +228,8 @@ def first_of(trainings: list[Training]) -> Choice:
     return Choice(trainings[0].point, trainings[0], "the first that may go on")
 
 
-def _among(points: Tensor, trainings: Trainings, distance: float) -> Tensor:
+def _trained(points: Tensor, trainings: Trainings, distance: float) -> Tensor:
     """Return which points are no further from one that has been trained, bool of shape ``(n,)``."""
     if not len(trainings):
         return torch.zeros(len(points), dtype=torch.bool, device=points.device)
-    return (torch.cdist(points, trainings.points, p=torch.inf) <= distance).any(-1)
+    return among(points, trainings.points, distance)

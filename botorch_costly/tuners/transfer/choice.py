@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from botorch_costly.ask_tell.design import sobol
-from botorch_costly.ask_tell.search import is_listed
+from botorch_costly.ask_tell.search import ALIKE, SAME, among, is_listed
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
@@ -31,8 +31,6 @@ _APART = 0.1  # of them, by the square root of the dimension
 _SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
 _NARROW = 1e-12  # range that counts as one
-_SAME = 1e-9  # distance of what is one configuration of a list
-_ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
 
 
 class Choice(NamedTuple):
@@ -43,7 +41,7 @@ class Choice(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What was asked for."""
+    """The configurations that were asked for."""
 
     points: Tensor  # told or under way, n x dim
     pending: Tensor  # those of them under way, m x dim
@@ -123,14 +121,14 @@ class TransferChooser:
         number = len(asked)
         if number >= len(self._first):
             return None
-        left = ~_among(self._first, asked, _SAME)
+        left = ~among(self._first, asked, SAME)
         if not bool(left.any()):
             return None
         return self._first[number if bool(left[number]) else int(left.int().argmax())]
 
     def _gone(self, asked: Tensor) -> Tensor:
         """Return which of a list have been asked for, bool of shape ``(m,)``."""
-        gone = _among(self._pool, asked, _SAME)
+        gone = among(self._pool, asked, SAME)
         many = len(self._pool)
         expected = f"at most {many} evaluations, all that are listed"
         check(not bool(gone.all()), "ask", expected, many + 1, HorizonExceededError)
@@ -197,7 +195,7 @@ def _useless(acquisition: Acquisition, points: Tensor, asked: Asked) -> Tensor:
     They lie beside what was told, or near several told or one under way, or are believed no better.
     """
     with torch.no_grad():
-        old = _among(points, asked.points, _ALIKE)
+        old = among(points, asked.points, ALIKE)
         crowded = old | (_near(points, asked.points, _BESIDE).sum(-1) >= _CROWD)
         crowded |= _near(points, asked.pending, _UNDER_WAY).any(-1)
         for ruled_out in (crowded | _no_better(acquisition, points), crowded):
@@ -237,11 +235,6 @@ def _least_known(acquisition: Acquisition, pool: Tensor, asked: Asked) -> Tensor
 def _near(points: Tensor, asked: Tensor, distance: float) -> Tensor:
     """Return which points are near which of those asked for, by the square root of the dimension."""
     return torch.cdist(points, asked) < distance * points.shape[-1] ** 0.5
-
-
-def _among(points: Tensor, asked: Tensor, distance: float) -> Tensor:
-    """Return which points are no further from one asked for, bool of shape ``(m,)``."""
-    return (torch.cdist(points, asked, p=torch.inf) <= distance).any(-1)
 
 
 def sharing_of(tasks: TaskEnsemble, robust: Robustness) -> Sharing:

@@ -83,12 +83,12 @@ class Doubts:
         failed = torch.cat([told.failures, told.points[~keep]])
         fewer = Told(told.points[keep], told.values[keep], failed)
         rest = self._believed(fewer, now.similarity)  # what the value itself says would excuse it
-        all_true = self._belief(told, rest.similarity).log_evidence
+        all_true = self.belief(told, rest.similarity).log_evidence
         return _Hypothesis(rest.belief.log_evidence + self._price - all_true, rest)
 
     def _believed(self, told: Told, start: Similarity) -> Trusted:
         similarity = self._learnt(told, start)
-        return Trusted(told, similarity, self._belief(told, similarity))
+        return Trusted(told, similarity, self.belief(told, similarity))
 
     def _learnt(self, told: Told, start: Similarity) -> Similarity:
         if not len(told.values):
@@ -96,6 +96,7 @@ class Doubts:
         seen = told.points, told.values.unsqueeze(-1), self._memory.of_rows(told.points)
         return adapt_similarity(self._similarity, self._tasks, *seen, start=start)
 
-    def _belief(self, told: Told, similarity: Similarity) -> TransferGP:
+    def belief(self, told: Told, similarity: Similarity) -> TransferGP:
+        """Return what is believed with the tasks."""
         known = self._memory.of_rows(told.points)
         return TransferGP(self._tasks, similarity, told.points, told.values.unsqueeze(-1), known)

@@ -47,15 +47,11 @@ class EvidenceSharing:
         Values may only be believed: what is learnt is learnt from those told, in ``learn``.
         """
         if self._latest is None or self._latest[0] is not told:
-            transfer = self._with_tasks(told)
+            transfer = self._doubts.belief(told, self._adapted)
             some = len(told.values) > 0
             target = self._own.believed(told, float(transfer.scale)) if some else None
             self._latest = told, transfer, target
         return self._latest[1:]
-
-    def _with_tasks(self, told: Told) -> TransferGP:
-        known = self._memory.of_rows(told.points)
-        return TransferGP(self._tasks, self._adapted, told.points, told.values.unsqueeze(-1), known)
 
     def learn(self, told: Told) -> Told:
         """Compare the evidences after further values, less those that went astray; see ``doubts``."""
