@@ -23,12 +23,12 @@ from botorch_costly.optim.smooth import Acquisition, from_callable
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
+SAME = 1e-9  # distance of what is one configuration of a list
+ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
 # Beyond this many configurations a lattice is searched as if it were continuous.
 LARGEST_LATTICE = 2000
 # On flat ground, as before the first reward, every start is an optimum: without a limit the next
 # search would start from all of them, and the one after from twice as many.
-SAME = 1e-9  # distance of what is one configuration of a list
-ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
 _MOST_WARM_STARTS = 500
 _REPRESENTATIVES = 256  # points that stand for the space
 _STRETCHED = 1.6  # by which as many more are pulled out of a cube, and back onto its faces
