@@ -24,7 +24,7 @@ from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
 SAME = 1e-9  # distance of what is one configuration of a list
-ALIKE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
+CLOSE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
 # Beyond this many configurations a lattice is searched as if it were continuous.
 LARGEST_LATTICE = 2000
 # On flat ground, as before the first reward, every start is an optimum: without a limit the next

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
-from botorch_costly.ask_tell.search import ALIKE, SAME, Search, among, is_listed
+from botorch_costly.ask_tell.search import CLOSE, SAME, Search, among, is_listed
 from botorch_costly.curve_records import CurveDecision
 from botorch_costly.device import Tkwargs
 from botorch_costly.errors import HorizonExceededError, check
@@ -113,7 +113,7 @@ class NewPoints:
     def best(self, outlook: Outlook, trainings: Trainings) -> Tensor | None:
         """Return one that promises most, shape ``(d,)``; None if all have been trained."""
         if self._listed is None:
-            points, distance = self._climbed(outlook, trainings), ALIKE
+            points, distance = self._climbed(outlook, trainings), CLOSE
         else:
             points, distance = self._listed, SAME
         left = points[~_trained(points, trainings, distance)]

@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from botorch_costly.ask_tell.design import sobol
-from botorch_costly.ask_tell.search import ALIKE, SAME, among, is_listed
+from botorch_costly.ask_tell.search import CLOSE, SAME, among, is_listed
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
@@ -195,7 +195,7 @@ def _useless(acquisition: Acquisition, points: Tensor, asked: Asked) -> Tensor:
     They lie beside what was told, or near several told or one under way, or are believed no better.
     """
     with torch.no_grad():
-        old = among(points, asked.points, ALIKE)
+        old = among(points, asked.points, CLOSE)
         crowded = old | (_near(points, asked.points, _BESIDE).sum(-1) >= _CROWD)
         crowded |= _near(points, asked.pending, _UNDER_WAY).any(-1)
         for ruled_out in (crowded | _no_better(acquisition, points), crowded):
