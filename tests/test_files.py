@@ -75,7 +75,7 @@ def test_permissions_and_links_are_kept(tmp_path):
 KILLED = """
 import os, sys
 from botorch_costly.files import replacing
-with replacing(sys.argv[1]) as file:
+with replacing(sys.argv[1]) as file, replacing(sys.argv[2]):
     file.write(b"half of")
     file.flush()
     os._exit(9)
@@ -85,8 +85,8 @@ with replacing(sys.argv[1]) as file:
 def test_what_a_killed_process_left_is_removed_by_the_next_save(tmp_path):
     path = tmp_path / "state"
     write(path, b"old")
-    for name in ("state", "state.pt"):
-        subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / name)], check=False)
+    paths = [str(tmp_path / name) for name in ("state", "state.pt")]
+    subprocess.run([sys.executable, "-c", KILLED, *paths], check=False)
     left = set(os.listdir(tmp_path)) - {"state"}
     assert len(left) == 2
     (tmp_path / ".state.mine.part").write_bytes(b"")  # of no save

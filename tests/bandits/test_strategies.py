@@ -187,8 +187,8 @@ def test_ucb1_stays_below_its_bound():
 )
 def test_regret_of_arms_that_stand_still_grows_more_and_more_slowly(strategy):
     policy = BanditPolicy("", strategy, BernoulliQuery(0.5))
-    regret = simulate_arms(Still(), [policy], trials=20, horizon=800).regret[0].mean(0)
-    early, late = regret[:200].mean(), regret[-200:].mean()
+    regret = simulate_arms(Still(), [policy], trials=40, horizon=400).regret[0].mean(0)
+    early, late = regret[:100].mean(), regret[-100:].mean()
     assert late < 0.7 * early
 
 
@@ -279,7 +279,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("rule", quick(RULES, "coin", "joint", "mixed price"))
+@pytest.mark.parametrize("rule", quick(RULES, "joint", "mixed price"))
 def test_any_strategy_goes_with_any_rule(rule):
     strategies = {name: strategy for name, (strategy, _) in PAIRS.items()}
     strategies["GP-UCB"] = bandits.GPUCB()

@@ -30,7 +30,6 @@ from botorch_costly.errors import (
     InvalidConfigError,
     StateMismatchError,
 )
-from tests.cases import quick
 
 RATE = Real(1e-5, 1e-1, log=True)
 
@@ -342,7 +341,8 @@ class TestRaces:
         result = race(problem, STARTS["slow"](problem), 0)
         assert (result.rounds, result.given_back, result.queries) == (60, 15, 7)
 
-    @pytest.mark.parametrize("start", quick(["sensible", "slow", "fast"], "slow"))
+    @pytest.mark.slow
+    @pytest.mark.parametrize("start", ["sensible", "slow", "fast"])
     def test_the_search_beats_a_constant_default_from_anywhere(self, start):
         problem = replace(TEXT, horizon=120, steps=3)
         default = METHODS["constant"](problem, problem.default, 0).loss

@@ -69,6 +69,7 @@ def test_where_ranks_never_change_early_looks_beat_whole_trainings():
     assert all(means[name] < means["random"] for name in means if name != "random")
 
 
+@pytest.mark.slow
 def test_what_begins_anew_is_paid_for_anew():
     problem, paid = rising(), {}
     for name in ("curve optimizer", "begun anew"):

@@ -13,6 +13,7 @@ from benchmarks.information.methods import METHODS, TIMED, WAYS, Method, Player,
 from benchmarks.information.play import maximizer
 from benchmarks.information.problems import PROBLEMS, Problem
 from benchmarks.information.told import needed, text
+from tests.cases import quick
 
 WAYS_KNOWN = [(name, True) for name in WAYS]
 PEAK = torch.tensor([0.3, 0.6], dtype=torch.float64)
@@ -34,7 +35,10 @@ def small(method: Method) -> Method:
     return method
 
 
-@pytest.mark.parametrize(("name", "known"), [*((n, False) for n in METHODS), *WAYS_KNOWN])
+EACH = [*((n, False) for n in METHODS), *WAYS_KNOWN]
+
+
+@pytest.mark.parametrize(("name", "known"), quick(EACH, *EACH[::3]))
 def test_every_method_chooses_a_point_of_the_cube(name, known):
     method = small({**METHODS, **WAYS}[name])
     run = play.play(hill(known=known), method, seed=0, evaluations=4)

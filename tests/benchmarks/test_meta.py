@@ -53,7 +53,6 @@ def test_each_method_chooses_each_configuration_at_most_once(method, family):
     quick(
         ["portfolio", "RGPE", "TAF", "ScaML-GP", "TransferOptimizer", "RM-GP-UCB"],
         "portfolio",
-        "RGPE",
         "TransferOptimizer",
         "RM-GP-UCB",
     ),

@@ -96,6 +96,7 @@ class TestEveryProblem:
         assert run.validate() == run.validate()
         assert same_state(run.state_dict(), before)
 
+    @pytest.mark.slow
     def test_every_setting_that_is_tuned_matters(self, problem):
         """Each end of each range trains another network than the default does."""
         default = trained(problem, problem.default)

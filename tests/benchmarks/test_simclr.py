@@ -28,6 +28,9 @@ from tests.benchmarks.test_online_suite import same_state
 from tests.benchmarks.test_stn_schedule import KilledError, pictures
 from tests.cases import quick
 
+TOLD = ["full feedback", "confidence 0.7", "as it comes"]
+EXPORTED = ["full feedback", "random schedule", "one operation"]
+
 
 def problem(**changes) -> ContrastiveProblem:
     return ContrastiveProblem(replace(tiny(CPU), data=pictures, **changes))
@@ -130,7 +133,7 @@ class TestFailure:
         assert not run.failed
         assert math.isfinite(run.validate().loss)
 
-    @pytest.mark.parametrize("method", ["full feedback", "confidence 0.7", "as it comes"])
+    @pytest.mark.parametrize("method", quick(TOLD, "as it comes"))
     def test_the_tuner_hears_of_it(self, method, monkeypatch):
         broken(monkeypatch, {1, 6})
         one = problem(epochs=10)
@@ -232,7 +235,7 @@ def test_a_killed_run_continues_with_the_same_decisions(method, tmp_path):
     assert (resumed.queries, resumed.test_accuracy) == (straight.queries, straight.test_accuracy)
 
 
-@pytest.mark.parametrize("method", ["full feedback", "random schedule", "one operation"])
+@pytest.mark.parametrize("method", quick(EXPORTED, "one operation"))
 def test_an_exported_schedule_is_replayed_to_the_identical_run(method, tmp_path):
     one = problem(epochs=6)
     record = run_online(one, policy_of(method, one, 3), 3, report_every=one.horizon)
@@ -325,6 +328,7 @@ def test_the_table_is_paired_over_seeds():
     assert "1.50" in lines[COIN]  # times fixed
 
 
+@pytest.mark.slow
 def test_brief_readouts_are_ranked_against_the_final_one(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(readouts, "CPU", replace(CPU, data=pictures))
     options = ["--smoke", "--seeds", "2", "--processes", "1", "--results", str(tmp_path)]

@@ -9,6 +9,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.tuners import Sampling
+from tests.cases import quick
 
 QUICK = Sampling(draws=2, first_steps=8, steps=8, points=4, candidates=12, first=2)
 
@@ -41,7 +42,7 @@ def samplers():
 
 
 @pytest.mark.parametrize("name", ["transfer", "subsets", "curves"])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("dtype", quick([torch.float64, torch.float32], torch.float32))
 def test_a_sampler_computes_as_it_is_told(name, dtype, samplers, tkwargs):
     optuna, made = samplers
     sampler = made[name](dtype=dtype, device=tkwargs["device"])

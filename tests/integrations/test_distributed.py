@@ -120,12 +120,14 @@ def test_two_ranks_decide_alike_and_as_one(two):
     assert alone.ask().to_dict() == expected[0]
 
 
+@pytest.mark.slow
 def test_ranks_that_disagree_are_told_so(two):
     first, second, _ = two
     assert first["disagreed"] == second["disagreed"]
     assert "{0: 'mean 0', 1: 'ask 1'}" in first["disagreed"]
 
 
+@pytest.mark.slow
 def test_each_rank_goes_on_with_its_own_generators(two):
     *ranks, folder = two
     first, second = (one["generators"] for one in ranks)

@@ -63,8 +63,8 @@ def through_a_file(state):
 
 def test_the_seed_alone_decides(case):
     before = torch.get_rng_state()
-    optimizer, expected = case.make(0), saved_run(case)[0]
-    assert [step(case, optimizer) for _ in range(ROUNDS)] == expected
+    optimizer, expected = case.make(0), saved_run(case)[0][:MOST]
+    assert [step(case, optimizer) for _ in expected] == expected
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.get_default_dtype() == torch.float32
 

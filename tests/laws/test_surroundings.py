@@ -17,7 +17,7 @@ from botorch_costly.models import SubsetGP
 from tests.cases import quick
 from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 
-ROUNDS = 6
+ROUNDS = 4
 
 
 @contextmanager

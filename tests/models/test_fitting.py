@@ -218,7 +218,7 @@ def test_restarts_are_drawn_by_the_generator_alone():
 # -- when it is not worth it, or not in time ------------------------------------------------------
 
 
-@pytest.mark.parametrize("learnt", [True, False])
+@pytest.mark.parametrize("learnt", quick([True, False], False))
 @pytest.mark.parametrize("tolerance", quick([1e-3, 0.1], 0.1))
 def test_skipping_costs_less_than_the_stated_bound(learnt, tolerance, monkeypatch):
     """After a few more queries, at values fitted before them: a search to the end tells."""

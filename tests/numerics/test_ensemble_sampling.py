@@ -21,9 +21,9 @@ def gaussian(x):
 @pytest.fixture(scope="module")
 def chain():
     generator = torch.Generator().manual_seed(0)
-    start = torch.randn(2, 20, 2, generator=generator, **NUMBERS)
+    start = torch.randn(2, 40, 2, generator=generator, **NUMBERS)
     start[1] *= torch.tensor([1e-3, 1e3], **NUMBERS)
-    return walk(gaussian, start, 3000, generator, every=3)
+    return walk(gaussian, start, 1500, generator, every=3)
 
 
 def test_moments_are_those_of_the_density_whatever_the_scales(chain):

@@ -45,7 +45,7 @@ def variation(p, q):
 
 @pytest.mark.parametrize("points", quick([3, 6], 3))
 def test_it_is_one_site_after_another(points):
-    for seed in range(4):
+    for seed in range(2):
         mean, cov = problem_of("wishart", points, seed)
         found = log_prob_min(mean, cov, corrected=False)
         torch.testing.assert_close(found, oracle.log_prob_min(mean, cov), rtol=0, atol=1e-6)
@@ -179,7 +179,7 @@ def test_given_which_is_the_smallest_moments_are_those_of_the_draws():
 @pytest.mark.parametrize("corrected", [True, False])
 def test_no_number_is_ever_nan(corrected):
     generator = torch.Generator().manual_seed(0)
-    k = 3_000
+    k = 1_500
     root = torch.randn(k, 5, 5, generator=generator, **NUMBERS)
     rank = torch.randint(0, 6, (k, 1, 1), generator=generator)
     root = root * (torch.arange(5) < rank)

@@ -133,16 +133,16 @@ def test_duplicates_share_and_certainty_is_certain():
 @pytest.mark.parametrize("scale", quick([1e-12, 1.0, 1e12], 1e-12))
 def test_no_number_is_ever_nan(scale):
     generator = torch.Generator().manual_seed(0)
-    root = torch.randn(20_000, 5, 5, generator=generator, **NUMBERS)
+    root = torch.randn(7_000, 5, 5, generator=generator, **NUMBERS)
     root[::3, :, 2:] = 0  # singular
     root[::7] *= 1e-9  # beside the means
-    mean = torch.randn(20_000, 5, generator=generator, **NUMBERS) * 10.0 ** torch.randint(
-        -4, 5, (20_000, 1), generator=generator
+    mean = torch.randn(7_000, 5, generator=generator, **NUMBERS) * 10.0 ** torch.randint(
+        -4, 5, (7_000, 1), generator=generator
     )
     mean = (scale * mean).requires_grad_()
     found = log_prob_min_by_draws(mean, scale**2 * (root @ root.mT), draws=16)
     assert found.isfinite().all()
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(20_000, **NUMBERS))
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(7_000, **NUMBERS))
     (slope,) = torch.autograd.grad(found.exp()[:, 0].sum(), mean)
     assert slope.isfinite().all()
 

@@ -6,6 +6,7 @@ import torch
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.optim import ascend
 from botorch_costly.problems import DriftingHartmann, DriftingPath, DriftingSample
+from tests.cases import quick
 from tests.oracles import dense_gp
 
 MAKERS = {
@@ -24,9 +25,10 @@ def cube(n, dim, seed=0):
     return torch.rand(n, dim, generator=seeded(seed), dtype=torch.float64)
 
 
-@pytest.mark.parametrize(
-    ("family", "nu"), [("matern12", 0.5), ("matern32", 1.5), ("matern52", 2.5), ("rbf", None)]
-)
+FAMILIES = [("matern12", 0.5), ("matern32", 1.5), ("matern52", 2.5), ("rbf", None)]
+
+
+@pytest.mark.parametrize(("family", "nu"), quick(FAMILIES, FAMILIES[0], FAMILIES[-1]))
 def test_samples_have_the_product_covariance(family, nu):
     """Over 3,000 paths: the kernel in space, times (1 - forgetting)^(lag / 2)."""
     x, generator, lags = cube(5, 3), seeded(1), (0, 1, 4)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from botorch_costly.query import Cause, Comparison, PricedQuery, Progress, Prospect
+from tests.cases import quick
 from tests.oracles import knowledge_gradient as oracle
 
 HORIZON = 200
@@ -175,8 +176,8 @@ def run(rule, forgetting, trials=20, size=0.2):
     return torch.stack(history)
 
 
-@pytest.mark.parametrize("forgetting", [0.003, 0.01, 0.05, 0.2])
-@pytest.mark.parametrize("budget", [6, 10, 20, 50, 100, 160])
+@pytest.mark.parametrize("forgetting", quick([0.003, 0.01, 0.05, 0.2], 0.003, 0.05))
+@pytest.mark.parametrize("budget", quick([6, 10, 20, 50, 100, 160], 6, 20, 160))
 def test_runs_keep_to_their_budget(forgetting, budget):
     queries = run(PricedQuery(budget=budget), forgetting)
     assert (queries[-1] == budget).all()

@@ -16,6 +16,7 @@ from botorch_costly.query import (
     PricedQuery,
 )
 from botorch_costly.simulation import GridPolicy, Run, draw, expected_improvement, play, simulate
+from tests.cases import quick
 from tests.counting import least_successes
 
 HORIZON = 60
@@ -60,7 +61,7 @@ def test_a_trial_does_not_depend_on_how_many_share_a_program(problem, whole, at_
     assert_same(parts, whole)
 
 
-@pytest.mark.parametrize("trial", [0, 7, 11])
+@pytest.mark.parametrize("trial", quick([0, 7, 11], 11))
 def test_a_trial_alone_is_the_trial(problem, whole, trial):
     alone = simulate(problem, POLICIES, 1, HORIZON, seed=1, first_trial=trial)
     assert_same(alone, Run(*(part[:, trial : trial + 1] for part in whole)))
@@ -133,6 +134,7 @@ def test_single_precision_decides_the_same_in_99_of_100_rounds(fine):
     assert not torch.equal(single.mean, double.mean)
 
 
+@pytest.mark.slow
 def test_where_it_does_not_it_goes_next_door(fine):
     problem, double, single = fine
     x = problem.points[:, 0]

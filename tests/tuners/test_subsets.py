@@ -3,7 +3,6 @@
 import copy
 import logging
 import math
-from functools import cache
 
 import pytest
 import torch
@@ -32,12 +31,6 @@ def played(evaluations, **options):
     return optimizer
 
 
-@cache
-def run_of(evaluations):
-    """Return a run that tests read, and copy to go on with."""
-    return played(evaluations)
-
-
 each_seed = pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 
 
@@ -60,7 +53,8 @@ def test_what_is_believed_is_in_the_unit_of_what_was_told():
 
 
 def test_reading_changes_no_later_decision():
-    ours, theirs = (copy.deepcopy(run_of(9)) for _ in range(2))
+    ours = played(7, sampling=FAST)
+    theirs = copy.deepcopy(ours)
     assert ours.best_seen() == ours.incumbent
     assert "believed best" in ours.summary()
     ours.believed([{"x": 0.5}])
@@ -90,7 +84,7 @@ def test_a_list_is_asked_for_as_it_was_given_and_each_once():
 
 
 def test_several_may_be_under_way_and_are_not_asked_for_twice():
-    optimizer = copy.deepcopy(run_of(9))
+    optimizer = played(7, sampling=FAST)
     batch = [optimizer.ask() for _ in range(3)]
     points = {(d.config["x"], d.fidelities["fraction"]) for d in batch}
     assert len(points) == 3

@@ -10,6 +10,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.models.similarity import adapt_similarity, learn_similarity
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
 ROBUST = {
@@ -182,7 +183,7 @@ def test_evaluations_under_way_are_not_asked_for_again(robust):
     assert len(optimizer.observations) == 6
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("bad", quick([math.nan, math.inf, -math.inf], math.nan, -math.inf))
 def test_a_failure_counts_as_the_worst_and_is_told(bad, robust, caplog):
     optimizer = bc.TransferOptimizer(SPACE, [study()], robust=robust)
     with caplog.at_level(logging.WARNING):
@@ -260,7 +261,7 @@ def test_a_warm_start_is_a_count(wrong):
         bc.TransferOptimizer(SPACE, [study()], warm_start=wrong)
 
 
-@pytest.mark.parametrize("huge", [1e12, -1e12, 1.7e308, -1.7e308])
+@pytest.mark.parametrize("huge", quick([1e12, -1e12, 1.7e308, -1.7e308], 1e12, -1.7e308))
 def test_a_huge_value_is_no_failure(huge, robust):
     optimizer = played(3, [study()], robust=robust)
     optimizer.tell(optimizer.ask(), huge)
@@ -275,7 +276,7 @@ def goes_on(optimizer):
     assert all(math.isfinite(number) for number in (optimizer.share, *optimizer.weights))
 
 
-@pytest.mark.parametrize("size", [1e300, 1e-300, -1e300])
+@pytest.mark.parametrize("size", quick([1e300, 1e-300, -1e300], 1e-300, -1e300))
 def test_studies_of_huge_and_tiny_values_are_no_failure(size, robust):
     tasks = [study(seed=seed) for seed in range(2)]
     scaled = [bc.Task(one.configs, [size * value for value in one.values]) for one in tasks]

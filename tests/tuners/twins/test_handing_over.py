@@ -8,6 +8,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
+from tests.cases import quick
 from tests.tuners.twins.networks import HORIZON, SPACE, START, Training, equal, flat, play
 from tests.tuners.twins.running import Run, by_rate
 
@@ -129,7 +130,7 @@ def going_on(session, run, rounds):
 
 
 @pytest.mark.parametrize("restored", ["restore_best", "restore_incumbent"])
-@pytest.mark.parametrize("rounds", [5, 20, 60])
+@pytest.mark.parametrize("rounds", quick([5, 20, 60], 20))
 def test_a_settled_run_that_is_extended_tries_others_again(restored, rounds, tmp_path):
     """From the state that was handed over, and in the same way after another save."""
     session, run = begun(60)
