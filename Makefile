@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread is faster than two for the small problems of the tests.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all test-everywhere test-elsewhere test-far test-far-quick test-lowest test-lowest-quick test-extras lint bench tutorials docs clean
+.PHONY: demo test test-all test-everywhere test-elsewhere test-far test-far-quick test-lowest test-extras lint bench tutorials docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -30,29 +30,24 @@ test-all: $(VENV)/.installed
 # follow from an error of 1e-14; decisions have to bear larger ones.
 MATHEMATICS := tests/numerics tests/models tests/optim tests/kernels tests/acquisition tests/laws
 DECISIONS := tests/tuners tests/simulation tests/bandits tests/query
+# Those laws that hang on a dtype and a device.
+LAWS := $(patsubst %,tests/laws/test_%_laws.py,acquisition feature kernel model query)
 test-everywhere: $(VENV)/.installed
 	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow'
 	MKL_CBWR=SSE4_2 $(PYTEST) -m 'not slow'
 	MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2 $(PYTEST) -m 'not slow'
 	OMP_NUM_THREADS=2 $(PYTEST) -m 'not slow' --threads 2
-	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
+	$(PYTEST) -m 'not slow' --dtype float32 $(LAWS)
 	set -e; for draw in 0 1 2; do \
 		$(PYTEST) -m 'not slow' --draw $$draw --perturb 1e-14 $(MATHEMATICS) $(DECISIONS); \
 		$(PYTEST) -m 'not slow' --draw $$draw --perturb 1e-12 $(DECISIONS); \
 		$(PYTEST) -m 'not slow' --draw $$draw --perturb-single 1e-6 --dtype float32 $(DECISIONS); \
 	done
 
-# The part of it that continuous integration has time for.
-test-elsewhere: $(VENV)/.installed
-	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(PYTEST) -m 'not slow' --perturb 1e-14 \
-		$(filter-out tests/laws,$(MATHEMATICS))
-	$(PYTEST) -m 'not slow' --dtype float32 tests/laws
-
 # On a device without hardware, which refuses what a GPU refuses: see tests/far.
 FAR := $(PYTEST) -m 'not slow' -p tests.far --device far
-LAWS := acquisition feature kernel model query
 test-far: test-far-quick
-	$(FAR) tests/models tests/acquisition $(LAWS:%=tests/laws/test_%_laws.py) tests/tuners/test_offline_devices.py
+	$(FAR) tests/models tests/acquisition $(LAWS) tests/tuners/test_offline_devices.py
 
 # The part of it that continuous integration has time for: there an operation takes several times as long.
 test-far-quick: $(VENV)/.installed
@@ -73,11 +68,13 @@ LOWEST := .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist work
 test-lowest: .venv-lowest/.installed
 	$(LOWEST)
 
-# The part of it that continuous integration has time for: what hangs on the libraries, but no benchmarks
-# and no long runs of optimizers or simulations.
-test-lowest-quick: .venv-lowest/.installed
-	$(LOWEST) --ignore tests/benchmarks --ignore tests/tuners --ignore tests/laws --ignore tests/test_tutorials.py \
-		--ignore tests/machines --ignore tests/simulation --ignore tests/bandits
+# What continuous integration has time for: with the smallest versions, as on another processor, what hangs
+# on the libraries, but no benchmarks and no long runs of optimizers or simulations; laws in single precision.
+test-elsewhere: .venv-lowest/.installed $(VENV)/.installed
+	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(LOWEST) --perturb 1e-14 --ignore tests/benchmarks \
+		--ignore tests/tuners --ignore tests/laws --ignore tests/test_tutorials.py --ignore tests/machines \
+		--ignore tests/simulation --ignore tests/bandits
+	$(PYTEST) -m 'not slow' --dtype float32 $(LAWS)
 
 # Each extra by itself, in environments in out/extras: EXTRAS="optuna ray" for some of them.
 test-extras:
