@@ -45,15 +45,17 @@ test-everywhere: $(VENV)/.installed
 	done
 
 # On a device without hardware, which refuses what a GPU refuses: see tests/far.
-FAR := $(PYTEST) -m 'not slow' -p tests.far --device far
+FAR := $(PYTEST) -p tests.far --device far
+WAITS := tests/tuners/online/test_waits.py tests/simulation/test_waits.py
 test-far: test-far-quick
-	$(FAR) tests/models tests/acquisition $(LAWS) tests/tuners/test_offline_devices.py
+	$(FAR) -m 'not slow' tests/models tests/acquisition tests/query $(LAWS) tests/tuners/test_offline_devices.py
+	$(FAR) -m slow $(WAITS) tests/tuners/test_offline_devices.py
 
 # The part of it that continuous integration has time for: there an operation takes several times as long.
 test-far-quick: $(VENV)/.installed
-	$(FAR) tests/numerics tests/kernels tests/optim tests/laws/test_device_laws.py tests/tuners/online/test_waits.py \
-		tests/simulation/test_waits.py
-	$(FAR) tests/benchmarks/test_stn_schedule.py tests/benchmarks/test_simclr.py -k device_of_its_recipe
+	$(FAR) -m 'not slow' tests/numerics tests/kernels tests/optim tests/laws/test_device_laws.py \
+		tests/laws/test_mirrored_calls.py $(WAITS)
+	$(FAR) tests/benchmarks/test_stn_schedule.py tests/benchmarks/test_simclr.py -m 'not slow' -k device_of_its_recipe
 
 # The smallest versions that pyproject.toml allows, in an environment of its own (5 GB). Matplotlib of that
 # time calls the parser of today by names that it warns of.

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.device import moved
 from botorch_costly.numerics.cholesky import sure_root
 from botorch_costly.numerics.radial import PROFILES
 
@@ -91,14 +92,15 @@ def fit_scales(parts: Tensor, values: Tensor, prior: ScalePrior) -> Scales:
     d = len(parts)
     if not len(values):
         return Scales(parts.new_full((d,), prior.scale), prior.noise)
-    shared = _SCALES.repeat_interleave(len(_NOISES)).unsqueeze(-1).expand(-1, d)
-    noises = prior.noise * _NOISES.repeat(len(_SCALES))
+    grid, multiples = moved(_SCALES, parts), moved(_NOISES, parts)
+    shared = grid.repeat_interleave(len(multiples)).unsqueeze(-1).expand(-1, d)
+    noises = prior.noise * multiples.repeat(len(grid))
     best = int(_log_density(shared, noises, parts, values, prior).argmax())
     scales, noise = shared[best].clone(), noises[best]
     for column in list(range(d)) * _SWEEPS:
-        several = scales.expand(len(_SCALES), d).clone()
-        several[:, column] = _SCALES
-        density = _log_density(several, noise.expand(len(_SCALES)), parts, values, prior)
+        several = scales.expand(len(grid), d).clone()
+        several[:, column] = grid
+        density = _log_density(several, noise.expand(len(grid)), parts, values, prior)
         scales = several[int(density.argmax())]
     return Scales(scales, float(noise))
 
@@ -113,7 +115,9 @@ def _log_density(
     """Return the log posterior density of several scales and noises, up to a constant."""
     n = len(values)
     cov = torch.einsum("kd,dij->kij", scales.square(), parts)
-    diagonal = (noises.square() + _JITTER).view(-1, 1, 1) * torch.eye(n, dtype=cov.dtype)
+    diagonal = (noises.square() + _JITTER).view(-1, 1, 1) * torch.eye(
+        n, dtype=cov.dtype, device=cov.device
+    )
     factor = sure_root(cov + diagonal)
     told = values.unsqueeze(-1).expand(len(cov), n, 1)
     white = torch.linalg.solve_triangular(factor, told, upper=False)
@@ -139,14 +143,14 @@ def posterior(
         smoothness: As it was fitted with.
     """
     weights = scales.scales.square()
-    moved = (asked.points - asked.references).abs() / smoothness.lengthscale
+    away = (asked.points - asked.references).abs() / smoothness.lengthscale
     profile = PROFILES["matern52"]
-    prior = (2 * (1 - profile.phi(profile.constant * moved)) * weights).sum(-1)
+    prior = (2 * (1 - profile.phi(profile.constant * away)) * weights).sum(-1)
     if not len(values):
         return torch.zeros_like(prior), prior
     cov = torch.einsum("d,dij->ij", weights, covariances(rows, rows, smoothness))
     cross = torch.einsum("d,dij->ij", weights, covariances(rows, asked, smoothness))
-    noise = (scales.noise**2 + _JITTER) * torch.eye(len(values), dtype=cov.dtype)
+    noise = (scales.noise**2 + _JITTER) * torch.eye(len(values), dtype=cov.dtype, device=cov.device)
     factor = sure_root(cov + noise)
     white = torch.linalg.solve_triangular(
         factor, torch.cat([cross, values.unsqueeze(-1)], -1), upper=False

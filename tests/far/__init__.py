@@ -14,8 +14,11 @@ mode is replaced by ``no_grad``, which it resembles in all but its own errors. N
 """
 
 import collections
+import contextlib
 import functools
+import sys
 
+import pytest
 import torch
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -226,16 +229,57 @@ def _inference_mode(mode=True):
     return torch.no_grad() if mode else torch.enable_grad()
 
 
-@functools.cache
-def enter():
-    """Make the device available from here on."""
+def prepare():
+    """Let generators and files know the device, before the package subclasses ``torch.Generator``."""
     torch.Generator = FarGenerator
     torch.inference_mode = _inference_mode
     torch.load = _loaded
     torch.serialization.add_safe_globals([_arrived])
-    _Factories().__enter__()
+
+
+_depth = 0
+
+
+def inside():
+    """Return whether the device is available here."""
+    return _depth > 0
+
+
+@contextlib.contextmanager
+def device():
+    """Make the device available within, where each operation takes longer."""
+    global _depth
+    _depth += 1
+    try:
+        with _Factories() if _depth == 1 else contextlib.nullcontext():
+            yield
+    finally:
+        _depth -= 1
+
+
+@functools.cache
+def enter():
+    """Make the device available from here on."""
+    prepare()
+    device().__enter__()
+
+
+# -- a plugin of pytest ----------------------------------------------------------------------------
 
 
 def pytest_load_initial_conftests():
-    """Enter as a plugin of pytest, before the package subclasses ``torch.Generator``."""
-    enter()
+    prepare()
+
+
+def pytest_collection_modifyitems(items):
+    from tests.far.mirror import mirror_calls  # it imports what is to be prepared first
+
+    mirror_calls(module for name, module in list(sys.modules.items()) if name.startswith("tests."))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Run a test that is told a device where it is; any other mirrors its calls."""
+    told = "tkwargs" in getattr(item, "fixturenames", ())
+    with device() if told else contextlib.nullcontext():
+        return (yield)

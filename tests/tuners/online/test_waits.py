@@ -12,6 +12,7 @@ import torch
 import botorch_costly as bc
 from benchmarks.speed.waits import counting
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceQuery, PricedQuery
+from tests.cases import quick
 
 MOST = 5  # waits of an ask with its tell
 ROUNDS = 7
@@ -69,7 +70,10 @@ def device(tkwargs):
     return str(tkwargs["device"])
 
 
-@pytest.mark.parametrize("name", CASES)
+BY_DEFAULT = ("by confidence", "with a price", "mixed", "arms", "single precision")
+
+
+@pytest.mark.parametrize("name", quick(CASES, *BY_DEFAULT))
 def test_a_decision_waits_a_few_times_and_decides_as_on_the_cpu(device, name):
     space, options = CASES[name]
     decisions, waits = played(space, device, **options)
