@@ -10,6 +10,7 @@ import torch
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, InvalidSpaceError
 from botorch_costly.parameters import BASES, Choice, Integer, Real, Scheduled
 from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.baselines import FixedTuner, RandomTuner
 
 FACTORS = {
     "wsd": {0: 1.0, 0.5: 1.0, 0.8: 1.0, 0.9: 0.5, 1: 0.0},
@@ -114,3 +115,16 @@ def test_a_space_without_schedules_plays_configs_as_they_are():
     space = SearchSpace({"lr": Real(1e-4, 1, log=True)})
     assert not space.is_scheduled
     assert space.scheduled({"lr": 0.5}, 0.99) == {"lr": 0.5}
+
+
+def test_tuners_that_compare_play_schedules_over_their_horizon(space):
+    """The kind: a tuner takes a schedule and never lets it fall."""
+    fixed = FixedTuner(space, CONFIG, horizon=10)
+    played = [fixed.ask().config for _ in range(10)]
+    assert played == [space.scheduled(CONFIG, now / 10) for now in range(10)]
+    drawn = RandomTuner(space, 1000)
+    last = [drawn.ask().config["lr"] for _ in range(1000)][-1]
+    assert 0 < last < 0.1 * 0.01
+    for made in (lambda: FixedTuner(space, CONFIG), lambda: RandomTuner(space)):
+        with pytest.raises(InvalidArgumentError, match="horizon: Expected the rounds of the run"):
+            made()

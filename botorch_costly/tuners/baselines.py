@@ -13,18 +13,23 @@ from botorch_costly.ask_tell.state import (
     taking_over,
     undone_on_error,
 )
-from botorch_costly.errors import check_count
+from botorch_costly.errors import check, check_count
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
 from botorch_costly.space import SearchSpace
 
 
 class _Unqueried(Recorded[Decision, Observation], ABC):
-    """A tuner that asks for no query; outcomes may be told all the same, and are recorded."""
+    """A tuner that asks for no query; outcomes may be told all the same, and are recorded.
+
+    A ``Scheduled`` parameter is played as its peak times the factor of its schedule.
+    """
 
     def __init__(self, space: SearchSpace, horizon: int | None, options: Mapping[str, Any]) -> None:
         self.space = space
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
+        falls = self.horizon is not None or not space.is_scheduled
+        check(falls, "horizon", "the rounds of the run, for a Scheduled parameter", horizon)
         self._ledger = Ledger(Decision, Observation)
         self._header = header(type(self).__name__, space, {"horizon": self.horizon, **options})
 
@@ -36,7 +41,9 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
         """
         now = self._ledger.next_within(self.horizon)
         with undone_on_error(self, self._ledger):
-            decision = Decision(now, self._config(), query=False, reason=type(self).__name__)
+            share = 0.0 if self.horizon is None else now / self.horizon
+            played = self.space.scheduled(self._config(), share)
+            decision = Decision(now, played, query=False, reason=type(self).__name__)
             self._ledger.suggest(decision)
         return decision
 
@@ -80,7 +87,7 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
 
     @abstractmethod
     def _config(self) -> Mapping[str, Plain]:
-        """Return what the next round plays."""
+        """Return the configuration of the next round, with peaks of scheduled parameters."""
 
     def _continue(self, state: Mapping[str, Any]) -> None:
         """Take over what the state holds beyond the ledger."""
@@ -91,11 +98,12 @@ class FixedTuner(_Unqueried):
 
     Args:
         space: Of the configurations.
-        config: Played in every round.
+        config: The configuration of every round; the peak of a ``Scheduled`` parameter.
         horizon: Rounds of the run; ``None`` if unknown.
 
     Raises:
         InvalidConfigError: If ``config`` does not belong to the space.
+        InvalidArgumentError: If a parameter is ``Scheduled`` and the horizon is unknown.
     """
 
     def __init__(
@@ -115,6 +123,9 @@ class RandomTuner(_Unqueried):
         space: Of the configurations.
         horizon: Rounds of the run; ``None`` if unknown.
         seed: The one source of randomness.
+
+    Raises:
+        InvalidArgumentError: If a parameter is ``Scheduled`` and the horizon is unknown.
     """
 
     def __init__(self, space: SearchSpace, horizon: int | None = None, *, seed: int = 0) -> None:
