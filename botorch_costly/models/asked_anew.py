@@ -8,7 +8,7 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
-from botorch_costly.models.posterior import check_noise
+from botorch_costly.models.posterior import check_inputs, check_noise
 from botorch_costly.models.promises import SingleOutput, check_options
 
 
@@ -32,9 +32,11 @@ class AskedAnewGP(SingleOutput, SingleTaskGP):
         """Return the posterior at ``batch_shape x q x d`` points, as BoTorch's does.
 
         Raises:
-            InvalidShapeError: If there is not one variance of noise for each value.
+            InvalidShapeError: If the points have another number of columns, or if the variances of the
+                noise are not one for each value.
             InvalidArgumentError: If a variance is negative or not finite.
         """
+        check_inputs(X, self.train_inputs[0].shape[-1])
         if isinstance(observation_noise, Tensor):
             batch = torch.broadcast_shapes(X.shape[:-2], self.batch_shape)
             check_noise(observation_noise.squeeze(-1), torch.Size([*batch, X.shape[-2]]))

@@ -235,7 +235,7 @@ class CachedPosterior:
         return self.scale**2 * raw.clamp_min(self.least_variance)
 
     def _check_questions(self, X: Tensor) -> None:
-        """A single column would broadcast against any number of them without a word."""
+        """Raise unless there are rows of as many columns as were observed: one would broadcast."""
         columns = (
             self._rows.inputs.shape[-1] if self.num_rows else self.kernel.lengthscale.numel() + 1
         )

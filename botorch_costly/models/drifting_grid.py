@@ -49,7 +49,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.models.downdate import Downdate
 from botorch_costly.models.drift_rates import DriftRates
-from botorch_costly.models.posterior import gaussian_posterior
+from botorch_costly.models.posterior import check_inputs, gaussian_posterior
 from botorch_costly.models.promises import OneOutcome
 from botorch_costly.numerics.drift import log_density
 
@@ -370,7 +370,11 @@ class DriftingGrid(OneOutcome):
 
         This is for inspection and interoperability. The hot path reads ``mean``, ``variance`` and
         ``covariance``.
+
+        Raises:
+            InvalidShapeError: If ``X`` has not one column.
         """
+        check_inputs(X, 1)
         batch, n = self._batch_shape, self.num_points
         shape = torch.broadcast_shapes(X.shape[:-2], batch)
         index = self._check_points(X.squeeze(-1).long()).expand(*shape, -1)

@@ -8,7 +8,7 @@ from gpytorch import settings
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.models.posterior import gaussian_posterior
+from botorch_costly.models.posterior import check_inputs, gaussian_posterior
 from botorch_costly.models.promises import OneOutcome
 
 
@@ -46,9 +46,8 @@ class JointGaussian(OneOutcome, ABC):
         Raises:
             InvalidShapeError: If the points have another number of columns.
         """
-        fits = X.dim() >= 2 and X.shape[-1] == self.dim
-        check(fits, "X", f"shape (.., q, {self.dim})", tuple(X.shape), InvalidShapeError)
-        mean, cov, noise = self.joint(X)
+        check_inputs(X, self.dim)
+        mean, cov, noise = self.joint(X if X.is_floating_point() else X.double())
         return gaussian_posterior(mean, cov, observation_noise, noise, posterior_transform)
 
 

@@ -46,6 +46,18 @@ def gaussian_posterior(
     return posterior if posterior_transform is None else posterior_transform(posterior)
 
 
+def check_inputs(X: object, columns: int | None = None) -> None:
+    """Raise unless ``X`` is a tensor of shape ``batch_shape x q x columns``, of any number if omitted.
+
+    Raises:
+        InvalidShapeError: If it is no tensor, or one of another shape.
+    """
+    fits = isinstance(X, Tensor) and X.dim() >= 2 and X.shape[-1] == (columns or X.shape[-1])
+    received = tuple(X.shape) if isinstance(X, Tensor) else X
+    width = "columns" if columns is None else columns
+    check(fits, "X", f"a tensor of shape (.., q, {width})", received, InvalidShapeError)
+
+
 def check_noise(variances: Tensor, values: torch.Size) -> None:
     """Raise unless there is a finite variance >= 0 for each of some values."""
     name, shape = "observation_noise", tuple(values)

@@ -21,7 +21,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.models.cached_posterior import CachedPosterior
 from botorch_costly.models.cached_rows import CachedRows, near_rows
-from botorch_costly.models.posterior import gaussian_posterior
+from botorch_costly.models.posterior import check_inputs, gaussian_posterior
 from botorch_costly.models.promises import OneOutcome, check_options
 from botorch_costly.models.streaming_form import streaming_form
 from botorch_costly.models.time_varying import TimeVaryingGP
@@ -240,7 +240,12 @@ class StreamingGP(CachedPosterior, OneOutcome):
         observation_noise: bool | Tensor = False,
         posterior_transform: Any = None,
     ) -> GPyTorchPosterior:
-        """Return the joint posterior at ``X``, ``batch_shape x q x (d + 1)``."""
+        """Return the joint posterior at ``X``, ``batch_shape x q x (d + 1)``.
+
+        Raises:
+            InvalidShapeError: If ``X`` has another number of columns.
+        """
+        check_inputs(X)
         if X.shape[-2] == 1:  # what acquisition functions ask for, dozens of times a decision
             mean, variance = self.mean_and_variance(X)
             cov = variance.unsqueeze(-1)

@@ -9,7 +9,12 @@ import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.sampling.normal import SobolQMCNormalSampler
 
-from botorch_costly.errors import CostlyError, InvalidArgumentError, StateMismatchError
+from botorch_costly.errors import (
+    CostlyError,
+    InvalidArgumentError,
+    InvalidShapeError,
+    StateMismatchError,
+)
 from botorch_costly.models import DriftingGrid, EmpiricalPriorGP
 from botorch_costly.models.asked_anew import AskedAnewGP
 from tests.registry.models import MODELS
@@ -50,6 +55,16 @@ def test_dtype_and_device_are_kept(case, generator, tkwargs):
     for part in (*parts(posterior), posterior.rsample()):
         assert part.dtype == tkwargs["dtype"]
         assert part.device.type == tkwargs["device"].type
+
+
+def test_inputs_of_another_shape_are_refused_by_name(case, generator):
+    """The kind: a matrix of the wrong width, a row without a matrix, or no tensor at all."""
+    model, X = double(case), case.questions(3, generator)
+    more, less = torch.cat([X, X[:, :1]], -1), X[:, :-1]
+    for wrong in (more, less, X[0], X[:, :0], torch.tensor(1.0), X.tolist(), "x", None):
+        with pytest.raises(InvalidShapeError, match=r"^X: Expected"):
+            model.posterior(wrong)
+    assert model.posterior(X.round().long()).mean.shape == (3, 1)
 
 
 @pytest.mark.parametrize("batch", [(3,), (2, 3)])
