@@ -13,7 +13,7 @@ share of its columns.
 import math
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidConfigError, InvalidSpaceError, check, check_rate
 from botorch_costly.plain import PLAIN, Plain, is_plain, plain, rounds_to, same
+from botorch_costly.roles import Role, check_role
 
 
 @dataclass(frozen=True)
@@ -113,15 +114,25 @@ class Real(_Number):
         low: The smallest value.
         high: The largest value.
         log: Whether the encoding is logarithmic (the bounds must then be positive).
+        role: ``"learning_rate"`` or ``"momentum"``, which tuners treat in a special way, or ``"other"``;
+            by default what the parameter's name tells, see ``roles``.
 
     Raises:
-        InvalidSpaceError: If the bounds are not finite and increasing, or the logarithm of one is
-            undefined.
+        InvalidSpaceError: If the bounds are not finite and increasing, the logarithm of one is
+            undefined, or the role is unknown.
     """
+
+    role: Role | None = field(default=None, kw_only=True)
 
     values: ClassVar[None] = None  # too many to list
 
+    def __repr__(self) -> str:
+        shown = [one.name for one in fields(self) if one.name != "role" or self.role is not None]
+        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+        return f"{type(self).__name__}({said})"
+
     def __post_init__(self) -> None:
+        check_role(type(self).__name__, self.role)
         for end in ("low", "high"):
             if self._is_kind(bound := plain(getattr(self, end))):
                 # Real(0, 1) and Real(-0.0, 1.0) are one parameter, with one fingerprint.
@@ -163,7 +174,7 @@ BASES: dict[str, Callable[[float], float]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scheduled(Real):
     """A learning rate that a schedule multiplies while training goes on: what is tuned is its peak.
 
@@ -199,6 +210,8 @@ class Scheduled(Real):
         known = isinstance(self.base, str) and self.base in BASES
         check(known, "base", f"one of {list(BASES)}", self.base, InvalidSpaceError)
         check(self.low > 0, "Scheduled", "bounds > 0", (self.low, self.high), InvalidSpaceError)
+        is_rate = self.role in (None, "learning_rate")
+        check(is_rate, "Scheduled role", "'learning_rate'", self.role, InvalidSpaceError)
 
     def factor(self, share: float) -> float:
         """Return what the peak is multiplied by when a share of the run is over, in [0, 1].

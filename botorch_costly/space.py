@@ -28,8 +28,8 @@ from botorch_costly.errors import (
 from botorch_costly.parameters import Choice, Integer, Parameter, Real, Scheduled
 from botorch_costly.plain import Plain, listed, tupled
 from botorch_costly.randomness import check_generator
+from botorch_costly.roles import Role, role_by_name
 
-_RATES = ("lr", "learning_rate")
 _KINDS: dict[str, Callable[..., Parameter]] = {
     kind.__name__: kind for kind in (Real, Scheduled, Integer, Choice)
 }
@@ -160,14 +160,19 @@ class SearchSpace:
 
     @property
     def rates(self) -> tuple[str, ...]:
-        """Names of the learning rates: what is ``Scheduled``, or else logarithmic reals so named.
+        """Names of the learning rates: ``Scheduled`` parameters, or else logarithmic reals of that role.
 
         A learning rate is special: one that is far too large does damage that lasts, and a small one
-        looks better at once, even where a larger one ends better.
+        looks better at once, even where a larger one ends better. See ``roles`` for names.
         """
         scheduled = tuple(name for name, p in self.parameters if isinstance(p, Scheduled))
-        named = (n for n, p in self.parameters if n in _RATES and isinstance(p, Real) and p.log)
-        return scheduled or tuple(named)
+        logarithmic = {name for name, p in self.parameters if isinstance(p, Real) and p.log}
+        return scheduled or tuple(n for n in self.with_role("learning_rate") if n in logarithmic)
+
+    def with_role(self, role: Role | None) -> tuple[str, ...]:
+        """Return the names of the reals of a role; ``None`` for those whose role is unknown."""
+        reals = ((name, p) for name, p in self.parameters if isinstance(p, Real))
+        return tuple(name for name, p in reals if (p.role or role_by_name(name)) == role)
 
     def scheduled(self, config: Mapping[str, Plain], share: float) -> dict[str, Plain]:
         """Return what is played of a configuration when a share of the run is over.
@@ -271,7 +276,7 @@ class SearchSpace:
         """Definition in plain values that JSON keeps."""
         described = []
         for name, p in self.parameters:
-            fields = {k: listed(v) for k, v in vars(p).items()}
+            fields = {k: listed(v) for k, v in vars(p).items() if (k, v) != ("role", None)}
             described.append({"name": name, "type": type(p).__name__, **fields})
         return {"parameters": described}
 

@@ -163,6 +163,8 @@ class Limits:
         rate_factor: The factor by which a learning rate (``SearchSpace.rates``) may differ from that of
             the start; ``math.inf`` for the whole range. What a far larger one damages in a round is not
             mended by the rounds after it, and this tuner does not go back. Without a start no limit.
+            In a space without a known learning rate the limit holds for each logarithmic real of
+            unknown role, which may be one.
 
     Raises:
         InvalidArgumentError: If a number is no such count.
@@ -253,12 +255,30 @@ class Options:
         return RewardScale() if self.query.reads_rewards else _RANKS
 
     @property
+    def possible_rates(self) -> tuple[str, ...]:
+        """Names of the logarithmic reals of unknown role, which may be learning rates."""
+        logarithmic = {n for n, p in self.space.parameters if isinstance(p, Real) and p.log}
+        return tuple(name for name in self.space.with_role(None) if name in logarithmic)
+
+    @property
+    def note_on_rates(self) -> str | None:
+        """A warning where no learning rate is known, so that what may be one stays near the start."""
+        limited = self.start is not None and self.limits.rate_factor < math.inf
+        if not limited or self.space.rates or not self.possible_rates:
+            return None
+        return (
+            "No parameter is known as a learning rate. Those that may be one stay within a factor of "
+            f"{self.limits.rate_factor:.3g} of the start: {', '.join(self.possible_rates)}. Declare "
+            "Real(.., role='learning_rate'), or role='other' where any value of the range is safe."
+        )
+
+    @property
     def reachable(self) -> SearchSpace:
         """The part of the space that is searched: learning rates stay near the start's."""
-        if self.start is None or not self.space.rates or self.limits.rate_factor == math.inf:
+        if self.start is None or self.limits.rate_factor == math.inf:
             return self.space
         parameters = dict(self.space.parameters)
-        for name in self.space.rates:
+        for name in self.space.rates or self.possible_rates:
             rate, value = parameters[name], self.start[name]
             assert isinstance(rate, Real)
             low = max(rate.low, value / self.limits.rate_factor)

@@ -151,9 +151,9 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         self._tkwargs: dict[str, Any] = {"dtype": options.dtype, "device": options.device}
         self._header = header(type(self).__name__, options.space, options.lasting)
         self._intervals = Intervals(options.hold.share, horizon, options.hold.shortest)
-        note = query.unspendable(self._intervals.within, horizon)
-        if note is not None:
-            warnings.warn(note, stacklevel=4)  # at the call of the class, beyond its decorator
+        for note in (query.unspendable(self._intervals.within, horizon), options.note_on_rates):
+            if note is not None:
+                warnings.warn(note, stacklevel=4)  # at the call of the class, beyond its decorator
         limits = options.limits
         self._run = Run(space, self._intervals, horizon, limits.max_queries)
         number = None if horizon is None else self._intervals.within(horizon)

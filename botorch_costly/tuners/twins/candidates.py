@@ -47,8 +47,7 @@ def candidates(
 
 def momentum_columns(space: SearchSpace) -> set[int]:
     """Return the columns of momenta. They are not tried: smaller ones calm a network, as rates do."""
-    names = {"momentum", "beta1", "beta2"}
-    return {space.columns[name].start for name in names if name in space.columns}
+    return {space.columns[name].start for name in space.with_role("momentum")}
 
 
 def switched_off(space: SearchSpace, point: Tensor, fixed: set[int]) -> Tensor | None:
