@@ -58,6 +58,8 @@ def test_a_training_far_off_all_others_does_not_hide_them():
         assert torch.equal(curves[8], torch.zeros(LENGTH, dtype=torch.float64))
 
 
+# In single precision GPyTorch may have to raise a variance to its floor, and says so.
+@pytest.mark.filterwarnings("ignore::linear_operator.utils.warnings.NumericalWarning")
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_any_finite_reward_is_computed_with(dtype):
