@@ -2,12 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from torch import Tensor
 
 from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
+
+# An optimizer is told the gain of a round, a metric as it was measured, the value of a configuration, or
+# its learning curve.
+Tells = Literal["gain", "metric", "value", "curve"]
 
 
 class Suggestion(Protocol):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.serial import Whole
 from botorch_costly.ask_tell.state import changeable
 from botorch_costly.ask_tell.surroundings import shield
@@ -17,7 +18,15 @@ class Recorded(Whole, Generic[D, T]):
     """A tuner whose rounds are in a ledger.
 
     Threads may share it, it is pickled as it is, and it computes undisturbed by what surrounds a call.
+
+    Attributes:
+        tells: What ``tell`` is handed: the gain of a round, the metric as it was measured, the value of a
+            configuration, or its learning curve.
+        records: The classes of its decisions and observations.
     """
+
+    tells: ClassVar[Tells] = "gain"
+    records: ClassVar[tuple[type[Any], type[Any]]] = (Decision, Observation)
 
     _ledger: Ledger[D, T]
     _header: Mapping[str, str]

@@ -1,15 +1,16 @@
 """Saved states: tensors and plain values only, which know the options they were made with."""
 
 import dataclasses
+import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import torch
 
-from botorch_costly.ask_tell.protocol import Extendable, Stateful
+from botorch_costly.ask_tell.protocol import Extendable, Stateful, Tells
 from botorch_costly.ask_tell.written import readable
 from botorch_costly.errors import RestoreError, StateMismatchError, check
 from botorch_costly.files import replacing
@@ -18,10 +19,19 @@ from botorch_costly.states import copied, outside_inference
 
 STATE_VERSION = 5
 _ONCE = {"dtype": "torch.float64"}  # options that older states do not name, as they were then
+# Entries for readers of a state. Older states lack them; options are compared one by one.
+DESCRIPTION = ("tells", "records", "definition")
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
 
 
-def header(kind: str, space: SearchSpace, options: Mapping[str, Any]) -> dict[str, str]:
+class Described(Protocol):
+    """An optimizer that declares what it is told and what it records."""
+
+    tells: ClassVar[Tells]
+    records: ClassVar[tuple[type[Any], type[Any]]]
+
+
+def header(kind: type[Described], space: SearchSpace, options: Mapping[str, Any]) -> dict[str, str]:
     """Return what a state says of the optimizer it was made with: one line for each option.
 
     Args:
@@ -31,7 +41,13 @@ def header(kind: str, space: SearchSpace, options: Mapping[str, Any]) -> dict[st
             ``<option>.<field>``.
     """
     parameters = {f"space.{name}": repr(parameter) for name, parameter in space.parameters}
-    told: dict[str, str] = {"kind": kind, "version": str(STATE_VERSION)}
+    told: dict[str, str] = {
+        "kind": kind.__name__,
+        "version": str(STATE_VERSION),
+        "tells": kind.tells,
+    }
+    told["records"] = " ".join(record.__name__ for record in kind.records)
+    told["definition"] = json.dumps(space.to_dict())
     told |= {"parameters": ", ".join(space.names), **parameters}
     for name, value in options.items():
         told |= _told(name, value)
@@ -59,7 +75,7 @@ def changeable(expected: Mapping[str, str], *groups: str) -> frozenset[str]:
         *groups: Options, or groups of options, that can change; all if omitted.
     """
     named = {name.split(".")[0] for name in expected} | set(expected)
-    named -= {"kind", "version", "parameters"}
+    named -= {"kind", "version", "parameters", *DESCRIPTION}
     return frozenset(name for name in named if not groups or name.split(".")[0] in groups)
 
 
@@ -89,7 +105,7 @@ def check_header(
         wanted = f"a state_dict of {expected['kind']}"
         raise StateMismatchError("state", wanted, type(state).__name__)
     for name in (*expected, *(set(received) - set(expected))):
-        if name in changed or name.split(".")[0] in changed:
+        if name in DESCRIPTION or name in changed or name.split(".")[0] in changed:
             continue
         unknown = _ONCE.get(name, "no such option")
         ours, theirs = (_Said(told.get(name, unknown)) for told in (expected, received))

@@ -33,24 +33,10 @@ from botorch_costly.integrations.rounds import RoundClock
 from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.records import Decision
 from botorch_costly.rewards import GainReward, GuardedReward
-from botorch_costly.tuners import (
-    CurveOptimizer,
-    PopulationTuner,
-    SubsetOptimizer,
-    TransferOptimizer,
-    TwinTuner,
-)
 
 _logger = logging.getLogger(__name__)
 _KEYS = {"shared", "clock", "decision", "reward", "over", "due", "generators", "rates"}
 _SINCE = {"rates"}  # keys that older states do not have
-_TOLD_OTHERWISE = (
-    TwinTuner,
-    PopulationTuner,
-    CurveOptimizer,
-    SubsetOptimizer,
-    TransferOptimizer,
-)
 # The driver that has begun last with an optimizer: a second one would undo what the first one sets.
 _drivers: "weakref.WeakKeyDictionary[Optimizer, weakref.ref[Driver]]" = weakref.WeakKeyDictionary()
 
@@ -81,12 +67,12 @@ class Driver:
         expected = "a tuner with decisions, which the driver shares among ranks itself"
         check(keeps, "tuner", expected, type(tuner).__name__)
         inner = inner_tuner(tuner)
-        gains = not isinstance(inner, _TOLD_OTHERWISE)
         expected = (
             "a tuner that is told gains (a TwinTuner goes back itself, by a Session in a loop, a "
             "PopulationTuner trains several networks, other optimizers one for each configuration)"
         )
-        check(gains, "tuner", expected, type(inner).__name__)
+        tells = getattr(inner, "tells", "gain")  # a tuner of the user's need not say
+        check(tells == "gain", "tuner", expected, type(inner).__name__)
         check_rates(tuner.space, options.rates, options.others)
         self.tuner, self.options = tuner, options
         self.seconds = 0.0

@@ -66,7 +66,7 @@ def _of_run(run: SavedRun) -> list[str]:
         _heading("Queries"),
         _queries(run),
         _heading("Options"),
-        _table(("option", "value"), run.header.items()),
+        _table(("option", "value"), run.options.items()),
     ]
 
 

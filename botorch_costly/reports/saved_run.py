@@ -1,19 +1,17 @@
 """A run as its saved state tells it: options, decisions, observations, counts."""
 
-import ast
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.state import STATE_VERSION, read, taking_over
+from botorch_costly.ask_tell.state import DESCRIPTION, STATE_VERSION, read, taking_over
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
-from botorch_costly.parameters import Choice, Integer, Parameter, Real, Scheduled
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.records import Decision, Observation, TwinDecision
 from botorch_costly.schedule import Schedule
@@ -30,8 +28,7 @@ _DECISIONS = (
     PopulationDecision,
 )
 _OBSERVATIONS = (Observation, CurveObservation, SubsetObservation, PopulationObservation)
-_PARAMETERS = {kind.__name__: kind for kind in (Real, Scheduled, Integer, Choice)}
-R = TypeVar("R", bound=Decision | Observation)
+_RECORDS = {kind.__name__: kind for kind in (*_DECISIONS, *_OBSERVATIONS)}
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,8 @@ class SavedRun:
 
     Args:
         name: The name that the tuner was saved under.
-        header: The options that the tuner was made with, as text.
+        header: What the state says of the tuner, as text: its options, its kind, what it is told.
+        space: The search space.
         decisions: By round, as far as they are kept.
         observations: What was told of them, by round.
         rounds: Decisions of the whole run, those that are not kept among them.
@@ -58,6 +56,7 @@ class SavedRun:
 
     name: str
     header: Mapping[str, str]
+    space: SearchSpace
     decisions: tuple[Decision, ...]
     observations: tuple[Observation, ...]
     rounds: int
@@ -82,15 +81,18 @@ class SavedRun:
         version = header.get("version")
         expected = f"a state of version {STATE_VERSION}"
         check(version == str(STATE_VERSION), name, expected, version, StateMismatchError)
-        kind = header.get("kind", "a tuner")
-        with taking_over(kind):
-            told = state["ledger"]
-            decision = _record_of(json.loads(told["suggestions"]), _DECISIONS)
-            observation = _record_of(json.loads(told["outcomes"]), _OBSERVATIONS)
-            ledger = Ledger(decision, observation)
-            ledger.load_state_dict(told)
+        described = set(DESCRIPTION) <= set(header)
+        expected = (
+            "a state that describes its tuner (load an older one into its tuner, and save it anew)"
+        )
+        check(described, name, expected, sorted(header), StateMismatchError)
+        with taking_over(header["kind"]):
+            decision, observation = (_RECORDS[record] for record in header["records"].split())
+            ledger: Ledger[Any, Any] = Ledger(decision, observation)
+            ledger.load_state_dict(state["ledger"])
+            space = SearchSpace.from_dict(json.loads(header["definition"]))
         counts = (len(ledger), ledger.queries, ledger.failed_queries)
-        return cls(name, header, ledger.suggestions, ledger.outcomes, *counts)
+        return cls(name, header, space, ledger.suggestions, ledger.outcomes, *counts)
 
     @property
     def kind(self) -> str:
@@ -118,29 +120,24 @@ class SavedRun:
     @property
     def metric(self) -> str | None:
         """The kind of metric that was told as it was measured, by twins and populations."""
-        measured = any(isinstance(one, TwinDecision | PopulationDecision) for one in self.decisions)
-        kind = self.header.get("metric", "None").strip("'\"")
-        return kind if measured and kind != "None" else None
+        measured = self.header["tells"] == "metric"
+        return self.header.get("metric", "loss").strip("'\"") if measured else None
 
     @property
     def told_as(self) -> str:
         """What was told, in a word: the metric of twins and populations, rewards of others."""
         return self.metric or "reward"
 
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of the tuner, as text."""
+        return {name: said for name, said in self.header.items() if name not in DESCRIPTION}
+
     def options_of(self, group: str) -> dict[str, str]:
         """Return the options of a group, such as ``"query"``, by their names within it."""
         start = f"{group}."
         named = self.header.items()
         return {name.removeprefix(start): told for name, told in named if name.startswith(start)}
-
-    @cached_property
-    def space(self) -> SearchSpace | None:
-        """The search space; None if it cannot be read from the options."""
-        named = self.options_of("space").items()
-        try:
-            return SearchSpace({name: _parameter(text) for name, text in named})
-        except (ValueError, SyntaxError, TypeError, KeyError):
-            return None
 
     @cached_property
     def told(self) -> Mapping[int, Observation]:
@@ -231,25 +228,3 @@ def _states_in(value: object, name: str = "") -> Iterator[tuple[str, Mapping[str
 def _is_state(value: object) -> bool:
     complete = isinstance(value, Mapping) and {"header", "ledger"} <= set(value)
     return complete and all(isinstance(value[key], Mapping) for key in ("header", "ledger"))  # type: ignore[index]
-
-
-def _record_of(values: Sequence[Mapping[str, Any]], kinds: tuple[type[R], ...]) -> type[R]:
-    """Return the record that values are of: the one with the same fields.
-
-    The class of the tuner does not tell, for it may be one of the user's.
-    """
-    if not values:
-        return kinds[0]
-    found = set(values[0])
-    named = [kind for kind in kinds if {field.name for field in fields(kind)} == found]
-    check(len(named) == 1, "ledger", "the fields of a record", sorted(found), StateMismatchError)
-    return named[0]
-
-
-def _parameter(text: str) -> Parameter:
-    """Return a parameter from its repr, of which only literal values are read: no code runs."""
-    call = ast.parse(text, mode="eval").body
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
-        raise ValueError(text)
-    options = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-    return _PARAMETERS[call.func.id](**options)

@@ -99,7 +99,7 @@ class BanditTuner(Recorded[Decision, Observation]):
         self._advised: dict[int, tuple[float, bool]] = {}
         options = {"strategy": policy.strategy, "query": policy.rule, "rewards": policy.rewards}
         more = {"horizon": self.horizon, "unqueried_play": unqueried_play, "seed": seed}
-        self._header = header(type(self).__name__, space, {**options, **more})
+        self._header = header(type(self), space, {**options, **more})
 
     def ask(self) -> Decision:
         """Return the decision of the next round.

@@ -31,7 +31,7 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
         falls = self.horizon is not None or not space.is_scheduled
         check(falls, "horizon", "the rounds of the run, for a Scheduled parameter", horizon)
         self._ledger = Ledger(Decision, Observation)
-        self._header = header(type(self).__name__, space, {"horizon": self.horizon, **options})
+        self._header = header(type(self), space, {"horizon": self.horizon, **options})
 
     def ask(self) -> Decision:
         """Return the decision of the next round.

@@ -3,15 +3,20 @@
 import copy
 import dataclasses
 import io
+import json
 import math
 import pickle
 from functools import cache
+from typing import get_args
 
 import pytest
 import torch
 
 from botorch_costly import errors
 from botorch_costly.ask_tell import load, save
+from botorch_costly.ask_tell.protocol import Tells
+from botorch_costly.ask_tell.state import DESCRIPTION
+from botorch_costly.space import SearchSpace
 from tests.cases import quick
 from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 from tests.tuners.online.states import leaves, same
@@ -105,12 +110,28 @@ def test_a_damaged_state_is_refused_and_nothing_changes(case):
 
 def test_a_state_of_another_option_is_refused_by_its_name(case):
     state, optimizer = saved_run(case)[1][3], case.make(0)
-    options = [name for name in state["header"] if name not in ("kind", "version", "parameters")]
+    known = {"kind", "version", "parameters", *DESCRIPTION}
+    options = [name for name in state["header"] if name not in known]
     assert len(options) >= 2
     for option in options:
         other = {**state, "header": {**state["header"], option: "another"}}
         with pytest.raises(errors.StateMismatchError, match=f"option {option}: Expected"):
             optimizer.load_state_dict(other)
+
+
+def test_a_state_says_what_is_told_and_recorded_and_states_without_that_load(case):
+    optimizer, state = after(case, 3), saved_run(case)[1][3]
+    header = state["header"]
+    assert header["tells"] == optimizer.tells
+    assert optimizer.tells in get_args(Tells)
+    assert SearchSpace.from_dict(json.loads(header["definition"])) == optimizer.space
+    assert all(type(one) is optimizer.records[0] for one in optimizer.decisions)
+    assert all(type(one) is optimizer.records[1] for one in optimizer.observations)
+    assert header["records"] == " ".join(record.__name__ for record in optimizer.records)
+    older = {name: said for name, said in header.items() if name not in DESCRIPTION}
+    second = case.make(0)
+    second.load_state_dict({**state, "header": older})
+    assert step(case, second) == step(case, optimizer)
 
 
 def test_suggestions_may_be_told_late_in_any_order_and_as_copies(case):

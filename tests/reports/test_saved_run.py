@@ -107,14 +107,30 @@ def test_what_is_no_state_is_refused(tmp_path, tuner):
         saved_runs(tmp_path / "network.pt")
 
 
-def test_a_space_that_is_no_space_of_literals_is_unknown_and_runs_no_code(tuner, tmp_path):
+@pytest.mark.parametrize("entry", ["tells", "records", "definition"])
+def test_a_state_that_does_not_describe_its_tuner_says_what_to_do(entry):
+    state = played(rounds=3).state_dict()
+    older = {**state, "header": {k: v for k, v in state["header"].items() if k != entry}}
+    with pytest.raises(StateMismatchError, match="load an older one into its tuner"):
+        SavedRun.from_state(older)
+    played(rounds=0).load_state_dict(older)  # which goes on from it
+
+
+@pytest.mark.parametrize(
+    ("entry", "wrong"),
+    [
+        ("definition", "{"),
+        ("definition", "[]"),
+        ("definition", '{"parameters": [{"name": "lr", "type": "Real", "low": 2, "high": 1}]}'),
+        ("definition", '{"parameters": [{"name": "lr", "type": "print"}]}'),
+        ("records", "Decision"),
+        ("records", "int str"),
+    ],
+)
+def test_a_damaged_description_is_refused(entry, wrong, tuner):
     state = tuner.state_dict()
-    made = tmp_path / "made"
-    for text in (f"open({str(made)!r}, 'w')", "Real(low=1, high=0)", "Real(", "Real(low=print())"):
-        run = SavedRun.from_state({**state, "header": {**state["header"], "space.lr": text}})
-        assert run.space is None
-        assert run.schedule().entries == tuner.schedule().entries
-    assert not made.exists()
+    with pytest.raises(StateMismatchError):
+        SavedRun.from_state({**state, "header": {**state["header"], entry: wrong}})
 
 
 def test_the_file_of_a_run_holds_it(tmp_path, tuner):

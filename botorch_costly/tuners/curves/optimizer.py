@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.ask_tell.state import (
@@ -89,6 +90,9 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         True
     """
 
+    tells: ClassVar[Tells] = "curve"
+    records: ClassVar = (CurveDecision, CurveObservation)
+
     def __init__(
         self,
         space: SearchSpace,
@@ -132,8 +136,8 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             "seed": check_seed(seed),
             "dtype": dtype,
         }
-        self._header = header(type(self).__name__, space, options)
-        self._ledger = Ledger(CurveDecision, CurveObservation)
+        self._header = header(type(self), space, options)
+        self._ledger = Ledger(*self.records)
         self._trainings = Trainings(self._encode, self._lengths.of, self._sign)
         self.resumes = resumes
         self._chooser = self._chooser_of(compression, search, seed)

@@ -149,7 +149,7 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         self._reachable = space
         self._sign = 1 if options.maximize else -1
         self._tkwargs: dict[str, Any] = {"dtype": options.dtype, "device": options.device}
-        self._header = header(type(self).__name__, options.space, options.lasting)
+        self._header = header(type(self), options.space, options.lasting)
         self._intervals = Intervals(options.hold.share, horizon, options.hold.shortest)
         for note in (query.unspendable(self._intervals.within, horizon), options.note_on_rates):
             if note is not None:

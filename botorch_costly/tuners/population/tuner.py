@@ -10,6 +10,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import (
     check_header,
@@ -82,6 +83,9 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         True
     """
 
+    tells: ClassVar[Tells] = "metric"
+    records: ClassVar = (PopulationDecision, PopulationObservation)
+
     _changeable = ("horizon", "query")
 
     _missing: ClassVar = {**Recorded._missing, "metrics": None}
@@ -114,10 +118,10 @@ class PopulationTuner(Recorded[PopulationDecision, PopulationObservation]):
         self._gain, self._direction = GainReward(metric), Direction(metric)
         self._design = sobol(space, self.members - 1, seed)
         self._generator = generator_of(seed)
-        self._ledger = Ledger(PopulationDecision, PopulationObservation, told="metric")
+        self._ledger = Ledger(*self.records, told="metric")
         options = {"horizon": self.horizon, "members": members, "start": self.start}
         more = {"query": self.query, "metric": metric, "seed": seed}
-        self._header = header(type(self).__name__, space, {**options, **more})
+        self._header = header(type(self), space, {**options, **more})
 
     def ask(self) -> PopulationDecision:
         """Return what every member does in the next round.

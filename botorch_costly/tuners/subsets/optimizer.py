@@ -11,6 +11,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import seem_losses
+from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.state import (
     check_header,
@@ -92,6 +93,9 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
         True
     """
 
+    tells: ClassVar[Tells] = "value"
+    records: ClassVar = (SubsetDecision, SubsetObservation)
+
     _missing: ClassVar = {"reward": None, "cost": None, "failed": False}
 
     def __init__(
@@ -128,10 +132,10 @@ class SubsetOptimizer(Withdrawable[SubsetDecision, SubsetObservation]):
             "seed": check_seed(seed),
             "dtype": dtype,
         }
-        self._header = header(type(self).__name__, space, options)
+        self._header = header(type(self), space, options)
         self.maximize = maximize
         self._sign = 1.0 if maximize else -1.0
-        self._ledger = Ledger(SubsetDecision, SubsetObservation, told="value")
+        self._ledger = Ledger(*self.records, told="value")
         generator = generator_of(seed)
         like = torch.empty(0, **self._tkwargs)
         self._chooser = SubsetChooser(

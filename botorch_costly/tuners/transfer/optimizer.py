@@ -4,13 +4,14 @@ import hashlib
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of, seem_losses
+from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.state import (
     check_header,
@@ -93,6 +94,9 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         True
     """
 
+    tells: ClassVar[Tells] = "value"
+    records: ClassVar = (TransferDecision, Observation)
+
     def __init__(
         self,
         space: SearchSpace,
@@ -145,10 +149,10 @@ class TransferOptimizer(Withdrawable[TransferDecision, Observation]):
         }
         self._plausible = plausible(self.tasks)
         self._listed = listed = None if listed is None else listed.to(**self._tkwargs)
-        self._header = header(type(self).__name__, space, options)
+        self._header = header(type(self), space, options)
         if maximize and any(seem_losses(one.values.tolist()) for one in encoded):
             _logger.warning(_LOSSES, "of the tasks")
-        self._ledger = Ledger(TransferDecision, Observation, told="value")
+        self._ledger = Ledger(*self.records, told="value")
         self._rows: dict[int, Tensor] = {}  # encoded configurations of evaluations
         generator = generator_of(seed)
         self._chooser = TransferChooser(space, self.tasks, listed, robust, generator, warm_start)

@@ -5,13 +5,14 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
+from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.state import (
     check_header,
@@ -87,6 +88,9 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         20
     """
 
+    tells: ClassVar[Tells] = "metric"
+    records: ClassVar = (TwinDecision, Observation)
+
     def __init__(
         self,
         space: SearchSpace,
@@ -108,8 +112,8 @@ class TwinTuner(Recorded[TwinDecision, Observation]):
         self._start = self._first(start)
         options = {"horizon": self.horizon, "start": dict(self.space.decode(self._start))}
         options |= {"metric": metric, "exploring": exploring, "queries": queries, "seed": seed}
-        self._header = header(type(self).__name__, space, options)
-        self._ledger = Ledger(TwinDecision, Observation, told="metric")
+        self._header = header(type(self), space, options)
+        self._ledger = Ledger(*self.records, told="metric")
         self._replay = Replay(self._plan, {0: self.horizon})
         self._heard: list[float] = []
         self._alone: list[tuple[int, int | None]] = []  # steps heard when going back was given up
