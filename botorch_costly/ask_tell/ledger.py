@@ -81,10 +81,11 @@ class Ledger(Generic[S, T]):
 
     def suggest(self, suggestion: S) -> None:
         """Enter the next suggestion."""
-        self._suggested[suggestion.id] = suggestion
+        number, query = suggestion.id, suggestion.query  # read before anything is entered
+        self._suggested[number] = suggestion
         self.first = self.first or suggestion
         self._number += 1
-        self.queries += suggestion.query
+        self.queries += query
         if self.kept is not None:
             self._suggested.pop(self._number - 1 - self.kept, None)
             self._told.pop(self._number - 1 - self.kept, None)
@@ -111,9 +112,11 @@ class Ledger(Generic[S, T]):
 
     def tell(self, outcome: T) -> None:
         """Enter an outcome; a query that was not decided on is paid for now."""
-        self._told[outcome.id] = outcome
-        self.queries += not self._suggested[outcome.id].query
-        self.failed_queries += outcome.failed
+        number, failed = outcome.id, outcome.failed  # read before anything is entered
+        unasked = not self._suggested[number].query
+        self._told[number] = outcome
+        self.queries += unasked
+        self.failed_queries += failed
         if outcome.failed and is_power_of_two(self.failed_queries):  # of a dead network all fail
             said = "The query in round %d failed: no finite %s (failed queries so far: %d)."
             _logger.warning(said, outcome.id, self.told, self.failed_queries)
@@ -130,7 +133,9 @@ class Ledger(Generic[S, T]):
             AlreadyToldError: If it was told before.
         """
         self.check_open(suggestion)
-        self.queries -= self._suggested.pop(suggestion.id).query
+        number, query = suggestion.id, suggestion.query
+        del self._suggested[number]
+        self.queries -= query
 
     def history(self, missing: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return one plain dictionary per suggestion that is kept, with what came of it.

@@ -13,6 +13,7 @@ import pytest
 from botorch_costly import errors
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.records import Decision, Observation
+from tests.machines.abuse import interrupted
 from tests.registry.optimizers import OPTIMIZERS
 from tests.tuners.online.states import same
 
@@ -125,3 +126,31 @@ def test_suggestions_that_are_not_kept_are_forgotten_with_their_outcomes():
         assert [kept.round for kept in ledger.suggestions] == list(
             range(max(one.round - 2, 0), one.round + 1)
         )
+
+
+def calls_of(ledger, query):
+    asked = Decision(0, {"lr": 0.1}, query=query, reason="")
+    outcome = Observation(0, {"lr": 0.1}, None, failed=True)
+    return [
+        lambda: ledger.suggest(asked),
+        lambda: ledger.tell(outcome),
+        lambda: ledger.withdraw(asked),
+    ]
+
+
+@pytest.mark.parametrize("query", [True, False])
+@pytest.mark.parametrize("calls", [[0], [0, 1], [0, 2]])
+def test_an_interrupted_call_has_entered_all_or_nothing(calls, query):
+    """The kind: an outcome is there, and is not counted, for the call ended in between."""
+    for after in range(1, 40):
+        ledger, whole = Ledger(Decision, Observation), Ledger(Decision, Observation)
+        for number in calls[:-1]:
+            calls_of(ledger, query)[number]()
+        before = ledger.state_dict()
+        for number in calls:
+            calls_of(whole, query)[number]()
+        last = calls_of(ledger, query)[calls[-1]]
+        with interrupted(after):
+            last()
+        assert ledger.state_dict() in (before, whole.state_dict())
+    assert ledger.state_dict() == whole.state_dict() != before

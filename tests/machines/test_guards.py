@@ -50,7 +50,9 @@ class GuardMachine(RuleBasedStateMachine):
 
     def measure(self, loss):
         before, restores = self.path.rounds, self.guard.restores
-        gain = self.guard(loss, round=self.round)
+        self.measured_it(loss, self.guard(loss, round=self.round), before, restores)
+
+    def measured_it(self, loss, gain, before, restores):
         self.round += 1
         if math.isfinite(float(loss)):
             self.measured[before] = loss
@@ -97,8 +99,11 @@ class GuardMachine(RuleBasedStateMachine):
     @rule(loss=st.floats(0.01, 10), after=st.integers(1, 40))
     def interrupt_a_validation(self, loss, after):
         before, state = self.path.rounds, copy.deepcopy(self.guard.state_dict())
+        restores, said = self.guard.restores, []
         with interrupted(after):
-            self.measure(loss)
+            said.append(self.guard(loss, round=self.round))
+        if said:
+            self.measured_it(loss, *said, before, restores)
             return
         assert same(self.guard.state_dict(), state)
         assert self.path.rounds in {before, *self.measured}

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from contextlib import suppress
 
 import pytest
 from hypothesis import strategies as st
@@ -104,16 +105,13 @@ class OptimizerMachine(RuleBasedStateMachine):
 
     @rule(after=st.integers(1, 3000))
     def interrupt_an_ask(self, after):
-        before = copy.deepcopy(self.optimizer.state_dict())
-        with interrupted(after):
-            try:
-                suggestion = self.optimizer.ask()
-            except HorizonExceededError:
-                suggestion = None
-            if suggestion is not None:
-                self.enter(suggestion)
-                return
-        assert same(self.optimizer.state_dict(), before)
+        before, suggestion = copy.deepcopy(self.optimizer.state_dict()), None
+        with interrupted(after), suppress(HorizonExceededError):
+            suggestion = self.optimizer.ask()
+        if suggestion is None:
+            assert same(self.optimizer.state_dict(), before)
+        else:
+            self.enter(suggestion)
 
     @rule(which=WHICH, after=st.integers(1, 60), number=NUMBERS)
     def interrupt_a_tell(self, which, after, number):

@@ -100,8 +100,11 @@ class SessionMachine(RuleBasedStateMachine):
         if not (self.has_rounds_left()):
             return
         before, state = self.path.rounds, copy.deepcopy(self.session.state_dict())
+        decision = None
         with interrupted(after):
-            self.carried_out(self.session.ask(), before)
+            decision = self.session.ask()
+        if decision is not None:
+            self.carried_out(decision, before)
             return
         assert same(self.session.state_dict(), state)
         self.path.rounds = before  # a user repeats the ask on the network as it is
