@@ -10,7 +10,7 @@ import torch
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import check_header, header, taking_over
+from botorch_costly.ask_tell.state import check_header, header, taking_over, undone_on_error
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
 from botorch_costly.device import check_device, largest_reward
 from botorch_costly.errors import InvalidSpaceError, check, check_count, is_power_of_two
@@ -114,9 +114,10 @@ class BanditTuner(Recorded[Decision, Observation]):
         # An arm that the strategy did not advise was played for certain.
         advised = arm == int(advice.arm)
         probability = float(advice.probability) if advised else 1.0
-        self._advised[now] = probability, advised and bool(advice.explored)
-        self._player = player
-        self._ledger.suggest(decision)
+        explored = advised and bool(advice.explored)
+        with undone_on_error(self, self._ledger):
+            self._advised[now], self._player = (probability, explored), player
+            self._ledger.suggest(decision)
         return decision
 
     def tell(
@@ -145,8 +146,9 @@ class BanditTuner(Recorded[Decision, Observation]):
             if player is self._player:
                 player = player.copy()
                 player.learn(self._told(told))
-        self._player = player
-        self._ledger.tell(told)
+        with undone_on_error(self, self._ledger):
+            self._player = player
+            self._ledger.tell(told)
         return told
 
     def state_dict(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.state import DESCRIPTION
 from botorch_costly.space import SearchSpace
 from tests.cases import quick
+from tests.machines.abuse import functions_of, interrupted
 from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 from tests.tuners.online.states import leaves, same
 
@@ -132,6 +133,29 @@ def test_a_state_says_what_is_told_and_recorded_and_states_without_that_load(cas
     second = case.make(0)
     second.load_state_dict({**state, "header": older})
     assert step(case, second) == step(case, optimizer)
+
+
+CALLS = {
+    "ask": lambda case, optimizer, suggestion: optimizer.ask(),
+    "tell": lambda case, optimizer, suggestion: case.tell(optimizer, suggestion, 0.3),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_interrupt_at_the_end_of_a_call_has_done_all_or_nothing(case, call):
+    """The kind: what is believed has taken in a round that the ledger does not have."""
+    optimizer = after(case, 3)
+    suggestion = optimizer.ask()
+    before = copy.deepcopy(optimizer.state_dict())
+    whole = copy.deepcopy(optimizer)
+    entered = functions_of(lambda: CALLS[call](case, whole, suggestion))
+    for number in range(max(1, entered - 11), entered + 1):
+        other, done = copy.deepcopy(optimizer), None
+        with interrupted(number):
+            done = CALLS[call](case, other, suggestion)
+        state = other.state_dict()
+        assert same(state, before) or (call == "tell" and same(state, whole.state_dict()))
+        assert done is None
 
 
 def test_suggestions_may_be_told_late_in_any_order_and_as_copies(case):

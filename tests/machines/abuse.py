@@ -69,6 +69,30 @@ class Interrupted(BaseException):
     """Raised in the middle of a call, as KeyboardInterrupt would be."""
 
 
+def functions_of(call):
+    """Return how many functions of the package a call enters."""
+    entered = 0
+
+    def count(frame, event, _):
+        nonlocal entered
+        entered += _is_entered(frame, event)
+
+    was = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(was)
+    return entered
+
+
+def _is_entered(frame, event):
+    # What is raised as a generator is closed is only reported, so it is entered by what it calls.
+    code = frame.f_code
+    generates = code.co_flags & inspect.CO_GENERATOR
+    return event == "call" and not generates and code.co_filename.startswith(PACKAGE)
+
+
 @contextmanager
 def interrupted(after):
     """Raise ``Interrupted`` once the package has entered ``after`` of its functions; catch it."""
@@ -76,11 +100,7 @@ def interrupted(after):
 
     def count(frame, event, _):
         nonlocal left
-        code = frame.f_code
-        # What is raised as a generator is closed is only reported, so it is entered by what it calls.
-        if event != "call" or code.co_flags & inspect.CO_GENERATOR:
-            return
-        if code.co_filename.startswith(PACKAGE):
+        if _is_entered(frame, event):
             left -= 1
             if left == 0:
                 raise Interrupted

@@ -399,6 +399,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             self._chooser.load_state_dict(state["chooser"])
             trainings = Trainings(self._encode, self._lengths.of, self._sign)
             trainings.replay(self._ledger.suggestions, self._ledger.outcomes)
-            known = state["priced"] in (None, True, False)
-            check(known, "priced", "a bool or None", state["priced"])
+            told = len(self._ledger.outcomes) > 0
+            known = isinstance(state["priced"], bool) if told else state["priced"] is None
+            check(known, "priced", "a bool once a cost may have been told", state["priced"])
         self._trainings, self._priced = trainings, state["priced"]

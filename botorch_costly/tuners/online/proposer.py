@@ -1,14 +1,14 @@
 """What each round plays: the design, then the strategy, held for an interval, within a budget."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 
 from botorch_costly.ask_tell.state import unchanged_on_error
-from botorch_costly.errors import check_count
+from botorch_costly.errors import check, check_count
 from botorch_costly.query import Progress, QueryRule
 from botorch_costly.records import Decision
 from botorch_costly.space import SearchSpace
@@ -53,8 +53,10 @@ class Proposer:
         self._chosen: Decision | None = None
         self._num_told: int | None = None  # that the last decision of the strategy knew
 
-    def propose(self, now: int, learner: Learner, queries: int) -> Decision:
-        """Return the decision of a round.
+    def propose(
+        self, now: int, learner: Learner, queries: int, enter: Callable[[Decision], None]
+    ) -> Decision:
+        """Enter the decision of a round, and return it.
 
         Whatever is raised meanwhile, an interrupt included, leaves the proposer as it was.
 
@@ -62,13 +64,18 @@ class Proposer:
             now: The round, from 0.
             learner: What the queries so far taught.
             queries: How many were paid for.
+            enter: Records the decision: all of it or, if it raises, nothing.
         """
         interval = self._run.intervals.at(now)
         if now > interval.first and self._chosen is not None:
-            return self._within_budget(_held(self._chosen, now, interval), queries)
+            decision = self._within_budget(_held(self._chosen, now, interval), queries)
+            enter(decision)
+            return decision
         with unchanged_on_error(self, copies=False):
             self._chosen = self._choose(interval, learner, queries)
-            return self._within_budget(_held(self._chosen, now, interval), queries)
+            decision = self._within_budget(_held(self._chosen, now, interval), queries)
+            enter(decision)
+        return decision
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next proposals depend on."""
@@ -87,6 +94,26 @@ class Proposer:
         self._generator.set_state(state["generator"].cpu())
         told = state["num_told"]
         self._num_told = None if told is None else check_count("num_told", told)
+
+    def check_complete(self, rounds: int, *, same_options: bool) -> None:
+        """Raise if a part is missing that is known after so many rounds.
+
+        Args:
+            rounds: The number of rounds that were asked for.
+            same_options: Whether the run goes on with the options that it began with.
+
+        Raises:
+            InvalidArgumentError: If a part is missing.
+        """
+        chosen = self._chosen
+        check((chosen is None) == (rounds == 0), "chosen", f"that of {rounds} rounds", chosen)
+        opened = chosen is not None and (chosen.interval or 0) >= self._opening.rounds
+        check(
+            not opened or not same_options or self._num_told is not None,
+            "num_told",
+            "a count",
+            None,
+        )
 
     def _choose(self, interval: Interval, learner: Learner, queries: int) -> Decision:
         """Decide what an interval plays, and whether its end is queried."""

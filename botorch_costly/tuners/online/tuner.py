@@ -22,6 +22,7 @@ from botorch_costly.ask_tell.state import (
     read,
     save,
     taking_over,
+    undone_on_error,
 )
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import check_count
@@ -204,9 +205,7 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
             HorizonExceededError: If all rounds of the horizon have been asked for.
         """
         now = self._ledger.next_within(self.horizon)
-        decision = self._proposer.propose(now, self._learner, self.queries)
-        self._ledger.suggest(decision)
-        return decision
+        return self._proposer.propose(now, self._learner, self.queries, self._ledger.suggest)
 
     def tell(
         self, decision: Decision, reward: float | None, *, seconds: float | None = None
@@ -232,11 +231,12 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         self._ledger.check_open(decision)
         largest = largest_reward(self._tkwargs["dtype"])
         told = observation_of(decision, reward, seconds=seconds, largest=largest)
-        if told.reward is not None:
-            x = self._reachable.encode(decision.config).to(self._tkwargs["dtype"])
-            interval = self._intervals.at(decision.round).number
-            self._learner.observe(x, interval, self._sign * told.reward)
-        self._ledger.tell(told)
+        with undone_on_error(self._learner):
+            if told.reward is not None:
+                x = self._reachable.encode(decision.config).to(self._tkwargs["dtype"])
+                interval = self._intervals.at(decision.round).number
+                self._learner.observe(x, interval, self._sign * told.reward)
+            self._ledger.tell(told)
         return told
 
     @property
@@ -371,6 +371,7 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
             self._ledger.load_state_dict(state["ledger"])
             self._learner.load_state_dict(state["learner"])
             self._proposer.load_state_dict(state)
+            self._proposer.check_complete(len(self._ledger), same_options=not changed)
 
     # -- inside -----------------------------------------------------------------------------------
 
