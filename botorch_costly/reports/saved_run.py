@@ -46,6 +46,7 @@ class SavedRun:
         failed_queries: Queries whose reward was not finite.
 
     Example:
+        >>> from botorch_costly.parameters import Real
         >>> from botorch_costly.tuners import FixedTuner
         >>> tuner = FixedTuner(SearchSpace({"lr": Real(0.0, 1.0)}), {"lr": 0.1}, horizon=3)
         >>> decision = tuner.ask()
