@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from functools import cache
 
 import pytest
 
@@ -82,6 +83,7 @@ def online(name, start=0.01, **options):
     return bc.OnlineTuner(space, 60, start={name: start, "mix": 0.1}, seed=3)
 
 
+@cache
 def decisions(name, **options):
     tuner, played = online(name, **options), []
     for round in range(60):

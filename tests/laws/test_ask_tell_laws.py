@@ -149,7 +149,7 @@ def test_an_interrupt_at_the_end_of_a_call_has_done_all_or_nothing(case, call):
     before = copy.deepcopy(optimizer.state_dict())
     whole = copy.deepcopy(optimizer)
     entered = functions_of(lambda: CALLS[call](case, whole, suggestion))
-    for number in range(max(1, entered - 11), entered + 1):
+    for number in range(max(1, entered - 5), entered + 1):
         other, done = copy.deepcopy(optimizer), None
         with interrupted(number):
             done = CALLS[call](case, other, suggestion)
