@@ -18,7 +18,7 @@ def made(kind: type[P], loc: float | Tensor, scale: float | Tensor) -> P:
     their module.
 
     Args:
-        kind: Of the prior.
+        kind: The class of the prior.
         loc: Its mean, of a log-normal one that of the logarithm.
         scale: Its standard deviation, of a log-normal one that of the logarithm.
 

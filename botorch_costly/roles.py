@@ -1,4 +1,4 @@
-"""What a hyperparameter does in training, declared or told by its name.
+"""The role of a hyperparameter in training, which is declared or read from its name.
 
 Tuners treat some hyperparameters in a special way: a learning rate that is far too large does damage
 that lasts, and a small one looks better at once, even where a larger one ends better. A parameter may
@@ -7,6 +7,7 @@ declare its role, ``Real(.., role="learning_rate")``. Otherwise its name decides
 """
 
 import re
+from functools import cache
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -38,8 +39,9 @@ def check_role(name: str, role: object) -> None:
     check(known, f"{name} role", f"one of {list(get_args(Role))}", role, InvalidSpaceError)
 
 
+@cache  # a round asks for the roles of its parameters
 def role_by_name(name: str) -> Role | None:
-    """Return the role that a name tells of; None if it tells of none.
+    """Return the role that a parameter of this name has; None if the name does not say.
 
     Example:
         >>> role_by_name("optimizer.peak_lr"), role_by_name("adam_beta1"), role_by_name("weight_decay")

@@ -166,8 +166,16 @@ class SearchSpace:
         looks better at once, even where a larger one ends better. See ``roles`` for names.
         """
         scheduled = tuple(name for name, p in self.parameters if isinstance(p, Scheduled))
+        return scheduled or self._logarithmic("learning_rate")
+
+    @property
+    def possible_rates(self) -> tuple[str, ...]:
+        """Names of the logarithmic reals of unknown role, which may be learning rates."""
+        return self._logarithmic(None)
+
+    def _logarithmic(self, role: Role | None) -> tuple[str, ...]:
         logarithmic = {name for name, p in self.parameters if isinstance(p, Real) and p.log}
-        return scheduled or tuple(n for n in self.with_role("learning_rate") if n in logarithmic)
+        return tuple(name for name in self.with_role(role) if name in logarithmic)
 
     def with_role(self, role: Role | None) -> tuple[str, ...]:
         """Return the names of the reals of a role; ``None`` for those whose role is unknown."""

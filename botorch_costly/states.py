@@ -99,7 +99,7 @@ def _has_layout(part: Any) -> bool:
 
 
 def _layout(state: Any) -> Any:
-    """Return what tells networks from each other, and optimizers; it may change in training."""
+    """Return a description by which networks, or optimizers, differ; training may change it."""
     if not isinstance(state, Mapping):
         return None
     if "param_groups" in state:
@@ -112,7 +112,7 @@ def nans(state: Any) -> list[tuple[Any, ...]]:
     """Return the paths of the tensors that hold a NaN.
 
     Args:
-        state: Of parts, in dicts, lists and tuples. An infinity may be a mask, and is no NaN.
+        state: A state, nested in dicts, lists and tuples. Infinities may be masks and are allowed.
 
     Example:
         >>> nans([{"w": torch.ones(2), "b": torch.tensor([0.0, torch.nan])}])

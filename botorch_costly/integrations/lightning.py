@@ -316,7 +316,7 @@ def _left(trainer: Any) -> dict[str, float]:
 
 
 def _left_of_one(steps: float, epochs: float) -> dict[str, float]:
-    """Return what is left of the only bound; nothing if there are two, for either may come first."""
+    """Return the rest of the only bound; empty if there are two, for either may come first."""
     if math.isfinite(steps) and math.isfinite(epochs):
         return {}
     return {"steps": steps, "epochs": epochs}

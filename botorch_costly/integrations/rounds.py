@@ -96,7 +96,7 @@ class RoundClock:
         """Count training, and return whether the round is over with it.
 
         Args:
-            steps: Of the optimizer, since the last call; 0 if an epoch ends without one.
+            steps: The number of optimizer steps since the last call; 0 if an epoch ends without one.
             ends_epoch: Whether an epoch ends with them.
 
         Raises:

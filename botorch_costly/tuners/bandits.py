@@ -94,7 +94,7 @@ class BanditTuner(Recorded[Decision, Observation]):
         self._estimates, self._has_warned = rewards is None, False
         width = policy.rewards.width
         self._largest = largest_reward(torch.float64) * min(width, 1.0)
-        self._ledger = Ledger(Decision, Observation)
+        self._ledger = Ledger(*self.records)
         # What was advised of each round: probability, and whether it was explored.
         self._advised: dict[int, tuple[float, bool]] = {}
         options = {"strategy": policy.strategy, "query": policy.rule, "rewards": policy.rewards}

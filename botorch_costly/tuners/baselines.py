@@ -30,7 +30,7 @@ class _Unqueried(Recorded[Decision, Observation], ABC):
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         falls = self.horizon is not None or not space.is_scheduled
         check(falls, "horizon", "the rounds of the run, for a Scheduled parameter", horizon)
-        self._ledger = Ledger(Decision, Observation)
+        self._ledger = Ledger(*self.records)
         self._header = header(type(self), space, {"horizon": self.horizon, **options})
 
     def ask(self) -> Decision:

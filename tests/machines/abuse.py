@@ -3,8 +3,9 @@
 import copy
 import inspect
 import io
+import itertools
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -69,47 +70,41 @@ class Interrupted(BaseException):
     """Raised in the middle of a call, as KeyboardInterrupt would be."""
 
 
-def functions_of(call):
-    """Return how many functions of the package a call enters."""
-    entered = 0
+@contextmanager
+def watching(enters):
+    """Call ``enters`` before each function of the package that is entered within."""
 
-    def count(frame, event, _):
-        nonlocal entered
-        entered += _is_entered(frame, event)
+    def watch(frame, event, _):
+        # What is raised as a generator is closed is only reported, so it is entered by what it calls.
+        code = frame.f_code
+        generates = code.co_flags & inspect.CO_GENERATOR
+        if event == "call" and not generates and code.co_filename.startswith(PACKAGE):
+            enters()
 
     was = sys.getprofile()
-    sys.setprofile(count)
+    sys.setprofile(watch)
     try:
-        call()
+        yield
     finally:
         sys.setprofile(was)
-    return entered
 
 
-def _is_entered(frame, event):
-    # What is raised as a generator is closed is only reported, so it is entered by what it calls.
-    code = frame.f_code
-    generates = code.co_flags & inspect.CO_GENERATOR
-    return event == "call" and not generates and code.co_filename.startswith(PACKAGE)
+def functions_of(call):
+    """Return how many functions of the package a call enters."""
+    entered = itertools.count()
+    with watching(entered.__next__):
+        call()
+    return next(entered)
 
 
 @contextmanager
 def interrupted(after):
     """Raise ``Interrupted`` once the package has entered ``after`` of its functions; catch it."""
-    left = after
+    entered = itertools.count(1)
 
-    def count(frame, event, _):
-        nonlocal left
-        if _is_entered(frame, event):
-            left -= 1
-            if left == 0:
-                raise Interrupted
+    def enter():
+        if next(entered) == after:
+            raise Interrupted
 
-    was = sys.getprofile()
-    sys.setprofile(count)
-    try:
+    with suppress(Interrupted), watching(enter):
         yield
-    except Interrupted:
-        pass
-    finally:
-        sys.setprofile(was)

@@ -147,16 +147,6 @@ class Warmup:
         self.steps = state["steps"]
 
 
-def test_a_scheduler_of_another_library_goes_on():
-    network = nn.Linear(2, 1)
-    scheduler = Warmup(torch.optim.SGD(network.parameters()))
-    reward = bc.GuardedReward.of(bc.GainReward("loss"), network, scheduler)
-    reward(0.5, round=0)
-    scheduler.step()
-    reward(9.0, round=1)
-    assert (reward.restores, scheduler.steps) == (1, 1)
-
-
 class Lookahead(Warmup):
     """A wrapper around an optimizer, which is none of torch's classes."""
 
@@ -164,11 +154,14 @@ class Lookahead(Warmup):
         self.optimizer.zero_grad()
 
 
-def test_a_wrapper_of_an_optimizer_goes_back():
+@pytest.mark.parametrize(("kind", "steps"), [(Warmup, 1), (Lookahead, 0)])
+def test_a_scheduler_of_another_library_goes_on_and_a_wrapper_of_an_optimizer_goes_back(
+    kind, steps
+):
     network = nn.Linear(2, 1)
-    wrapper = Lookahead(torch.optim.SGD(network.parameters()))
-    reward = bc.GuardedReward.of(bc.GainReward("loss"), network, wrapper)
+    part = kind(torch.optim.SGD(network.parameters()))
+    reward = bc.GuardedReward.of(bc.GainReward("loss"), network, part)
     reward(0.5, round=0)
-    wrapper.step()
+    part.step()
     reward(9.0, round=1)
-    assert wrapper.steps == 0
+    assert (reward.restores, part.steps) == (1, steps)

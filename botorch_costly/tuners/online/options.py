@@ -255,30 +255,30 @@ class Options:
         return RewardScale() if self.query.reads_rewards else _RANKS
 
     @property
-    def possible_rates(self) -> tuple[str, ...]:
-        """Names of the logarithmic reals of unknown role, which may be learning rates."""
-        logarithmic = {n for n, p in self.space.parameters if isinstance(p, Real) and p.log}
-        return tuple(name for name in self.space.with_role(None) if name in logarithmic)
+    def near_start(self) -> tuple[str, ...]:
+        """Names of the parameters that stay near the start: learning rates, or else possible ones."""
+        if self.start is None or self.limits.rate_factor == math.inf:
+            return ()
+        return self.space.rates or self.space.possible_rates
 
     @property
     def note_on_rates(self) -> str | None:
-        """A warning where no learning rate is known, so that what may be one stays near the start."""
-        limited = self.start is not None and self.limits.rate_factor < math.inf
-        if not limited or self.space.rates or not self.possible_rates:
+        """A warning where no learning rate is known, so that possible ones stay near the start."""
+        if self.space.rates or not self.near_start:
             return None
         return (
             "No parameter is known as a learning rate. Those that may be one stay within a factor of "
-            f"{self.limits.rate_factor:.3g} of the start: {', '.join(self.possible_rates)}. Declare "
+            f"{self.limits.rate_factor:.3g} of the start: {', '.join(self.near_start)}. Declare "
             "Real(.., role='learning_rate'), or role='other' where any value of the range is safe."
         )
 
     @property
     def reachable(self) -> SearchSpace:
         """The part of the space that is searched: learning rates stay near the start's."""
-        if self.start is None or self.limits.rate_factor == math.inf:
+        if self.start is None or not self.near_start:
             return self.space
         parameters = dict(self.space.parameters)
-        for name in self.space.rates or self.possible_rates:
+        for name in self.near_start:
             rate, value = parameters[name], self.start[name]
             assert isinstance(rate, Real)
             low = max(rate.low, value / self.limits.rate_factor)

@@ -169,7 +169,7 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         generator = generator_of(options.seed)  # on the CPU, whose numbers are not waited for
         strategy = Strategy(self._rivals, rule, options.acquisition, options.unqueried_play)
         self._proposer = Proposer(self._run, opening, strategy, rule, generator)
-        self._ledger = Ledger(Decision, Observation, limits.keep_rounds)
+        self._ledger = Ledger(*self.records, limits.keep_rounds)
 
     @classmethod
     def as_published(

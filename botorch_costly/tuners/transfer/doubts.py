@@ -97,6 +97,6 @@ class Doubts:
         return adapt_similarity(self._similarity, self._tasks, *seen, start=start)
 
     def belief(self, told: Told, similarity: Similarity) -> TransferGP:
-        """Return what is believed with the tasks."""
+        """Return the belief that the tasks contribute to."""
         known = self._memory.of_rows(told.points)
         return TransferGP(self._tasks, similarity, told.points, told.values.unsqueeze(-1), known)
