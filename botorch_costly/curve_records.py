@@ -87,6 +87,11 @@ class CurveObservation(Observation):
         check_positive("cost", self.cost)
         check(isinstance(self.broken, bool), "broken", "a bool", self.broken)
 
+    @property
+    def price(self) -> float:
+        """The cost."""
+        return self.cost
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in plain values that JSON keeps, tuples as lists."""
         return {**super().to_dict(), "curve": list(self.curve)}

@@ -165,6 +165,11 @@ class Decision:
         """Number of the decision: its round."""
         return self.round
 
+    @property
+    def fidelity(self) -> Mapping[str, float]:
+        """Value of each fidelity; empty where there are none."""
+        return {}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in plain values that JSON keeps, tuples as lists."""
         return _to_dict(self)
@@ -280,6 +285,11 @@ class Observation:
         """Number of the decision that was told: its round."""
         return self.round
 
+    @property
+    def price(self) -> float:
+        """Cost of the outcome: its cost if there is one, or else its seconds; 0 if neither is known."""
+        return self.seconds or 0.0
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in plain values that JSON keeps, tuples as lists."""
         return _to_dict(self)
@@ -292,3 +302,33 @@ class Observation:
             StateMismatchError: If ``values`` are not those of an observation.
         """
         return _from_dict(cls, values)
+
+
+@dataclass(frozen=True)
+class ValueObservation(Observation):
+    """The value of a configuration, and its cost.
+
+    Args:
+        round: Number of the evaluation, from 0.
+        config: Configuration that was evaluated; kept as a read-only dict.
+        reward: Finite value; None if the evaluation failed.
+        failed: Whether the evaluation failed.
+        seconds: Seconds of the evaluation, if known.
+        cost: Cost of the evaluation in any unit, if known.
+
+    Raises:
+        InvalidArgumentError: If a field has the wrong type or range.
+        InvalidConfigError: If ``config`` holds anything but plain values.
+    """
+
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cost is not None:
+            check_nonnegative("cost", self.cost)
+
+    @property
+    def price(self) -> float:
+        """Cost of the outcome: its cost if there is one, or else its seconds; 0 if neither is known."""
+        return super().price if self.cost is None else self.cost

@@ -48,6 +48,11 @@ class SubsetDecision(Decision):
         check(isinstance(given, Mapping) and len(given) > 0, "fidelities", "a mapping", given)
         object.__setattr__(self, "fidelities", FrozenConfig(given))
 
+    @property
+    def fidelity(self) -> Mapping[str, float]:
+        """The setting of each fidelity."""
+        return self.fidelities
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in plain values that JSON keeps."""
         fidelities = {name: listed(value) for name, value in self.fidelities.items()}
@@ -77,3 +82,8 @@ class SubsetObservation(Observation):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive("cost", self.cost)
+
+    @property
+    def price(self) -> float:
+        """The cost."""
+        return self.cost

@@ -12,16 +12,16 @@ from botorch_costly.models import DriftingGrid
 from botorch_costly.query import Progress
 from botorch_costly.simulation import Ground, grid_proposal
 from botorch_costly.tuners.online.rivals import rivals_of
-from botorch_costly.tuners.online.strategy import Strategy
+from botorch_costly.tuners.online.decider import Decider
 
 RESTARTS, BANDWIDTH, BETA = 50, 0.2, 1.0
 
 
-class Decider(NamedTuple):
+class Decisions(NamedTuple):
     """What makes a tuner's decisions from a belief."""
 
     search: SpaceSearch
-    strategy: Strategy
+    strategy: Decider
 
 
 def decider(
@@ -29,7 +29,7 @@ def decider(
     rule: QueryRule,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float64,
-) -> Decider:
+) -> Decisions:
     """Return the decisions of a tuner, which knows nothing of an earlier search.
 
     Args:
@@ -40,7 +40,7 @@ def decider(
     """
     tkwargs: dict[str, Any] = {"dtype": dtype, "device": torch.device(device)}
     rivals = rivals_of(space, Search(RESTARTS, BANDWIDTH), tkwargs)
-    return Decider(rivals.search, Strategy(rivals, rule, UCB(BETA), "acquisition"))
+    return Decisions(rivals.search, Decider(rivals, rule, UCB(BETA), "acquisition"))
 
 
 class GridDecision(NamedTuple):

@@ -15,10 +15,11 @@ from scipy.optimize import direct
 from torch import Generator, Tensor
 
 from botorch_costly.ask_tell.design import sobol
+from botorch_costly.ask_tell import Domain
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.transfer.belief import Told
-from botorch_costly.tuners.transfer.choice import TransferChooser
+from botorch_costly.tuners.transfer.choice import TransferStrategy
 from botorch_costly.tuners.transfer.options import Robustness
 from botorch_costly.tuners.transfer.sharing import Acquisition
 
@@ -59,11 +60,11 @@ def beside(
         budget: Evaluations of DIRECT.
     """
     generator = Generator()
-    chooser = TransferChooser(space, tasks, None, robust, generator)
+    chooser = TransferStrategy(Domain(space), tasks, robust, generator)
     found = Beside([], [])
     for one in chosen:
         chooser.load_state_dict(one.state)
-        told = chooser.learn(one.told)
+        told = chooser.sharing.learn(one.told)
         acquisition = chooser.sharing.acquisition(told, generator)
         lost, seconds = _lost(space, acquisition, one, budget)
         found.lost.append(lost)

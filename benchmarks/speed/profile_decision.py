@@ -32,7 +32,7 @@ from botorch_costly.models import StreamingGP
 climb = import_module("botorch_costly.optim.climb")
 local_optima = import_module("botorch_costly.optim.local_optima")
 search = import_module("botorch_costly.ask_tell.search")
-strategy = import_module("botorch_costly.tuners.online.strategy")
+strategy = import_module("botorch_costly.tuners.online.decider")
 
 APPEND, SEEN, STARTS = "append", "belief seen from the round", "draw starts"
 EVALUATIONS, BOOKKEEPING = "L-BFGS evaluations", "L-BFGS bookkeeping"

@@ -93,8 +93,8 @@ class Ours:
         targets = self.problem.targets
         if not self._optimizer.observations:
             return targets[0]
-        means = self._optimizer.believed([self.problem.candidates[t][0] for t in targets])
-        return targets[max(range(len(targets)), key=means.__getitem__)]
+        posterior = self._optimizer.predict([self.problem.candidates[t][0] for t in targets])
+        return targets[0] if posterior is None else targets[int(posterior[0].argmax())]
 
 
 METHODS: dict[str, Maker] = {

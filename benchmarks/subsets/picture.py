@@ -24,7 +24,7 @@ from benchmarks.subsets.tables import support_vectors
 from botorch_costly import plotting
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.tuners.subsets import Sampling
-from botorch_costly.tuners.subsets.belief import Evaluations, SubsetBelief
+from botorch_costly.tuners.subsets.belief import TemperedData, SubsetBelief
 
 _FRACTIONS = list(svm_grid.REPEATS)
 _SHOWN, _BELIEVED, _FIRST, _DRAWS = 10, 3, 30, 8
@@ -75,7 +75,7 @@ def _believed(ax: Any, rows: Sequence[Row]) -> None:
     points = torch.stack([_encoded(*problem.candidates[number]) for number in asked])
     told = problem.told[asked]
     belief = SubsetBelief(svm.SPACE, 1, Sampling(), torch.Generator().manual_seed(0))
-    model = belief.learn(Evaluations(points, told, problem.costs[asked]), points[:0]).model
+    model = belief.learn(TemperedData(points, told, problem.costs[asked]), points[:0]).model
     ends = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
     for row, color in zip(chosen(rows, _BELIEVED), _COLORS, strict=True):
         config = svm.SPACE.encode(

@@ -1,15 +1,24 @@
 """What all optimizers share: asking and telling, the ledger, the state, designs and searches."""
 
+from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.protocol import AskTell, Believing, Outcome, Stateful, Suggestion
+from botorch_costly.ask_tell.optimizer import GainOptimizer, Optimizer
+from botorch_costly.ask_tell.protocol import AskTell, Outcome, Stateful, Suggestion
 from botorch_costly.ask_tell.state import load, save, unchanged_on_error
+from botorch_costly.ask_tell.strategy import Proposal, Strategy
 
 __all__ = [
     "AskTell",
-    "Believing",
+    "Domain",
+    "Evaluations",
+    "GainOptimizer",
     "Ledger",
+    "Optimizer",
     "Outcome",
+    "Proposal",
     "Stateful",
+    "Strategy",
     "Suggestion",
     "load",
     "save",

@@ -44,6 +44,7 @@ class Ledger(Generic[S, T]):
         self._suggested: dict[int, S] = {}
         self._told: dict[int, T] = {}
         self._number = self.queries = self.failed_queries = 0
+        self.total_cost = 0.0
         self.first: S | None = None
 
     def __len__(self) -> int:
@@ -112,11 +113,12 @@ class Ledger(Generic[S, T]):
 
     def tell(self, outcome: T) -> None:
         """Enter an outcome; a query that was not decided on is paid for now."""
-        number, failed = outcome.id, outcome.failed  # read before anything is entered
+        number, failed, price = outcome.id, outcome.failed, outcome.price  # read before all changes
         unasked = not self._suggested[number].query
         self._told[number] = outcome
         self.queries += unasked
         self.failed_queries += failed
+        self.total_cost += price
         if outcome.failed and is_power_of_two(self.failed_queries):  # of a dead network all fail
             said = "The query in round %d failed: no finite %s (failed queries so far: %d)."
             _logger.warning(said, outcome.id, self.told, self.failed_queries)
@@ -124,8 +126,8 @@ class Ledger(Generic[S, T]):
             said = "%d queries have been told, all without a %s: nothing is learnt from them."
             _logger.warning(said, _SILENT, self.told)
 
-    def withdraw(self, suggestion: S) -> None:
-        """Take out a suggestion that nothing will come of; its number is not given again.
+    def cancel(self, suggestion: S) -> None:
+        """Take out a suggestion that will not be told; its number is not given again.
 
         Raises:
             InvalidArgumentError: If it is no such record.
@@ -156,7 +158,7 @@ class Ledger(Generic[S, T]):
             "suggestions": json.dumps([s.to_dict() for s in self._suggested.values()]),
             "outcomes": json.dumps([o.to_dict() for o in self._told.values()]),
             "first": None if self.first is None else json.dumps(self.first.to_dict()),
-            "counts": [self._number, self.queries, self.failed_queries],
+            "counts": [self._number, self.queries, self.failed_queries, self.total_cost],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -165,7 +167,9 @@ class Ledger(Generic[S, T]):
         suggestions = [read(one) for one in json.loads(state["suggestions"])]
         outcomes = [self._outcome.from_dict(one) for one in json.loads(state["outcomes"])]
         first = None if state["first"] is None else read(json.loads(state["first"]))
-        self._number, self.queries, self.failed_queries = state["counts"]
+        self._number, self.queries, self.failed_queries, *costs = state["counts"]
+        # A state of an earlier version does not hold the total: the outcomes that are kept add up to it.
+        self.total_cost = costs[0] if costs else sum((o.price for o in outcomes), 0.0)
         oldest = 0 if self.kept is None else self._number - self.kept
         self._suggested = {s.id: s for s in suggestions if s.id >= oldest}
         self._told = {o.id: o for o in outcomes if o.id >= oldest}

@@ -1,11 +1,11 @@
-"""The protocols of optimizers: asked and told, saved and loaded, and with a belief that can be read."""
+"""The protocols of optimizers, of what passes between them and their users, and of saved parts."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from torch import Tensor
 
+from botorch_costly.errors import check
 from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
 
@@ -52,6 +52,10 @@ class Outcome(Protocol):
     def failed(self) -> bool:
         """Whether the query found no finite value."""
 
+    @property
+    def price(self) -> float:
+        """Cost of the outcome; 0 if it is not known."""
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in plain values that JSON keeps."""
 
@@ -85,15 +89,38 @@ class Extendable(Stateful, Protocol):
 S = TypeVar("S", bound=Suggestion)
 
 
-class AskTell(Stateful, Protocol[S]):
-    """An optimizer that is asked for suggestions and told their outcomes.
+@runtime_checkable
+class AskTell(Extendable, Protocol[S]):
+    """An optimizer that is asked for suggestions and told their outcomes, with its declared capabilities.
 
     The arguments of ``tell`` after the suggestion are the optimizer's own. In every optimizer a
     suggestion may be told late, in any order, or never; an interrupted or refused call changes
     nothing; and the seed is the one source of randomness.
     """
 
-    space: SearchSpace
+    @property
+    def space(self) -> SearchSpace:
+        """Search space of the configurations."""
+
+    @property
+    def horizon(self) -> int | None:
+        """Largest number of suggestions; None if unknown."""
+
+    @property
+    def maximize(self) -> bool:
+        """Whether larger values are better."""
+
+    @property
+    def tells(self) -> Tells:
+        """Kind of the outcome that ``tell`` takes."""
+
+    @property
+    def predicts(self) -> bool:
+        """Whether ``predict`` has a model."""
+
+    @property
+    def queries_last(self) -> bool:
+        """Whether the last round of a horizon is always queried."""
 
     def ask(self) -> S:
         """Return the next suggestion."""
@@ -101,22 +128,55 @@ class AskTell(Stateful, Protocol[S]):
     def tell(self, suggestion: S, *args: Any, **kwargs: Any) -> Any:
         """Record the outcome of a suggestion."""
 
+    def best(self) -> Mapping[str, Plain] | None:
+        """Return the incumbent; None if there is none yet."""
+
+    def predict(self, configs: Sequence[Mapping[str, Plain]]) -> tuple[Tensor, Tensor] | None:
+        """Return means and standard deviations of configurations, each ``(n,)``, in the told units."""
+
+    @property
+    def queries(self) -> int:
+        """Number of queries paid for."""
+
+    @property
+    def decisions(self) -> tuple[S, ...]:
+        """The suggestions so far, as far as they are kept."""
+
+    @property
+    def observations(self) -> tuple[Any, ...]:
+        """The outcomes of the suggestions that are kept."""
+
     @property
     def history(self) -> list[dict[str, Any]]:
         """One plain dictionary per suggestion, ready for a data frame."""
 
 
-class Believing(ABC):
-    """A tuner that says what it believes of configurations in a round of a run: it derives from this."""
+_FACE: tuple[str, ...] = (
+    "ask",
+    "tell",
+    "best",
+    "predict",
+    "space",
+    "horizon",
+    "maximize",
+    "tells",
+    "predicts",
+)
+_FACE += ("queries_last", "queries", "decisions", "observations", "history", "changeable")
 
-    maximize: bool
 
-    @abstractmethod
-    def best_seen(self) -> Mapping[str, Plain] | None:
-        """Return the incumbent; None if nothing was seen."""
+def check_asked(tuner: object, hint: str = "") -> None:
+    """Raise unless an object has the face of an optimizer.
 
-    @abstractmethod
-    def believed(
-        self, configs: Sequence[Mapping[str, Plain]], round: int | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return means and standard deviations of the reward in a round, each ``(n,)``."""
+    Args:
+        tuner: The object.
+        hint: Addition to the message, such as the order in which objects go around each other.
+
+    Raises:
+        InvalidArgumentError: If it lacks a part, which the error names.
+    """
+    has_face = isinstance(tuner, AskTell) and not isinstance(tuner, type)
+    missing = [name for name in _FACE if not hasattr(tuner, name)]
+    received = f"{type(tuner).__name__} without {', '.join(missing[:3])}" if missing else tuner
+    expected = f"an OnlineTuner or another Optimizer{hint}"
+    check(has_face, "tuner", expected, received)

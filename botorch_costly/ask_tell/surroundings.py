@@ -22,7 +22,7 @@ from botorch_costly.device import DTYPES
 
 LARGE = 1000  # rows of a matrix from which on several threads are faster
 _AUTOCAST = ("cpu", "cuda", "mps", "xpu")  # kinds of devices that autocast may be on for
-_COMPUTES = {"ask", "tell", "believed", "best_seen", "incumbent", "summary", "diagnose"}
+_COMPUTES = {"ask", "tell", "predict", "best", "incumbent", "summary", "diagnose"}
 
 _FLOATS = {torch.empty, torch.eye, torch.linspace, torch.ones, torch.rand, torch.randn, torch.zeros}
 _OF_DATA = {torch.as_tensor, torch.full, torch.tensor}

@@ -147,6 +147,18 @@ class BanditPlayer:
         ).unbind(0)
         return Chance(coin, luck)
 
+    def posterior(self) -> tuple[Tensor, Tensor]:
+        """Return mean and standard deviation of the arms' rewards in the next round, ``(m, n)`` each.
+
+        They are in the caller's units. No later round depends on it.
+        """
+        strategy, rewards = self.policy.strategy, self.policy.rewards
+        luck = torch.full_like(self._counts.effective_queries, 0.5)
+        state = strategy.refresh(self._state, self._now)
+        belief = strategy.advise(state, self._now, luck).belief
+        std = belief.cov.diagonal(dim1=-2, dim2=-1).sqrt()
+        return rewards.low + rewards.width * belief.mean, rewards.width * std
+
     def decide(self, chance: Chance) -> Decided:
         """Return which arm each trial plays in the next round, and whether it queries."""
         policy, now = self.policy, self._now

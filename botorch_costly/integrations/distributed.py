@@ -3,12 +3,13 @@
 import io
 import json
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from botorch_costly import errors
-from botorch_costly.ask_tell.protocol import AskTell, Believing, Extendable
+from botorch_costly.ask_tell.around import Around
+from botorch_costly.ask_tell.protocol import AskTell, check_asked
 from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.errors import (
     CostlyError,
@@ -20,29 +21,10 @@ from botorch_costly.errors import (
 )
 from botorch_costly.integrations.ranks import Ranks
 from botorch_costly.plain import Plain, as_number, listed
-from botorch_costly.records import Decision, FrozenConfig, Observation
+from botorch_costly.records import Decision, FrozenConfig
 from botorch_costly.space import SearchSpace
 
 D = TypeVar("D", bound=Decision)
-
-
-class Deciding(AskTell[D], Protocol[D]):
-    """An optimizer whose suggestions are decisions that it keeps."""
-
-    @property
-    def decisions(self) -> tuple[D, ...]:
-        """The decisions so far, as far as they are kept."""
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        """The observations of the decisions that are kept."""
-
-
-@runtime_checkable
-class _Around(Protocol):
-    """An object with a tuner within, such as a tuner with loggers."""
-
-    tuner: Any
 
 
 class SharedTuner(Serial, Generic[D]):
@@ -70,9 +52,8 @@ class SharedTuner(Serial, Generic[D]):
         ...     shared.tell(decision, shared.mean(0.5, weight=128))
     """
 
-    def __init__(self, tuner: Deciding[D], *, timeout: float = 60.0) -> None:
-        asked = callable(getattr(tuner, "ask", None)) and not isinstance(tuner, type)
-        check(asked, "tuner", "an OnlineTuner or the like", tuner)
+    def __init__(self, tuner: AskTell[D], *, timeout: float = 60.0) -> None:
+        check_asked(tuner)
         self.tuner, self.ranks = tuner, Ranks(timeout)
         self._asked = self._met = 0
         self._undelivered: D | None = None
@@ -147,15 +128,14 @@ class SharedTuner(Serial, Generic[D]):
         # In the order of the ranks: the sum is the same everywhere.
         return sum(one.value * one.weight for one in said if one.weight > 0) / total
 
-    def best_seen(self) -> Mapping[str, Plain] | None:
+    def best(self) -> Mapping[str, Plain] | None:
         """Return the incumbent of rank 0 on all ranks; None if its tuner has none.
 
         Raises:
             RankError: As ``ask``.
         """
         self._meet("incumbent", 0.0, 1.0)
-        inner = inner_tuner(self.tuner) if self.ranks.is_first else None
-        best = inner.best_seen() if isinstance(inner, Believing) else None
+        best = self.tuner.best() if self.ranks.is_first else None
         said = None if best is None else {name: listed(value) for name, value in best.items()}
         received = json.loads(self.ranks.receive(json.dumps(said).encode(), "incumbent"))
         return None if received is None else FrozenConfig.from_json(received)
@@ -192,7 +172,7 @@ class SharedTuner(Serial, Generic[D]):
     @property
     def changeable(self) -> frozenset[str]:
         """Names of the options of the tuner that may change when a run is continued."""
-        return self.tuner.changeable if isinstance(self.tuner, Extendable) else frozenset()
+        return self.tuner.changeable
 
     def load_state_dict(self, state: Mapping[str, Any], *, changed: Collection[str] = ()) -> None:
         """Continue from the state of rank 0, which all ranks load.
@@ -221,13 +201,13 @@ class SharedTuner(Serial, Generic[D]):
 
     def flush(self) -> None:
         """Log the last round on rank 0, if its tuner has loggers, which stay open."""
-        if self.ranks.is_first:
-            hand_on(self.tuner, "flush")
+        if self.ranks.is_first and isinstance(self.tuner, Around):
+            self.tuner.flush()
 
     def close(self) -> None:
         """Log the last round on rank 0 and close its loggers, if its tuner has any."""
-        if self.ranks.is_first:
-            hand_on(self.tuner, "close")
+        if self.ranks.is_first and isinstance(self.tuner, Around):
+            self.tuner.close()
 
     def checkpoint(self) -> "SharedCheckpoint":
         """Return what ``torch.distributed.checkpoint`` saves and loads on all ranks together."""
@@ -283,20 +263,6 @@ class SharedCheckpoint:
         """
         buffer = io.BytesIO(state["state"])
         self._shared.load_state_dict(torch.load(buffer, weights_only=True))
-
-
-def inner_tuner(tuner: Any) -> Any:
-    """Return the tuner within others that have one, such as within a tuner with loggers."""
-    while isinstance(tuner, _Around):
-        tuner = tuner.tuner
-    return tuner
-
-
-def hand_on(tuner: Any, method: str) -> None:
-    """Call the method of that name of a tuner that has it, such as one with loggers."""
-    call = getattr(tuner, method, None)
-    if callable(call):
-        call()
 
 
 def _told(error: Exception) -> dict[str, Any]:

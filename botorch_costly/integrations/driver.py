@@ -14,14 +14,14 @@ from botorch_costly.ask_tell.generators import (
     global_generators,
     set_global_generators,
 )
-from botorch_costly.ask_tell.protocol import Believing, Stateful
+from botorch_costly.ask_tell.protocol import AskTell, Stateful, check_asked
 from botorch_costly.errors import (
     HorizonExceededError,
     StateMismatchError,
     check,
 )
 from botorch_costly.integrations.applying import apply, check_rates
-from botorch_costly.integrations.distributed import Deciding, SharedTuner, inner_tuner
+from botorch_costly.integrations.distributed import SharedTuner
 from botorch_costly.integrations.horizons import (
     check_left,
     warn_of_earlier,
@@ -60,19 +60,13 @@ class Driver:
             contradicts ``options.rates``.
     """
 
-    def __init__(self, tuner: Deciding[Any], options: TrainerOptions) -> None:
-        asked = callable(getattr(tuner, "ask", None)) and callable(getattr(tuner, "tell", None))
-        check(asked and not isinstance(tuner, type), "tuner", "an OnlineTuner or the like", tuner)
-        keeps = hasattr(tuner, "decisions")
-        expected = "a tuner with decisions, which the driver shares among ranks itself"
-        check(keeps, "tuner", expected, type(tuner).__name__)
-        inner = inner_tuner(tuner)
+    def __init__(self, tuner: AskTell[Any], options: TrainerOptions) -> None:
+        check_asked(tuner, ", which the driver shares among ranks itself")
         expected = (
             "a tuner that is told gains (a TwinTuner goes back itself, by a Session in a loop, a "
             "PopulationTuner trains several networks, other optimizers one for each configuration)"
         )
-        tells = getattr(inner, "tells", "gain")  # a tuner of the user's need not say
-        check(tells == "gain", "tuner", expected, type(inner).__name__)
+        check(tuner.tells == "gain", "tuner", expected, f"one that is told a {tuner.tells}")
         check_rates(tuner.space, options.rates, options.others)
         self.tuner, self.options = tuner, options
         self.seconds = 0.0
@@ -164,9 +158,9 @@ class Driver:
         if self.connect().ranks.is_first:
             warn_of_earlier(0 if resumes else played)
             rounds = self._clock.rounds_in(steps, epochs)
-            believes = isinstance(inner_tuner(self.tuner), Believing)
+            predicts = self.tuner.predicts
             self._is_short = warn_of_rounds(
-                rounds, played, self._horizon, self._clock, believes=believes
+                rounds, played, self._horizon, self._clock, believes=predicts
             )
         self._apply()  # what no state holds, such as dropout
 
@@ -220,13 +214,12 @@ class Driver:
         """
         if steps == 0 and not (ends_epoch and self._clock.is_running):
             return False
-        # The last round is queried in any case: a guard mends only what a query finds. Nothing that can
-        # be interrupted comes between the end of a round and what is due after it.
-        decision, horizon = self.decision, self._horizon
+        # Nothing that can be interrupted comes between the end of a round and the query after it.
+        decision = self.decision
         ends = not self._over and self._clock.step(steps=steps, ends_epoch=ends_epoch)
         if not ends or decision is None:
             return False
-        self._due = decision.query or decision.round + 1 == horizon
+        self._due = decision.query
         return self._due
 
     def validated(self, metric: float) -> None:
@@ -340,12 +333,12 @@ class Driver:
 
     @property
     def _horizon(self) -> int | None:
-        return getattr(self.tuner, "horizon", None)
+        return self.tuner.horizon
 
     def _end(self) -> None:
         """Put the incumbent into effect for the rest of the run."""
         shared = self.connect()
-        best = shared.best_seen()
+        best = shared.best() if self.tuner.predicts else None
         self._final = self.config if best is None else best
         self._apply()
         self._over, self._late = True, False  # not before: an interrupted end is reached again

@@ -11,10 +11,9 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from botorch_costly.ask_tell.protocol import Stateful
+from botorch_costly.ask_tell.protocol import AskTell, Stateful
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.integrations.applying import Rates
-from botorch_costly.integrations.distributed import Deciding
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.rounds import RoundLength
@@ -75,7 +74,7 @@ class TunerCallback(Callback):
 
     def __init__(
         self,
-        tuner: Deciding[Any],
+        tuner: AskTell[Any],
         monitor: str,
         *,
         length: RoundLength | None = None,

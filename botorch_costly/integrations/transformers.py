@@ -5,11 +5,10 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from botorch_costly.ask_tell.protocol import Stateful
+from botorch_costly.ask_tell.protocol import AskTell, Stateful
 from botorch_costly.ask_tell.state import load, save
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check
 from botorch_costly.integrations.applying import Rates, unwrapped
-from botorch_costly.integrations.distributed import Deciding
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.dropout import DROPOUT, warn_if_compiled
 from botorch_costly.integrations.extras import require
@@ -70,7 +69,7 @@ class TunerCallback(TrainerCallback):
 
     def __init__(
         self,
-        tuner: Deciding[Any],
+        tuner: AskTell[Any],
         monitor: str = "eval_loss",
         *,
         length: RoundLength | None = None,

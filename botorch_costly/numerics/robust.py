@@ -182,3 +182,22 @@ def normal_scores(rewards: Tensor, among: Tensor | None = None) -> Tensor:
     middle = (below + through).to(rewards) / 2  # rank - 1/2 of the middle one of equal rewards
     number = len(ordered)
     return torch.special.ndtri(middle.clamp(0.5, number - 0.5) / number)
+
+
+def rewards_at(scores: Tensor, among: Tensor) -> Tensor:
+    """Return the rewards that have given normal scores, the inverse of ``normal_scores``.
+
+    Args:
+        scores: Normal scores, of any shape.
+        among: Finite rewards, shape ``(n,)``; values between them are interpolated linearly.
+
+    Example:
+        >>> among = torch.tensor([1.0, 2.0, 4.0])
+        >>> rewards_at(normal_scores(torch.tensor([2.0, 4.0]), among), among)
+        tensor([2., 4.])
+    """
+    ordered, number = among.sort().values, len(among)
+    place = (torch.special.ndtr(scores.to(ordered)) * number - 0.5).clamp(0, number - 1)
+    below = place.floor().long()
+    above = (below + 1).clamp_max(number - 1)
+    return torch.lerp(ordered[below], ordered[above], place - below)

@@ -2,18 +2,23 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
-from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.observed import observation_of
-from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import check_header, header, taking_over, undone_on_error
+from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.evaluations import Evaluations
+from botorch_costly.ask_tell.optimizer import GainOptimizer
+from botorch_costly.ask_tell.state import undone_on_error
+from botorch_costly.ask_tell.strategy import Proposal
+from botorch_costly.ask_tell.strategy import Strategy as AskedStrategy
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
 from botorch_costly.device import check_device, largest_reward
 from botorch_costly.errors import InvalidSpaceError, check, check_count, is_power_of_two
+from botorch_costly.parameters import Plain
 from botorch_costly.query import ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.query.rule import Verdict
 from botorch_costly.randomness import generator_of
@@ -24,175 +29,90 @@ _MOST_ARMS = 2000
 _logger = logging.getLogger(__name__)
 
 
-class BanditTuner(Recorded[Decision, Observation]):
-    """Chooses among finitely many configurations, by any bandit strategy and any query rule.
-
-    ``OnlineTuner`` takes choices as well, with a belief that it shares with numbers; this one keeps the
-    arms apart from each other, learns how quickly they drift, and has the classical strategies.
+class BanditStrategy(AskedStrategy):
+    """Lets a bandit of one trial play the configurations of a finite space.
 
     Args:
-        space: Finite; each configuration is an arm.
-        horizon: Rounds of the run; ``None`` if unknown, which some query rules do not serve.
-        strategy: Which arm to play; :class:`botorch_costly.bandits.GPUCB` if omitted.
-        query: Whether to query; ``ConfidenceQuery(0.95)`` if omitted, as in the paper's table of bandits.
-        rewards: Where rewards lie. If omitted, in [0, 1], unless those told lie elsewhere: then the range
-            is estimated, what was told is learnt anew in its units, and a warning says so.
-        unqueried_play: What a round without a query plays, see ``BanditPolicy``.
-        seed: The one source of randomness.
-        device: Where to compute.
-
-    Raises:
-        InvalidSpaceError: If the space is not finite, has fewer than two configurations, or too many.
-        InvalidArgumentError: If an option is outside its range.
-        CostlyError: If the rule cannot serve a run of that horizon.
-
-    Example:
-        >>> from botorch_costly import Choice
-        >>> space = SearchSpace({"tune": Choice([False, True])})
-        >>> tuner = BanditTuner(space, horizon=100, seed=3)
-        >>> for _ in range(3):
-        ...     decision = tuner.ask()
-        ...     if decision.query:
-        ...         told = tuner.tell(decision, reward=0.9 if decision.config["tune"] else 0.2)
-        >>> tuner.queries
-        2
+        space: Finite search space; each configuration is an arm.
+        player: Bandit of one trial with as many arms.
+        estimates: Whether the range of rewards is estimated if those told lie elsewhere.
     """
 
-    _changeable = ("horizon", "query")
-
-    def __init__(
-        self,
-        space: SearchSpace,
-        horizon: int | None = None,
-        *,
-        strategy: Strategy[Any] | None = None,
-        query: QueryRule | None = None,
-        rewards: RewardRange | None = None,
-        unqueried_play: UnqueriedPlay = "acquisition",
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        size = space.size or 0 if isinstance(space, SearchSpace) and space.is_finite else 0
-        expected = f"a finite SearchSpace with 2 to {_MOST_ARMS} configurations"
-        check(2 <= size <= _MOST_ARMS, "space", expected, space, InvalidSpaceError)
-        self.space = space
-        self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
-        policy = BanditPolicy(
-            type(self).__name__,
-            GPUCB() if strategy is None else strategy,
-            ConfidenceQuery(0.95) if query is None else query,
-            rewards=RewardRange() if rewards is None else rewards,
-            unqueried_play=unqueried_play,
-        )
+    def __init__(self, space: SearchSpace, player: BanditPlayer, *, estimates: bool) -> None:
         self._arms = [FrozenConfig(config) for config in space.configurations()]
         self._number = {config: i for i, config in enumerate(self._arms)}
-        device = check_device(device)
-        generator = generator_of(seed, device)
-        self._player = BanditPlayer(
-            policy, 1, size, self.horizon, device=device, generator=generator
-        )
-        self._estimates, self._has_warned = rewards is None, False
-        width = policy.rewards.width
-        self._largest = largest_reward(torch.float64) * min(width, 1.0)
-        self._ledger = Ledger(*self.records)
+        self._player, self._estimates, self._has_warned = player, estimates, False
         # What was advised of each round: probability, and whether it was explored.
         self._advised: dict[int, tuple[float, bool]] = {}
-        options = {"strategy": policy.strategy, "query": policy.rule, "rewards": policy.rewards}
-        more = {"horizon": self.horizon, "unqueried_play": unqueried_play, "seed": seed}
-        self._header = header(type(self), space, {**options, **more})
 
-    def ask(self) -> Decision:
-        """Return the decision of the next round.
-
-        Raises:
-            HorizonExceededError: If all rounds of the horizon have been asked for.
-        """
-        now, player = self._ledger.next_within(self.horizon), self._player.copy()
+    def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
+        """Return the arm of the next round, and whether it is queried."""
+        player = self._player.copy()
         decided = player.decide(player.chance())
-        arm, advice = int(decided.where), player.advice
-        decision = self._decision(now, arm, player)
+        arm, advice, verdict = int(decided.where), player.advice, _first(player.verdict)
         # An arm that the strategy did not advise was played for certain.
         advised = arm == int(advice.arm)
         probability = float(advice.probability) if advised else 1.0
-        explored = advised and bool(advice.explored)
-        with undone_on_error(self, self._ledger):
-            self._advised[now], self._player = (probability, explored), player
-            self._ledger.suggest(decision)
-        return decision
+        self._advised[len(seen)] = probability, advised and bool(advice.explored)
+        self._player, confidence = player, float(verdict.confidence)
+        details = {"confidence": None if math.isnan(confidence) else confidence}
+        reason = player.policy.rule.explain(verdict)
+        return Proposal(self._arms[arm], reason, query=bool(verdict.query), details=details)
 
-    def tell(
-        self, decision: Decision, reward: float | None, *, seconds: float | None = None
-    ) -> Observation:
-        """Record the reward of a decision, in any order and however late.
+    def may_query(self, seen: Evaluations[Any, Any]) -> bool:
+        """Return whether the rule's budget allows a further query."""
+        budget = self._player.policy.rule.budget
+        return budget is None or seen.queries < budget
 
-        Args:
-            decision: That ``ask`` returned.
-            reward: What was found, larger is better; one that is not finite is a failed query, which is
-                recorded and never learnt from, as is ``None``. One outside of the range of rewards is
-                the nearer end to the strategies of bounded rewards, and what it is to the others.
-            seconds: What the query cost, if known; it is recorded.
+    def predict(self, seen: Evaluations[Any, Any], points: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the posterior of rewards in the next round; None before a reward."""
+        if seen.best is None:
+            return None
+        configs = (FrozenConfig(seen.domain.space.decode(point)) for point in points)
+        arms = [self._number[config] for config in configs]
+        mean, std = self._player.posterior()
+        return mean[0, arms], std[0, arms]
 
-        Raises:
-            UnknownDecisionError: If this tuner never made the decision.
-            AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is not a number, or too large to compute with, or the
-                seconds are negative. In all cases the tuner is unchanged.
-        """
-        self._ledger.check_open(decision)
-        told = observation_of(decision, reward, seconds=seconds, largest=self._largest)
-        player = self._player
-        if told.reward is not None:
-            player = self._player_for([*self.observations, told])
-            if player is self._player:
-                player = player.copy()
-                player.learn(self._told(told))
-        with undone_on_error(self, self._ledger):
-            self._player = player
-            self._ledger.tell(told)
-        return told
+    def entered(self, suggestion: Decision, seen: Evaluations[Any, Any], *, enqueued: bool) -> None:
+        """Note that an arm of the user's was played for certain."""
+        if enqueued:
+            self._advised[suggestion.round] = 1.0, False
+
+    def learn(self, outcome: Observation, seen: Evaluations[Any, Any]) -> None:
+        """Learn a reward, or all of them anew where they lie elsewhere than was assumed."""
+        if outcome.reward is None:
+            return
+        others = (other for other in seen.outcomes if other.id != outcome.id)
+        player = self._player_for([*others, outcome])
+        if player is self._player:
+            player = player.copy()
+            player.learn(self._told(outcome))
+        self._player = player
+
+    @contextmanager
+    def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:
+        """Yield the next arm; players are replaced, and never changed."""
+        with undone_on_error(self):
+            yield self.suggest(seen)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Run a block that learns; players are replaced, and never changed."""
+        with undone_on_error(self):
+            yield
 
     def state_dict(self) -> dict[str, Any]:
-        """Return tensors and plain values from which the run continues identically."""
+        """Return the state of the bandit, and what was advised of each round."""
         rows = [[float(t), p, float(e)] for t, (p, e) in self._advised.items()]
-        return {
-            "header": dict(self._header),
-            "ledger": self._ledger.state_dict(),
-            "player": self._player.state_dict(),
-            "advised": torch.tensor(rows, dtype=torch.float64).reshape(-1, 3),
-        }
+        advised = torch.tensor(rows, dtype=torch.float64).reshape(-1, 3)
+        return {"player": self._player.state_dict(), "advised": advised}
 
-    def load_state_dict(
-        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
-    ) -> None:
-        """Continue from ``state_dict``.
-
-        Args:
-            state: Of a tuner with equal options.
-            changed: Names of options that may differ: ``["horizon"]`` for a run that is
-                extended, and those of the query rule.
-
-        Raises:
-            StateMismatchError: If the state belongs to other options, such as other arms, or is damaged;
-                the tuner is unchanged.
-        """
-        check_header(state, self._header, changed, among=self.changeable)
-        with taking_over(type(self).__name__, self._ledger):
-            player = self._player.copy()
-            player.load_state_dict(state["player"])
-            advised = {int(t): (p, bool(e)) for t, p, e in state["advised"].tolist()}
-            self._ledger.load_state_dict(state["ledger"])
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        player = self._player.copy()
+        player.load_state_dict(state["player"])
+        advised = {int(t): (p, bool(e)) for t, p, e in state["advised"].tolist()}
         self._player, self._advised = player, advised
-
-    def _decision(self, now: int, arm: int, player: BanditPlayer) -> Decision:
-        verdict = _first(player.verdict)
-        confidence = float(verdict.confidence)
-        return Decision(
-            now,
-            self._arms[arm],
-            query=bool(verdict.query),
-            reason=player.policy.rule.explain(verdict),
-            confidence=None if math.isnan(confidence) else confidence,
-        )
 
     def _player_for(self, observations: Sequence[Observation]) -> BanditPlayer:
         """Return the player, or one that has learnt rewards anew if they lie elsewhere than it took them.
@@ -229,6 +149,83 @@ class BanditTuner(Recorded[Decision, Observation]):
             torch.tensor([[explored], [True]]),
         )
         return Told(rounds, arm.to(rounds.device), rewards, probabilities, *flags.to(rounds.device))
+
+
+class BanditTuner(GainOptimizer[Decision]):
+    """Chooses among finitely many configurations, by any bandit strategy and any query rule.
+
+    ``OnlineTuner`` takes choices as well, with a belief that it shares with numbers; this one keeps the
+    arms apart from each other, learns how quickly they drift, and has the classical strategies.
+
+    Args:
+        space: Finite; each configuration is an arm.
+        horizon: Rounds of the run; ``None`` if unknown, which some query rules do not serve.
+        strategy: Which arm to play; :class:`botorch_costly.bandits.GPUCB` if omitted.
+        query: Whether to query; ``ConfidenceQuery(0.95)`` if omitted, as in the paper's table of bandits.
+        rewards: Where rewards lie. If omitted, in [0, 1], unless those told lie elsewhere: then the range
+            is estimated, what was told is learnt anew in its units, and a warning says so.
+        unqueried_play: What a round without a query plays, see ``BanditPolicy``.
+        seed: The one source of randomness.
+        device: Where to compute.
+
+    Raises:
+        InvalidSpaceError: If the space is not finite, has fewer than two configurations, or too many.
+        InvalidArgumentError: If an option is outside its range.
+        CostlyError: If the rule cannot serve a run of that horizon.
+
+    Example:
+        >>> from botorch_costly import Choice
+        >>> space = SearchSpace({"tune": Choice([False, True])})
+        >>> tuner = BanditTuner(space, horizon=100, seed=3)
+        >>> for _ in range(3):
+        ...     decision = tuner.ask()
+        ...     if decision.query:
+        ...         told = tuner.tell(decision, reward=0.9 if decision.config["tune"] else 0.2)
+        >>> tuner.queries
+        2
+    """
+
+    predicts: ClassVar[bool] = True
+
+    _changeable = ("horizon", "query")
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        horizon: int | None = None,
+        *,
+        strategy: Strategy[Any] | None = None,
+        query: QueryRule | None = None,
+        rewards: RewardRange | None = None,
+        unqueried_play: UnqueriedPlay = "acquisition",
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        size = space.size or 0 if isinstance(space, SearchSpace) and space.is_finite else 0
+        expected = f"a finite SearchSpace with 2 to {_MOST_ARMS} configurations"
+        check(2 <= size <= _MOST_ARMS, "space", expected, space, InvalidSpaceError)
+        horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
+        policy = BanditPolicy(
+            type(self).__name__,
+            GPUCB() if strategy is None else strategy,
+            ConfidenceQuery(0.95) if query is None else query,
+            rewards=RewardRange() if rewards is None else rewards,
+            unqueried_play=unqueried_play,
+        )
+        device = check_device(device)
+        generator = generator_of(seed, device)
+        player = BanditPlayer(policy, 1, size, horizon, device=device, generator=generator)
+        self._largest = largest_reward(torch.float64) * min(policy.rewards.width, 1.0)
+        options = {"strategy": policy.strategy, "query": policy.rule, "rewards": policy.rewards}
+        options |= {"horizon": horizon, "unqueried_play": unqueried_play, "seed": seed}
+        played = BanditStrategy(space, player, estimates=rewards is None)
+        super().__init__(Domain(space), played, horizon=horizon, options=options)
+
+    def best(self) -> dict[str, Plain] | None:
+        """Return the configuration with the best mean in the next round; None before a reward."""
+        arms = list(self.space.configurations())
+        posterior = self.predict(arms)
+        return None if posterior is None else dict(arms[int(posterior[0].argmax())])
 
 
 def _first(verdict: Verdict) -> Verdict:

@@ -1,99 +1,85 @@
 """Tuners to compare with: one configuration for the whole run, or a fresh random one in every round."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.observed import observation_of
-from botorch_costly.ask_tell.recorded import Recorded
-from botorch_costly.ask_tell.state import (
-    check_header,
-    header,
-    taking_over,
-    undone_on_error,
-)
-from botorch_costly.errors import check, check_count
+from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.evaluations import Evaluations
+from botorch_costly.ask_tell.optimizer import GainOptimizer
+from botorch_costly.ask_tell.state import undone_on_error
+from botorch_costly.ask_tell.strategy import Proposal, Strategy
+from botorch_costly.errors import InvalidSpaceError, check
+from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed, generator_of
-from botorch_costly.records import Decision, FrozenConfig, Observation, Plain
+from botorch_costly.records import Decision, FrozenConfig
 from botorch_costly.space import SearchSpace
 
 
-class _Unqueried(Recorded[Decision, Observation], ABC):
-    """A tuner that asks for no query; outcomes may be told all the same, and are recorded.
+class _Fixed(Strategy):
+    """Plays one configuration in every round."""
+
+    def __init__(self, config: Mapping[str, Plain]) -> None:
+        self._config = config
+
+    def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
+        """Return the configuration."""
+        return Proposal(self._config, "FixedTuner", query=False)
+
+
+class _Random(Strategy):
+    """Plays a fresh uniformly random configuration in every round."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = generator_of(seed)
+
+    def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
+        """Return a random configuration."""
+        self._generator = self._generator.clone_state()
+        space = seen.domain.space
+        config = space.decode(space.sample(1, self._generator)[0])
+        return Proposal(config, "RandomTuner", query=False)
+
+    @contextmanager
+    def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:
+        """Yield a random configuration; the former generator is left as it was."""
+        with undone_on_error(self):
+            yield self.suggest(seen)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the generator."""
+        return {"generator": self._generator.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self._generator.set_state(state["generator"].cpu())
+
+
+class _Unlearning(GainOptimizer[Decision]):
+    """A tuner that learns nothing; it queries the last round alone, and records whatever is told.
 
     A ``Scheduled`` parameter is played as its peak times the factor of its schedule.
     """
 
-    def __init__(self, space: SearchSpace, horizon: int | None, options: Mapping[str, Any]) -> None:
-        self.space = space
-        self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
-        falls = self.horizon is not None or not space.is_scheduled
-        check(falls, "horizon", "the rounds of the run, for a Scheduled parameter", horizon)
-        self._ledger = Ledger(*self.records)
-        self._header = header(type(self), space, {"horizon": self.horizon, **options})
-
-    def ask(self) -> Decision:
-        """Return the decision of the next round.
-
-        Raises:
-            HorizonExceededError: If all rounds of the horizon have been asked for.
-        """
-        now = self._ledger.next_within(self.horizon)
-        with undone_on_error(self, self._ledger):
-            share = 0.0 if self.horizon is None else now / self.horizon
-            played = self.space.scheduled(self._config(), share)
-            decision = Decision(now, played, query=False, reason=type(self).__name__)
-            self._ledger.suggest(decision)
-        return decision
-
-    def tell(
-        self, decision: Decision, reward: float | None, *, seconds: float | None = None
-    ) -> Observation:
-        """Record a reward, and what it cost if that is known; it changes no later decision.
-
-        Raises:
-            UnknownDecisionError: If this tuner never made the decision.
-            AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is not a number, or the seconds are negative. In all
-                cases the tuner is unchanged.
-        """
-        self._ledger.check_open(decision)
-        told = observation_of(decision, reward, seconds=seconds)
-        self._ledger.tell(told)
-        return told
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return tensors and plain values from which the run continues identically."""
-        return {"header": dict(self._header), "ledger": self._ledger.state_dict()}
-
-    def load_state_dict(
-        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
+    def __init__(
+        self,
+        space: SearchSpace,
+        strategy: Strategy,
+        horizon: int | None,
+        options: Mapping[str, Any],
     ) -> None:
-        """Continue from ``state_dict``.
+        falls = horizon is not None or not space.is_scheduled
+        check(falls, "horizon", "the rounds of the run, for a Scheduled parameter", horizon)
+        domain = Domain(space, allow_single=True)
+        super().__init__(domain, strategy, horizon=horizon, options=options)
 
-        Args:
-            state: Of a tuner with equal options.
-            changed: Names of options that may differ: ``["horizon"]`` for a run that is extended.
-
-        Raises:
-            StateMismatchError: If the state belongs to other options, or is damaged; the tuner is
-                unchanged.
-        """
-        check_header(state, self._header, changed, among=self.changeable)
-        with taking_over(type(self).__name__, self._ledger):
-            self._ledger.load_state_dict(state["ledger"])
-            self._continue(state)
-
-    @abstractmethod
-    def _config(self) -> Mapping[str, Plain]:
-        """Return the configuration of the next round, with peaks of scheduled parameters."""
-
-    def _continue(self, state: Mapping[str, Any]) -> None:
-        """Take over what the state holds beyond the ledger."""
+    def _suggestion(self, number: int, proposal: Proposal) -> Decision:
+        share = 0.0 if self.horizon is None else number / self.horizon
+        config = self.space.scheduled(proposal.config, share)
+        return Decision(number, config, query=proposal.query, reason=proposal.reason)
 
 
-class FixedTuner(_Unqueried):
+class FixedTuner(_Unlearning):
     """Plays one configuration in every round: what a user has without a tuner.
 
     Args:
@@ -109,14 +95,16 @@ class FixedTuner(_Unqueried):
     def __init__(
         self, space: SearchSpace, config: Mapping[str, Plain], *, horizon: int | None = None
     ) -> None:
+        check(isinstance(space, SearchSpace), "space", "a SearchSpace", space, InvalidSpaceError)
         self.config = FrozenConfig(space.canonical(config))
-        super().__init__(space, horizon, {"config": self.config})
+        super().__init__(space, _Fixed(self.config), horizon, {"config": self.config})
 
-    def _config(self) -> Mapping[str, Plain]:
-        return self.config
+    def best(self) -> dict[str, Plain]:
+        """Return the configuration."""
+        return dict(self.config)
 
 
-class RandomTuner(_Unqueried):
+class RandomTuner(_Unlearning):
     """Plays a fresh uniformly random configuration in every round.
 
     Args:
@@ -129,18 +117,6 @@ class RandomTuner(_Unqueried):
     """
 
     def __init__(self, space: SearchSpace, horizon: int | None = None, *, seed: int = 0) -> None:
+        check(isinstance(space, SearchSpace), "space", "a SearchSpace", space, InvalidSpaceError)
         seed = check_seed(seed)
-        super().__init__(space, horizon, {"seed": seed})
-        self._generator = generator_of(seed)
-
-    def _config(self) -> Mapping[str, Plain]:
-        # The generator of before is left as it was, for a call that is interrupted.
-        self._generator = self._generator.clone_state()
-        return self.space.decode(self.space.sample(1, self._generator)[0])
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return tensors and plain values from which the run continues identically."""
-        return {**super().state_dict(), "generator": self._generator.get_state()}
-
-    def _continue(self, state: Mapping[str, Any]) -> None:
-        self._generator.set_state(state["generator"].cpu())
+        super().__init__(space, _Random(seed), horizon, {"seed": seed})

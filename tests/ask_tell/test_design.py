@@ -141,7 +141,7 @@ def test_the_design_follows_the_start_in_its_order():
         hold=bc.Hold(share=0.0),
         limits=bc.Limits(rate_factor=math.inf),
     )
-    design = [SPACES["cube"].decode(x) for x in tuner._proposer._opening.others]
+    design = [SPACES["cube"].decode(x) for x in tuner._strategy.proposer._opening.others]
     assert [dict(d.config) for d in play(tuner, 3 + len(design))] == [start] * 3 + design
 
 
@@ -150,7 +150,7 @@ def test_every_choice_is_drawn_alike():
     drawn = []
     for seed in range(30):
         tuner = bc.OnlineTuner(space, 200, seed=seed, design=bc.Design(rounds=8))
-        drawn += [space.decode(x)["policy"] for x in tuner._proposer._opening.others]
+        drawn += [space.decode(x)["policy"] for x in tuner._strategy.proposer._opening.others]
     assert all(60 < drawn.count(option) < 100 for option in "abc")
 
 

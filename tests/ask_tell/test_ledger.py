@@ -134,7 +134,7 @@ def calls_of(ledger, query):
     return [
         lambda: ledger.suggest(asked),
         lambda: ledger.tell(outcome),
-        lambda: ledger.withdraw(asked),
+        lambda: ledger.cancel(asked),
     ]
 
 

@@ -11,7 +11,7 @@ from benchmarks.speed.transfer import RULES, SPACE, Cell
 from botorch_costly import TransferOptimizer
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.tuners.transfer.belief import Told
-from botorch_costly.tuners.transfer.choice import TransferChooser
+from botorch_costly.tuners.transfer.choice import TransferStrategy
 from botorch_costly.tuners.transfer.sharing import Acquisition
 
 TINY = Cell("3x8", "RM-GP-UCB", 0)
@@ -47,7 +47,7 @@ def test_the_acquisition_function_that_is_looked_at_is_the_one_that_chose(rule):
     optimizer = TransferOptimizer(SPACE, transfer.tasks_of(TINY), robust=RULES[rule], seed=3)
     played = transfer._played(optimizer, optimizer.ask(), 4)
     generator = torch.Generator()
-    again = TransferChooser(SPACE, optimizer.tasks, None, RULES[rule], generator)
+    again = TransferStrategy(Domain(SPACE), optimizer.tasks, RULES[rule], generator)
     for one in played.chosen:
         again.load_state_dict(one.state)
         again.learn(one.told)

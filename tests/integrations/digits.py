@@ -67,7 +67,7 @@ def by_hand(epochs, steps_a_round, horizon):
                     decisions.append(tuned.ask())
                     config = decisions[-1].config
                 else:  # all rounds are played: the incumbent stays
-                    config = tuned.best_seen()
+                    config = tuned.best()
                 optimizer.param_groups[0]["lr"], model[2].p = config["lr"], config["dropout"]
             model.train()
             optimizer.zero_grad()

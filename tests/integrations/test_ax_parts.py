@@ -32,11 +32,11 @@ def by_hand(told, *, priced):
         decision = optimizer.ask()
         whole = int(decision.fidelities["rows"])  # as Ax casts it
         if whole != decision.fidelities["rows"]:
-            optimizer.withdraw(decision)
-            decision = optimizer.adopt(decision.config, {"rows": whole})
+            optimizer.cancel(decision)
+            decision = optimizer.enqueue(decision.config, {"rows": whole})
         asked.append({**decision.config, "rows": whole})
         optimizer.tell(decision, -value, **({"cost": seconds} if priced else {}))
-    return asked, optimizer.best_seen()
+    return asked, optimizer.best()
 
 
 @pytest.mark.parametrize("cost", [None, "seconds"])

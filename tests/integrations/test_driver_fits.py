@@ -253,7 +253,7 @@ def test_after_the_horizon_the_incumbent_stays_and_a_warning_says_so_once(within
     fit = Fit(driver_of(tuned if within is None else within(tuned, Silent())))
     for metric in (1.0, 0.5, 0.4, 3.0):  # the last one is the worst
         fit.train(STEPS, metric)
-    best = tuned.best_seen()
+    best = tuned.best()
     assert best != dict(tuned.decisions[-1].config)
     with caplog.at_level(logging.WARNING):
         fit.train(3 * STEPS)
@@ -275,7 +275,7 @@ def test_a_metric_of_the_last_round_that_comes_late_decides_on_the_incumbent():
     earlier = dict(fit.driver.config)
     fit.driver.validated(1e-3)
     fit.train(1)
-    assert dict(fit.driver.config) == tuned.best_seen() != earlier
+    assert dict(fit.driver.config) == tuned.best() != earlier
     assert fit.rate == fit.driver.config["lr"]
 
 

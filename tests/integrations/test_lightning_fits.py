@@ -186,7 +186,7 @@ def test_a_resume_past_the_horizon_has_the_dropout_of_the_incumbent(said, tmp_pa
     assert module.network[2].p == 0.5
     trainer_of(tuned).fit(module, ckpt_path=tmp_path / "epoch=2.ckpt")
     assert module.network[2].p == whole.network[2].p == tuned.config["dropout"]
-    assert tuned.config == tuned.driver.tuner.best_seen()
+    assert tuned.config == tuned.driver.tuner.best()
     for resumed, weight in zip(module.parameters(), whole.parameters(), strict=True):
         torch.testing.assert_close(resumed, weight)
 

@@ -11,8 +11,7 @@ from botorch_costly.integrations.offline import (
     Checkpoint,
     CurveTrials,
     Ended,
-    SubsetTrials,
-    TransferTrials,
+    ValueTrials,
 )
 from tests.tuners.online.states import same
 
@@ -26,7 +25,7 @@ ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, fi
 
 
 def transfer(seed=0):
-    return TransferTrials(bc.TransferOptimizer(SPACE, [TASK], seed=seed))
+    return ValueTrials(bc.TransferOptimizer(SPACE, [TASK], seed=seed))
 
 
 def curves(seed=0):
@@ -37,7 +36,7 @@ def curves(seed=0):
 
 
 def subsets(seed=0):
-    return SubsetTrials(bc.SubsetOptimizer(SPACE, sampling=ROUGH, seed=seed))
+    return ValueTrials(bc.SubsetOptimizer(SPACE, sampling=ROUGH, seed=seed))
 
 
 def resumed(seed=0):
@@ -117,7 +116,7 @@ def test_trials_one_by_one_are_those_of_the_plain_optimizer(make):
             twin.tell(decision, list(ended.curve.values())[decision.since :], cost=ended.cost)
         else:
             twin.tell(decision, ended.value, **({"cost": ended.cost} if make is subsets else {}))
-    assert trials.best() == twin.best_seen()
+    assert trials.best() == twin.best()
 
 
 @KINDS
@@ -141,8 +140,8 @@ def test_what_runs_otherwise_than_asked_is_entered_as_it_runs(make):
     assert [one.config["layers"] for one in trials._optimizer.pending] == [2]
     trials.enter("a", {**asked, "layers": 4})
     assert [one.config["layers"] for one in trials._optimizer.pending] == [4]
-    trials.withdraw("a")
-    trials.withdraw("never begun")
+    trials.cancel("a")
+    trials.cancel("never begun")
     assert trials._optimizer.pending == ()
     trials.end("a", outcome(asked))
     trials.enter("a", asked)
@@ -177,14 +176,14 @@ def test_a_setting_outside_is_refused_and_nothing_is_lost(make):
 
 
 SHORT = {
-    "transfer": lambda: TransferTrials(bc.TransferOptimizer(SPACE, [TASK], horizon=2)),
+    "transfer": lambda: ValueTrials(bc.TransferOptimizer(SPACE, [TASK], horizon=2)),
     "curves": lambda: CurveTrials(
         bc.CurveOptimizer(SPACE, LONGEST, resumes=False, horizon=2),
         "epochs",
         shortest=1,
         longest=LONGEST,
     ),
-    "subsets": lambda: SubsetTrials(bc.SubsetOptimizer(SPACE, sampling=ROUGH, horizon=2)),
+    "subsets": lambda: ValueTrials(bc.SubsetOptimizer(SPACE, sampling=ROUGH, horizon=2)),
 }
 
 

@@ -42,7 +42,7 @@ def test_a_study_that_goes_on_is_a_plain_optimizer_that_resumes(tmp_path):
         told_by[decision.training] = trial.number
     assert [trial.params for trial in study.trials] == asked
     assert max(checkpoint_of(trial).iterations for trial in study.trials) > 1
-    assert study.sampler.best_params(study) == twin.best_seen()
+    assert study.sampler.best_params(study) == twin.best()
 
 
 def test_a_process_that_only_reads_knows_what_goes_on_with_what(tmp_path):

@@ -52,8 +52,8 @@ def by_hand(kind, trials):
             optimizer.tell(decision, list(trial.intermediate_values.values()), cost=1.0)
         else:
             rows = next_step(program.OF_SUBSETS["rows"], decision.fidelities["rows"])
-            optimizer.withdraw(decision)
-            decision = optimizer.adopt(decision.config, {"rows": rows})
+            optimizer.cancel(decision)
+            decision = optimizer.enqueue(decision.config, {"rows": rows})
             asked.append({**decision.config, "rows": rows})
             optimizer.tell(decision, trial.value, cost=0.1 * rows)
     return asked

@@ -30,7 +30,7 @@ def replayed(evaluations, steps_a_round=3, horizon=11):
         if decision.query or decision.round == horizon - 1:
             tuner.tell(decision, gain(metrics.pop(step), decision))
     assert metrics == {}  # nothing was evaluated without a decision
-    return decisions, [[one.round, one.reward] for one in tuner.observations], tuner.best_seen()
+    return decisions, [[one.round, one.reward] for one in tuner.observations], tuner.best()
 
 
 def test_a_trainer_plays_what_its_tuner_decides(tmp_path):

@@ -160,7 +160,7 @@ def test_a_resume_past_the_horizon_has_what_the_incumbent_says(tmp_path):
     resumed = trainer_of(tmp_path, callback, watch)
     assert resumed.model.transformer.drop.p == 0.1
     resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-8"))
-    best = callback.driver.tuner.best_seen()
+    best = callback.driver.tuner.best()
     assert callback.config == best
     assert watch.dropout == whole.model.transformer.drop.p == best["dropout"]
     assert watch.multipliers == 2 * [best["lr"]]

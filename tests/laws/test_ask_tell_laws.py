@@ -1,5 +1,6 @@
 """What every optimizer that is asked and told must be."""
 
+import contextlib
 import copy
 import dataclasses
 import io
@@ -14,7 +15,7 @@ import torch
 
 from botorch_costly import errors
 from botorch_costly.ask_tell import load, save
-from botorch_costly.ask_tell.protocol import Tells
+from botorch_costly.ask_tell.protocol import Tells, check_asked
 from botorch_costly.ask_tell.state import DESCRIPTION
 from botorch_costly.space import SearchSpace
 from tests.cases import quick
@@ -25,8 +26,10 @@ from tests.tuners.online.states import leaves, same
 ROUNDS, MOST = 14, 7
 SAVED = (0, 1, 3, 5, 7, 9, 13)  # rounds before which the state of a run is kept
 
-OFFLINE = [name for name, case in OPTIMIZERS.items() if hasattr(case.make(0), "withdraw")]
-OFFLINE_BY_DEFAULT = [name for name in OFFLINE if name in BY_DEFAULT]
+# Those whose rounds do not depend on each other: a plan and a population refuse a round of the user's.
+FREE = [name for name in OPTIMIZERS if not name.startswith(("Twin", "Population"))]
+FREE_BY_DEFAULT = [name for name in FREE if name in BY_DEFAULT]
+BOUND = [name for name in OPTIMIZERS if name not in FREE]
 
 
 @pytest.fixture(params=quick(OPTIMIZERS, *BY_DEFAULT))
@@ -250,22 +253,24 @@ def test_a_file_is_replaced_at_once_and_loads_into_parts_of_equal_options(
     assert same(other.state_dict(), optimizer.state_dict())
 
 
-@pytest.mark.parametrize("name", quick(OFFLINE, *OFFLINE_BY_DEFAULT))
-def test_what_is_taken_back_was_never_asked_for(name):
-    """Nothing of it is left, in states as well; later numbers and tells go on."""
+@pytest.mark.parametrize("name", quick(FREE, *FREE_BY_DEFAULT))
+def test_a_cancelled_suggestion_leaves_its_number_alone(name):
+    """Nothing else of it is left, in states as well; later numbers and tells go on."""
     case = OPTIMIZERS[name]
     optimizer = after(case, 3)
     rows = optimizer.history
     first, second = optimizer.ask(), optimizer.ask()
-    optimizer.withdraw(pickle.loads(pickle.dumps(first)))
-    optimizer.withdraw(second)
+    optimizer.cancel(pickle.loads(pickle.dumps(first)))
+    optimizer.cancel(second)
     assert optimizer.history == rows
     assert optimizer.pending == ()
     before = copy.deepcopy(optimizer.state_dict())
     with pytest.raises(errors.UnknownDecisionError):
-        optimizer.withdraw(first)
-    with pytest.raises(errors.AlreadyToldError):
-        optimizer.withdraw(optimizer.decisions[0])
+        optimizer.cancel(first)
+    finished = {outcome.round for outcome in optimizer.observations}
+    for decision in [decision for decision in optimizer.decisions if decision.round in finished]:
+        with pytest.raises(errors.AlreadyToldError):
+            optimizer.cancel(decision)
     assert same(optimizer.state_dict(), before)
     again = case.make(0)
     again.load_state_dict(through_a_file(optimizer.state_dict()))
@@ -273,31 +278,103 @@ def test_what_is_taken_back_was_never_asked_for(name):
     assert optimizer.decisions[-1].round == 5
 
 
-ADOPTED = {
-    "TransferOptimizer": lambda optimizer, one: optimizer.adopt(one.config),
-    "CurveOptimizer": lambda optimizer, one: optimizer.adopt(
-        one.config, one.until, training=None if one.training == one.round else one.training
-    ),
-    "SubsetOptimizer": lambda optimizer, one: optimizer.adopt(one.config, one.fidelities),
-}
+def enqueued(optimizer, suggestion):
+    """Enter the setting of another optimizer's suggestion."""
+    if optimizer.tells != "curve":
+        return optimizer.enqueue(suggestion.config, suggestion.fidelity or None)
+    training = suggestion.training if suggestion.training != suggestion.round else None
+    return optimizer.enqueue(suggestion.config, suggestion.until, training=training)
 
 
-@pytest.mark.parametrize("name", quick(OFFLINE, *OFFLINE_BY_DEFAULT))
-def test_what_is_adopted_is_as_if_it_had_been_asked_for(name):
-    """Another program's evaluations, entered and told, leave the belief that asking would have left."""
+@pytest.mark.parametrize("name", quick(FREE, *FREE_BY_DEFAULT))
+def test_an_enqueued_setting_is_as_if_it_had_been_asked_for(name):
+    """Another program's evaluations, entered and told, are in the history, and the run goes on."""
     case = OPTIMIZERS[name]
-    asked, adopting = case.make(0), case.make(0)
+    asked, entering = case.make(0), case.make(0)
     for _ in range(5):
-        one = asked.ask()
-        adopted = ADOPTED[name.split()[0]](adopting, one)
-        assert adopting.pending == (adopted,)
-        case.tell(asked, one, math.sin(one.id))
-        case.tell(adopting, adopted, math.sin(one.id))
-    for ours, theirs in zip(asked.history, adopting.history, strict=True):
+        suggestion = asked.ask()
+        entered = enqueued(entering, suggestion)
+        assert entered in entering.pending
+        case.tell(asked, suggestion, math.sin(suggestion.id))
+        case.tell(entering, entered, math.sin(suggestion.id))
+    for ours, theirs in zip(asked.history, entering.history, strict=True):
         unlike = {key for key in ours if ours[key] != theirs[key]}
-        assert unlike <= {"reason", "share", "weights"}
-    before = copy.deepcopy(adopting.state_dict())
+        assert unlike <= {"reason", "share", "weights", "query", "confidence", "interval"}
+    before = copy.deepcopy(entering.state_dict())
     with pytest.raises(errors.InvalidConfigError):
-        ADOPTED[name.split()[0]](adopting, dataclasses.replace(one, config={"lr": 5.0}))
-    assert same(adopting.state_dict(), before)
-    step(case, adopting)
+        enqueued(entering, dataclasses.replace(suggestion, config={"lr": 5.0}))
+    assert same(entering.state_dict(), before)
+    again = case.make(0)
+    again.load_state_dict(through_a_file(before))
+    assert step(case, entering) == step(case, again)
+
+
+@pytest.mark.parametrize("name", quick(BOUND, *[name for name in BOUND if name in BY_DEFAULT]))
+def test_a_plan_refuses_rounds_of_the_user_and_is_unchanged(name):
+    case = OPTIMIZERS[name]
+    optimizer = after(case, 3)
+    suggestion = optimizer.ask()
+    before = copy.deepcopy(optimizer.state_dict())
+    for refused in (
+        lambda: optimizer.enqueue(suggestion.config),
+        lambda: optimizer.cancel(suggestion),
+    ):
+        with pytest.raises(errors.InvalidArgumentError, match=r"Expected .*; Received"):
+            refused()
+        assert same(optimizer.state_dict(), before)
+    step(case, optimizer)
+
+
+def test_every_optimizer_has_the_same_face(case, tmp_path):
+    optimizer = case.make(0)
+    check_asked(optimizer)
+    assert (optimizer.observations, optimizer.pending, optimizer.total_cost) == ((), (), 0.0)
+    run = after(case, 9)
+    assert isinstance(run.summary(), str)
+    best = run.best()
+    assert best is not None or not run.observations
+    config = run.decisions[0].config if best is None else best
+    run.space.encode(config)
+    before = copy.deepcopy(run.state_dict())
+    posterior = run.predict([config, config])
+    assert same(run.state_dict(), before)
+    if posterior is not None:
+        assert run.predicts
+        mean, std = posterior
+        assert mean.shape == std.shape == (2,)
+        assert mean.isfinite().all()
+        assert (std >= 0).all()
+    costs = [getattr(one, "cost", None) or one.seconds or 0.0 for one in run.observations]
+    assert run.total_cost == pytest.approx(sum(costs))
+    run.save(tmp_path / "run.pt")
+    optimizer.load(tmp_path / "run.pt", changed=["horizon"])
+    assert same(optimizer.state_dict(), run.state_dict())
+    assert optimizer.total_cost == run.total_cost
+
+
+def test_earlier_names_work_and_warn(case):
+    run = after(case, 9)
+    with pytest.warns(FutureWarning, match="`best_seen` is called `best` now") as warned:
+        assert run.best_seen() == run.best()
+    assert warned[0].filename == __file__
+    with pytest.warns(FutureWarning, match="total_cost"):
+        assert run.paid == run.total_cost
+    if run.predicts:
+        with pytest.warns(FutureWarning, match="predict"):
+            run.believed([run.best()])
+    suggestion = run.ask()
+    with pytest.warns(FutureWarning, match="cancel"), contextlib.suppress(errors.CostlyError):
+        run.withdraw(suggestion)
+    with pytest.warns(FutureWarning, match="enqueue"), contextlib.suppress(errors.CostlyError):
+        run.adopt(suggestion.config)
+
+
+def test_the_last_round_of_a_horizon_is_queried_by_those_that_say_so(case):
+    """A loop that asks `if decision.query` alone hears of a network that diverged in the last round."""
+    optimizer = after(case, 13)
+    for _ in range(13, case.horizon - 1):
+        step(case, optimizer)
+    may_query = optimizer._strategy.may_query(optimizer._seen)
+    last = optimizer.ask()
+    assert last.round == case.horizon - 1
+    assert last.query or not (optimizer.queries_last and may_query)

@@ -233,7 +233,7 @@ def test_a_run_goes_on_with_logs(played, tmp_path, caplog):
     with LoggedTuner(optimizer, [CsvLogger(path), ProgressBar(io.StringIO())]) as logged:
         decision = logged.ask()
         told = OPTIMIZERS[played.name].tell(Around(logged, optimizer), decision, 0.25)
-        for name in ("summary", "best_seen", "horizon", "history", "pending"):
+        for name in ("summary", "best", "horizon", "history", "pending"):
             ours, theirs = (getattr(one, name, None) for one in (logged, optimizer))
             assert (ours() if callable(ours) else ours) == (
                 theirs() if callable(theirs) else theirs
@@ -247,8 +247,7 @@ def test_a_run_goes_on_with_logs(played, tmp_path, caplog):
 def test_a_run_goes_on_with_ranks(played, tmp_path):
     case, optimizer = OPTIMIZERS[played.name], played.optimizer
     shared = SharedTuner(LoggedTuner(optimizer, []))
-    best = getattr(optimizer, "best_seen", lambda: None)()
-    assert shared.best_seen() in (None, best)
+    assert shared.best() == optimizer.best()
     path = tmp_path / "shared.pt"
     bc.save(path, tuner=shared)
     assert [run.decisions for run in saved_runs(path)] == [optimizer.decisions]

@@ -85,8 +85,7 @@ def run(make, tell, names):
                 optimizer = make(3)
                 optimizer.load_state_dict(state)
     with within(names):
-        for name in ("best_seen", "summary"):
-            said.append(getattr(optimizer, name, str)())
+        said += [optimizer.best(), optimizer.summary()]
     return [*map(repr, said), repr(optimizer.history)]
 
 

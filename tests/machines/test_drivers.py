@@ -109,7 +109,8 @@ class DriverMachine(RuleBasedStateMachine):
         self.runs = self.runs or not ends
         assert len(self.decisions) == rounds + (begins and not ends)
         if begins and ends:
-            best = getattr(self.driver.tuner, "best_seen", lambda: None)()
+            tuner = self.driver.tuner
+            best = tuner.best() if tuner.predicts else None
             last = dict(self.decisions[-1].config)
             assert dict(self.driver.config) == (last if best is None else best)
         elif rounds:

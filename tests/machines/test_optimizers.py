@@ -151,7 +151,7 @@ class OptimizerMachine(RuleBasedStateMachine):
     @rule()
     def read(self):
         before = copy.deepcopy(self.optimizer.state_dict())
-        for name in ("summary", "best_seen", "diagnose", "__repr__"):
+        for name in ("summary", "best", "diagnose", "__repr__"):
             reader = getattr(self.optimizer, name, None)
             if reader is not None:
                 with refused_or_done(self.optimizer):

@@ -37,8 +37,8 @@ each_seed = pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mar
 @each_seed
 def test_it_finds_the_optimum_of_the_whole_for_a_part_of_its_price(seed):
     optimizer = played(18, seed=seed)
-    assert abs(optimizer.best_seen()["x"] - 0.3) < 0.1  # 0.2 is that of little data
-    assert optimizer.paid < 3
+    assert abs(optimizer.best()["x"] - 0.3) < 0.1  # 0.2 is that of little data
+    assert optimizer.total_cost < 3
     assert min(d.fidelities["fraction"] for d in optimizer.decisions) < 0.05
 
 
@@ -47,7 +47,7 @@ def test_what_is_believed_is_in_the_unit_of_what_was_told():
     halves = bc.SearchSpace({"fraction": bc.Real(0.25, 1.0, log=True)})
     optimizer = played(14, fidelities=halves)
     xs = [0.2, 0.3, 0.5]
-    found = optimizer.believed([{"x": x} for x in xs])
+    found = optimizer.predict([{"x": x} for x in xs])
     for value, x in zip(found, xs, strict=True):
         assert value == pytest.approx(loss(x, 1.0), abs=0.03)
 
@@ -55,9 +55,9 @@ def test_what_is_believed_is_in_the_unit_of_what_was_told():
 def test_reading_changes_no_later_decision():
     ours = played(7, sampling=FAST)
     theirs = copy.deepcopy(ours)
-    assert ours.best_seen() == ours.incumbent
+    assert ours.best() == ours.incumbent
     assert "believed best" in ours.summary()
-    ours.believed([{"x": 0.5}])
+    ours.predict([{"x": 0.5}])
     assert ours.ask() == theirs.ask()
 
 
@@ -78,9 +78,9 @@ def test_a_list_is_asked_for_as_it_was_given_and_each_once():
     assert sorted(map(str, asked)) == sorted(map(str, pairs))
     with pytest.raises(errors.HorizonExceededError, match="all that are listed"):
         optimizer.ask()
-    assert optimizer.best_seen() == {"lr": 1.1e-3}
+    assert optimizer.best() == {"lr": 1.1e-3}
     shares = [f["layers"] / 12 * f["tokens"] / 1e9 for _, f in asked]
-    assert optimizer.paid == pytest.approx(sum(shares))  # no cost was told
+    assert optimizer.total_cost == pytest.approx(sum(shares))  # no cost was told
 
 
 def test_several_may_be_under_way_and_are_not_asked_for_twice():
@@ -101,11 +101,11 @@ def test_failures_count_as_the_worst_value(caplog):
             told = optimizer.tell(asked, value, cost=1.0)
         assert told.failed == bad
         assert k == told.round
-    assert optimizer.best_seen()["x"] < 0.6
+    assert optimizer.best()["x"] < 0.6
     assert optimizer.failed_queries == sum(row["failed"] for row in optimizer.history)
     alone = bc.SubsetOptimizer(SPACE, sampling=QUICK)
     alone.tell(alone.ask(), math.inf)
-    assert alone.best_seen() is None
+    assert alone.best() is None
 
 
 def test_constant_values_and_costs_are_no_failure():
@@ -155,7 +155,7 @@ def test_what_makes_no_sense_is_refused():
         with pytest.raises(errors.InvalidArgumentError, match="cost"):
             optimizer.tell(asked, 0.5, cost=cost)
     with pytest.raises(errors.InvalidArgumentError, match="told"):
-        optimizer.believed([{"x": 0.5}])
+        optimizer.predict([{"x": 0.5}])
     assert optimizer.incumbent is None
     optimizer.tell(asked, 0.5, cost=1.0)
 
@@ -182,13 +182,13 @@ def test_where_all_failed_nothing_is_believed_best():
     optimizer = bc.SubsetOptimizer(SPACE, sampling=QUICK)
     for _ in range(7):
         optimizer.tell(optimizer.ask(), math.nan)
-    assert optimizer.best_seen() is None
+    assert optimizer.best() is None
     assert "believed" not in optimizer.summary()
     with pytest.raises(errors.InvalidArgumentError, match="finite value"):
-        optimizer.believed([{"x": 0.5}])
+        optimizer.predict([{"x": 0.5}])
     asked = optimizer.ask()
     optimizer.tell(asked, 1.0)
-    assert optimizer.best_seen() is not None
+    assert optimizer.best() is not None
 
 
 @pytest.mark.parametrize("cost", quick([1e-310, 1e-50, 1e50, 1e308], 1e-50, 1e308))
@@ -198,7 +198,7 @@ def test_any_cost_that_is_taken_is_computed_with(cost):
     for number in range(4):
         optimizer.tell(optimizer.ask(), 0.1 * number, cost=cost)
     assert "most information" in optimizer.ask().reason
-    assert math.isfinite(optimizer.paid) == (cost < 1e300)
+    assert math.isfinite(optimizer.total_cost) == (cost < 1e300)
 
 
 def test_a_level_of_values_hides_no_difference_in_single_precision():
@@ -207,10 +207,10 @@ def test_a_level_of_values_hides_no_difference_in_single_precision():
     tried = [{"x": number / 8} for number in range(9)]
     for config in tried:
         told = 1e8 - (config["x"] - 0.5) ** 2
-        optimizer.tell(optimizer.adopt(config, {"fraction": 1.0}), told)
-    believed = optimizer.believed(tried)
+        optimizer.tell(optimizer.enqueue(config, {"fraction": 1.0}), told)
+    believed = optimizer.predict(tried)
     assert len(set(believed)) > 3
-    assert dict(optimizer.best_seen()) == tried[believed.index(max(believed))]
+    assert dict(optimizer.best()) == tried[believed.index(max(believed))]
 
 
 @pytest.mark.parametrize("far", quick([1e3, 1e6, 1e300], 1e3))
@@ -222,5 +222,5 @@ def test_one_value_far_off_all_others_does_not_hide_them(far):
         share = asked.fidelities["fraction"]
         told = far if number == 3 else loss(asked.config["x"], share)
         optimizer.tell(asked, told, cost=share)
-    assert abs(optimizer.best_seen()["x"] - 0.35) < 0.2
-    assert abs(optimizer.believed([{"x": 0.3}])[0] - loss(0.3, 1.0)) < 0.2
+    assert abs(optimizer.best()["x"] - 0.35) < 0.2
+    assert abs(optimizer.predict([{"x": 0.3}])[0] - loss(0.3, 1.0)) < 0.2

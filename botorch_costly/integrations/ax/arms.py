@@ -104,7 +104,7 @@ class Arms:
         configs = [self.parameters.config(params) for params in pending]
         for key, setting in self._trials.under_way().items():
             if key[0] == _NO_TRIAL and setting not in configs:
-                self._trials.withdraw(key)
+                self._trials.cancel(key)
         for config in configs:
             known = [*self._tried, *self._trials.under_way().values()]
             if config is not None and config not in known:

@@ -10,7 +10,7 @@ from botorch_costly.errors import check, check_count
 from botorch_costly.integrations.ax.offline_node import OfflineNode, dtype_named
 from botorch_costly.integrations.ax.parameters import Parameters
 from botorch_costly.integrations.earlier import translated
-from botorch_costly.integrations.offline import TransferTrials
+from botorch_costly.integrations.offline import ValueTrials
 from botorch_costly.task_records import Task
 from botorch_costly.tuners import ByEvidence, ByGaps, TransferOptimizer
 
@@ -89,7 +89,7 @@ class TransferNode(OfflineNode):
         self._tasks, self._robust = list(tasks), robust
         self._warm_start = check_count("warm_start", warm_start)
 
-    def _trials_of(self, parameters: Parameters) -> TransferTrials:
+    def _trials_of(self, parameters: Parameters) -> ValueTrials:
         optimizer = TransferOptimizer(
             parameters.space,
             translated("tasks", self._tasks, parameters),
@@ -98,7 +98,7 @@ class TransferNode(OfflineNode):
             seed=self._seed,
             **self._tkwargs,
         )
-        return TransferTrials(optimizer)
+        return ValueTrials(optimizer)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {

@@ -9,7 +9,7 @@ import torch
 from botorch_costly.errors import InvalidSpaceError, check, check_nonnegative
 from botorch_costly.integrations.ax.offline_node import OfflineNode, dtype_named
 from botorch_costly.integrations.ax.parameters import Parameters
-from botorch_costly.integrations.offline import SubsetTrials
+from botorch_costly.integrations.offline import ValueTrials
 from botorch_costly.parameters import Choice, Parameter, Real
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners import Sampling, SubsetOptimizer
@@ -94,7 +94,7 @@ class SubsetNode(OfflineNode):
         self._overhead = check_nonnegative("overhead", overhead)
         self._sampling = Sampling() if sampling is None else sampling
 
-    def _trials_of(self, parameters: Parameters) -> SubsetTrials:
+    def _trials_of(self, parameters: Parameters) -> ValueTrials:
         given = dict(parameters.space.parameters)
         parts = {name: _bounds(name, given.pop(name, None)) for name in self._fidelities}
         check(len(given) > 0, "search_space", "a parameter beside", parts, InvalidSpaceError)
@@ -106,7 +106,7 @@ class SubsetNode(OfflineNode):
             seed=self._seed,
             **self._tkwargs,
         )
-        return SubsetTrials(optimizer)
+        return ValueTrials(optimizer)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {

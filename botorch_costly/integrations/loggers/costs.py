@@ -1,8 +1,8 @@
 """What a tuner knows of its costs: how many queries it may pay for, and what a round gives up."""
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from botorch_costly.ask_tell import Believing
+from botorch_costly.ask_tell import AskTell
 from botorch_costly.query import QueryRule
 from botorch_costly.records import Decision
 
@@ -40,14 +40,15 @@ def budget_of(tuner: object) -> int | None:
 class ExplorationCost:
     """From the latest decision of a tuner to what its round is expected to cost.
 
-    Of a tuner that believes it is by how much the configuration is believed to earn less than the
-    incumbent, at least 0. Of one that keeps account it is what came to that since the last call.
+    A tuner that predicts gains says by how much the configuration is expected to earn less than the
+    incumbent, at least 0. A tuner that keeps account of its exploration says by how much that has grown
+    since the last call.
 
     Args:
-        tuner: Any; of one that does neither the cost is not known.
+        tuner: The tuner; the cost is not known if it does neither.
     """
 
-    def __init__(self, tuner: object) -> None:
+    def __init__(self, tuner: AskTell[Any]) -> None:
         self._tuner = tuner
         self._before = tuner.exploration_cost if isinstance(tuner, Exploring) else 0.0
 
@@ -57,14 +58,18 @@ class ExplorationCost:
         if isinstance(tuner, Exploring):
             before, self._before = self._before, tuner.exploration_cost
             return self._before - before
-        return shortfall(tuner, decision) if isinstance(tuner, Believing) else None
+        predicts = tuner.tells == "gain" and tuner.predicts
+        return shortfall(tuner, decision) if predicts else None
 
 
-def shortfall(tuner: Believing, decision: Decision) -> float | None:
+def shortfall(tuner: AskTell[Any], decision: Decision) -> float | None:
     """Return by how much a decision is believed to earn less than the incumbent; None if unknown."""
-    best = tuner.best_seen()
+    best = tuner.best()
     if best is None:
         return None
-    mean, _ = tuner.believed([best, decision.config], decision.round)
+    posterior = tuner.predict([best, decision.config])
+    if posterior is None:
+        return None
+    mean, _ = posterior
     missed = float(mean[0] - mean[1])
     return max(missed if tuner.maximize else -missed, 0.0)

@@ -5,18 +5,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from botorch_costly.ask_tell.protocol import Extendable
+from botorch_costly.ask_tell.around import Around
+from botorch_costly.ask_tell.protocol import AskTell, check_asked
 from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.errors import StateMismatchError, check
-from botorch_costly.integrations.distributed import Deciding, hand_on
 from botorch_costly.integrations.loggers.costs import ExplorationCost, budget_of
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
 from botorch_costly.records import Decision, Observation
-from botorch_costly.space import SearchSpace
 
 D = TypeVar("D", bound=Decision)
 _LOG = "log"  # the key of a state under which it says how far the log is
@@ -24,22 +23,6 @@ _logger = logging.getLogger(__name__)
 _SENDING: WeakValueDictionary[int, Any] = (
     WeakValueDictionary()
 )  # tuners, by the loggers they send to
-
-
-class Recording(Deciding[D], Protocol[D]):
-    """An optimizer that keeps its decisions and what was told of them."""
-
-    @property
-    def horizon(self) -> int | None:
-        """Rounds of the run, if known."""
-
-    @property
-    def queries(self) -> int:
-        """Queries paid for."""
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        """The queries told so far, as far as they are kept."""
 
 
 @dataclass
@@ -52,7 +35,7 @@ class _Running(Generic[D]):
     told: Observation | None = None
 
 
-class LoggedTuner(Serial, Generic[D]):
+class LoggedTuner(Serial, Around[D]):
     """A tuner, and the loggers that hear of each of its rounds.
 
     It is asked and told as the tuner itself, decides exactly as that one does, and has its state, beside
@@ -83,14 +66,8 @@ class LoggedTuner(Serial, Generic[D]):
         1 1 None
     """
 
-    def __init__(self, tuner: Recording[D], loggers: Logger | Iterable[Logger]) -> None:
-        asked = callable(getattr(tuner, "ask", None)) and callable(getattr(tuner, "tell", None))
-        check(asked and not isinstance(tuner, type), "tuner", "an OnlineTuner or the like", tuner)
-        keeps = hasattr(tuner, "decisions") and hasattr(tuner, "observations")
-        expected = (
-            "a tuner with decisions (ranks share it with its logs: SharedTuner(LoggedTuner(..)))"
-        )
-        check(keeps, "tuner", expected, type(tuner).__name__)
+    def __init__(self, tuner: AskTell[D], loggers: Logger | Iterable[Logger]) -> None:
+        check_asked(tuner, " (ranks share it with its logs: SharedTuner(LoggedTuner(..)))")
         self.tuner = tuner
         self._loggers = [loggers] if isinstance(loggers, Logger) else list(loggers)
         for one in self._loggers:
@@ -100,36 +77,6 @@ class LoggedTuner(Serial, Generic[D]):
         self._take_up()
 
     # -- the face of the tuner ---------------------------------------------------------------------
-
-    @property
-    def space(self) -> SearchSpace:
-        """What is tuned."""
-        return self.tuner.space
-
-    @property
-    def horizon(self) -> int | None:
-        """Rounds of the run, if known."""
-        return self.tuner.horizon
-
-    @property
-    def queries(self) -> int:
-        """Queries paid for."""
-        return self.tuner.queries
-
-    @property
-    def decisions(self) -> tuple[D, ...]:
-        """The decisions so far, as far as they are kept."""
-        return self.tuner.decisions
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        """The queries told so far, as far as they are kept."""
-        return self.tuner.observations
-
-    @property
-    def history(self) -> list[dict[str, Any]]:
-        """One plain dictionary per round, ready for a data frame."""
-        return self.tuner.history
 
     def __iter__(self) -> Iterator[D]:
         """Iterate over the decisions that are left, if the tuner can be iterated over, as a session can.
@@ -177,11 +124,6 @@ class LoggedTuner(Serial, Generic[D]):
         began = None if running is None else [running.milliseconds, running.cost]
         return {**self.tuner.state_dict(), _LOG: {"seconds": self._seconds, "running": began}}
 
-    @property
-    def changeable(self) -> frozenset[str]:
-        """Names of the options of the tuner that may change when a run is continued."""
-        return self.tuner.changeable if isinstance(self.tuner, Extendable) else frozenset()
-
     def load_state_dict(self, state: Any, **options: Any) -> None:
         """Continue from the state of the tuner; arguments and errors are its own.
 
@@ -205,7 +147,7 @@ class LoggedTuner(Serial, Generic[D]):
     def flush(self) -> None:
         """Log the last round as it is, as at the end of a fit; the loggers stay open."""
         self._flush()
-        hand_on(self.tuner, "flush")
+        super().flush()
 
     def close(self) -> None:
         """Log the last round and close the loggers, those of tuners within it, too.
@@ -213,7 +155,7 @@ class LoggedTuner(Serial, Generic[D]):
         The tuner can still be used.
         """
         self._flush()
-        hand_on(self.tuner, "close")
+        super().close()
         for one in self._loggers:
             self._guarded(one, one.close)
             if _SENDING.get(id(one)) is self:

@@ -9,7 +9,7 @@ A *setting* is all that a trial is told: its configuration and, beside it, its i
 """
 
 from botorch_costly.integrations.offline.curves import CurveTrials
-from botorch_costly.integrations.offline.kinds import SubsetTrials, TransferTrials
+from botorch_costly.integrations.offline.kinds import ValueTrials
 from botorch_costly.integrations.offline.trials import (
     Checkpoint,
     Ended,
@@ -25,8 +25,7 @@ __all__ = [
     "Ended",
     "OfflineTrials",
     "Setting",
-    "SubsetTrials",
-    "TransferTrials",
+    "ValueTrials",
     "stored_number",
     "typical_cost",
 ]

@@ -60,7 +60,7 @@ class CurveTrials(OfflineTrials[CurveDecision]):
     def _setting(self, decision: CurveDecision) -> Setting:
         return {**decision.config, self._iterations: decision.until}
 
-    def _adopt(self, setting: Setting, checkpoint: Checkpoint | None = None) -> CurveDecision:
+    def _enqueue(self, setting: Setting, checkpoint: Checkpoint | None = None) -> CurveDecision:
         config = {name: value for name, value in setting.items() if name != self._iterations}
         until = self.iterations_of(setting)
         longer = [
@@ -70,7 +70,7 @@ class CurveTrials(OfflineTrials[CurveDecision]):
             if not self.resumes or self._stands_at(training, checkpoint)
         ]
         training = longer[-1] if longer else None
-        found: CurveDecision = self._optimizer.adopt(config, until, training=training)
+        found: CurveDecision = self._optimizer.enqueue(config, until, training=training)
         return found
 
     def _stands_at(self, training: Training, checkpoint: Checkpoint | None) -> bool:

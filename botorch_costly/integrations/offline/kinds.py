@@ -1,5 +1,9 @@
 """Trials whose setting is a configuration, alone or with its fidelities."""
 
+from typing import Any
+
+from botorch_costly.ask_tell import Optimizer
+from botorch_costly.errors import check
 from botorch_costly.integrations.offline.trials import (
     Checkpoint,
     Ended,
@@ -7,58 +11,41 @@ from botorch_costly.integrations.offline.trials import (
     Setting,
     extended,
 )
-from botorch_costly.subset_records import SubsetDecision
-from botorch_costly.transfer_records import TransferDecision
-from botorch_costly.tuners import SubsetOptimizer, TransferOptimizer
+from botorch_costly.records import Decision
+from botorch_costly.space import SearchSpace
 
 
-class TransferTrials(OfflineTrials[TransferDecision]):
-    """Trials of an optimizer that knows earlier studies. What was stopped or failed counts as worst.
+class ValueTrials(OfflineTrials[Decision]):
+    """Trials of an optimizer that is told values; the fidelities, if any, are a part of each setting.
 
-    Args:
-        optimizer: To be asked and told by this alone.
-    """
-
-    def __init__(self, optimizer: TransferOptimizer) -> None:
-        super().__init__(optimizer)
-        self.space = optimizer.space
-
-    def _setting(self, decision: TransferDecision) -> Setting:
-        return dict(decision.config)
-
-    def _adopt(self, setting: Setting, checkpoint: Checkpoint | None = None) -> TransferDecision:
-        found: TransferDecision = self._optimizer.adopt(setting)
-        return found
-
-    def _tell(self, decision: TransferDecision, ended: Ended) -> None:
-        self._optimizer.tell(decision, ended.value_or_nan)
-
-
-class SubsetTrials(OfflineTrials[SubsetDecision]):
-    """Trials of an optimizer of subsets: the fidelities are a part of each setting.
-
-    What was stopped or failed counts as worst.
+    Trials that were stopped or failed count as failures.
 
     Args:
-        optimizer: To be asked and told by this alone.
+        optimizer: A ``TransferOptimizer``, a ``SubsetOptimizer`` or another ``Optimizer`` that is told
+            values. Nothing else may ask and tell it.
 
     Raises:
+        InvalidArgumentError: If the optimizer is told something else.
         InvalidSpaceError: If a parameter has the name of a fidelity.
     """
 
-    def __init__(self, optimizer: SubsetOptimizer) -> None:
+    def __init__(self, optimizer: Optimizer[Any, Any]) -> None:
+        check(optimizer.tells == "value", "optimizer", "one that is told values", optimizer.tells)
         super().__init__(optimizer)
-        self._names = optimizer.fidelities.names
-        self.space = extended(optimizer.space, dict(optimizer.fidelities.parameters))
+        fidelities = optimizer.fidelities
+        self._names = () if fidelities is None else fidelities.names
+        self.space: SearchSpace = optimizer.space
+        if fidelities is not None:
+            self.space = extended(optimizer.space, dict(fidelities.parameters))
 
-    def _setting(self, decision: SubsetDecision) -> Setting:
-        return {**decision.config, **decision.fidelities}
+    def _setting(self, decision: Decision) -> Setting:
+        return {**decision.config, **decision.fidelity}
 
-    def _adopt(self, setting: Setting, checkpoint: Checkpoint | None = None) -> SubsetDecision:
+    def _enqueue(self, setting: Setting, checkpoint: Checkpoint | None = None) -> Decision:
         config = {name: value for name, value in setting.items() if name not in self._names}
-        fidelities = {name: setting[name] for name in self._names}
-        found: SubsetDecision = self._optimizer.adopt(config, fidelities)
-        return found
+        fidelities = {name: setting[name] for name in self._names} if self._names else None
+        decision: Decision = self._optimizer.enqueue(config, fidelities)
+        return decision
 
-    def _tell(self, decision: SubsetDecision, ended: Ended) -> None:
+    def _tell(self, decision: Decision, ended: Ended) -> None:
         self._optimizer.tell(decision, ended.value_or_nan, cost=ended.cost)

@@ -68,10 +68,12 @@ class OfflineTrials(ABC, Generic[D]):
     A refused call changes nothing.
 
     Attributes:
-        space: Of the settings.
+        space: Space of the settings.
+        resumes: Whether trials go on with the trainings of others.
     """
 
     space: SearchSpace
+    resumes: bool = False
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
@@ -100,14 +102,14 @@ class OfflineTrials(ABC, Generic[D]):
             InvalidConfigError: If what ``settle`` returns does not belong to the space.
         """
         with self._unchanged_on_error():
-            self.withdraw(trial)
+            self.cancel(trial)
             decision: D = self._optimizer.ask()
             proposed = self._setting(decision)
             settled = self.space.canonical(settle(proposed))
             if settled != proposed:
                 proposed_from = self._checkpoint(decision)
-                self._optimizer.withdraw(decision)
-                decision = self._adopt(settled, proposed_from or checkpoint)
+                self._optimizer.cancel(decision)
+                decision = self._enqueue(settled, proposed_from or checkpoint)
             self._open[trial] = decision
         return settled
 
@@ -150,16 +152,16 @@ class OfflineTrials(ABC, Generic[D]):
         if self.knows(trial, settled):
             return
         if trial not in self._open:
-            self._open[trial] = self._adopt(settled, checkpoint)
+            self._open[trial] = self._enqueue(settled, checkpoint)
             return
         with self._unchanged_on_error():
-            self.withdraw(trial)  # first, so that its training may go on
-            self._open[trial] = self._adopt(settled, checkpoint)
+            self.cancel(trial)  # first, so that its training may go on
+            self._open[trial] = self._enqueue(settled, checkpoint)
 
-    def withdraw(self, trial: Hashable) -> None:
+    def cancel(self, trial: Hashable) -> None:
         """Take back a trial that is under way; any other stays as it is."""
         if trial in self._open:
-            self._optimizer.withdraw(self._open.pop(trial))
+            self._optimizer.cancel(self._open.pop(trial))
 
     def end(self, trial: Hashable, ended: Ended) -> None:
         """Tell what a trial came to, if that is known to be under way; a second time changes nothing.
@@ -239,7 +241,7 @@ class OfflineTrials(ABC, Generic[D]):
 
     def best(self) -> dict[str, Plain] | None:
         """Return the configuration that is believed best; None before there is one."""
-        found: dict[str, Plain] | None = self._optimizer.best_seen()
+        found: dict[str, Plain] | None = self._optimizer.best()
         return found
 
     def are_close(self, one: Mapping[str, Plain], other: Mapping[str, Plain]) -> bool:
@@ -252,7 +254,7 @@ class OfflineTrials(ABC, Generic[D]):
         """Return the setting of a decision."""
 
     @abstractmethod
-    def _adopt(self, setting: Setting, checkpoint: Checkpoint | None = None) -> D:
+    def _enqueue(self, setting: Setting, checkpoint: Checkpoint | None = None) -> D:
         """Enter a setting that was not asked for."""
 
     @abstractmethod

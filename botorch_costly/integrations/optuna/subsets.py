@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from botorch_costly.errors import check, check_nonnegative
-from botorch_costly.integrations.offline import SubsetTrials
+from botorch_costly.integrations.offline import ValueTrials
 from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
@@ -88,5 +88,5 @@ class SubsetSampler(OfflineSampler):
             seed=seed,
             **self._tkwargs,
         )
-        trials = SubsetTrials(optimizer)
+        trials = ValueTrials(optimizer)
         return StudyTrials(space, distributions, parts, trials, Outcomes(cost=self._cost))

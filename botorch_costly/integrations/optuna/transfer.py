@@ -9,7 +9,7 @@ import torch
 
 from botorch_costly.errors import check, check_count
 from botorch_costly.integrations.earlier import NothingFitsError, translated
-from botorch_costly.integrations.offline import TransferTrials
+from botorch_costly.integrations.offline import ValueTrials
 from botorch_costly.integrations.optuna.outcomes import Outcomes
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
@@ -109,7 +109,7 @@ class TransferSampler(OfflineSampler):
             seed=seed,
             **self._tkwargs,
         )
-        trials, outcomes = TransferTrials(optimizer), Outcomes(priced=False)
+        trials, outcomes = ValueTrials(optimizer), Outcomes(priced=False)
         return StudyTrials(space, distributions, none, trials, outcomes)
 
 

@@ -85,7 +85,7 @@ class StudyTrials:
         for trial in self._unended(trials, now):
             setting = self._setting_of(trial)
             if setting is None:
-                self._trials.withdraw(trial.number)
+                self._trials.cancel(trial.number)
             else:
                 self._trials.enter(trial.number, setting, claimed_checkpoint(trial))
             if trial.state.name in ENDS:
@@ -143,7 +143,7 @@ class StudyTrials:
             if not self._is_taken(setting, trials, trial.number):
                 return self._params(setting)
             # Taken back first, so that the training which the other one goes on with may go on.
-            self._trials.withdraw(trial.number)
+            self._trials.cancel(trial.number)
             self.read(trials, trial.number)
         _claim(study, trial, {}, None, time.perf_counter() - began)
         return {}

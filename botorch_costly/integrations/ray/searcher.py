@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from botorch_costly.ask_tell import Optimizer
 from botorch_costly.ask_tell.state import read
 from botorch_costly.errors import (
     HorizonExceededError,
@@ -17,15 +18,12 @@ from botorch_costly.errors import (
 from botorch_costly.files import replacing
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.offline import (
-    CurveTrials,
     Ended,
     OfflineTrials,
-    SubsetTrials,
-    TransferTrials,
+    ValueTrials,
     stored_number,
     typical_cost,
 )
-from botorch_costly.tuners import SubsetOptimizer, TransferOptimizer
 
 try:
     from ray.tune.search import Searcher
@@ -66,7 +64,7 @@ class OfflineSearcher(Searcher):
 
     def __init__(
         self,
-        optimizer: TransferOptimizer | SubsetOptimizer | OfflineTrials[Any],
+        optimizer: Optimizer[Any, Any] | OfflineTrials[Any],
         *,
         metric: str | None = None,
         mode: str | None = None,
@@ -142,7 +140,7 @@ class OfflineSearcher(Searcher):
         if setting is not None:
             ended = self._ended(trial_id, said, self._trials.iterations_of(setting), error=error)
             if ended.value is None and not error:
-                self._trials.withdraw(trial_id)
+                self._trials.cancel(trial_id)
             else:
                 self._trials.end(trial_id, ended)
         self._curves.pop(trial_id, None)
@@ -219,14 +217,12 @@ class OfflineSearcher(Searcher):
 
 
 def _trials_of(optimizer: Any) -> OfflineTrials[Any]:
-    if isinstance(optimizer, TransferOptimizer):
-        return TransferTrials(optimizer)
-    if isinstance(optimizer, SubsetOptimizer):
-        return SubsetTrials(optimizer)
-    expected = "a TransferOptimizer, a SubsetOptimizer, or CurveTrials of a CurveOptimizer"
-    check(isinstance(optimizer, OfflineTrials), "optimizer", expected, optimizer)
-    goes_on = isinstance(optimizer, CurveTrials) and optimizer.resumes
+    trials = optimizer if isinstance(optimizer, OfflineTrials) else None
+    if trials is None:
+        expected = "a TransferOptimizer, a SubsetOptimizer, or CurveTrials of a CurveOptimizer"
+        is_told_values = isinstance(optimizer, Optimizer) and optimizer.tells == "value"
+        check(is_told_values, "optimizer", expected, optimizer)
+        return ValueTrials(optimizer)
     anew = "CurveTrials of an optimizer with resumes=False, for each trial begins anew"
-    check(not goes_on, "optimizer", anew, "resumes=True")
-    trials: OfflineTrials[Any] = optimizer
+    check(not trials.resumes, "optimizer", anew, "resumes=True")
     return trials

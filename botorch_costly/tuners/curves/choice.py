@@ -9,15 +9,15 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.search import CLOSE, SAME, Search, among, is_listed
-from botorch_costly.curve_records import CurveDecision
 from botorch_costly.device import Tkwargs
 from botorch_costly.errors import HorizonExceededError, check
+from botorch_costly.numerics.robust import rewards_at
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.ends import EndBelief, EndOutlook
-from botorch_costly.tuners.curves.lengths import Ladder, Lengths
-from botorch_costly.tuners.curves.trainings import Training, Trainings, stretch_of
+from botorch_costly.tuners.curves.lengths import Ladder
+from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 _AT_FIRST = 3  # new configurations that did not diverge before there is a belief ...
 _MOST_AT_FIRST = 9  # ... and of all together, at most
@@ -34,17 +34,6 @@ class Choice(NamedTuple):
     reason: str
     share: float | None = None  # of the whole training, until which; None for the next rung
 
-    def stretch(
-        self, number: int, lengths: Lengths, ladder: Ladder, *, resumes: bool
-    ) -> CurveDecision:
-        """Return the stretch of the training, or of a new one, to where it is to end."""
-        training = self.training
-        config = lengths.config_of(self.point) if training is None else training.config
-        done, length = 0 if training is None else training.done, lengths.of(config)
-        rung = ladder.after(done, length)
-        until = rung if self.share is None else max(ladder.at(self.share, length), done + 1)
-        return stretch_of(number, config, training, until, self.reason, resumes=resumes)
-
 
 class Outlook(Protocol):
     """What is believed of configurations."""
@@ -58,6 +47,9 @@ class Chooser(Protocol):
 
     def choose(self, trainings: Trainings) -> Choice:
         """Return the choice; it depends on the trainings and on the state of this."""
+
+    def predict(self, trainings: Trainings, points: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return mean and standard deviation of rewards at the end, ``(n,)``; None if not known."""
 
     def early_signal(self, share: float) -> float | None:
         """Return how well ranks after a share of a training foretell those at its end."""
@@ -194,6 +186,22 @@ class EndChooser:
         points = torch.stack([t.point for t in trainings])
         left = 1 - points.new_tensor(done)
         return outlook.of(points, left).tolist()
+
+    def predict(self, trainings: Trainings, points: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return median and half of the central 68 % of rewards at the end, each of shape ``(n,)``.
+
+        The model predicts normal scores; the rewards so far turn these back into rewards.
+        """
+        if not len(trainings.rewards):
+            return None
+        outlook = self._belief.outlook(trainings, self._generator)
+        with torch.no_grad():
+            mean, variance = outlook.end.mean_and_variance(points.unsqueeze(-2))
+        mean, std = mean.squeeze(-1), variance.squeeze(-1).sqrt()
+        middle, high, low = (
+            rewards_at(score, trainings.rewards) for score in (mean, mean + std, mean - std)
+        )
+        return middle, (high - low) / 2
 
     def early_signal(self, share: float) -> float | None:
         """Return how well ranks after a share of a training foretell those at its end."""

@@ -1,4 +1,4 @@
-"""Trainings that are begun, paused and continued as they promise: ask for a stretch, tell its curve."""
+"""Trainings that are begun, paused and continued as they promise: ask for a segment, tell its curve."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -7,40 +7,27 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.protocol import Tells
-from botorch_costly.ask_tell.recorded import Withdrawable
 from botorch_costly.ask_tell.search import Search
-from botorch_costly.ask_tell.state import (
-    check_header,
-    header,
-    taking_over,
-    unchanged_on_error,
-    undone_on_error,
-)
 from botorch_costly.curve_records import CurveDecision, CurveObservation
-from botorch_costly.device import check_tkwargs
-from botorch_costly.errors import (
-    InvalidSpaceError,
-    check,
-    check_count,
-    check_rate,
-    is_power_of_two,
-)
+from botorch_costly.errors import check, check_rate, is_power_of_two
 from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
 from botorch_costly.tuners.curves.lengths import Lengths
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
+from botorch_costly.tuners.curves.strategy import CurveStrategy
 from botorch_costly.tuners.curves.told import observation_of
-from botorch_costly.tuners.curves.trainings import Training, Trainings, stretch_of
+from botorch_costly.tuners.curves.trainings import Training
 
 _SEARCH = Search(num_restarts=8)
 _logger = logging.getLogger(__name__)
 
 
-class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
+class CurveOptimizer(Optimizer[CurveDecision, CurveObservation]):
     r"""Tune hyperparameters over many trainings, none of which is longer than it is worth.
 
     ``ask`` says which configuration to train, from which of its iterations to which; ``tell`` hands in
@@ -86,12 +73,22 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         ...     at = np.arange(stretch.since + 1, stretch.until + 1)
         ...     curve = 1 - math.exp(-100 * stretch.config["lr"]) / at
         ...     _ = optimizer.tell(stretch, curve, cost=float(stretch.iterations))
-        >>> optimizer.best_seen()["lr"] > 1e-3
+        >>> optimizer.best()["lr"] > 1e-3
         True
     """
 
     tells: ClassVar[Tells] = "curve"
+    predicts: ClassVar[bool] = True
     records: ClassVar = (CurveDecision, CurveObservation)
+
+    _strategy: CurveStrategy
+    _missing: ClassVar = {
+        "reward": None,
+        "cost": None,
+        "curve": None,
+        "broken": False,
+        "failed": False,
+    }
 
     def __init__(
         self,
@@ -110,50 +107,33 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
     ) -> None:
-        tunable = isinstance(space, SearchSpace) and space.dim > 0
-        check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
-        self.space = space
-        self._tkwargs = check_tkwargs(dtype, device)
-        self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
-        self._lengths = Lengths(space, iterations, candidates, lengths)
-        for name, value in (("resumes", resumes), ("maximize", maximize)):
-            check(isinstance(value, bool), name, "a bool", value)
-        self.maximize = maximize
-        self._sign = 1.0 if maximize else -1.0
+        domain = Domain(space, dtype=dtype, device=device)
+        wholes = Lengths(space, iterations, candidates, lengths)
+        check(isinstance(resumes, bool), "resumes", "a bool", resumes)
         check(isinstance(search, Search), "search", "a Search", search)
         compressed = compression is None or isinstance(compression, Compression)
         check(compressed, "compression", "a Compression or None", compression)
-        self._ladder = self._lengths.ladder(shortest)
         options = {
-            "iterations": self._lengths.told,
-            "candidates": self._lengths.digest,
+            "iterations": wholes.told,
+            "candidates": wholes.digest,
             "shortest": shortest,
             "resumes": resumes,
-            "horizon": self.horizon,
+            "horizon": horizon,
             "maximize": maximize,
             "compression": compression,
             "search": search,
             "seed": check_seed(seed),
             "dtype": dtype,
         }
-        self._header = header(type(self), space, options)
-        self._ledger = Ledger(*self.records)
-        self._trainings = Trainings(self._encode, self._lengths.of, self._sign)
-        self.resumes = resumes
-        self._chooser = self._chooser_of(compression, search, seed)
-        self._priced: bool | None = None  # whether costs are told
-        self._warned = False
-
-    def _chooser_of(self, compression: Compression | None, search: Search, seed: int) -> Chooser:
-        generator = generator_of(seed)
-        new = NewPoints(self.space, self._lengths.points, search, generator, self._tkwargs)
-        parts = (new, self._ladder, generator)
+        ladder, generator, self.resumes = wholes.ladder(shortest), generator_of(seed), resumes
+        new = NewPoints(space, wholes.points, search, generator, domain.tkwargs)
+        chooser: Chooser = EndChooser(new, ladder, generator, resumes=resumes)
         if compression is not None:
-            return ScoreChooser(*parts, compression, resumes=self.resumes)
-        return EndChooser(*parts, resumes=self.resumes)
-
-    def _encode(self, config: Mapping[str, Plain]) -> Tensor:
-        return self.space.encode(config).to(**self._tkwargs)
+            chooser = ScoreChooser(new, ladder, generator, compression, resumes=resumes)
+        sign = -1.0 if maximize is False else 1.0
+        strategy = CurveStrategy(domain, wholes, ladder, chooser, sign, resumes=resumes)
+        super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
+        self._warned = False
 
     @classmethod
     def as_published(
@@ -169,31 +149,7 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         sigmoid = Compression(softplus=True)
         return cls(space, iterations, compression=sigmoid, resumes=False, **options)
 
-    _missing: ClassVar = dict.fromkeys(("reward", "cost", "curve"))
-    _missing |= {"broken": False, "failed": False}
-
-    # -- the face ---------------------------------------------------------------------------------
-
-    def ask(self) -> CurveDecision:
-        """Decide on the next stretch. An error or an interrupt changes nothing.
-
-        Raises:
-            HorizonExceededError: If all stretches of the horizon have been asked for, or every
-                configuration of a finite space has been trained to its end, is in training or is left.
-        """
-        number = self._ledger.next_within(self.horizon)
-        with unchanged_on_error(self._chooser), undone_on_error(self._ledger, self._trainings):
-            choice = self._chooser.choose(self._trainings)
-            again = self.resumes
-            return self._asked(choice.stretch(number, self._lengths, self._ladder, resumes=again))
-
-    def _asked(self, decision: CurveDecision) -> CurveDecision:
-        with undone_on_error(self._ledger, self._trainings):
-            self._ledger.suggest(decision)
-            self._trainings.asked(decision)
-        return decision
-
-    def adopt(
+    def enqueue(  # type: ignore[override]  # a length for fidelities
         self,
         config: Mapping[str, Plain],
         until: int | None = None,
@@ -219,26 +175,14 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
         Example:
             >>> from botorch_costly import Real
             >>> optimizer = CurveOptimizer(SearchSpace({"lr": Real(0.0, 1.0)}), 9)
-            >>> optimizer.tell(optimizer.adopt({"lr": 0.5}, 3), [0.2, 0.3, 0.35]).reward
+            >>> optimizer.tell(optimizer.enqueue({"lr": 0.5}, 3), [0.2, 0.3, 0.35]).reward
             0.35
         """
         number = self._ledger.next_within(self.horizon)
-        known = self._lengths.canonical(config)
-        before = None if training is None else self._trainings.going_on_with(training, known)
-        done, length = 0 if before is None else before.done, self._lengths.of(known)
-        end = length if until is None else check_count("until", until)
-        check(done < end <= length, "until", f"more than {done}, at most {length}", until)
-        return self._asked(
-            stretch_of(number, known, before, end, "not asked for", resumes=self.resumes)
-        )
+        proposal = self._strategy.segment(number, config, until, training)
+        return self._enqueue(self._suggestion(number, proposal))
 
-    def withdraw(self, decision: CurveDecision) -> None:
-        """Take back a stretch; see ``Withdrawable``. Its training is as it was before."""
-        with undone_on_error(self._ledger, self._trainings):
-            super().withdraw(decision)
-            self._trainings.withdrawn(decision)
-
-    def tell(
+    def tell(  # type: ignore[override]  # a curve for a value
         self,
         decision: CurveDecision,
         curve: Sequence[float | None] | Tensor | None,
@@ -271,16 +215,16 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
                 In all cases the optimizer is unchanged.
         """
         self._ledger.check_open(decision)
-        told = observation_of(decision, curve, cost=cost, broken=broken, priced=self._priced)
-        with undone_on_error(self, self._ledger, self._trainings):
-            self._priced = cost is not None
-            self._trainings.told(decision, told)
-            self._ledger.tell(told)
-        so_far = self._trainings.broken
-        if told.broken and not told.failed and is_power_of_two(so_far):
-            _logger.warning("Training %d diverged (%d so far).", decision.training, so_far)
+        priced = self._strategy.priced
+        outcome = observation_of(decision, curve, cost=cost, broken=broken, priced=priced)
+        with self._strategy.noting():
+            self._strategy.priced = cost is not None
+            self._tell(outcome)
+        diverged = self._strategy.trainings.broken
+        if outcome.broken and not outcome.failed and is_power_of_two(diverged):
+            _logger.warning("Training %d diverged (%d so far).", decision.training, diverged)
         self._warn_of_losses()
-        return told
+        return outcome
 
     def should_stop(
         self,
@@ -303,21 +247,14 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             CostlyError: Those of ``tell``, and of ``ask`` where all is trained or in training.
         """
         self._ledger.check_open(decision)
-        told = observation_of(decision, curve, cost=cost, broken=None, priced=self._priced)
-        after = self._trainings.after(decision, told)
-        if told.broken or not after.may_go_on:
-            return True
-        state = self._chooser.state_dict()
-        try:
-            choice = self._chooser.choose(self._trainings.with_one(after))
-        finally:
-            self._chooser.load_state_dict(state)
-        return choice.training is None or choice.training.number != after.number
+        priced = self._strategy.priced
+        outcome = observation_of(decision, curve, cost=cost, broken=None, priced=priced)
+        return outcome.broken or self._strategy.leaves(decision, outcome)
 
-    def best_seen(self) -> dict[str, Plain] | None:
+    def best(self) -> dict[str, Plain] | None:
         """Return the configuration of ``best_training``; None without one."""
-        best = self.best_training
-        return None if best is None else dict(best.config)
+        training = self.best_training
+        return None if training is None else dict(training.config)
 
     @property
     def best_training(self) -> Training | None:
@@ -325,17 +262,12 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
 
         None of those that diverged, whose weights may be lost; None if there is no other with a value.
         """
-        return self._trainings.best
+        return self._strategy.trainings.best
 
     @property
     def trainings(self) -> tuple[Training, ...]:
         """All trainings, in the order in which they were begun."""
-        return tuple(self._trainings)
-
-    @property
-    def paid(self) -> float:
-        """What all stretches told have cost."""
-        return self._trainings.paid
+        return tuple(self._strategy.trainings)
 
     def early_signal(self, share: float) -> float | None:
         """Return how well ranks after a share of a training are believed to foretell those at its end.
@@ -352,54 +284,18 @@ class CurveOptimizer(Withdrawable[CurveDecision, CurveObservation]):
             InvalidArgumentError: If the share is out of range.
         """
         check(check_rate("share", share) > 0, "share", "a number in (0, 1]", share)
-        return self._chooser.early_signal(share)
+        return self._strategy.early_signal(share)
 
     def summary(self) -> str:
-        """Return a few lines on what was trained, paid and found."""
-        unit = "" if self._priced else " iterations"
-        return self._trainings.summary(len(self.pending), unit, self.early_signal(0.25))
-
-    # -- what is told -----------------------------------------------------------------------------
+        """Return a few lines on the trainings, their cost and the best configuration."""
+        unit = "" if self._strategy.priced else " iterations"
+        signal = self.early_signal(0.25)
+        return self._strategy.trainings.summary(len(self.pending), unit, signal)
 
     def _warn_of_losses(self) -> None:
-        """Warn once if most curves fall."""
-        if self._warned or not self._trainings.fall:
+        """Warn once if most curves get worse."""
+        if self._warned or not self._strategy.trainings.fall:
             return
         self._warned = True
-        better = "larger" if self._sign > 0 else "smaller"
+        better = "larger" if self.maximize else "smaller"
         _logger.warning("Most curves grow worse, if %s is better: is maximize right?", better)
-
-    # -- the state --------------------------------------------------------------------------------
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return tensors and plain values from which the run continues identically."""
-        return {
-            "header": dict(self._header),
-            "ledger": self._ledger.state_dict(),
-            "chooser": self._chooser.state_dict(),
-            "priced": self._priced,
-        }
-
-    def load_state_dict(
-        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
-    ) -> None:
-        """Continue from ``state_dict``.
-
-        Args:
-            state: State of an optimizer with equal options.
-            changed: ``["horizon"]`` if the horizon may differ.
-
-        Raises:
-            StateMismatchError: If the state belongs to other options, or is damaged; the optimizer is
-                unchanged.
-        """
-        check_header(state, self._header, changed, among=self.changeable)
-        with taking_over(type(self).__name__, self._ledger, self._chooser):
-            self._ledger.load_state_dict(state["ledger"])
-            self._chooser.load_state_dict(state["chooser"])
-            trainings = Trainings(self._encode, self._lengths.of, self._sign)
-            trainings.replay(self._ledger.suggestions, self._ledger.outcomes)
-            told = len(self._ledger.outcomes) > 0
-            known = isinstance(state["priced"], bool) if told else state["priced"] is None
-            check(known, "priced", "a bool once a cost may have been told", state["priced"])
-        self._trainings, self._priced = trainings, state["priced"]

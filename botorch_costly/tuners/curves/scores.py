@@ -208,6 +208,9 @@ class ScoreChooser:
         softplus = self._compression.softplus
         return _Outlook(LogEIPerCost(model, cost, best, as_published=softplus), cost)
 
+    def predict(self, trainings: Trainings, points: Tensor) -> None:
+        """Return None: the model predicts scores of curves, which are in no unit of the values."""
+
     def early_signal(self, share: float) -> float | None:
         """Return the share of all weight that the iterations until then have in the score."""
         if self._fitted is None:

@@ -248,24 +248,3 @@ def _overlaid(curve: tuple[float, ...], since: int, shown: Sequence[float]) -> t
     pairs = zip(earlier, shown, strict=True)
     new = (old if math.isnan(value) else value for old, value in pairs)
     return (*curve[:since], *new, *curve[end:])
-
-
-def stretch_of(
-    number: int,
-    config: Mapping[str, Plain],
-    training: Training | None,
-    until: int,
-    reason: str,
-    *,
-    resumes: bool,
-) -> CurveDecision:
-    """Return a stretch of a training, or of a new one if that is None, to where it ends."""
-    return CurveDecision(
-        number,
-        config,
-        query=True,
-        reason=reason,
-        training=number if training is None else training.number,
-        since=training.done if training is not None and resumes else 0,
-        until=until,
-    )

@@ -164,7 +164,7 @@ def diagnosis_of(
     search: SpaceSearch,
     intervals: Intervals,
     encode: Callable[[Mapping[str, Plain]], Tensor],
-    sign: int,
+    sign: float,
 ) -> Diagnosis:
     """Return what can be said of a run.
 

@@ -1,21 +1,21 @@
 """What each round plays: the design, then the strategy, held for an interval, within a budget."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 
-from botorch_costly.ask_tell.state import unchanged_on_error
+from botorch_costly.ask_tell.strategy import ENQUEUED
 from botorch_costly.errors import check, check_count
 from botorch_costly.query import Progress, QueryRule
 from botorch_costly.records import Decision
 from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.online.decider import Decider
 from botorch_costly.tuners.online.intervals import Interval, Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.opening import Opening
-from botorch_costly.tuners.online.strategy import Strategy
 
 
 class Run(NamedTuple):
@@ -35,8 +35,8 @@ class Proposer:
     Args:
         run: What is to be played.
         opening: Of the first intervals.
-        strategy: Of all others.
-        query: The rule of the strategy, which explains its verdicts.
+        decider: Decides on all others.
+        query: The rule of the decider, which explains its verdicts.
         generator: Source of random configurations, starts and coins.
     """
 
@@ -44,44 +44,44 @@ class Proposer:
         self,
         run: Run,
         opening: Opening,
-        strategy: Strategy,
+        decider: Decider,
         query: QueryRule,
         generator: torch.Generator,
     ) -> None:
-        self._run, self._opening, self._strategy = run, opening, strategy
+        self._run, self._opening, self._decider = run, opening, decider
         self._query, self._generator = query, generator
         self._chosen: Decision | None = None
-        self._num_told: int | None = None  # that the last decision of the strategy knew
+        self._num_told: int | None = None  # that the last decision knew
 
-    def propose(
-        self, now: int, learner: Learner, queries: int, enter: Callable[[Decision], None]
-    ) -> Decision:
-        """Enter the decision of a round, and return it.
+    def holds(self, now: int) -> bool:
+        """Return whether a round plays the configuration of the round before."""
+        return self._chosen is not None and now > self._run.intervals.at(now).first
 
-        Whatever is raised meanwhile, an interrupt included, leaves the proposer as it was.
+    def propose(self, now: int, learner: Learner, queries: int) -> Decision:
+        """Return the decision of a round.
 
         Args:
             now: The round, from 0.
-            learner: What the queries so far taught.
-            queries: How many were paid for.
-            enter: Records the decision: all of it or, if it raises, nothing.
+            learner: Belief after the queries so far.
+            queries: Number of queries paid for.
         """
         interval = self._run.intervals.at(now)
-        if now > interval.first and self._chosen is not None:
-            decision = self._within_budget(_held(self._chosen, now, interval), queries)
-            enter(decision)
-            return decision
-        with unchanged_on_error(self, copies=False):
+        if not self.holds(now):
             self._chosen = self._choose(interval, learner, queries)
-            decision = self._within_budget(_held(self._chosen, now, interval), queries)
-            enter(decision)
-        return decision
+        assert self._chosen is not None
+        return self._within_budget(_held(self._chosen, now, interval), queries)
+
+    def hold(self, decision: Decision) -> None:
+        """Hold the configuration of the user's decision for the rest of its interval."""
+        interval = self._run.intervals.at(decision.round)
+        first, number = interval.first, interval.number
+        self._chosen = replace(decision, round=first, interval=min(number, first))
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next proposals depend on."""
         return {
             "chosen": None if self._chosen is None else self._chosen.to_dict(),
-            "strategy": self._strategy.state_dict(),
+            "strategy": self._decider.state_dict(),
             "generator": self._generator.get_state(),
             "num_told": self._num_told,
         }
@@ -90,7 +90,7 @@ class Proposer:
         """Continue from ``state_dict``."""
         chosen = state["chosen"]
         self._chosen = None if chosen is None else Decision.from_dict(chosen)
-        self._strategy.load_state_dict(state["strategy"])
+        self._decider.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
         told = state["num_told"]
         self._num_told = None if told is None else check_count("num_told", told)
@@ -108,6 +108,7 @@ class Proposer:
         chosen = self._chosen
         check((chosen is None) == (rounds == 0), "chosen", f"that of {rounds} rounds", chosen)
         opened = chosen is not None and (chosen.interval or 0) >= self._opening.rounds
+        opened = opened and chosen is not None and chosen.reason != ENQUEUED
         check(
             not opened or not same_options or self._num_told is not None,
             "num_told",
@@ -121,9 +122,7 @@ class Proposer:
             return self._opening.decide(interval.number, self._generator)
         may_query, progress = not self._spent(queries), self._progress(interval, learner, queries)
         again, self._num_told = learner.num_told == self._num_told, learner.num_told
-        proposal = self._strategy.decide(
-            learner.belief, progress, may_query, self._generator, again
-        )
+        proposal = self._decider.decide(learner.belief, progress, may_query, self._generator, again)
         query, confidence = bool(proposal.verdict.query), float(proposal.verdict.confidence)
         return Decision(
             round=interval.first,
@@ -147,6 +146,10 @@ class Proposer:
             scale=learner.model.scale,
             reward_rate=learner.reward_rate(interval.number, intervals.lengths) if reads else None,
         )
+
+    def may_query(self, queries: int) -> bool:
+        """Return whether the budgets allow a query after so many."""
+        return not self._spent(queries) and queries < (self._query.budget or math.inf)
 
     def _spent(self, queries: int) -> bool:
         return self._run.max_queries is not None and queries >= self._run.max_queries

@@ -124,7 +124,7 @@ def slice_of(
     given = _incumbent(tuner) if config is None else config
     held = FrozenConfig(space.canonical(given))
     values = values_of(parameter, points)
-    mean, std = tuner.believed([{**held, name: value} for value in values], now)
+    mean, std = tuner.predict([{**held, name: value} for value in values], now)
     told = _told(tuner, name, held, now)
     numbers = (tuple(mean.tolist()), tuple(std.tolist()))
     return Slice(name, now, held, values, *numbers, told, _is_log(parameter))
@@ -170,7 +170,7 @@ def best_values(
 
 def _incumbent(tuner: OnlineTuner) -> Mapping[str, Plain]:
     """Return the incumbent, or what was played last as long as nothing was told."""
-    best, decisions = tuner.best_seen(), tuner.decisions
+    best, decisions = tuner.best(), tuner.decisions
     known = best is not None or len(decisions) > 0
     check(known, "config", "a configuration, for nothing has been asked for", None)
     return decisions[-1].config if best is None else best

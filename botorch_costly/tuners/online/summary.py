@@ -13,7 +13,7 @@ def summarize(
     horizon: int | None,
     query: QueryRule,
     model: StreamingGP,
-    sign: int,
+    sign: float,
     best: Mapping[str, Plain] | None,
 ) -> str:
     """Return a few lines on a run.

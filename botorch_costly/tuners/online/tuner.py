@@ -4,35 +4,26 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from botorch_costly.acquisition import UCB, AcquisitionFactory, at_round
 from botorch_costly.acquisition.factories import MakeAcquisition
-from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.observed import observation_of
-from botorch_costly.ask_tell.protocol import Believing
-from botorch_costly.ask_tell.recorded import Recorded
+from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.optimizer import GainOptimizer
 from botorch_costly.ask_tell.search import Search
-from botorch_costly.ask_tell.state import (
-    check_header,
-    header,
-    read,
-    save,
-    taking_over,
-    undone_on_error,
-)
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import check_count
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.randomness import generator_of
-from botorch_costly.records import Decision, Observation, Plain
+from botorch_costly.records import Decision, Plain
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.online.decider import Decider
 from botorch_costly.tuners.online.diagnosis import Diagnosis, diagnosis_of
 from botorch_costly.tuners.online.intervals import Intervals
 from botorch_costly.tuners.online.learner import Learner
@@ -40,11 +31,11 @@ from botorch_costly.tuners.online.opening import limits_of, opening_of
 from botorch_costly.tuners.online.options import Design, Hold, Limits, Options, Prior, Refit
 from botorch_costly.tuners.online.proposer import Proposer, Run
 from botorch_costly.tuners.online.rivals import rivals_of
-from botorch_costly.tuners.online.strategy import Strategy
+from botorch_costly.tuners.online.strategy import OnlineStrategy
 from botorch_costly.tuners.online.summary import summarize
 
 
-class OnlineTuner(Recorded[Decision, Observation], Believing):
+class OnlineTuner(GainOptimizer[Decision]):
     r"""CE-GP-UCB: tune hyperparameters while one network trains, and query only when it is worth it.
 
     Each round ``ask`` proposes a configuration, the maximizer of an acquisition function on a
@@ -98,6 +89,9 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         10
     """
 
+    predicts: ClassVar[bool] = True
+
+    _strategy: OnlineStrategy
     _changeable = ()
 
     def __init__(
@@ -146,30 +140,33 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
     def _build(self, options: Options) -> None:
         """Make the parts of the tuner, each from the options that concern it."""
         space, horizon, query = options.reachable, options.horizon, options.query
-        self.space, self.query, self.maximize = options.space, query, options.maximize
-        self._reachable = space
-        self._sign = 1 if options.maximize else -1
+        self.query, self._reachable = query, space
         self._tkwargs: dict[str, Any] = {"dtype": options.dtype, "device": options.device}
-        self._header = header(type(self), options.space, options.lasting)
         self._intervals = Intervals(options.hold.share, horizon, options.hold.shortest)
         for note in (query.unspendable(self._intervals.within, horizon), options.note_on_rates):
             if note is not None:
                 warnings.warn(note, stacklevel=4)  # at the call of the class, beyond its decorator
         limits = options.limits
-        self._run = Run(space, self._intervals, horizon, limits.max_queries)
+        run = Run(space, self._intervals, horizon, limits.max_queries)
         number = None if horizon is None else self._intervals.within(horizon)
         room = limits_of(horizon, number, limits.max_queries, query.budget)
         opening = opening_of(space, room, options.design, options.start, options.seed)
-        scale = options.scale
-        self._learner = Learner(
-            options.prior.of(space), options.refit, scale, self._tkwargs, limits.max_rows
-        )
+        prior = options.prior.of(space)
+        learner = Learner(prior, options.refit, options.scale, self._tkwargs, limits.max_rows)
         self._rivals = rivals_of(space, options.search, self._tkwargs)
         rule = query.for_run(self._intervals.within, horizon)
         generator = generator_of(options.seed)  # on the CPU, whose numbers are not waited for
-        strategy = Strategy(self._rivals, rule, options.acquisition, options.unqueried_play)
-        self._proposer = Proposer(self._run, opening, strategy, rule, generator)
-        self._ledger = Ledger(*self.records, limits.keep_rounds)
+        decider = Decider(self._rivals, rule, options.acquisition, options.unqueried_play)
+        proposer = Proposer(run, opening, decider, rule, generator)
+        self._largest = largest_reward(options.dtype)
+        super().__init__(
+            Domain(options.space, **self._tkwargs),
+            OnlineStrategy(run, learner, proposer, options.dtype),
+            horizon=horizon,
+            maximize=options.maximize,
+            options=options.lasting,
+            kept=limits.keep_rounds,
+        )
 
     @classmethod
     def as_published(
@@ -192,62 +189,16 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
             "search": Search(num_restarts=50, bandwidth=0.2),
             "limits": Limits(rate_factor=math.inf),
         }
-        return cls(space, horizon, **{**paper, **options})
+        tuner = cls(space, horizon, **{**paper, **options})
+        tuner.queries_last = False
+        return tuner
 
     # -- the face ---------------------------------------------------------------------------------
-
-    def ask(self) -> Decision:
-        """Decide on the next round.
-
-        Whatever is raised meanwhile, an interrupt included, leaves the tuner as it was.
-
-        Raises:
-            HorizonExceededError: If all rounds of the horizon have been asked for.
-        """
-        now = self._ledger.next_within(self.horizon)
-        return self._proposer.propose(now, self._learner, self.queries, self._ledger.suggest)
-
-    def tell(
-        self, decision: Decision, reward: float | None, *, seconds: float | None = None
-    ) -> Observation:
-        """Hand in the reward of a decision, in any order and however late.
-
-        Args:
-            decision: What ``ask`` returned, or a copy of it.
-            reward: In its own units. NaN or an infinity is a query that failed: paid for, recorded,
-                never learnt from. ``None`` is a query without a reward yet, such as the first one of
-                ``GainReward``: paid for and recorded.
-            seconds: What the query cost, if known.
-
-        Returns:
-            The record of the query, with ``failed`` set if the reward was not finite.
-
-        Raises:
-            UnknownDecisionError: If this tuner never made the decision.
-            AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is not a number, or too large for the dtype. In all cases
-                the tuner is unchanged.
-        """
-        self._ledger.check_open(decision)
-        largest = largest_reward(self._tkwargs["dtype"])
-        told = observation_of(decision, reward, seconds=seconds, largest=largest)
-        with undone_on_error(self._learner):
-            if told.reward is not None:
-                x = self._reachable.encode(decision.config).to(self._tkwargs["dtype"])
-                interval = self._intervals.at(decision.round).number
-                self._learner.observe(x, interval, self._sign * told.reward)
-            self._ledger.tell(told)
-        return told
-
-    @property
-    def horizon(self) -> int | None:
-        """Rounds of the run, if known."""
-        return self._run.horizon
 
     @property
     def max_queries(self) -> int | None:
         """The most queries that the run may pay for."""
-        return self._run.max_queries
+        return self._strategy.run.max_queries
 
     @property
     def belief(self) -> StreamingGP:
@@ -257,7 +208,7 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         they were clipped to, and with ``RewardScale(ranks=True)`` the units are only nominal, and the
         lowest ranks look alike. Later rewards make another belief; this one stays as it is.
         """
-        return self._learner.model
+        return self._strategy.learner.model
 
     @property
     def reachable(self) -> SearchSpace:
@@ -268,10 +219,10 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         """Return the number of the interval of a round, the time in which ``belief`` counts."""
         return self._intervals.at(check_count("round", round)).number
 
-    def believed(
+    def predict(
         self, configs: Sequence[Mapping[str, Plain]], round: int | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return what is believed now of configurations in a round, in units of the reward.
+        """Return the present posterior of the reward of configurations in a round.
 
         Args:
             configs: Configurations of ``reachable``.
@@ -290,17 +241,17 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         when = torch.tensor(float(self.interval_of(now)), **self._tkwargs)
         x = [self._encode(config) for config in configs]
         points = torch.stack(x) if x else torch.zeros(0, self._reachable.dim, **self._tkwargs)
-        mean, variance = self._learner.model.mean_and_variance(at_round(points, when))
+        mean, variance = self._strategy.learner.model.mean_and_variance(at_round(points, when))
         return self._sign * mean.detach(), variance.detach().sqrt()
 
-    def best_seen(self) -> dict[str, Plain] | None:
+    def best(self) -> dict[str, Plain] | None:
         """Return the incumbent: of the configurations seen the one believed best today; None unseen."""
-        inputs = self._learner.model.inputs
+        inputs = self._strategy.learner.model.inputs
         if not len(inputs):
             return None
         now = self._intervals.at(len(self._ledger)).number
         rows = at_round(inputs[:, :-1], inputs.new_tensor(float(now)))
-        mean, _ = self._learner.model.mean_and_variance(rows)
+        mean, _ = self._strategy.learner.model.mean_and_variance(rows)
         # As it was played: what is decoded from its encoding may differ in the last digits.
         interval = int(inputs[mean.argmax(), -1])
         played = self._ledger.config_of(self._intervals.first_of(interval))
@@ -310,7 +261,7 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
 
     def summary(self) -> str:
         """Return a few lines on what was played, queried, and believed."""
-        model, best = self._learner.model, self.best_seen()
+        model, best = self._strategy.learner.model, self.best()
         return summarize(self._ledger, self.horizon, self.query, model, self._sign, best)
 
     def diagnose(self) -> Diagnosis:
@@ -320,7 +271,7 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
         """
         search = self._rivals.search
         return diagnosis_of(
-            self._ledger, self._learner, search, self._intervals, self._encode, self._sign
+            self._ledger, self._strategy.learner, search, self._intervals, self._encode, self._sign
         )
 
     def schedule(self) -> Schedule:
@@ -330,48 +281,6 @@ class OnlineTuner(Recorded[Decision, Observation], Believing):
     def export_schedule(self, path: str | os.PathLike[str]) -> None:
         """Write ``schedule()`` as JSON; ``Schedule.from_json`` reads it."""
         self.schedule().to_json(path)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the state in a file that is replaced at once; ``botorch_costly.save`` takes more parts."""
-        save(path, tuner=self)
-
-    def load(
-        self, path: str | os.PathLike[str], *, changed: tuple[str, ...] | list[str] = ()
-    ) -> None:
-        """Continue from the file that ``save`` wrote; arguments and errors of ``load_state_dict``."""
-        self.load_state_dict(read(path, ["tuner"])["tuner"], changed=changed)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return tensors and plain values from which the run continues identically.
-
-        It knows the options of the constructor: build the tuner in the same way and load it.
-        """
-        return {
-            "header": dict(self._header),
-            "ledger": self._ledger.state_dict(),
-            "learner": self._learner.state_dict(),
-            **self._proposer.state_dict(),
-        }
-
-    def load_state_dict(
-        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
-    ) -> None:
-        """Continue from ``state_dict``.
-
-        Args:
-            state: That of a tuner with equal options; its device may be another.
-            changed: Names of options that may differ, such as ``["horizon"]`` for a run that is extended.
-
-        Raises:
-            StateMismatchError: If another option differs, which the error names, or the state is of
-                another version or kind of tuner, or damaged; the tuner is unchanged.
-        """
-        check_header(state, self._header, changed)
-        with taking_over(type(self).__name__, self._ledger, self._learner, self._proposer):
-            self._ledger.load_state_dict(state["ledger"])
-            self._learner.load_state_dict(state["learner"])
-            self._proposer.load_state_dict(state)
-            self._proposer.check_complete(len(self._ledger), same_options=not changed)
 
     # -- inside -----------------------------------------------------------------------------------
 

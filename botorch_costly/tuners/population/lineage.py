@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 
 
@@ -11,17 +11,17 @@ class Lineage:
     """Follows the weights of a member back to when they were last measured.
 
     Args:
-        ledger: Of the run.
+        seen: Rounds of the run so far.
         level: From metrics to levels, of which gains are differences.
     """
 
     def __init__(
         self,
-        ledger: Ledger[PopulationDecision, PopulationObservation],
+        seen: Evaluations[PopulationDecision, PopulationObservation],
         level: Callable[[float], float],
     ) -> None:
-        self._decisions = {one.round: one for one in ledger.suggestions}
-        self._told = {one.round: one for one in ledger.outcomes}
+        self._decisions = {one.round: one for one in seen.suggestions}
+        self._told = {one.round: one for one in seen.outcomes}
         self._level = level
 
     def gain(self, round: int, member: int) -> float | None:

@@ -60,8 +60,8 @@ class Sampling:
             object.__setattr__(self, "first", check_count("first", self.first, minimum=2))
 
 
-class Evaluations(NamedTuple):
-    """What was told: outliers are tempered, and failures have the lowest value."""
+class TemperedData(NamedTuple):
+    """Evaluations: outliers are tempered, and failures have the lowest value."""
 
     points: Tensor  # configurations and fidelities, encoded, shape: (n, d)
     rewards: Tensor  # float64, whatever is computed in, shape: (n,)
@@ -95,7 +95,7 @@ class SubsetBelief:
         self._sampling, self._generator = sampling, generator
         self._walkers: Walkers | None = None
 
-    def learn(self, known: Evaluations, pending: Tensor) -> Beliefs:
+    def learn(self, known: TemperedData, pending: Tensor) -> Beliefs:
         """Return what is believed after some evaluations; pending ones count at their mean."""
         level, spread = units_of(known.rewards)
         targets = ((known.rewards - level) / spread).to(known.points)
@@ -124,8 +124,20 @@ class SubsetBelief:
 
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
         """Return the mean of configurations (``n x dim``) at the target, ``(n,)``."""
-        ends = configs.new_ones(len(configs), self._fidelities)
-        return _mean(model, torch.cat([configs, ends], -1))
+        return _mean(model, self._targets(configs))
+
+    @torch.no_grad()
+    def std_at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
+        """Return the standard deviation of configurations (``n x dim``) at the target, ``(n,)``."""
+        posterior = model.posterior(self._targets(configs).unsqueeze(-2))
+        means, variances = (
+            posterior.mean,
+            posterior.variance,
+        )  # of each draw, shape: (n, draws, 1, 1)
+        return (variances.mean(-3) + means.var(-3, correction=0)).sqrt().flatten()
+
+    def _targets(self, configs: Tensor) -> Tensor:
+        return torch.cat([configs, configs.new_ones(len(configs), self._fidelities)], -1)
 
     def _gp(self, points: Tensor, targets: Tensor, batch: torch.Size) -> SubsetGP:
         columns = tuple(range(self._dim, self._dim + self._fidelities))

@@ -1,4 +1,4 @@
-"""Which evaluation is next: the one that tells most of the optimum of the whole by its cost."""
+"""Which evaluation is next: the one with most information about the optimum of the whole, by cost."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,24 +8,30 @@ from botorch.acquisition.analytic import LogExpectedImprovement
 from torch import Tensor
 
 from botorch_costly.acquisition import EntropySearchPerCost, representers
+from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.evaluations import Evaluations
+from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.numerics.gumbel import without_replacement
+from botorch_costly.numerics.robust import tempered
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
+from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.subsets.belief import (
     LARGEST_SHARE,
     Beliefs,
-    Evaluations,
     Sampling,
     SubsetBelief,
+    TemperedData,
     units_of,
 )
 
 _LEVELS = (0.0, 0.25, 0.5)  # of the fidelities together, encoded: of 1/512 to 1, up to about 1/23
 _NEAR = 0.1  # how far around the best configurations is looked
 _CLIMBED, _STEPS = 4, 15
-_SAME = 1e-9  # distance of what is one evaluation
+_SAME = 1e-9  # distance of two points that are one evaluation
+_LARGEST = 1e150  # size of values: their squares are finite
 
 
 class Choice(NamedTuple):
@@ -35,30 +41,23 @@ class Choice(NamedTuple):
     reason: str
 
 
-class SubsetChooser:
+class SubsetStrategy(Strategy):
     """Chooses by information about the optimum of the whole, by unit of cost.
 
     Args:
-        space: Of the configurations.
-        fidelities: Of the fidelities, whose upper bounds are the whole.
-        listed: Encoded evaluations to choose from, ``n x d``; None for all of both spaces.
-        sampling: How hyperparameters are drawn, and the optimum looked for.
+        domain: Configurations and fidelities; the upper bounds of the fidelities are the whole.
+        sampling: Settings of the draws of hyperparameters and of the search.
         overhead: Cost of each evaluation beside its own.
-        generator: The one source of randomness, on the CPU.
-        like: A tensor of the dtype and device of all computation.
+        generator: Source of randomness, on the CPU.
     """
 
     def __init__(
-        self,
-        space: SearchSpace,
-        fidelities: SearchSpace,
-        listed: Tensor | None,
-        sampling: Sampling,
-        overhead: float,
-        generator: torch.Generator,
-        like: Tensor,
+        self, domain: Domain, sampling: Sampling, overhead: float, generator: torch.Generator
     ) -> None:
-        self._like, listed = like, None if listed is None else listed.to(like)
+        assert domain.fidelities is not None
+        space, fidelities = domain.space, domain.fidelities
+        self._like = torch.empty(0, **domain.tkwargs)
+        listed = None if domain.listed is None else domain.listed.to(self._like)
         self._space, self._fidelities, self._listed = space, fidelities, listed
         self._arms = None if listed is None else listed[:, : space.dim].unique(dim=0)
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
@@ -66,7 +65,39 @@ class SubsetChooser:
         self._first = sampling.first or 2 * (space.dim + fidelities.dim) + 2
         self._latest: tuple[int, Beliefs] | None = None  # after so many evaluations
 
-    def choose(self, known: Evaluations, pending: Tensor) -> Choice:
+    def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
+        """Return the next evaluation.
+
+        Raises:
+            HorizonExceededError: If all evaluations of a list have been asked for.
+        """
+        point, reason = self.choose(_tempered(seen), seen.pending_points)
+        config, fidelities = seen.domain.decode(point)
+        return Proposal(config, reason, details={"fidelities": fidelities})
+
+    def predict(self, seen: Evaluations[Any, Any], points: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the posterior of configurations at the target; None before a finite value.
+
+        No later choice depends on it.
+        """
+        if seen.best is None:
+            return None
+        known = _tempered(seen)
+        level, spread = units_of(known.rewards)
+        mean = level + self._mean(known, points).double() * spread
+        if self._latest is None:  # of a single value
+            return mean, torch.ones_like(mean) * spread
+        return mean, spread * self._belief.std_at_target(self._latest[1].model, points).double()
+
+    def best(self, seen: Evaluations[Any, Any]) -> Mapping[str, Plain] | None:
+        """Return the configuration with the best mean at the target; None before a finite value."""
+        if seen.best is None:
+            return None
+        known = _tempered(seen)
+        configs = known.points[:, : self._space.dim] if self._arms is None else self._arms
+        return seen.domain.config_at(configs[self._mean(known, configs).argmax()])
+
+    def choose(self, known: TemperedData, pending: Tensor) -> Choice:
         """Return the choice.
 
         Raises:
@@ -89,20 +120,7 @@ class SubsetChooser:
         point = self._climbed(acquisition, pool, values) if everything else pool[values.argmax()]
         return Choice(point, "most information by cost")
 
-    def incumbent(self, known: Evaluations) -> Tensor:
-        """Return the configuration that is believed best at the target, encoded, ``(dim,)``."""
-        configs = known.points[:, : self._space.dim] if self._arms is None else self._arms
-        return configs[self._mean(known, configs).argmax()]
-
-    def believed(self, known: Evaluations, configs: Tensor) -> Tensor:
-        """Return the mean reward of configurations (``n x dim``) at the target, float64 ``(n,)``.
-
-        No later choice depends on whether it was asked for.
-        """
-        level, spread = units_of(known.rewards)
-        return level + self._mean(known, configs).double() * spread
-
-    def _mean(self, known: Evaluations, configs: Tensor) -> Tensor:
+    def _mean(self, known: TemperedData, configs: Tensor) -> Tensor:
         """Return the standardized mean of configurations (``n x dim``) at the target, ``(n,)``."""
         if len(known.points) < 2:
             return configs.new_zeros(len(configs))
@@ -162,7 +180,7 @@ class SubsetChooser:
         coins = torch.rand(len(rows), generator=self._generator, dtype=torch.float64).to(rows)
         return rows[without_replacement(promise, count, coins)]
 
-    def _pool(self, known: Evaluations, left: Tensor | None) -> Tensor:
+    def _pool(self, known: TemperedData, left: Tensor | None) -> Tensor:
         """Return evaluations to look at: everywhere, and around the best configurations."""
         count = self._sampling.candidates
         if left is not None:
@@ -198,11 +216,23 @@ class SubsetChooser:
         return torch.cat([configs, self._fidelities.round(points[:, dim:])], -1)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the next choice depends on."""
-        return {"generator": self._generator.get_state(), "belief": self._belief.state_dict()}
+        """Return tensors and plain values that the next choice depends on."""
+        generator, belief = self._generator.get_state(), self._belief.state_dict()
+        return {"chooser": {"generator": generator, "belief": belief}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        self._generator.set_state(state["generator"].cpu())
-        self._belief.load_state_dict(state["belief"])
+        saved = state["chooser"]
+        self._generator.set_state(saved["generator"].cpu())
+        self._belief.load_state_dict(saved["belief"])
         self._latest = None
+
+
+def _tempered(seen: Evaluations[Any, Any]) -> TemperedData:
+    """Return the evaluations, outliers tempered; failures have the lowest value that is left."""
+    rewards, points = seen.values, seen.points
+    finite = ~rewards.isnan()
+    rewards[finite] = tempered(rewards[finite].clamp(-_LARGEST, _LARGEST))
+    lowest = float(rewards[finite].min()) if bool(finite.any()) else 0.0
+    rewards = rewards.nan_to_num(lowest).to(points.device)
+    return TemperedData(points, rewards, seen.costs.to(rewards))

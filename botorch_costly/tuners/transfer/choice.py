@@ -1,4 +1,4 @@
-"""Which evaluation is next: the best of a pool, and what is reached from its best."""
+"""Which evaluation is next: the best of a pool, and of the points that a search from there reaches."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,13 +7,16 @@ import torch
 from torch import Generator, Tensor
 
 from botorch_costly.ask_tell.design import sobol
+from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.search import CLOSE, SAME, among, is_listed
+from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.optim.bending import descend, descend_by_pairs
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import Told, bounded, plausible, told_of
 from botorch_costly.tuners.transfer.evidence import EvidenceSharing
 from botorch_costly.tuners.transfer.fears import fears_of
 from botorch_costly.tuners.transfer.gaps import GapSharing
@@ -31,6 +34,7 @@ _APART = 0.1  # of them, by the square root of the dimension
 _SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
 _SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
 _NARROW = 1e-12  # range that counts as one
+_DECIMALS = 4  # digits of shares and weights in records
 
 
 class Choice(NamedTuple):
@@ -47,28 +51,28 @@ class Asked(NamedTuple):
     pending: Tensor  # those of them under way, m x dim
 
 
-class TransferChooser:
-    """Chooses by a bound in which earlier tasks have a share.
+class TransferStrategy(Strategy):
+    """Maximizes an upper bound in which earlier tasks have a share.
 
     Args:
-        space: Of the configurations.
-        tasks: The earlier tasks, fitted.
-        listed: Encoded configurations to choose from, ``n x dim``; None for all of the space.
-        robust: How the share is decided.
-        generator: The one source of randomness, on the CPU.
-        warm_start: Evaluations that begin with a portfolio of the tasks' best.
+        domain: Domain of the configurations.
+        tasks: Earlier tasks, fitted.
+        robust: Rule that decides the share of the tasks.
+        generator: Source of randomness, on the CPU.
+        warm_start: Number of first evaluations that a portfolio of the tasks' best decides.
     """
 
     def __init__(
         self,
-        space: SearchSpace,
+        domain: Domain,
         tasks: TaskEnsemble,
-        listed: Tensor | None,
         robust: Robustness,
         generator: Generator,
         warm_start: int = 0,
     ) -> None:
-        self._space, self._generator = space, generator
+        space, listed = domain.space, domain.listed
+        self._space, self._generator, self._tasks = space, generator, tasks
+        self._plausible = plausible(tasks)
         if listed is None and is_listed(space):
             listed = torch.stack([space.encode(c) for c in space.configurations()])
         self._listed = listed = None if listed is None else listed.to(tasks.inputs)
@@ -77,9 +81,37 @@ class TransferChooser:
         self.sharing = sharing_of(tasks, robust)
         self._small = _CLIMBED * (space.dim + 1) * tasks.entries <= _SMALL
 
-    def learn(self, told: Told) -> Told:
-        """Take in what has been told since, and return it, with values that went astray as failures."""
-        return self.sharing.learn(told)
+    def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
+        """Return the next evaluation, with the share and the weights of the tasks.
+
+        Raises:
+            HorizonExceededError: If all configurations of a list have been asked for.
+        """
+        told = self.sharing.learn(self._told(seen))
+        point, reason = self.choose(told, seen.pending_points)
+        weights = tuple(round(float(weight), _DECIMALS) for weight in self.sharing.weights)
+        details = {"share": round(self.sharing.share, _DECIMALS), "weights": weights}
+        return Proposal(seen.domain.config_at(point), reason, details=details)
+
+    def predict(self, seen: Evaluations[Any, Any], points: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the posterior of the target, in which the tasks have their present share.
+
+        No later choice depends on it.
+        """
+        state = self.state_dict()
+        try:
+            told = self.sharing.learn(self._told(seen))
+            acquisition = self.sharing.acquisition(told, self._generator)
+            with torch.no_grad():
+                mean = acquisition.believed(points, 0.0)
+                return mean, acquisition.believed(points, 1.0) - mean
+        finally:
+            self.load_state_dict(state)
+
+    def _told(self, seen: Evaluations[Any, Any]) -> Told:
+        """Return the values, apart from those of evaluations that failed or went astray."""
+        values = bounded(seen.values.to(self._tasks.inputs), self._tasks)
+        return told_of(seen.points, values, self._plausible)
 
     def choose(self, told: Told, pending: Tensor) -> Choice:
         """Return the choice.
@@ -171,13 +203,15 @@ class TransferChooser:
         return choice
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the next choice depends on."""
-        return {"generator": self._generator.get_state(), "sharing": self.sharing.state_dict()}
+        """Return tensors and plain values that the next choice depends on."""
+        generator, sharing = self._generator.get_state(), self.sharing.state_dict()
+        return {"chooser": {"generator": generator, "sharing": sharing}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        self._generator.set_state(state["generator"].cpu())
-        self.sharing.load_state_dict(state["sharing"])
+        saved = state["chooser"]
+        self._generator.set_state(saved["generator"].cpu())
+        self.sharing.load_state_dict(saved["sharing"])
 
 
 def _apart(pool: Tensor, values: Tensor) -> Tensor:

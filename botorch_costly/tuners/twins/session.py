@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.optim.lr_scheduler import LRScheduler
 
+from botorch_costly.ask_tell.around import Around
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.ask_tell.surroundings import undisturbed
@@ -16,14 +17,13 @@ from botorch_costly.device import check_device
 from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
-from botorch_costly.space import SearchSpace
 from botorch_costly.states import check_states_of, copied, kinds_of, outside_inference
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
 _logger = logging.getLogger(__name__)
 
 
-class Session:
+class Session(Around[TwinDecision]):
     """A tuner, and the parts of a training run that it goes back with.
 
     Whatever training changes belongs to the parts: network, optimizers, schedulers, a gradient scaler,
@@ -272,41 +272,6 @@ class Session:
                 expected = f"{type(part).__name__} to take an earlier state of its own"
                 raise RestoreError("restore", expected, error) from error
         set_global_generators(generators)
-
-    @property
-    def space(self) -> SearchSpace:
-        """The space of the tuner."""
-        return self.tuner.space
-
-    @property
-    def horizon(self) -> int:
-        """Rounds of compute of the tuner."""
-        return self.tuner.horizon
-
-    @property
-    def queries(self) -> int:
-        """Queries that the tuner decided on, and other rounds that were told."""
-        return self.tuner.queries
-
-    @property
-    def decisions(self) -> tuple[TwinDecision, ...]:
-        """Decisions of the tuner by round."""
-        return self.tuner.decisions
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        """What was told by round."""
-        return self.tuner.observations
-
-    @property
-    def history(self) -> list[dict[str, Any]]:
-        """One plain dictionary per round, ready for a data frame."""
-        return self.tuner.history
-
-    @property
-    def changeable(self) -> frozenset[str]:
-        """Names of the options that a state may differ in: those of the tuner."""
-        return self.tuner.changeable
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the tuner, with the states it keeps; the parts are saved beside it."""

@@ -58,11 +58,11 @@ def test_exploring_costs_what_the_round_is_believed_to_earn_less_than_the_incumb
     memory, expected = Memory(), []
     tuner = logged(memory, query=bc.AlwaysQuery(), limits=bc.Limits())
     for _ in range(12):
-        decision, best = tuner.ask(), tuner.tuner.best_seen()
+        decision, best = tuner.ask(), tuner.tuner.best()
         if best is None:
             expected.append(None)
         else:
-            mean, _ = tuner.tuner.believed([best, decision.config], decision.round)
+            mean, _ = tuner.tuner.predict([best, decision.config], decision.round)
             expected.append(max(float(mean[0] - mean[1]), 0.0))
         tuner.tell(decision, reward_of(decision))
     tuner.close()

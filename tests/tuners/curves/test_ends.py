@@ -97,7 +97,7 @@ def test_rows_are_bounded_and_the_latest_stay(monkeypatch):
 def test_hyperparameters_are_fitted_as_rows_come_in():
     optimizer = made()
     play(optimizer, 12)
-    belief = optimizer._chooser._belief
+    belief = optimizer._strategy._chooser._belief
     assert belief._fits >= 5
     fitted = belief._fitted_rows
     play(optimizer, 1)

@@ -31,7 +31,7 @@ def test_configurations_near_the_best_are_trained_longest():
     whole = [training.config for training in optimizer.trainings if training.is_whole]
     ends = [reward(config, LENGTH) for config in whole]
     assert max(ends) > -0.5
-    assert optimizer.best_seen() == dict(max(whole, key=lambda c: reward(c, LENGTH)))
+    assert optimizer.best() == dict(max(whole, key=lambda c: reward(c, LENGTH)))
     looks = [t for t in optimizer.trainings if t.done < LENGTH / 2]
     assert looks
 
@@ -47,7 +47,7 @@ def test_only_the_order_of_rewards_counts(change):
 def test_smaller_may_be_better():
     ours, theirs = made(maximize=False), made()
     assert play(ours, 15, change=lambda value: -value) == play(theirs, 15)
-    assert ours.best_seen() == theirs.best_seen()
+    assert ours.best() == theirs.best()
     assert f"best {-theirs.best_training.latest:.6g}" in ours.summary()
 
 
@@ -95,15 +95,15 @@ def test_a_training_may_be_stopped_early_and_goes_on_from_there():
 
 def test_a_stretch_that_is_taken_back_leaves_its_training_as_it_was():
     optimizer = made()
-    first = optimizer.adopt({"lr": 0.01, "width": 5}, 4)
+    first = optimizer.enqueue({"lr": 0.01, "width": 5}, 4)
     optimizer.tell(first, curve_of(first))
-    longer = optimizer.adopt(first.config, training=0)
+    longer = optimizer.enqueue(first.config, training=0)
     assert (longer.since, longer.until) == (4, LENGTH)
     assert not optimizer.trainings[0].may_go_on
-    optimizer.withdraw(longer)
+    optimizer.cancel(longer)
     assert optimizer.trainings[0].may_go_on
     assert optimizer.trainings[0].done == 4
-    optimizer.withdraw(optimizer.adopt({"lr": 0.1, "width": 5}))
+    optimizer.cancel(optimizer.enqueue({"lr": 0.1, "width": 5}))
     assert len(optimizer.trainings) == 1
 
 
@@ -119,22 +119,22 @@ def test_a_stretch_that_is_taken_back_leaves_its_training_as_it_was():
 )
 def test_what_cannot_be_adopted_is_refused_and_nothing_is_lost(options, said):
     optimizer = made()
-    first = optimizer.adopt({"lr": 0.01, "width": 5}, 4)
+    first = optimizer.enqueue({"lr": 0.01, "width": 5}, 4)
     optimizer.tell(first, curve_of(first))
     before = optimizer.state_dict()
     with pytest.raises(errors.InvalidArgumentError, match=said):
-        optimizer.adopt(**{"config": first.config, **options})
+        optimizer.enqueue(**{"config": first.config, **options})
     assert same(optimizer.state_dict(), before)
 
 
 def test_only_candidates_with_lengths_can_be_adopted():
     candidates = [{"lr": 0.01, "width": 5}, {"lr": 0.1, "width": 5}]
     optimizer = bc.CurveOptimizer(SPACE, candidates=candidates, lengths=[4, 8])
-    assert optimizer.adopt(candidates[1]).until == 8
+    assert optimizer.enqueue(candidates[1]).until == 8
     with pytest.raises(
         errors.InvalidConfigError, match="one of the candidates, which have lengths"
     ):
-        optimizer.adopt({"lr": 0.05, "width": 5})
+        optimizer.enqueue({"lr": 0.05, "width": 5})
 
 
 def test_without_resuming_every_stretch_begins_anew():
@@ -176,7 +176,7 @@ def test_trainings_that_diverge_first_do_not_decide_the_search(seed):
         )
     begun.sort()
     assert min(after - x for x, after in itertools.pairwise(begun)) > 1e-3
-    assert abs(optimizer.best_seen()["x"] - 0.4) < 0.3
+    assert abs(optimizer.best()["x"] - 0.4) < 0.3
 
 
 def test_gaps_are_no_failure():
@@ -215,7 +215,7 @@ def test_what_diverged_is_no_network_at_hand():
     lost = made()
     lost.tell(lost.ask(), [0.5], cost=1.0, broken=True)
     assert lost.best_training is None
-    assert lost.best_seen() is None
+    assert lost.best() is None
 
 
 def test_what_was_asked_for_and_not_told_is_pending_after_a_restart():
@@ -264,7 +264,7 @@ def test_all_may_be_in_training_or_diverged():
         optimizer.ask()
     optimizer.tell(second, [math.nan], broken=False)
     assert optimizer.ask().training == second.training
-    assert optimizer.best_seen() is None
+    assert optimizer.best() is None
     assert optimizer.early_signal(0.5) is None
 
 

@@ -24,7 +24,7 @@ def test_the_best_are_found_and_trained_longest():
     optimizer = made_few(seed=1)
     play(optimizer, 14)
     ends = sorted((reward(config, LENGTH) for config in FEW), reverse=True)
-    assert reward(optimizer.best_seen(), LENGTH) >= ends[2]
+    assert reward(optimizer.best(), LENGTH) >= ends[2]
     lengths = [t.done for t in optimizer.trainings]
     assert min(lengths) < max(lengths)
 
@@ -47,12 +47,12 @@ def test_a_training_far_off_all_others_does_not_hide_them():
     for far in (-1e6, -1e300, None):
         optimizer = made_few()
         for config in FEW[:8]:
-            stretch = optimizer.adopt(config, LENGTH)
+            stretch = optimizer.enqueue(config, LENGTH)
             curve = [reward(config, at) for at in range(1, LENGTH + 1)]
             optimizer.tell(stretch, curve)
         if far is not None:
-            optimizer.tell(optimizer.adopt(FEW[8], LENGTH), [far] * LENGTH)
-        seen.append(optimizer._chooser._unfitted(optimizer._trainings).curves)
+            optimizer.tell(optimizer.enqueue(FEW[8], LENGTH), [far] * LENGTH)
+        seen.append(optimizer._strategy._chooser._unfitted(optimizer._strategy.trainings).curves)
     for curves in seen[:2]:
         assert torch.equal(curves[:8], seen[2])
         assert torch.equal(curves[8], torch.zeros(LENGTH, dtype=torch.float64))

@@ -15,7 +15,7 @@ def test_a_training_knows_the_latest_value_of_each_iteration(resumes):
     optimizer, told, drawn = made(resumes=resumes), {}, random.Random(3)
     config, number, reached = {"lr": 0.01, "width": 5}, None, 0
     while reached < LENGTH:
-        stretch = optimizer.adopt(config, drawn.randint(reached + 1, LENGTH), training=number)
+        stretch = optimizer.enqueue(config, drawn.randint(reached + 1, LENGTH), training=number)
         curve = [
             drawn.choice([None, drawn.random()])
             for _ in range(drawn.randint(1, min(stretch.iterations, 6 if resumes else LENGTH)))
@@ -36,13 +36,13 @@ def test_a_training_knows_the_latest_value_of_each_iteration(resumes):
 
 def test_what_was_begun_anew_and_stopped_early_stays_the_best():
     optimizer = made(resumes=False)
-    good, bad = (optimizer.adopt({"lr": lr, "width": 5}, 4) for lr in (0.01, 0.1))
+    good, bad = (optimizer.enqueue({"lr": lr, "width": 5}, 4) for lr in (0.01, 0.1))
     optimizer.tell(good, [0.1, 0.2, 0.3, 0.9], cost=4.0)
     optimizer.tell(bad, [0.1, 0.2, 0.3, 0.4], cost=4.0)
     for curve in ([0.15], [None], [0.12, 0.25]):
-        longer = optimizer.adopt(good.config, 8, training=good.training)
+        longer = optimizer.enqueue(good.config, 8, training=good.training)
         optimizer.tell(longer, curve, cost=1.0)
-        assert optimizer.best_seen() == dict(good.config)
+        assert optimizer.best() == dict(good.config)
     best = optimizer.best_training
     assert best.curve == (0.12, 0.25, 0.3, 0.9)
     assert (best.done, best.iterations, best.paid) == (4, 8, 7.0)
@@ -53,7 +53,7 @@ def test_a_training_that_comes_to_nothing_twice_is_left(resumes):
     space = bc.SearchSpace({"arm": bc.Choice(["good", "bad"])})
     optimizer = bc.CurveOptimizer(space, 16, resumes=resumes)
     for arm, value in (("good", 1.0), ("bad", -1.0)):
-        optimizer.tell(optimizer.adopt({"arm": arm}, 2), [0.0, value], cost=2.0)
+        optimizer.tell(optimizer.enqueue({"arm": arm}, 2), [0.0, value], cost=2.0)
     asked = []
     for _ in range(4):
         stretch = optimizer.ask()
@@ -73,21 +73,21 @@ def test_a_training_that_comes_to_nothing_twice_is_left(resumes):
     again = bc.CurveOptimizer(space, 16, resumes=resumes)
     again.load_state_dict(optimizer.state_dict())
     assert again.trainings == optimizer.trainings
-    longer = again.adopt({"arm": "bad"}, 4, training=bad.number)  # a user may
+    longer = again.enqueue({"arm": "bad"}, 4, training=bad.number)  # a user may
     again.tell(longer, [0.5] * longer.iterations, cost=1.0)
     assert again.ask().config["arm"] == "bad"  # it has come farther, and is no longer left
 
 
 def test_one_that_came_to_nothing_once_goes_on():
     optimizer = made(resumes=True)
-    first = optimizer.adopt({"lr": 0.01, "width": 5}, 4)
+    first = optimizer.enqueue({"lr": 0.01, "width": 5}, 4)
     optimizer.tell(first, [0.1] * 4)
     for curve, vain in ((None, 1), ([0.2], 0), (None, 1), ([None], 0), (None, 1), (None, 2)):
-        stretch = optimizer.adopt(first.config, LENGTH, training=0)
+        stretch = optimizer.enqueue(first.config, LENGTH, training=0)
         optimizer.tell(stretch, curve)
         (training,) = optimizer.trainings
         assert (training.vain, training.is_left) == (vain, vain == 2)
-    assert optimizer.paid == 4 + 6  # what came to nothing counts as one iteration
+    assert optimizer.total_cost == 4 + 6  # what came to nothing counts as one iteration
     assert training.done == 6
 
 
@@ -102,10 +102,10 @@ def test_a_first_stretch_that_came_to_nothing_may_have_diverged():
 
 def test_one_begun_anew_that_always_stops_before_what_is_known_is_left():
     optimizer = made(resumes=False)
-    first = optimizer.adopt({"lr": 0.01, "width": 5}, 4)
+    first = optimizer.enqueue({"lr": 0.01, "width": 5}, 4)
     optimizer.tell(first, [0.1] * 4)
     for vain in (1, 2):
-        longer = optimizer.adopt(first.config, LENGTH, training=0)
+        longer = optimizer.enqueue(first.config, LENGTH, training=0)
         optimizer.tell(longer, [0.3, 0.4])
         (training,) = optimizer.trainings
         assert (training.vain, training.is_left) == (vain, vain == 2)

@@ -17,7 +17,7 @@ CONFIGS = [
 def test_means_are_those_of_the_belief_in_units_of_the_reward(maximize):
     tuner = make(MIXED, query=bc.AlwaysQuery(), maximize=maximize)
     play(tuner, 12)
-    mean, std = tuner.believed(CONFIGS, round=5)
+    mean, std = tuner.predict(CONFIGS, round=5)
     for i, config in enumerate(CONFIGS):
         row = torch.cat([MIXED.encode(config), torch.tensor([5.0], dtype=torch.float64)])
         posterior = tuner.belief.posterior(row.reshape(1, -1))
@@ -29,10 +29,10 @@ def test_means_are_those_of_the_belief_in_units_of_the_reward(maximize):
 def test_a_round_is_believed_by_its_interval_and_the_next_one_by_default():
     tuner = make(MIXED, query=bc.AlwaysQuery(), hold=0.2, shortest_hold=4, forgetting=0.3)
     play(tuner, 17)
-    within = [tuner.believed(CONFIGS, round=round)[0] for round in (8, 9, 16, 17)]
+    within = [tuner.predict(CONFIGS, round=round)[0] for round in (8, 9, 16, 17)]
     torch.testing.assert_close(within[0], within[1], rtol=0, atol=0)
     assert not torch.allclose(within[0], within[2])
-    torch.testing.assert_close(tuner.believed(CONFIGS)[0], within[3], rtol=0, atol=0)
+    torch.testing.assert_close(tuner.predict(CONFIGS)[0], within[3], rtol=0, atol=0)
 
 
 def test_asking_what_is_believed_changes_no_decision():
@@ -40,15 +40,15 @@ def test_asking_what_is_believed_changes_no_decision():
     for _ in range(4):
         play(alone, 5)
         play(asked, 5)
-        asked.believed([d.config for d in asked.decisions])
+        asked.predict([d.config for d in asked.decisions])
     assert alone.history == asked.history
 
 
 def test_nothing_seen_is_believed_to_be_the_prior():
-    mean, std = make(MIXED).believed(CONFIGS)
+    mean, std = make(MIXED).predict(CONFIGS)
     assert mean.tolist() == [0.0, 0.0]
     assert std.tolist() == [1.0, 1.0]
-    assert make(MIXED).believed([])[0].shape == (0,)
+    assert make(MIXED).predict([])[0].shape == (0,)
 
 
 def test_what_lies_out_of_reach_is_refused():
@@ -56,8 +56,8 @@ def test_what_lies_out_of_reach_is_refused():
     tuner = bc.OnlineTuner(MIXED, horizon=50, start=start)
     rates = dict(tuner.reachable.parameters)["lr"]
     assert (rates.low, rates.high) == pytest.approx((1e-3 / 10**0.5, 1e-3 * 10**0.5))
-    assert tuner.believed([start])[0].shape == (1,)
+    assert tuner.predict([start])[0].shape == (1,)
     with pytest.raises(InvalidConfigError, match="lr"):
-        tuner.believed([{**start, "lr": 0.1}])
+        tuner.predict([{**start, "lr": 0.1}])
     with pytest.raises(InvalidArgumentError, match="round"):
-        tuner.believed([start], round=-1)
+        tuner.predict([start], round=-1)

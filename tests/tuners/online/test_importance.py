@@ -88,7 +88,7 @@ def test_it_is_by_definition_over_the_configurations_that_can_be_played():
 
     def mean(points):
         configs = [reachable.decode(x) for x in points]
-        return tuner.believed(configs, 19)[0]
+        return tuner.predict(configs, 19)[0]
 
     expected = sensitivity(mean, *pairs, [slice(0, 1), slice(1, 2)])
     assert found.alone[0] == pytest.approx(expected.first_order.tolist(), abs=1e-6)

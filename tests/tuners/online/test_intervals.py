@@ -106,9 +106,7 @@ def test_the_belief_counts_intervals():
     rows = tuner.belief.inputs.clone()
     rows[:, -1] = tuner._intervals.at(60).number
     interval = int(tuner.belief.mean_and_variance(rows)[0].argmax())
-    assert tuner.best_seen() == next(
-        dict(d.config) for d in tuner.decisions if d.interval == interval
-    )
+    assert tuner.best() == next(dict(d.config) for d in tuner.decisions if d.interval == interval)
     assert interval > 10  # where rounds and intervals are no longer the same
 
 
@@ -121,8 +119,8 @@ def test_a_price_in_seconds_is_what_training_earns_in_as_many(horizon):
         decision = tuner.ask()
         if decision.query:  # each round lowers the loss by one per cent, whatever it plays
             tuner.tell(decision, reward(0.99**round, decision))
-    reward_rate = tuner._proposer._progress(
-        tuner._intervals.at(50), tuner._learner, tuner.queries
+    reward_rate = tuner._strategy.proposer._progress(
+        tuner._intervals.at(50), tuner._strategy.learner, tuner.queries
     ).reward_rate
     assert reward_rate == pytest.approx(-math.log(0.99), rel=0.05)
 
@@ -161,9 +159,12 @@ def test_quotas_bind_runs_of_intervals():
 def test_nothing_is_explored_for_in_the_last_interval():
     rule = bc.PricedQuery(price=0.05, horizon=100)
     tuner = held(query=rule, horizon=100, rewards=bc.RewardScale(scale=1.0))
-    proposer, last = tuner._proposer, tuner._intervals.at(99)
+    proposer, last = tuner._strategy.proposer, tuner._intervals.at(99)
     counted = proposer._strategy._query
-    assert counted.effective_horizon(proposer._progress(last, tuner._learner, tuner.queries)) == 0
+    assert (
+        counted.effective_horizon(proposer._progress(last, tuner._strategy.learner, tuner.queries))
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,13 +176,13 @@ def test_an_ask_that_was_interrupted_anywhere_changes_nothing(monkeypatch, raise
     undisturbed = held()
     play(undisturbed, rounds)
     tuner = copy.deepcopy(undisturbed)
-    before, method = str(tuner.state_dict()), getattr(tuner._proposer, part)
+    before, method = str(tuner.state_dict()), getattr(tuner._strategy.proposer, part)
 
     def stumble(*arguments):
         method(*arguments)
         raise raised
 
-    monkeypatch.setattr(tuner._proposer, part, stumble)
+    monkeypatch.setattr(tuner._strategy.proposer, part, stumble)
     if part == "_choose" and tuner._intervals.at(rounds).first < rounds:
         return  # nothing is chosen within an interval
     with pytest.raises(raised):
@@ -309,9 +310,9 @@ def test_the_published_tuner_decides_every_round_anew_on_rewards_as_they_are():
 
 def test_ranks_count_unless_the_rule_reads_rewards():
     ranks = bc.RewardScale(ranks=True, winsorize_lower=0.4)
-    assert held(query=bc.AlwaysQuery())._learner.scale == ranks
-    assert held(query=bc.PricedQuery(budget=10))._learner.scale == ranks
-    assert held(query=bc.PricedQuery(price=0.1))._learner.scale == bc.RewardScale()
+    assert held(query=bc.AlwaysQuery())._strategy.learner.scale == ranks
+    assert held(query=bc.PricedQuery(budget=10))._strategy.learner.scale == ranks
+    assert held(query=bc.PricedQuery(price=0.1))._strategy.learner.scale == bc.RewardScale()
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.optim.local_optima import local_optima
 from botorch_costly.query import Progress
 from botorch_costly.tuners.online import path_following
+from botorch_costly.tuners.online.decider import Decider
 from botorch_costly.tuners.online.path_following import RoundsAhead
 from botorch_costly.tuners.online.rivals import rivals_of
-from botorch_costly.tuners.online.strategy import Strategy
 from tests.cases import quick
 from tests.tuners.online.playing import SPACES
 
@@ -42,7 +42,7 @@ def believed(dim, seed, rows=40, ratio=0.3, forgetting=0.02):
 def strategy_on(space, query=None, beta=None, restarts=30):
     rivals = rivals_of(space, Search(restarts, 0.2), DOUBLE)
     rule = bc.ConfidenceQuery(0.8) if query is None else query
-    return Strategy(rivals, rule, bc.UCB(beta or 1.0), "acquisition")
+    return Decider(rivals, rule, bc.UCB(beta or 1.0), "acquisition")
 
 
 def searches_of(strategy):

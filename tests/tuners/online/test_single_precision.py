@@ -11,8 +11,8 @@ from botorch_costly.ask_tell.search import Search
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import Progress
+from botorch_costly.tuners.online.decider import Decider
 from botorch_costly.tuners.online.rivals import rivals_of
-from botorch_costly.tuners.online.strategy import Strategy
 from tests.cases import quick
 from tests.counting import least_successes
 
@@ -25,7 +25,7 @@ def believer(dim, dtype):
     one = torch.ones((), dtype=dtype)
     kernel = Stationary("matern52", (0.3 * math.sqrt(dim) * one).reshape(1), one)
     rivals = rivals_of(space, Search(), {"dtype": dtype, "device": torch.device("cpu")})
-    strategy = Strategy(rivals, bc.ConfidenceQuery(0.8), bc.UCB(), "acquisition")
+    strategy = Decider(rivals, bc.ConfidenceQuery(0.8), bc.UCB(), "acquisition")
     return StreamingGP(kernel, 0.02, 0.1), strategy
 
 

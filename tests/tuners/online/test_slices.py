@@ -52,7 +52,7 @@ def test_a_slice_is_what_is_believed(tuner):
     held = {"lr": 1e-3, "depth": 2, "policy": "light"}
     found = slice_of(tuner, "lr", 10, held, points=7)
     assert found.values == pytest.approx([10 ** (-4 + i / 2) for i in range(7)])
-    mean, std = tuner.believed([{**held, "lr": value} for value in found.values], 10)
+    mean, std = tuner.predict([{**held, "lr": value} for value in found.values], 10)
     assert (found.mean, found.std) == (tuple(mean.tolist()), tuple(std.tolist()))
     assert (found.name, found.round, found.log) == ("lr", 10, True)
     assert found.held == held
@@ -62,7 +62,7 @@ def test_a_slice_is_what_is_believed(tuner):
 def test_it_is_through_the_incumbent_in_the_next_round():
     tuner = run(20)
     found = slice_of(tuner, "policy")
-    assert found.held == tuner.best_seen()
+    assert found.held == tuner.best()
     assert (found.round, found.values, found.log) == (20, ("none", "light", (1, 2)), False)
     assert slice_of(tuner, "depth").values == (1, 2, 3, 4)
     assert slice_of(tuner, "depth", points=2).values == (1, 4)

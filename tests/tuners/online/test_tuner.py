@@ -42,7 +42,7 @@ def test_it_finds_what_is_best(name):
     late = sum(reward(d.config, 0) for d in played[40:]) / 20
     random = -(space.sample(500, generator) - target).square().sum(-1).mean().item()
     assert late > 0.15 * random
-    assert reward(tuner.best_seen(), 0) > 0.05 * random
+    assert reward(tuner.best(), 0) > 0.05 * random
 
 
 def test_the_belief_is_that_of_the_rewards_told():
@@ -356,7 +356,7 @@ def test_the_schedule_replays_without_the_tuner(tmp_path):
 def test_history_and_summary_of_an_empty_run():
     tuner = make()
     assert tuner.history == []
-    assert tuner.best_seen() is None
+    assert tuner.best() is None
     assert "0 of 60 rounds, 0 queries" in tuner.summary()
 
 

@@ -169,7 +169,7 @@ def test_the_comparison_is_that_of_the_joint_belief():
     tuner = make(query=bc.AlwaysQuery())
     play(tuner, 10)
     points = SPACE.sample(6, torch.Generator().manual_seed(1))
-    belief = tuner._learner.belief
+    belief = tuner._strategy.learner.belief
     comparison = strategy.comparison_of(belief, points, 10, 1.0)
     rows = fixed_round.at_round(points, torch.tensor(10.0))
     mean, cov = belief.mean_and_covariance(rows)
@@ -193,7 +193,7 @@ def test_a_round_the_budget_forbids_to_query_at_plays_the_mean_as_well():
     everywhere = SPACE.sample(2000, torch.Generator().manual_seed(0))
     played = torch.cat([SPACE.encode(decision.config).unsqueeze(0), everywhere])
     rows = fixed_round.at_round(played, torch.tensor(10.0))
-    mean, _ = tuner._learner.model.mean_and_variance(rows)
+    mean, _ = tuner._strategy.learner.model.mean_and_variance(rows)
     assert mean[0] >= mean.max() - 1e-6
 
 
@@ -205,11 +205,11 @@ def test_the_best_configuration_is_one_that_was_played_to_the_last_digit(dtype):
     tuner = make(dtype=dtype, query=bc.AlwaysQuery(), maximize=False)
     play(tuner, 12)
     seen = [dict(o.config) for o in tuner.observations]
-    assert tuner.best_seen() in seen
+    assert tuner.best() in seen
     start = {"lr": 0.0123, "dropout": 0.1234}
     tuner = make(dtype=dtype, start=start)
     tuner.tell(tuner.ask(), 1.0)
-    assert tuner.best_seen() == start
+    assert tuner.best() == start
 
 
 def test_the_summary_speaks_of_rewards_as_they_were_told():
@@ -301,7 +301,7 @@ def test_only_the_latest_rounds_are_kept_if_so_wanted():
     ]
     assert (tuner.queries, tuner.failed_queries) == (every.queries, every.failed_queries)
     assert len(tuner.history) == 5
-    assert tuner.best_seen() == pytest.approx(every.best_seen())
+    assert tuner.best() == pytest.approx(every.best())
     with pytest.raises(errors.UnknownDecisionError, match="one of the last 5 decisions"):
         tuner.tell(first, 1.0)
     restored = make(query=bc.BernoulliQuery(0.5), keep_rounds=5, initial_rounds=3)
@@ -366,7 +366,7 @@ def test_a_reward_that_is_too_large_is_named_and_the_next_is_welcome(dtype, scal
             assert same(tuner.state_dict(), before)
             value = 0.5
         tuner.tell(decision, value)
-        assert bool(tuner._learner.model.targets.isfinite().all())
+        assert bool(tuner._strategy.learner.model.targets.isfinite().all())
     assert str(tuner.diagnose())
     assert tuner.summary()
 

@@ -49,7 +49,7 @@ def test_a_population_finds_what_trains_fastest_and_its_leader_plays_it():
         logs = played(one, 24, noise=0.01)
         assert min(logs) < -3.6  # the start alone reaches 24 * 0.016 below 0, the best 4.8
         assert logs[one.best_member()] == pytest.approx(min(logs), abs=0.05)
-        found = one.best_seen()
+        found = one.best()
         assert abs(found["x"] - 0.3) < 0.25
         assert abs(found["y"] - 0.3) < 0.25
 

@@ -17,7 +17,7 @@ from tests.tuners.transfer.test_optimizer import ROBUST, SPACE, played, study
 def test_slopes_are_those_of_the_acquisition(robust, evaluations):
     optimizer = played(evaluations, [study(), study(0.8, seed=1)], robust=ROBUST[robust])
     told, generator = optimizer._told(), torch.Generator().manual_seed(2)
-    sharing = optimizer._chooser.sharing
+    sharing = optimizer._strategy.sharing
     told = sharing.learn(told)
     X = torch.rand(4, 2, generator=generator, dtype=torch.float64)
     for _ in range(3):  # a function may be drawn of a task or of the target
@@ -33,9 +33,9 @@ def test_slopes_are_those_of_the_acquisition(robust, evaluations):
 def test_what_is_believed_of_evaluations_under_way_is_not_learnt(robust):
     optimizer = played(4, [study(), study(0.8, seed=1)], robust=ROBUST[robust])
     optimizer.ask()
-    before = copy.deepcopy(optimizer._chooser.sharing.state_dict())
+    before = copy.deepcopy(optimizer._strategy.sharing.state_dict())
     optimizer.ask()
-    assert same(optimizer._chooser.sharing.state_dict(), before)
+    assert same(optimizer._strategy.sharing.state_dict(), before)
 
 
 def told(count):

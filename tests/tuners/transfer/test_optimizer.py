@@ -106,7 +106,7 @@ def test_a_study_that_says_nothing_does_not_lead_along_the_edges(case):
 def test_the_similarity_is_adapted_to_the_values_told():
     tasks = [study(0.3 + away, seed=k) for k, away in enumerate((-0.02, 0.0, 0.02))]
     optimizer = played(6, tasks)
-    sharing = optimizer._chooser.sharing
+    sharing = optimizer._strategy.sharing
     told = sharing.learn(optimizer._told())
     points, values = told.points, told.values.unsqueeze(-1)
     expected = adapt_similarity(learn_similarity(optimizer.tasks), optimizer.tasks, points, values)
@@ -149,7 +149,7 @@ def test_losses_are_minimized():
         asked = optimizer.ask()
         optimizer.tell(asked, -value(asked.config))
     assert -min(one.reward for one in optimizer.observations) > 0.97
-    assert value(optimizer.best_seen()) == pytest.approx(best_of(optimizer))
+    assert value(optimizer.best()) == pytest.approx(best_of(optimizer))
 
 
 def best_told(optimizer):
@@ -189,7 +189,7 @@ def test_a_failure_counts_as_the_worst_and_is_told(bad, robust, caplog):
     with caplog.at_level(logging.WARNING):
         optimizer.tell(optimizer.ask(), bad)
     assert "failed" in caplog.text
-    assert optimizer.best_seen() is None
+    assert optimizer.best() is None
     for number in range(6):
         asked = optimizer.ask()
         optimizer.tell(asked, bad if number == 2 else value(asked.config))
@@ -229,7 +229,7 @@ def test_what_is_taken_back_in_a_warm_start_is_asked_for_again(taken_back):
     optimizer = bc.TransferOptimizer(SPACE, tasks, warm_start=4)
     asked = [optimizer.ask() for _ in range(3)]
     for number in taken_back:
-        optimizer.withdraw(asked[number])
+        optimizer.cancel(asked[number])
     for number in {0, 1, 2} - set(taken_back):
         optimizer.tell(asked[number], value(asked[number].config))
     for _ in range(1 + len(taken_back)):
@@ -249,8 +249,8 @@ def test_what_runs_otherwise_in_a_warm_start_is_not_asked_for_again():
     for _ in range(3):
         decision = optimizer.ask()
         asked.append(dict(decision.config))
-        optimizer.withdraw(decision)
-        optimizer.adopt({"x": 0.001 * len(asked), "y": 1.0})
+        optimizer.cancel(decision)
+        optimizer.enqueue({"x": 0.001 * len(asked), "y": 1.0})
     assert asked == portfolio
     assert "portfolio" not in optimizer.ask().reason
 
@@ -388,7 +388,7 @@ def test_an_adopted_evaluation_is_learnt_from_like_one_that_was_asked_for():
     task = bc.Task([{"x": k / 10} for k in range(11)], [-abs(k / 10 - 0.4) for k in range(11)])
     asked, adopting = (bc.TransferOptimizer(space, [task]) for _ in range(2))
     first = asked.ask()
-    adopted = adopting.adopt(first.config)
+    adopted = adopting.enqueue(first.config)
     asked.tell(first, 0.3)
     adopting.tell(adopted, 0.3)
     assert adopting.ask().config == asked.ask().config

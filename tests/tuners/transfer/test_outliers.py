@@ -99,7 +99,7 @@ def test_a_value_that_went_astray_counts_as_a_failure_where_it_was():
     for _ in range(3):
         other = optimizer.ask()
         optimizer.tell(other, value(other.config))
-    told = optimizer._chooser.learn(optimizer._told())
+    told = optimizer._strategy.sharing.learn(optimizer._strategy._told(optimizer._seen))
     torch.testing.assert_close(told.failures, SPACE.encode(asked.config).unsqueeze(0))
     assert len(told.values) == 3
 
@@ -233,7 +233,7 @@ def test_values_below_all_that_is_plausible_are_believed_when_there_are_several(
     for _ in range(10):
         asked = optimizer.ask()
         optimizer.tell(asked, said(asked.config))
-    assert said(optimizer.best_seen()) > -0.1  # random points: -.2
+    assert said(optimizer.best()) > -0.1  # random points: -.2
 
 
 def test_what_is_feared_has_the_slopes_it_says():

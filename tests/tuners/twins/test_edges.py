@@ -65,7 +65,7 @@ def check_configs(tuner, rounds):
         numbers = [v for v in decision.config.values() if isinstance(v, float)]
         assert all(map(math.isfinite, numbers))
     tuner.space.check(tuner.incumbent)
-    assert tuner.best_seen() == tuner.incumbent
+    assert tuner.best() == tuner.incumbent
     assert math.isfinite(tuner.exploration_cost)
     assert str(tuner.given_back) in tuner.summary()
 

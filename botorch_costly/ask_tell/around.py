@@ -1,0 +1,106 @@
+"""The face of an object around an optimizer, such as its loggers or its session."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from torch import Tensor
+
+from botorch_costly.ask_tell.protocol import Suggestion, Tells
+from botorch_costly.parameters import Plain
+from botorch_costly.space import SearchSpace
+
+D = TypeVar("D", bound=Suggestion)
+
+
+class Around(Generic[D]):
+    """Answers as the optimizer within: ``ask``, ``tell`` and states are for the derived class.
+
+    Attributes:
+        tuner: The optimizer.
+    """
+
+    tuner: Any
+
+    @property
+    def space(self) -> SearchSpace:
+        """Search space of the tuner."""
+        space: SearchSpace = self.tuner.space
+        return space
+
+    @property
+    def horizon(self) -> int | None:
+        """Rounds of the run, if known."""
+        horizon: int | None = self.tuner.horizon
+        return horizon
+
+    @property
+    def maximize(self) -> bool:
+        """Whether larger values are better."""
+        return bool(self.tuner.maximize)
+
+    @property
+    def tells(self) -> Tells:
+        """Kind of the outcome that ``tell`` takes."""
+        tells: Tells = self.tuner.tells
+        return tells
+
+    @property
+    def predicts(self) -> bool:
+        """Whether ``predict`` has a model."""
+        return bool(self.tuner.predicts)
+
+    @property
+    def queries_last(self) -> bool:
+        """Whether the last round of a horizon is always queried."""
+        return bool(self.tuner.queries_last)
+
+    @property
+    def queries(self) -> int:
+        """Number of queries paid for."""
+        return int(self.tuner.queries)
+
+    @property
+    def decisions(self) -> tuple[D, ...]:
+        """The decisions so far, as far as they are kept."""
+        decisions: tuple[D, ...] = self.tuner.decisions
+        return decisions
+
+    @property
+    def observations(self) -> tuple[Any, ...]:
+        """The observations so far, as far as their decisions are kept."""
+        observations: tuple[Any, ...] = self.tuner.observations
+        return observations
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One plain dictionary per round, ready for a data frame."""
+        history: list[dict[str, Any]] = self.tuner.history
+        return history
+
+    @property
+    def changeable(self) -> frozenset[str]:
+        """Names of the options that may change when a run is continued."""
+        changeable: frozenset[str] = self.tuner.changeable
+        return changeable
+
+    def best(self) -> Mapping[str, Plain] | None:
+        """Return the incumbent of the tuner; None if there is none yet."""
+        best: Mapping[str, Plain] | None = self.tuner.best()
+        return best
+
+    def predict(
+        self, configs: Sequence[Mapping[str, Plain]], *args: Any, **options: Any
+    ) -> tuple[Tensor, Tensor] | None:
+        """Return the posterior of the tuner; arguments and errors are its own."""
+        posterior: tuple[Tensor, Tensor] | None = self.tuner.predict(configs, *args, **options)
+        return posterior
+
+    def flush(self) -> None:
+        """Log the last round, if there are loggers within; they stay open."""
+        if isinstance(self.tuner, Around):
+            self.tuner.flush()
+
+    def close(self) -> None:
+        """Log the last round and close the loggers within, if there are any."""
+        if isinstance(self.tuner, Around):
+            self.tuner.close()

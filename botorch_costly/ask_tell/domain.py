@@ -1,0 +1,167 @@
+"""The domain of a search: a space, perhaps a space of fidelities, perhaps a list to choose from."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_costly.device import Tkwargs, check_tkwargs
+from botorch_costly.errors import InvalidSpaceError, check
+from botorch_costly.parameters import Plain, Real
+from botorch_costly.plain import as_number
+from botorch_costly.space import SearchSpace
+
+Setting = tuple[Mapping[str, Plain], Mapping[str, float]]
+"""A configuration, and the value of each fidelity; the second mapping is empty without fidelities."""
+
+_DECIMALS = 9  # digits of an encoding by which listed settings are told apart
+
+
+class Domain:
+    """The settings that a search may evaluate, and their encoding as points of the unit cube.
+
+    Args:
+        space: Search space of the configurations.
+        fidelities: Space of the fidelities, each a ``Real`` with a positive lower bound; none if omitted.
+        candidates: Settings to choose from; all of the domain if omitted.
+        dtype: Floating-point type of encoded points.
+        device: Device of encoded points.
+        allow_single: Whether the space may hold a single configuration.
+
+    Attributes:
+        listed: Encoded candidates in float64 on the CPU, shape ``(n, dim)``; None without a list.
+
+    Raises:
+        InvalidSpaceError: If the space holds a single point, or a fidelity is no positive ``Real``.
+        InvalidArgumentError: If a candidate is listed twice, or there is no such device.
+        InvalidConfigError: If a candidate does not belong to the domain.
+
+    Example:
+        >>> domain = Domain(SearchSpace({"lr": Real(0.0, 1.0)}))
+        >>> domain.encode({"lr": 0.25})
+        tensor([0.2500], dtype=torch.float64)
+        >>> domain.decode(domain.encode({"lr": 0.25}))
+        ({'lr': 0.25}, {})
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        fidelities: SearchSpace | None = None,
+        *,
+        candidates: Sequence[Setting] | None = None,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+        allow_single: bool = False,
+    ) -> None:
+        tunable = isinstance(space, SearchSpace) and (space.dim > 0 or allow_single)
+        check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
+        self.space = space
+        self.fidelities = None if fidelities is None else _checked(fidelities)
+        self.tkwargs: Tkwargs = check_tkwargs(dtype, device)
+        self._candidates = None if candidates is None else list(candidates)
+        self.listed = None if self._candidates is None else self._encoded(self._candidates)
+
+    @property
+    def dim(self) -> int:
+        """Number of columns of an encoded setting."""
+        return self.space.dim + (0 if self.fidelities is None else self.fidelities.dim)
+
+    @property
+    def digest(self) -> str | None:
+        """A short hash of the list of candidates; None without a list."""
+        return None if self.listed is None else digest_of([self.listed])
+
+    def encode(
+        self, config: Mapping[str, Plain], fidelities: Mapping[str, Any] | None = None
+    ) -> Tensor:
+        """Return an encoded setting, float64 on the CPU, shape ``(dim,)``.
+
+        Raises:
+            InvalidConfigError: If it does not belong to the domain.
+        """
+        point = self.space.encode(config)
+        if self.fidelities is None:
+            return point
+        return torch.cat([point, self.fidelities.encode({} if fidelities is None else fidelities)])
+
+    def decode(self, point: Tensor) -> Setting:
+        """Return the setting of an encoded point, shape ``(dim,)``: of a list, the nearest candidate."""
+        if self._candidates is not None and self.listed is not None:
+            config, fidelities = self._candidates[self._nearest(point)]
+            return config, {name: as_number(name, value) for name, value in fidelities.items()}
+        config = self.space.decode(point[: self.space.dim])
+        return config, self._numbers(point[self.space.dim :])
+
+    def config_at(self, point: Tensor) -> Mapping[str, Plain]:
+        """Return the configuration of an encoded configuration, shape ``(space.dim,)``."""
+        if self._candidates is not None and self.listed is not None:
+            return self._candidates[self._nearest(point)][0]
+        return self.space.decode(point)
+
+    def canonical(
+        self, config: Mapping[str, Plain], fidelities: Mapping[str, Any] | None = None
+    ) -> Setting:
+        """Return a setting as plain values of the domain; it need not be a candidate.
+
+        Raises:
+            InvalidConfigError: If it does not belong to the domain.
+        """
+        known = {} if fidelities is None else fidelities
+        check(self.fidelities is not None or not known, "fidelities", "none here", fidelities)
+        at = {} if self.fidelities is None else self.fidelities.canonical(known)
+        return self.space.canonical(config), {name: as_number(name, v) for name, v in at.items()}
+
+    def share(self, fidelities: Mapping[str, float]) -> float:
+        """Return the product of fidelities as shares of their upper bounds, which are the target."""
+        spaces = () if self.fidelities is None else self.fidelities.parameters
+        highest = {
+            name: parameter.high for name, parameter in spaces if isinstance(parameter, Real)
+        }
+        return math.prod(value / highest[name] for name, value in fidelities.items())
+
+    def stacked(self, points: Sequence[Tensor]) -> Tensor:
+        """Return encoded points as a matrix in the dtype and on the device of the domain, ``n x dim``."""
+        if not points:
+            return torch.zeros(0, self.dim, **self.tkwargs)
+        return torch.stack(list(points)).to(**self.tkwargs)
+
+    def _numbers(self, point: Tensor) -> dict[str, float]:
+        if self.fidelities is None:
+            return {}
+        return {name: as_number(name, v) for name, v in self.fidelities.decode(point).items()}
+
+    def _nearest(self, point: Tensor) -> int:
+        """Return the number of the candidate whose first columns are nearest to a point."""
+        assert self.listed is not None
+        listed = self.listed[:, : len(point)].to(point)
+        return int((listed - point).abs().sum(-1).argmin())
+
+    def _encoded(self, candidates: Sequence[Setting]) -> Tensor:
+        check(len(candidates) > 0, "candidates", "at least one", candidates)
+        points = torch.stack([self.encode(*candidate) for candidate in candidates])
+        distinct = len(points.round(decimals=_DECIMALS).unique(dim=0))
+        expected = "each candidate once"
+        check(distinct == len(points), "candidates", expected, f"{distinct} in {len(points)}")
+        return points
+
+
+def digest_of(tables: Sequence[Tensor]) -> str:
+    """Return a short hash of tensors, rounded to single precision so that last bits do not count."""
+    total = hashlib.sha256()
+    for table in tables:
+        total.update(table.float().contiguous().numpy().tobytes())
+    return f"{len(tables)} tables, {total.hexdigest()[:16]}"
+
+
+def _checked(fidelities: SearchSpace) -> SearchSpace:
+    valid = isinstance(fidelities, SearchSpace) and fidelities.dim > 0
+    valid = valid and all(isinstance(parameter, Real) for _, parameter in fidelities.parameters)
+    check(valid, "fidelities", "a SearchSpace of Real parameters", fidelities, InvalidSpaceError)
+    for name, parameter in fidelities.parameters:
+        above = isinstance(parameter, Real) and parameter.low > 0
+        check(above, f"fidelity {name}", "bounds above 0", parameter, InvalidSpaceError)
+    return fidelities

@@ -1,0 +1,100 @@
+"""One table of all that was suggested and told: records, and their tensors when a strategy reads them."""
+
+import math
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.records import Decision, Observation
+
+D = TypeVar("D", bound=Decision)
+T = TypeVar("T", bound=Observation)
+
+
+class Evaluations(Generic[D, T]):
+    """Read access to the ledger of a run; each setting is encoded once.
+
+    Args:
+        domain: Domain of the settings.
+        ledger: Ledger of the run.
+        sign: 1.0, or -1.0 if smaller values are better.
+    """
+
+    def __init__(self, domain: Domain, ledger: Ledger[D, T], sign: float) -> None:
+        self.domain, self.sign, self._ledger = domain, sign, ledger
+        self._encoded: dict[int, Tensor] = {}  # points by number; a suggestion never changes
+
+    def __len__(self) -> int:
+        """Return the number of suggestions so far, cancelled ones included."""
+        return len(self._ledger)
+
+    @property
+    def suggestions(self) -> tuple[D, ...]:
+        """The suggestions by number, as far as they are kept."""
+        return self._ledger.suggestions
+
+    @property
+    def outcomes(self) -> tuple[T, ...]:
+        """The outcomes by number, as far as they are kept."""
+        return self._ledger.outcomes
+
+    @property
+    def pending(self) -> tuple[D, ...]:
+        """The queried suggestions without an outcome, as far as they are kept."""
+        finished = {outcome.id for outcome in self.outcomes}
+        return tuple(s for s in self.suggestions if s.query and s.id not in finished)
+
+    @property
+    def queries(self) -> int:
+        """Number of queries paid for."""
+        return self._ledger.queries
+
+    def suggestion(self, number: int) -> D:
+        """Return a suggestion that is kept."""
+        return self._ledger.suggestion(number)
+
+    @property
+    def points(self) -> Tensor:
+        """Encoded settings of the outcomes, shape ``(n, dim)``."""
+        return self._stacked([self.suggestion(outcome.id) for outcome in self.outcomes])
+
+    @property
+    def values(self) -> Tensor:
+        """Values of the outcomes, larger is better; NaN for a failure; float64 on the CPU, ``(n,)``."""
+        rewards = (outcome.reward for outcome in self.outcomes)
+        signed = [math.nan if reward is None else self.sign * reward for reward in rewards]
+        return torch.tensor(signed, dtype=torch.float64)
+
+    @property
+    def costs(self) -> Tensor:
+        """Costs of the outcomes, float64 on the CPU, shape ``(n,)``."""
+        return torch.tensor([outcome.price for outcome in self.outcomes], dtype=torch.float64)
+
+    @property
+    def pending_points(self) -> Tensor:
+        """Encoded settings of the pending suggestions, shape ``(m, dim)``."""
+        return self._stacked(self.pending)
+
+    @property
+    def best(self) -> T | None:
+        """The outcome with the best finite value; None without one."""
+        finite = [outcome for outcome in self.outcomes if outcome.reward is not None]
+        return max(finite, key=lambda one: self.sign * float(one.reward or 0.0), default=None)
+
+    def forget(self) -> None:
+        """Drop the encoded settings, after another ledger was loaded."""
+        self._encoded = {}
+
+    def _stacked(self, suggestions: Sequence[D]) -> Tensor:
+        return self.domain.stacked([self._point(suggestion) for suggestion in suggestions])
+
+    def _point(self, suggestion: D) -> Tensor:
+        if suggestion.id not in self._encoded:
+            self._encoded[suggestion.id] = self.domain.encode(
+                suggestion.config, suggestion.fidelity
+            )
+        return self._encoded[suggestion.id]

@@ -1,0 +1,119 @@
+"""The protocol of a strategy: it says which evaluation is next, and knows no ledger, file or engine.
+
+A new optimizer is one strategy. ``suggest`` reads the evaluations so far and returns a proposal; the
+optimizer around it numbers the proposal, records the outcome, undoes interrupted calls, saves and loads.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from botorch_costly.ask_tell.evaluations import Evaluations
+from botorch_costly.ask_tell.state import unchanged_on_error
+from botorch_costly.parameters import Plain
+
+ENQUEUED = "enqueued"  # reason of a suggestion that the user made
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The next evaluation.
+
+    Args:
+        config: Configuration to evaluate.
+        reason: Reason for it, a short sentence.
+        query: Whether its outcome is paid for.
+        details: Further fields of the suggestion's record, such as ``fidelities``.
+    """
+
+    config: Mapping[str, Plain]
+    reason: str
+    query: bool = True
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Strategy:
+    """Base class of strategies; ``suggest`` is the only method that each must have.
+
+    A strategy that draws random numbers or learns returns all that its next proposal depends on from
+    ``state_dict``.
+    """
+
+    def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
+        """Return the next evaluation.
+
+        Args:
+            seen: Evaluations so far.
+
+        Raises:
+            HorizonExceededError: If nothing is left to evaluate.
+        """
+        raise NotImplementedError
+
+    def predict(self, seen: Evaluations[Any, Any], points: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the posterior of values at encoded configurations, in the units that were told.
+
+        Args:
+            seen: Evaluations so far.
+            points: Encoded configurations, shape ``(n, space.dim)``.
+
+        Returns:
+            Mean and standard deviation, each of shape ``(n,)``, larger is better; None without a model,
+            or before there is a value.
+        """
+        return None
+
+    def may_query(self, seen: Evaluations[Any, Any]) -> bool:
+        """Return whether the budget allows a further query."""
+        return True
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values; keys other than ``header`` and ``ledger``."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``; ``state`` may hold further keys."""
+
+    def restored(self, seen: Evaluations[Any, Any], *, same_options: bool) -> None:
+        """Rebuild from the evaluations after a state was loaded; raise if it is damaged.
+
+        Args:
+            seen: Evaluations of the loaded run.
+            same_options: Whether the run continues with the options that it began with.
+        """
+
+    def entered(self, suggestion: Any, seen: Evaluations[Any, Any], *, enqueued: bool) -> None:
+        """Take note of a new suggestion; raise if it is the user's and this strategy cannot have one.
+
+        Args:
+            suggestion: The suggestion, as it is in the ledger.
+            seen: Evaluations so far, this one included.
+            enqueued: Whether the user made it, in place of ``suggest``.
+        """
+
+    def cancelled(self, suggestion: Any, seen: Evaluations[Any, Any]) -> None:
+        """Take note of a suggestion that was cancelled; raise if this strategy cannot do without it."""
+
+    def learn(self, outcome: Any, seen: Evaluations[Any, Any]) -> None:
+        """Take note of an outcome, which is the latest of those seen."""
+
+    @contextmanager
+    def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:
+        """Yield ``suggest(seen)``; the strategy is as before if the block raises."""
+        with unchanged_on_error(self):
+            yield self.suggest(seen)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Run a block with ``learn``, ``entered`` or ``cancelled``; all is as before if it raises."""
+        with unchanged_on_error(self):
+            yield
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Run a block that loads a state; all is as before if it raises."""
+        with unchanged_on_error(self):
+            yield

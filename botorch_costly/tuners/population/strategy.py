@@ -1,0 +1,186 @@
+"""Which member of a population goes on from which, and which configuration each plays."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_costly.ask_tell.design import sobol
+from botorch_costly.ask_tell.evaluations import Evaluations
+from botorch_costly.ask_tell.strategy import Proposal, Strategy
+from botorch_costly.errors import check
+from botorch_costly.parameters import Plain
+from botorch_costly.population_records import PopulationDecision, PopulationObservation
+from botorch_costly.query import QueryRule
+from botorch_costly.query.rule import Comparison, Progress
+from botorch_costly.randomness import generator_of
+from botorch_costly.records import FrozenConfig
+from botorch_costly.rewards.gain import GainReward
+from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.population.belief import PopulationBelief
+from botorch_costly.tuners.population.lineage import Lineage
+from botorch_costly.tuners.population.selection import ranked, replacements
+
+_TINY = 5e-324  # the smallest number above 0
+Seen = Evaluations[PopulationDecision, PopulationObservation]
+
+
+class PopulationStrategy(Strategy):
+    """Lets the worst members go on from the best, with configurations of one belief.
+
+    Args:
+        space: Search space of the configurations.
+        start: Configuration that is used without a tuner.
+        members: Number of members.
+        horizon: Rounds of the run; ``None`` if unknown.
+        query: Rule that decides which members are queried.
+        gain: Levels and gains of metrics.
+        seed: Seed of all random draws.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        start: FrozenConfig,
+        members: int,
+        horizon: int | None,
+        query: QueryRule,
+        gain: GainReward,
+        seed: int,
+    ) -> None:
+        self._belief = PopulationBelief(space, seed=seed)
+        self._space, self._start, self._members = space, start, members
+        self._horizon, self._query, self._gain = horizon, query, gain
+        self._design = sobol(space, members - 1, seed)
+        self._generator = generator_of(seed)
+
+    def suggest(self, seen: Seen) -> Proposal:
+        """Return what every member does in the next round."""
+        return self._next(seen) if len(seen) else self._first()
+
+    def _first(self) -> Proposal:
+        """Begin with the start and, for the other members, a design."""
+        points = [self._encode(self._start), *self._design]
+        said = "the start, and a design for the other members"
+        return self._proposal(points, range(self._members), [True] * self._members, said, 0)
+
+    def _next(self, seen: Seen) -> Proposal:
+        """Let the worst go on from the best, and choose what they and the leader try."""
+        now = len(seen)
+        last = seen.suggestion(now - 1)
+        outcomes = {outcome.round: outcome for outcome in seen.outcomes}
+        latest = outcomes.get(now - 1)
+        points = [self._encode(config) for config in last.configs]
+        origins = list(range(self._members))
+        levels = {} if latest is None else self.levels(latest, seen)
+        order = ranked(levels)
+        if not order:
+            said = "no member has a metric" if not levels else "every member has failed"
+            points = [self._encode(self._start)] * self._members if levels else points
+            return self._proposal(points, origins, [True] * self._members, said, 0)
+        leader, moved = order[0], replacements(levels)
+        points[leader] = self.incumbent(now)
+        for member, origin in moved.items():
+            origins[member] = origin
+            kept = [x for i, x in enumerate(points) if i not in moved]
+            tried = [points[i] for i in moved if i < member]
+            points[member] = self._belief.choose(now, torch.stack([*kept, *tried]))
+        queries = self._queries(seen, points)
+        said = f"member {leader} leads; {len(moved)} of {self._members} go on from others"
+        return self._proposal(points, origins, queries, said, leader)
+
+    def _proposal(
+        self,
+        points: Sequence[Tensor],
+        origins: Sequence[int],
+        queries: Sequence[bool],
+        reason: str,
+        leader: int,
+    ) -> Proposal:
+        configs = tuple(FrozenConfig(self._space.decode(x)) for x in points)
+        details = {"configs": configs, "origins": tuple(origins), "queries": tuple(queries)}
+        return Proposal(configs[leader], reason, query=any(queries), details=details)
+
+    def _queries(self, seen: Seen, points: Sequence[Tensor]) -> list[bool]:
+        """Ask the rule about each member, as a candidate against the others' configurations.
+
+        Those closer than the bandwidth are no rivals: which of two alike is better tells nothing.
+        """
+        now = len(seen)
+        if self._horizon is not None and now == self._horizon - 1:
+            return [True] * self._members
+        together = torch.stack(list(points))
+        mean, variance = self._belief.mean_and_variance(together, now)
+        others = torch.tensor(
+            [[j for j in range(self._members) if j != i] for i in range(self._members)]
+        )
+        comparison = Comparison(
+            mean=mean,
+            variance=variance,
+            rival_mean=mean[others],
+            rival_variance=variance[others],
+            rival_covariance=None,
+            exists=self._belief.are_apart(together).gather(1, others),
+            beta=torch.ones_like(mean),
+        )
+        progress = Progress(now + 1, seen.queries, self._horizon)
+        return [bool(one) for one in self._query(comparison, progress, self._generator).query]
+
+    def learn(self, outcome: PopulationObservation, seen: Seen) -> None:
+        """Learn the gains of the members that were told in a round."""
+        decision = seen.suggestion(outcome.round)
+        lineage = Lineage(seen, lambda metric: self._level(metric, seen))
+        gains = {member: lineage.gain(decision.round, member) for member in range(self._members)}
+        known = {member: gain for member, gain in gains.items() if gain is not None}
+        finite = [gain for gain in known.values() if not math.isnan(gain)]
+        if not finite:
+            return
+        # Whatever a round gave to all does not count, so gains are clipped from the middle of the round.
+        middle = statistics.median(finite)
+        points = torch.stack([self._encode(decision.configs[member]) for member in known])
+        rewards = [
+            -self._gain.clip if math.isnan(gain) else self._gain.clipped(gain - middle)
+            for gain in known.values()
+        ]
+        self._belief.learn(decision.round, points, rewards)
+
+    def entered(self, suggestion: PopulationDecision, seen: Seen, *, enqueued: bool) -> None:
+        """Refuse a round of the user's, which says nothing of single members."""
+        expected = "no round of yours: each round says what every member does"
+        check(not enqueued, "enqueue", expected, suggestion.config)
+
+    def cancelled(self, suggestion: PopulationDecision, seen: Seen) -> None:
+        """Refuse: the next round goes on from each round before it."""
+        check(False, "cancel", "a round that is never told, which does no harm", suggestion.round)
+
+    def incumbent(self, now: int) -> Tensor:
+        """Return the encoded configuration with the best mean; the start if none is better."""
+        return self._belief.incumbent(now, self._encode(self._start))
+
+    def _encode(self, config: Mapping[str, Plain]) -> Tensor:
+        return self._space.encode(config).double()
+
+    def levels(self, outcome: PopulationObservation, seen: Seen) -> dict[int, float]:
+        """Return the level of each member that was told, NaN where it failed; larger is better."""
+        metrics = enumerate(outcome.metrics)
+        return {i: self._level(metric, seen) for i, metric in metrics if metric is not None}
+
+    def _level(self, metric: float, seen: Seen) -> float:
+        """Return the level of a metric; a loss of 0 has that of half the smallest loss above 0 told."""
+        if metric != 0 or self._gain.kind != "loss":
+            return self._gain.level(metric)
+        metrics = [value for outcome in seen.outcomes for value in outcome.metrics if value]
+        least = min((value for value in metrics if value > 0), default=1.0)
+        return self._gain.level(max(least / 2, _TINY))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values that the next round depends on."""
+        return {"belief": self._belief.state_dict(), "generator": self._generator.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self._belief.load_state_dict(state["belief"])
+        self._generator.set_state(state["generator"].cpu())
