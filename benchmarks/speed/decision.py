@@ -24,7 +24,8 @@ from benchmarks.priced.continuous import cube
 from benchmarks.speed.problems import FORGETTING, NOISE, Problem, botorch_model, draw, streaming
 from botorch_costly.acquisition import TimeVaryingUCB, at_round
 from botorch_costly.optim.climb import climb
-from botorch_costly.optim.local_optima import ascend, far_rival
+from botorch_costly.optim.far_rival import far_rival
+from botorch_costly.optim.local_optima import ascend
 from botorch_costly.optim.smooth import InBox
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.query import Comparison, ConfidenceQuery, Progress

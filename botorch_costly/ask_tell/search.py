@@ -16,9 +16,10 @@ from torch.quasirandom import SobolEngine
 from botorch_costly.device import is_near, moved
 from botorch_costly.errors import check_count, check_positive
 from botorch_costly.numerics.distinct_rows import sorted_rows
+from botorch_costly.optim.far_rival import far_rival
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
 from botorch_costly.optim.lbfgs import minimize_batch
-from botorch_costly.optim.local_optima import far_rival, search
+from botorch_costly.optim.local_optima import search
 from botorch_costly.optim.smooth import Acquisition, from_callable
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace

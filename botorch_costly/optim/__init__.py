@@ -1,6 +1,7 @@
-"""Optimization of callables: minimize in a box, find local optima, merge those that are one."""
+"""Optimization of functions: minimization in a box, local optima, and merging of close optima."""
 
 from botorch_costly.numerics.mean_shift import Modes, mean_shift
+from botorch_costly.optim.far_rival import Rival, far_rival
 from botorch_costly.optim.grid import (
     chain_local_maxima,
     far_rival_on_grid,
@@ -9,14 +10,7 @@ from botorch_costly.optim.grid import (
     lattice_neighbours,
 )
 from botorch_costly.optim.lbfgs import Minimum, minimize_batch
-from botorch_costly.optim.local_optima import (
-    Ascent,
-    Rival,
-    ascend,
-    distinct,
-    far_rival,
-    local_optima,
-)
+from botorch_costly.optim.local_optima import Ascent, ascend, distinct, local_optima
 from botorch_costly.optim.smooth import (
     AgingFunction,
     SmoothFunction,

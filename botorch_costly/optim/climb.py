@@ -1,8 +1,8 @@
-"""Climb a smooth function from many starts at once, exactly and without waste.
+"""Climb a smooth function from many starts at once, to exact maxima.
 
-Two starts that come near each other most likely end in one maximum: only the higher goes on. Where the
-function has a Hessian, quasi-Newton steps only have to come near the maxima, and Newton steps do the
-rest. Everything here happens in the unit cube.
+Two starts that come near each other most likely end in one maximum, so only the higher of them continues.
+If the function has a Hessian, quasi-Newton steps stop near the maxima, and Newton steps follow. All
+points are in the unit cube.
 """
 
 from collections.abc import Callable
@@ -17,31 +17,35 @@ from botorch_costly.optim.lbfgs import Minimum, minimize_batch
 from botorch_costly.optim.newton import climb_by_newton
 from botorch_costly.optim.smooth import SmoothFunction
 
-# Cancellation in a posterior variance leaves about this much noise in a value (relative to 1), in
-# which a search for a smaller gradient would wander until its last iteration.
+# Cancellation in a posterior variance leaves about this much noise in a value (relative to 1). A search
+# for a smaller gradient would wander in it until its last iteration.
 _VALUE_TOLERANCE = 1e-10
-_NEAR_ENOUGH = 1e-5  # gain of a last step, from which Newton's method takes over,
-_FEW = 4  # or when only so many starts are still climbing
-_FROM_A_BATCH = 8  # best starts of each entry, which Newton's method takes: all pay for the most
-_MERGE_WITHIN = 0.1  # far less than what tells two optima apart
-# Iterations that a device is not asked about: 24 and 32 were the most of 700 searches.
+_NEAR_ENOUGH = 1e-5  # Newton's method takes over once a step gains less than this,
+_FEW = 4  # or once so few starts are still climbing
+_FROM_A_BATCH = (
+    8  # best starts of each batch entry for Newton's method, whose cost is that of the most
+)
+_MERGE_WITHIN = 0.1  # far less than the distance between two optima
+# Iterations without waiting for a device: 700 searches needed at most 24 and 32.
 _STEPS_UNASKED, _STEPS_AGAIN = 24, 40
 
 
-class Ends(NamedTuple):
-    """Where each start ended; a start that was merged has the end of the one it was merged into."""
+class MergedMaxima(NamedTuple):
+    """Maximum that each start reached; a merged start has the maximum of the one it was merged into."""
 
     points: Tensor  # in the unit cube, shape: (*batch, n, d)
     values: Tensor  # shape: (*batch, n): may hold numbers that are not finite
-    into: Tensor  # number of the start whose end it has, its own unless merged, shape: (*batch, n)
+    into: (
+        Tensor  # index of the start that the maximum is from; differs if merged, shape: (*batch, n)
+    )
 
 
-def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int) -> Ends:
+def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int) -> MergedMaxima:
     """Climb from every start to a local maximum.
 
     Args:
-        function: To be maximized over the unit cube. A Hessian is in closed form: no graph is kept.
-        start: In the unit cube, ``batch_shape x n x d``.
+        function: Function to maximize over the unit cube; with a Hessian, no graph is kept.
+        start: Starts in the unit cube, ``batch_shape x n x d``.
         bandwidth: Optima closer than this count as one.
         max_iter: Most evaluations by L-BFGS.
     """
@@ -50,87 +54,85 @@ def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: i
     descend = partial(_descend, function, max_iter=max_iter, merge_within=within)
     if second_order is None:
         end = descend(start, value_tolerance=_VALUE_TOLERANCE)
-        return Ends(end.point, -end.value, end.into)
+        return MergedMaxima(end.point, -end.value, end.into)
     with torch.inference_mode():  # autograd's bookkeeping is a tenth of the time of small problems
-        # Its rounding will not be seen.
+        # Single precision will do, since Newton steps in double precision follow.
         rough = descend(start.float(), value_tolerance=_NEAR_ENOUGH, leave=_FEW)
         leaders, slot, count = _leaders(rough)
         leaders = leaders[..., : int(count), :].to(start)
         most = leaders.shape[-2] if start.dim() == 2 else _FROM_A_BATCH
         best, others = leaders[..., :most, :], leaders[..., most:, :]
-        summit = climb_by_newton(second_order, best, _cube(start))
-        ends = summit.points, summit.values
-        if others.numel() or not bool(summit.reached.all()):  # those on a summit stay there
-            again = torch.cat([summit.points, others], -2)
-            end = descend(again, value_tolerance=_VALUE_TOLERANCE)
-            ends = end.point, -end.value
-        index = slot.unsqueeze(-1).expand_as(start)
-        found = ends[0].gather(-2, index), ends[1].gather(-1, slot), rough.into
-    return Ends(*(part.clone() for part in found))
+        maxima = climb_by_newton(second_order, best, _cube(start))
+        points, values = maxima.points, maxima.values
+        if others.numel() or not bool(maxima.reached.all()):  # starts that have arrived do not move
+            end = descend(torch.cat([points, others], -2), value_tolerance=_VALUE_TOLERANCE)
+            points, values = end.point, -end.value
+    return _of_each_start(
+        points, values, slot, rough.into
+    )  # outside, so that autograd takes the result
 
 
 class Attempt(NamedTuple):
-    """A climb of which a device has not been asked whether it arrived."""
+    """A climb that may not have arrived; reading ``arrived`` waits for the device."""
 
-    ends: Ends
+    maxima: MergedMaxima
     arrived: Tensor  # bool, shape: ()
-    again: Callable[[], "Attempt"]  # goes on where it did not
+    again: Callable[[], "Attempt"]  # continues the climb
 
 
 def attempt(
     function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int
 ) -> Attempt | None:
-    """Return what ``climb`` does, on a device without waiting for it; None on a CPU.
+    """Climb like ``climb`` without waiting for the device; return None on a CPU.
 
-    Where there is no Hessian, it is waited for. Else quasi-Newton steps are as many as nearly every
-    search needs, and Newton steps are made from all starts. If these did not arrive, a second attempt
-    goes on with quasi-Newton steps, and after it ``climb`` itself, which asks, begins anew.
+    The number of quasi-Newton steps is fixed, enough for nearly every search, and Newton steps follow
+    from all starts. If these do not arrive, a second attempt continues with quasi-Newton steps. If
+    that fails, too, or the function has no Hessian, ``climb`` itself runs, which waits for the device.
 
     Args:
-        function: To be maximized over the unit cube.
-        start: In the unit cube, ``n x d``.
+        function: Function to maximize over the unit cube.
+        start: Starts in the unit cube, ``n x d``.
         bandwidth: Optima closer than this count as one.
-        max_iter: Most evaluations by L-BFGS of the climb that asks.
+        max_iter: Most evaluations by L-BFGS if ``climb`` runs.
     """
     second_order = function.second_order
     if is_near(start):
         return None
 
-    def in_earnest() -> Attempt:
-        ends = climb(function, start, bandwidth, max_iter)
-        arrived = torch.ones((), dtype=torch.bool, device=start.device)
-        return Attempt(ends, arrived, in_earnest)
+    def wait() -> Attempt:
+        maxima = climb(function, start, bandwidth, max_iter)
+        return Attempt(maxima, torch.ones((), dtype=torch.bool, device=start.device), wait)
 
     if second_order is None:
-        return in_earnest()
+        return wait()
     within = min(_MERGE_WITHIN, 0.5 * bandwidth)
     descend = partial(_descend, function, merge_within=within, asks=False)
-
-    def done(points: Tensor, values: Tensor, slot: Tensor, into: Tensor) -> Ends:
-        index = slot.unsqueeze(-1).expand_as(start)
-        found = points.gather(-2, index), values.gather(-1, slot), into
-        return Ends(*(part.clone() for part in found))
-
     with torch.inference_mode():
         steps = min(_STEPS_UNASKED, max_iter)
         rough = descend(start.float(), max_iter=steps, value_tolerance=_NEAR_ENOUGH, leave=_FEW)
         leaders, slot, count = _leaders(rough)
-        numbers = torch.arange(len(start), device=start.device)
-        leads, in_time = numbers < count, _still_running(rough) <= _FEW
-        summit = climb_by_newton(second_order, leaders.to(start), _cube(start), counts=leads)
-        arrived = in_time & (summit.reached | ~leads).all()
-        ends = done(summit.points, summit.values, slot, rough.into)
+        leads = torch.arange(len(start), device=start.device) < count
+        in_time = _still_running(rough) <= _FEW
+        newton = climb_by_newton(second_order, leaders.to(start), _cube(start), counts=leads)
+        arrived = in_time & (newton.reached | ~leads).all()
+        maxima = _of_each_start(newton.points, newton.values, slot, rough.into)
 
     def again() -> Attempt:
         with torch.inference_mode():
-            # What leads nowhere begins where the best does, and is merged into it at once.
-            begin = torch.where(leads.unsqueeze(-1), summit.points, summit.points[:1])
+            # Merged starts begin at the best point, so that they are merged again at once.
+            begin = torch.where(leads.unsqueeze(-1), newton.points, newton.points[:1])
             steps = min(_STEPS_AGAIN, max_iter)
             end = descend(begin, max_iter=steps, value_tolerance=_VALUE_TOLERANCE)
-            ends = done(end.point, -end.value, slot, rough.into)
-            return Attempt(ends, in_time & (_still_running(end) == 0), in_earnest)
+            maxima = _of_each_start(end.point, -end.value, slot, rough.into)
+            return Attempt(maxima, in_time & (_still_running(end) == 0), wait)
 
-    return Attempt(ends, arrived, again)
+    return Attempt(maxima, arrived, again)
+
+
+def _of_each_start(points: Tensor, values: Tensor, slot: Tensor, into: Tensor) -> MergedMaxima:
+    """Return the maximum of each start, the one numbered by its ``slot``."""
+    index = slot.unsqueeze(-1).expand(*slot.shape, points.shape[-1])
+    return MergedMaxima(points.gather(-2, index), values.gather(-1, slot), into.clone())
 
 
 def _descend(function: SmoothFunction, start: Tensor, **options: Any) -> Minimum:
@@ -140,25 +142,24 @@ def _descend(function: SmoothFunction, start: Tensor, **options: Any) -> Minimum
 
 
 def _cube(start: Tensor, device: str | torch.device | None = None) -> Tensor:
-    """Return the bounds of the unit cube, ``2 x d``, where the starts are or elsewhere."""
+    """Return the bounds of the unit cube, ``2 x d``, on the device of the starts or another one."""
     zeros = torch.zeros(start.shape[-1], dtype=start.dtype, device=device or start.device)
     return torch.stack([zeros, torch.ones_like(zeros)])
 
 
 def _still_running(end: Minimum) -> Tensor:  # shape: ()
-    """Return how many searches were cut short."""
-    own = end.into == torch.arange(end.into.shape[-1], device=end.into.device)
-    return (end.running & own).sum()
+    """Return the number of searches that neither ended nor were merged."""
+    unmerged = end.into == torch.arange(end.into.shape[-1], device=end.into.device)
+    return (end.running & unmerged).sum()
 
 
 def _leaders(rough: Minimum) -> tuple[Tensor, Tensor, Tensor]:
-    """Return where the starts that were not merged are, and the place of each in that list.
-
-    A start that was merged has the place of the one it was merged into.
+    """Sort the points, those not merged first, and return each start's index in this order.
 
     Returns:
-        Points, shape ``(*batch, n, d)``: those not merged, best first, then the others. Places, shape
-        ``(*batch, n)``. The number of those not merged, in the batch entry with most of them.
+        Points, shape ``(*batch, n, d)``: those not merged, best first, then the others. The index of
+        each start's point, shape ``(*batch, n)``; a merged start has that of the one it was merged into.
+        The number of points not merged, in the batch entry with most of them.
     """
     numbers = torch.arange(rough.into.shape[-1], device=rough.into.device)
     leads = rough.into == numbers

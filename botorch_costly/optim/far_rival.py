@@ -1,4 +1,4 @@
-"""The rival of a local optimum that stands alone: the best point far from it."""
+"""The rival of a lone local optimum: the best point far from it."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,20 @@ import torch
 from torch import Tensor
 
 from botorch_costly.device import is_near, moved
-from botorch_costly.errors import InvalidShapeError, NumericalError, check, check_positive
+from botorch_costly.errors import NumericalError, check_positive
 from botorch_costly.optim.smooth import Acquisition, SmoothFunction
-from botorch_costly.optim.starts import box_at, check_bounds, drawn_from, outside
+from botorch_costly.optim.starts import (
+    box_at,
+    check_bounds,
+    draw_starts,
+    from_unit_cube,
+    to_unit_cube,
+)
 from botorch_costly.optim.suppression import Optima
 
 
 class Rival(NamedTuple):
-    """The best point found farther from the candidate than the bandwidth."""
+    """The best evaluated point that is farther from the candidate than the bandwidth."""
 
     point: Tensor  # shape: (d,)
     value: Tensor  # shape: ()
@@ -31,15 +37,15 @@ def far_rival(
 ) -> Rival | None:
     r"""Find the rival of a lone optimum: the best point farther from it than the bandwidth.
 
-    When the candidate is the only local optimum, a rule that compares it with the other optima
-    has nothing to compare it with, would never query again and would forget everything.
+    If the candidate is the only local optimum, a query rule has no other optimum to compare it with. It
+    would never query again, and the belief would forget everything.
 
-    The candidates are a Sobol set, the points given (the starts and ends of the search, say), the
-    points at which the ray from the candidate to each of them leaves the ball
+    The evaluated points are a Sobol set and ``candidates``, such as the starts and ends of the search;
+    the points at which the ray from the candidate to each of these leaves the ball
 
-    .. math:: \{x : \|x - x_t\| \le h\},
+    .. math:: \{x : \|x - x_t\| \le h\};
 
-    and those at which the axes leave it. Where the function falls off around its lone optimum, the
+    and the points at which the axes leave it. If the function falls off around its lone optimum, the
     best point outside the ball is on the sphere.
 
     Args:
@@ -49,15 +55,14 @@ def far_rival(
         bandwidth: Least distance from the candidate, in the unit cube.
         candidates: ``m x d`` further points, in the unit of the bounds.
         num_candidates: Number of Sobol points.
-        generator: Source of the Sobol points; without one they are those of seed 0.
+        generator: Random generator for the Sobol points; seed 0 if omitted.
 
     Returns:
-        The rival, or None if no point of the box is that far from the candidate (as with a
-        bandwidth of at least 1 and a candidate in a corner of a one-dimensional box): then the
-        candidate is, at this resolution, the whole box, and has no rival at all.
+        The rival, or None if no point of the box is that far from the candidate, as with a bandwidth of
+        at least 1 and a candidate in a corner of a one-dimensional box.
 
     Raises:
-        NumericalError: If the acquisition function is finite at no candidate.
+        NumericalError: If the acquisition function is finite at none of the points.
         InvalidShapeError: If shapes do not fit each other.
         InvalidArgumentError: If an option is out of range.
 
@@ -74,19 +79,18 @@ def far_rival(
     lower, _ = check_bounds(bounds)
     points, box = optima.points, box_at(bounds, optima.points)
     candidate = ((points[..., 0, :] - box.lower) / box.width).clamp(0.0, 1.0)
-    farthest = (candidate < 0.5).to(candidate)  # the corner across, half the diagonal away or more
+    farthest = (candidate < 0.5).to(
+        candidate
+    )  # the opposite corner, at least half the diagonal away
     within_reach = bandwidth < 0.5 * len(lower) ** 0.5
     if not within_reach and torch.linalg.vector_norm(farthest - candidate) <= bandwidth:
         return None
-    drawn = moved(drawn_from(num_candidates, "sobol", bounds, generator), points)
-    around = [drawn, farthest[None]]
+    sobol = moved(draw_starts(num_candidates, "sobol", bounds, generator), points)
+    around = [sobol, farthest[None]]
     if candidates is not None:
-        fits = candidates.dim() == 2 and candidates.shape[-1] == len(lower)
-        expected = f"shape (m, {len(lower)})"
-        check(fits, "candidates", expected, tuple(candidates.shape), InvalidShapeError)
-        around.append(((candidates.to(points) - box.lower) / box.width).clamp(0.0, 1.0))
-    beyond, far = _beyond(candidate, torch.cat(around), bandwidth)
-    points = outside(beyond, box)
+        around.append(to_unit_cube("candidates", candidates, box))
+    unit, far = _beyond(candidate, torch.cat(around), bandwidth)
+    points = from_unit_cube(unit, box)
     with torch.no_grad():
         values = acq_function(points.unsqueeze(-2))
     finite = values.isfinite() & far
@@ -101,13 +105,13 @@ def _beyond(
     candidate: Tensor,  # shape: (d,)
     around: Tensor,  # shape: (m, d)
     bandwidth: float,
-) -> tuple[Tensor, Tensor]:  # shapes: (c, d), and (c,): which are farther away than the bandwidth
-    # A little outside the sphere, so that rounding cannot bring a point back in.
+) -> tuple[Tensor, Tensor]:  # shapes: (c, d), and (c,), bool: farther away than the bandwidth
+    # Slightly outside the sphere, so that rounding cannot move a point inside.
     radius = bandwidth * (1 + torch.finfo(around.dtype).eps ** 0.5)
     axes = torch.eye(len(candidate), dtype=around.dtype, device=around.device)
     directions = around - candidate
     length = torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
-    # The box is convex: the ray to a point in it is in it until it gets there.
+    # The box is convex, so the segment from the candidate to a point of the box lies in it.
     on_sphere = candidate + directions * (radius / length)
     on_axes = torch.cat([candidate + radius * axes, candidate - radius * axes]).clamp(0.0, 1.0)
     crossed = (length > radius).squeeze(-1)
@@ -115,6 +119,6 @@ def _beyond(
         points = torch.cat([around, on_sphere[crossed], on_axes])
         points = points[torch.linalg.vector_norm(points - candidate, dim=-1) > bandwidth]
         return points, torch.ones_like(points[:, 0], dtype=torch.bool)
-    # How many there are is not asked for: the others are marked.
+    # The number of points must not depend on their values, which a device would have to be waited for.
     points = torch.cat([around, torch.where(crossed.unsqueeze(-1), on_sphere, candidate), on_axes])
     return points, torch.linalg.vector_norm(points - candidate, dim=-1) > bandwidth

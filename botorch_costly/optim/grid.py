@@ -1,9 +1,9 @@
 """Local maxima on a finite set of points: a chain, a lattice or any graph.
 
-A plateau is a connected set of points with one value. It is a local maximum if no neighbour of
-any of its points is higher, and then counts once, through one representative.
+A plateau is a connected set of points with equal values. It is a local maximum if no neighbour of any of
+its points is higher; one of its points then represents it.
 
-NaN compares with nothing: neither it nor, on a chain, its neighbours are local maxima.
+A NaN is no local maximum, and on a chain neither are its neighbours.
 """
 
 from itertools import product
@@ -20,11 +20,11 @@ def chain_local_maxima(
 ) -> Tensor:  # shape: (*batch, n), bool
     """Mark the local maxima of functions on ordered points.
 
-    The ends count if their only neighbour is lower. Of a plateau higher than what surrounds it the
-    middle is marked, the lower one of two; so a constant function has one local maximum.
+    An end is a local maximum if its only neighbour is lower. Of a plateau higher than its surroundings
+    the middle is marked, the first of two; so a constant function has one local maximum.
 
     Args:
-        values: ``batch_shape x n``.
+        values: Values of the functions, ``batch_shape x n``.
 
     Returns:
         ``batch_shape x n``, True at the local maxima.
@@ -39,7 +39,7 @@ def chain_local_maxima(
     _check_values(values)
     n = values.shape[-1]
     left, right = values[..., :-1], values[..., 1:]
-    # Both sides of the chain fall off to nothing.
+    # Beyond both ends of the chain the function counts as lower.
     climbs = values.new_ones(values.shape, dtype=torch.bool)  # higher than the point before it
     drops = torch.ones_like(climbs)  # higher than the point after it
     torch.gt(right, left, out=climbs[..., 1:])
@@ -48,7 +48,7 @@ def chain_local_maxima(
     if n == 1:
         return maxima
     level = left == right
-    if is_near(values) and not level.any():  # no other device is waited for
+    if is_near(values) and not level.any():  # another device would have to be waited for
         return maxima
     return maxima | _middles_of_plateaus(level, climbs, drops)
 
@@ -58,12 +58,12 @@ def _middles_of_plateaus(
     climbs: Tensor,  # shape: (*batch, n), bool
     drops: Tensor,  # shape: (*batch, n), bool
 ) -> Tensor:  # shape: (*batch, n), bool
-    """Mark the middle of every run of equal values that is higher than what surrounds it."""
+    """Mark the middle of every run of equal values that is higher than its surroundings."""
     n = climbs.shape[-1]
     index = torch.arange(n, device=level.device).expand(climbs.shape)
     after, before = torch.zeros_like(climbs), torch.zeros_like(climbs)
     after[..., :-1], before[..., 1:] = level, level
-    # Of each point the ends of its run: the last beginning so far, and the first end from here on.
+    # First and last point of each point's run.
     first = index.masked_fill(before, 0).cummax(-1).values
     last = index.masked_fill(after, n - 1).flip(-1).cummin(-1).values.flip(-1)
     high = climbs.gather(-1, first) & drops.gather(-1, last)
@@ -74,14 +74,14 @@ def highest(
     values: Tensor,  # shape: (*batch, n)
     tolerance: float,
 ) -> Tensor:  # shape: (*batch,)
-    """Return the first point that is within the tolerance of the maximum.
+    """Return the index of the first point that is within the tolerance of the maximum.
 
-    So rounding does not decide between equally good points, such as the two at equal distance
-    from a single observation on an even grid.
+    With a tolerance, rounding does not decide between equally good points, such as two at equal
+    distance from a single observation.
 
     Args:
-        values: ``batch_shape x n``, finite.
-        tolerance: In units of the values.
+        values: Finite values, ``batch_shape x n``.
+        tolerance: Largest difference from the maximum, in units of the values.
 
     Example:
         >>> highest(torch.tensor([0.0, 1.0, 1.0 + 1e-6]), 1e-5)
@@ -94,14 +94,14 @@ def highest(
 def lattice_neighbours(
     shape: tuple[int, ...], *, diagonals: bool = False
 ) -> Tensor:  # shape: (n, k)
-    """List the neighbours of each point of a lattice whose points are numbered row by row.
+    """List the neighbours of each point of a lattice with row-major indices.
 
     Args:
         shape: Number of points along each axis.
         diagonals: Whether points that differ by one step along several axes are neighbours, too.
 
     Returns:
-        ``n x k`` indices, -1 where the lattice ends; ``k`` is twice the number of axes, or
+        ``n x k`` indices, -1 beyond the edge of the lattice; ``k`` is twice the number of axes, or
         ``3 ** len(shape) - 1`` with diagonals.
 
     Raises:
@@ -133,19 +133,19 @@ def grid_local_maxima(
 ) -> Tensor:  # shape: (*batch, n), bool
     """Mark the local maxima of functions on the points of a graph.
 
-    Of a plateau higher than what surrounds it the point with the lowest index is marked.
+    Of a plateau higher than its surroundings the point with the lowest index is marked.
 
     Args:
-        values: ``batch_shape x n``.
-        neighbours: ``n x k`` indices, -1 where a point has fewer than ``k``; symmetric: a
-            neighbour's neighbours include the point.
+        values: Values of the functions, ``batch_shape x n``.
+        neighbours: ``n x k`` indices of a symmetric relation, -1 where a point has fewer than ``k``
+            neighbours.
 
     Returns:
         ``batch_shape x n``, True at the local maxima.
 
     Raises:
         InvalidShapeError: If there is no point or the list does not fit the values.
-        InvalidArgumentError: If an index is not that of a point.
+        InvalidArgumentError: If an index is out of range.
 
     Example:
         >>> values = torch.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 2.0]])
@@ -182,7 +182,7 @@ def _plateaus(
     label = torch.arange(level.shape[-2], device=level.device).expand(level.shape[:-1])
     while True:
         lowest = label[..., index].where(level, label[..., None]).amin(-1).minimum(label)
-        # A label is a point, too: taking the label of the label doubles the distance it travels.
+        # Labels are points: taking the label of the label doubles the distance per iteration.
         lowest = lowest.gather(-1, lowest)
         if torch.equal(lowest, label):
             return label
@@ -198,13 +198,13 @@ def far_rival_on_grid(
     """Find the best point farther from the candidate than the bandwidth.
 
     Args:
-        values: ``batch_shape x n``, finite.
-        candidate: ``batch_shape`` indices.
+        values: Finite values, ``batch_shape x n``.
+        candidate: Index of each candidate, ``batch_shape``.
         points: ``n x d`` coordinates, in the unit of the bandwidth.
         bandwidth: Least distance from the candidate.
 
     Returns:
-        The index of the rival, and whether there is one. Without one the index is the candidate's.
+        The index of the rival, and whether a rival exists; if not, the index is the candidate's.
 
     Raises:
         InvalidShapeError: If the shapes do not fit each other.
@@ -222,7 +222,7 @@ def far_rival_on_grid(
     check(fits, "points", f"{shape[-1]} x d", tuple(points.shape), InvalidShapeError)
     received = tuple(candidate.shape)
     check(received == shape[:-1], "candidate", f"shape {shape[:-1]}", received, InvalidShapeError)
-    # Plain differences: the expansion of the square would lose the digits that decide a tie.
+    # Not by matrix products, whose rounding errors would decide ties.
     centers = points[candidate].reshape(-1, points.shape[-1])
     distance = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
     near = (distance <= bandwidth).reshape(shape)

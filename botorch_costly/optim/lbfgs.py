@@ -1,16 +1,15 @@
-"""Projected L-BFGS in a box, for a batch of problems that never wait for each other.
+"""Projected L-BFGS in a box, for a batch of problems that do not wait for each other.
 
-Each iteration evaluates one trial point of every problem. A problem whose trial decreases its value
-enough goes there and starts a new search direction; another shortens its step and tries again at
-the next iteration. So the line search needs no loop of its own and no evaluation is wasted on
-problems that are done with theirs.
+Each iteration evaluates one trial point of every problem. If the value decreases enough, the problem
+moves there and computes a new direction; otherwise its step is shortened for the next iteration. So the
+line search needs no inner loop, and no problem waits for the line search of another.
 
-The direction solves the quasi-Newton system in the free variables (``optim.two_loops``); the search
-goes along its projection on the box, so that a variable which meets its bound does not turn the
-others aside (Bertsekas 1982).
+The direction solves the quasi-Newton system in the free variables (``optim.two_loops``). The search
+follows its projection on the box, so that a variable that reaches its bound does not deflect the others
+(Bertsekas 1982).
 
-Notation: ``k`` problems still running, ``m`` pairs, oldest first, ``d`` variables. What is a number
-per problem has shape ``(*batch, k, 1)``, so that everything broadcasts against ``(*batch, k, d)``.
+Notation: ``k`` problems still running, ``m`` pairs, oldest first, ``d`` variables. A scalar of each
+problem has shape ``(*batch, k, 1)``, so that it broadcasts against ``(*batch, k, d)``.
 """
 
 from collections.abc import Callable
@@ -27,57 +26,55 @@ from botorch_costly.errors import (
     check_nonnegative,
     is_power_of_two,
 )
-from botorch_costly.optim.merging import final, merge, spread
-from botorch_costly.optim.projection import NEAR, box_of
-from botorch_costly.optim.projection import Box as _Box
-from botorch_costly.optim.projection import dot as _dot
-from botorch_costly.optim.projection import quasi_newton_direction as _direction
+from botorch_costly.optim.projection import NEAR, Box, box_of, dot, quasi_newton_direction
 from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.optim.two_loops import CURVATURE
 
 _CHECK = 4  # iterations between two checks
-_FIRST_ASKED = 24  # iterations after which a device other than a CPU is asked first
-_ARMIJO = 1e-4  # share of the predicted decrease that a trial must deliver
-_SHRINK, _GROW = (0.1, 0.5), 4.0  # range of a backtracking factor; factor of a growing step
+_FIRST_WAIT = (
+    24  # iteration in which the search waits for a device other than a CPU for the first time
+)
+_ARMIJO = 1e-4  # share of the predicted decrease that a trial must achieve
+_SHRINK, _GROW = (0.1, 0.5), 4.0  # range of the backtracking factor; growth factor of a step
 _MOST_GROWTH = 1e8
-_MOST_REJECTIONS = 20  # trials in a row, after which rounding is what stops the search
+_MOST_REJECTIONS = 20  # after so many in a row, rounding prevents any further decrease
 _FIRST_STEP = 0.1  # length of the first step, in widths of the box
 
 
 class Minimum(NamedTuple):
-    """Where each problem ended."""
+    """Last point of each problem, and how its search ended."""
 
     point: Tensor  # shape: (*batch, n, d)
     value: Tensor  # shape: (*batch, n)
     gradient_norm: Tensor  # shape: (*batch, n): largest entry of the projected gradient
     iterations: Tensor  # shape: (*batch, n): evaluations after the first
     converged: Tensor  # shape: (*batch, n), bool: met a tolerance (a stall is not convergence)
-    into: Tensor  # shape: (*batch, n): number of the problem whose result it is, its own unless merged
+    into: Tensor  # shape: (*batch, n): index of the problem that the result is from; differs if merged
     running: Tensor  # shape: (*batch, n), bool: neither converged nor stalled nor merged
 
 
 class _Run(NamedTuple):
-    """The problems still in work; fields with shape (*batch, k, 1) unless noted."""
+    """State of the running problems; fields have shape (*batch, k, 1) unless noted."""
 
     point: Tensor  # shape: (*batch, k, d)
     value: Tensor
     gradient: Tensor  # shape: (*batch, k, d)
     direction: Tensor  # shape: (*batch, k, d)
-    step: Tensor  # share of the direction tried next, in (0, 1]
+    step: Tensor  # fraction of the direction to try next, in (0, 1]
     scale: Tensor  # γ = s'y / y'y of the newest pair
     growth: Tensor  # lengthens the direction while the curvature along it is negative
     rejections: Tensor
     iterations: Tensor
     norm: Tensor
     running: Tensor  # bool
-    met: Tensor  # bool
+    met: Tensor  # bool: met a tolerance
     pairs: Tensor  # shape: (*batch, k, 2, m, d): steps s, changes of gradients y; 0 where none yet
-    hessian: Tensor | None = None  # guessed at the start, shape: (*batch, k, d, d)
+    hessian: Tensor | None = None  # estimate at the start, shape: (*batch, k, d, d)
 
 
-class _Rule(NamedTuple):
-    gradient_tolerance: float
-    value_tolerance: float
+class _Tolerances(NamedTuple):
+    gradient: float
+    value: float
 
 
 def minimize_batch(
@@ -96,11 +93,11 @@ def minimize_batch(
     hessian: Tensor | None = None,  # shape: (*batch, n, d, d)
     should_stop: Callable[[], bool] | None = None,
 ) -> Minimum:
-    """Minimize from every start at once, each problem at its own pace.
+    """Minimize from all starts in one batch, each problem at its own pace.
 
-    A problem is done when its projected gradient is small, when a step gains almost nothing, or
-    when it stalls. Trials with a value or gradient that is not finite are rejected. Finished
-    problems are frozen, and taken out of the batch once enough of them have finished.
+    A problem ends when its projected gradient is small, when a step gains almost nothing, or when it
+    stalls. Trials with a value or gradient that is not finite are rejected. Finished problems are
+    frozen, and removed from the batch once enough of them have finished.
 
     References:
         - Liu & Nocedal, *On the limited memory BFGS method* (1989).
@@ -113,31 +110,31 @@ def minimize_batch(
             ``batch_shape x k x d`` gradients. The objective may differ between the entries of
             ``batch_shape``, but not along ``k``, which shrinks as problems finish.
         start: ``batch_shape x n x d`` starts; clamped into the box.
-        bounds: ``2 x d`` lower and upper bounds, infinite where there is none. On the CPU they are
+        bounds: ``2 x d`` lower and upper bounds, infinite where there is none. Bounds on the CPU are
             checked without waiting for a device.
         max_iter: Most evaluations of each problem after the first.
         history: Number of curvature pairs.
         gradient_tolerance: Bound on the largest entry of ``x - clamp(x - gradient)``.
         value_tolerance: Bound on the decrease of a step of positive curvature, relative to
-            ``max(1, |value|)``; 0 turns this criterion off.
+            ``max(1, |value|)``; 0 disables this criterion.
         merge_within: A problem that comes nearer than this to one with a lower value stops and
-            takes its result, since both would most likely end in one minimum; 0 merges nothing.
-        leave: How many problems of each batch entry may be left unfinished, for a cheaper method
-            that takes the last steps.
-        check_every: Iterations between two checks of which problems are left, and whether the search
-            is over; each check waits for the device, and nothing else does. If omitted there is a
-            check in every fourth, and a device other than a CPU is waited for in iterations 24, 48, 96
-            and so on: a search that is over stands still until then.
-        asks: Whether a device other than a CPU is waited for at all. If not, ``max_iter`` iterations
-            are made in any case, and ``running`` says whether these were enough.
-        hessian: A positive definite guess at the Hessians where the search begins, from which the
-            first step is Newton's; the pairs correct it from there on.
-        should_stop: Asked at each check but the first whether to return what was reached so far, be
-            it for lack of time; problems it cuts short have not converged.
+            takes the result of that one, since both most likely end in one minimum; 0 merges nothing.
+        leave: How many problems of each batch entry may stay unfinished, for a cheaper method that
+            takes the last steps.
+        check_every: Iterations between two checks of which problems are still running. Only these
+            checks wait for the device. By default there is a check in every fourth iteration, and the
+            search waits for a device other than a CPU in iterations 24, 48, 96 and so on; a search
+            that has ended earlier does not change until then.
+        asks: Whether to wait for a device other than a CPU at all. If not, exactly ``max_iter``
+            iterations are made, and ``running`` says whether they were enough.
+        hessian: Positive definite estimates of the Hessians at the starts. The first step is then a
+            Newton step, and the pairs correct the estimate from there on.
+        should_stop: Called at each check but the first; if it returns True, the search ends, for
+            example at a deadline, and problems that were still running have not converged.
 
     Returns:
         The minimum of each problem, with the shapes in :class:`Minimum`. A start whose value is
-        not finite is returned as it is, not converged.
+        not finite is returned unchanged, and not as converged.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other.
@@ -158,56 +155,75 @@ def minimize_batch(
     check_nonnegative("value_tolerance", value_tolerance)
     check_nonnegative("merge_within", merge_within)
     box = box_of(start, bounds)
-    rule = _Rule(gradient_tolerance, value_tolerance)
+    tolerances = _Tolerances(gradient_tolerance, value_tolerance)
 
     start = start.detach().clamp(box.lower, box.upper)
-    guess = None if hessian is None else _check_hessian(start, hessian)
-    run = _begin(start, *_evaluate(value_and_gradient, start), box, history, rule, guess)
+    hessian = None if hessian is None else _check_hessian(start, hessian)
+    run = _begin(start, *_evaluate(value_and_gradient, start), box, history, tolerances, hessian)
     all_problems = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
-    result, place, into = _report(run, all_problems), all_problems, all_problems
+    result, index, into = _report(run, all_problems), all_problems, all_problems
     for iteration in range(max_iter):
         if iteration % every == 0:
             if merge_within > 0:
-                run, into = _merged(run, place, into, merge_within)
+                run, into = _stop_merged(run, index, into, merge_within)
             if iteration > 0 and should_stop is not None and should_stop():
                 break
-            if is_near(start) or (asks and (check_every is not None or _is_asked(iteration))):
-                left = int(_left(run))  # waits for the device
-                if left <= leave:
+            if is_near(start) or (asks and (check_every is not None or _waits_in(iteration))):
+                running = int(_most_running(run))  # waits for the device
+                if running <= leave:
                     break
-                if left <= 0.75 * place.shape[-1]:
-                    result = _write(result, run, place)
-                    run, place = _compact(run, place, left)
+                if running <= 0.75 * index.shape[-1]:
+                    result = _write(result, run, index)
+                    run, index = _compact(run, index, running)
             else:
-                run = run._replace(running=run.running & (_left(run) > leave))
+                run = run._replace(running=run.running & (_most_running(run) > leave))
         trial = (run.point + run.step * run.direction).clamp(box.lower, box.upper)
         value, gradient = _evaluate(value_and_gradient, trial)
-        with torch.inference_mode():  # a fifth of the time of small problems is bookkeeping
-            run = _advance(run, trial, value, gradient, box, rule)
+        with (
+            torch.inference_mode()
+        ):  # autograd's bookkeeping takes a fifth of the time of small problems
+            run = _advance(run, trial, value, gradient, box, tolerances)
     if not asks and merge_within > 0:
-        run, into = _merged(run, place, into, merge_within)
-    result = _write(result, run, place)
+        run, into = _stop_merged(run, index, into, merge_within)
+    result = _write(result, run, index)
     if merge_within > 0:
-        _, into = merge(result.point, result.value.unsqueeze(-1), all_problems, into, merge_within)
-        result = _follow(result, into)
+        _, into = _merge(result.point, result.value.unsqueeze(-1), all_problems, into, merge_within)
+        result = _copy_merged(result, into)
     return result
 
 
-def _is_asked(iteration: int) -> bool:
-    """Return whether a device is waited for in an iteration: seldom, and ever less often."""
-    times, rest = divmod(iteration, _FIRST_ASKED)
-    return times > 0 and rest == 0 and is_power_of_two(times)
+def _waits_in(iteration: int) -> bool:
+    """Return whether the search waits for a device in this iteration: less and less often."""
+    times, remainder = divmod(iteration, _FIRST_WAIT)
+    return times > 0 and remainder == 0 and is_power_of_two(times)
 
 
-def _left(run: _Run) -> Tensor:  # shape: ()
-    """Return how many problems are left in the batch entry with most of them."""
+def _most_running(run: _Run) -> Tensor:  # shape: ()
+    """Return the number of running problems in the batch entry with most of them."""
     return run.running.squeeze(-1).sum(-1).max()
 
 
-def _merged(run: _Run, place: Tensor, into: Tensor, within: float) -> tuple[_Run, Tensor]:
-    """Let only the lowest go on of problems that are near each other."""
-    gone, into = merge(run.point, run.value, place, into, within)
-    return run._replace(running=run.running & ~gone), into
+def _stop_merged(run: _Run, index: Tensor, into: Tensor, within: float) -> tuple[_Run, Tensor]:
+    """Stop all but the lowest of problems that are near each other."""
+    merged, into = _merge(run.point, run.value, index, into, within)
+    return run._replace(running=run.running & ~merged), into
+
+
+def _merge(
+    point: Tensor,  # shape: (*batch, k, d)
+    value: Tensor,  # shape: (*batch, k, 1)
+    index: Tensor,  # shape: (*batch, k)
+    into: Tensor,  # shape: (*batch, n)
+    within: float,
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, 1), bool, and (*batch, n)
+    """Mark the problems that are near one with a lower value, and update ``into`` with that one."""
+    rise = value - value.mT  # of i over j
+    ahead = (rise > 0) | ((rise == 0) & (index.unsqueeze(-1) > index.unsqueeze(-2)))
+    near = ahead & (torch.cdist(point, point) < within)
+    lowest = index.gather(-1, value.mT.masked_fill(~near, torch.inf).argmin(-1))
+    merged = near.any(-1)
+    target = torch.where(merged, lowest, into.gather(-1, index))
+    return merged.unsqueeze(-1), into.scatter(-1, index, target)
 
 
 def _check_hessian(start: Tensor, hessian: Tensor) -> Tensor:
@@ -233,7 +249,7 @@ def _evaluate(
 
 
 def _finite(value: Tensor, gradient: Tensor) -> Tensor:
-    # One sum stands for all numbers: it is NaN or infinite if any of them is.
+    # The sum is NaN or infinite if any of the numbers is.
     return (value + gradient.sum(-1, keepdim=True)).abs() < torch.inf
 
 
@@ -241,9 +257,9 @@ def _begin(
     point: Tensor,  # shape: (*batch, n, d)
     value: Tensor,  # shape: (*batch, n, 1)
     gradient: Tensor,  # shape: (*batch, n, d)
-    box: _Box,
+    box: Box,
     history: int,
-    rule: _Rule,
+    tolerances: _Tolerances,
     hessian: Tensor | None,  # shape: (*batch, n, d, d)
 ) -> _Run:
     length = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
@@ -251,16 +267,16 @@ def _begin(
     tiny = torch.finfo(point.dtype).tiny
     if hessian is None:
         scale = _FIRST_STEP * widest / length.clamp(min=tiny)
-    else:  # the number that it is along the gradient
-        bent = (hessian @ gradient[..., None]).squeeze(-1)
-        scale = length.square() / _dot(gradient, bent).clamp(min=tiny)
+    else:  # the inverse curvature along the gradient
+        product = (hessian @ gradient[..., None]).squeeze(-1)
+        scale = length.square() / dot(gradient, product).clamp(min=tiny)
     pairs = point.new_zeros(*point.shape[:-1], 2, history, point.shape[-1])
-    one, zero = torch.ones_like(value), torch.zeros_like(value)
-    direction, norm = _direction(point, gradient, scale, one, pairs, box, hessian)
+    ones, zeros = torch.ones_like(value), torch.zeros_like(value)
+    direction, norm = quasi_newton_direction(point, gradient, scale, ones, pairs, box, hessian)
     finite = _finite(value, gradient)
-    met = finite & (norm <= rule.gradient_tolerance)
+    met = finite & (norm <= tolerances.gradient)
     return _Run(
-        point, value, gradient, direction, one, scale, one, zero, zero, norm, finite & ~met, met,
+        point, value, gradient, direction, ones, scale, ones, zeros, zeros, norm, finite & ~met, met,
         pairs, hessian,
     )  # fmt: skip
 
@@ -270,22 +286,22 @@ def _advance(
     trial: Tensor,  # shape: (*batch, k, d)
     value: Tensor,  # shape: (*batch, k, 1)
     gradient: Tensor,  # shape: (*batch, k, d)
-    box: _Box,
-    rule: _Rule,
+    box: Box,
+    tolerances: _Tolerances,
 ) -> _Run:
-    """Judge the trial of every problem: accept it and turn, or shorten the step.
+    """Accept the trial of each problem and update its direction, or shorten its step.
 
-    Nothing that the direction depends on changes where the trial is rejected, so that computing
-    it anew for all problems gives those the direction they had.
+    Where a trial is rejected, all arguments of the direction are unchanged, and recomputing it for the
+    whole batch gives the same direction.
     """
     step, rise = trial - run.point, value - run.value
-    predicted = _dot(run.gradient, step)  # of the rise, by the slope alone
-    # Near the minimum the decrease drowns in the rounding of the value, which the slack forgives.
+    predicted = dot(run.gradient, step)  # first-order prediction of the rise
+    # Near the minimum the decrease is smaller than the rounding error of the value.
     slack = run.value.abs() * (4 * torch.finfo(value.dtype).eps)
     enough = rise <= torch.add(slack, predicted, alpha=_ARMIJO)
     pair = torch.stack([step, gradient - run.gradient], -2)
     sy, yy = (pair * pair[..., 1:, :]).sum(-1).split(1, -1)
-    # One difference stands for all numbers: it is NaN or infinite if a slope or the value is.
+    # The difference is NaN or infinite if a slope or the value is.
     accepted = run.running & enough & (yy - rise < torch.inf)
     curved = accepted & (sy > -CURVATURE * predicted)
     pairs = torch.cat([run.pairs[..., 1:, :], pair[..., None, :]], -2)
@@ -296,11 +312,15 @@ def _advance(
 
     point = torch.where(accepted, trial, run.point)
     gradient = torch.where(accepted, gradient, run.gradient)
-    direction, norm = _direction(point, gradient, scale, growth, pairs, box, run.hessian)
-    met = norm <= rule.gradient_tolerance
-    if rule.value_tolerance > 0:
-        least = rule.value_tolerance * run.value.abs().clamp(min=1.0)
-        met = met | (curved & (-rise < least))  # on a tail a small gain is no sign of an end
+    direction, norm = quasi_newton_direction(
+        point, gradient, scale, growth, pairs, box, run.hessian
+    )
+    met = norm <= tolerances.gradient
+    if tolerances.value > 0:
+        least = tolerances.value * run.value.abs().clamp(min=1.0)
+        met = met | (
+            curved & (-rise < least)
+        )  # on a flat tail a small gain does not mean convergence
     rejections = (run.rejections + 1).masked_fill(accepted, 0.0)
     return _Run(
         point=point,
@@ -321,45 +341,48 @@ def _advance(
 
 
 def _shorter(step: Tensor, predicted: Tensor, rise: Tensor) -> Tensor:
-    """Minimize the parabola through slope and rejected value, within safe limits."""
-    share = predicted / (predicted - rise)  # twice the minimizer, as a share of the step
+    """Return the step that minimizes the parabola through slope and rejected value, within limits."""
+    share = predicted / (predicted - rise)  # twice the minimizer, as a fraction of the step
     return step * (0.5 * share.nan_to_num(0.0)).clamp(*_SHRINK)
 
 
-def _report(run: _Run, place: Tensor) -> Minimum:
-    def flat(number: Tensor) -> Tensor:
-        return number.squeeze(-1)
-
-    iterations = flat(run.iterations).long()
-    ends = run.point, flat(run.value), flat(run.norm), iterations, flat(run.met), place
-    return Minimum(*ends, flat(run.running))
+def _report(run: _Run, index: Tensor) -> Minimum:
+    numbers = run.value, run.norm, run.iterations.long(), run.met, run.running
+    value, norm, iterations, met, running = (number.squeeze(-1) for number in numbers)
+    return Minimum(run.point, value, norm, iterations, met, index, running)
 
 
-def _follow(result: Minimum, into: Tensor) -> Minimum:
-    """Give each problem the result of the one it went into."""
-    into = final(into)
-    ends = (field.gather(into.dim() - 1, spread(into, field)) for field in result)
-    return Minimum(*ends)._replace(iterations=result.iterations)
+def _copy_merged(result: Minimum, into: Tensor) -> Minimum:
+    """Give each merged problem the result of the problem at the end of its chain of merges."""
+    for _ in range(
+        into.shape[-1].bit_length()
+    ):  # each pass doubles the length of the chains followed
+        into = into.gather(-1, into)
+    fields = (field.gather(into.dim() - 1, _expand_as(into, field)) for field in result)
+    return Minimum(*fields)._replace(iterations=result.iterations)
 
 
-def _write(result: Minimum, run: _Run, place: Tensor) -> Minimum:
-    """Put what the running problems reached into the places they came from."""
-    dim = place.dim() - 1
+def _write(result: Minimum, run: _Run, index: Tensor) -> Minimum:
+    """Return the result, updated with the current state of the problems in the batch."""
+    pairs = zip(result, _report(run, index), strict=True)
     return Minimum(
-        *(
-            old.scatter(dim, spread(place, new), new)
-            for old, new in zip(result, _report(run, place), strict=True)
-        )
+        *(old.scatter(index.dim() - 1, _expand_as(index, new), new) for old, new in pairs)
     )
 
 
-def _compact(run: _Run, place: Tensor, left: int) -> tuple[_Run, Tensor]:
-    """Return ``left`` problems of each batch entry, those still running first."""
-    order = run.running.squeeze(-1).int().argsort(dim=-1, descending=True, stable=True)[..., :left]
-    dim = place.dim() - 1
+def _compact(run: _Run, index: Tensor, count: int) -> tuple[_Run, Tensor]:
+    """Keep ``count`` problems of each batch entry, those still running first."""
+    order = run.running.squeeze(-1).int().argsort(dim=-1, descending=True, stable=True)[..., :count]
+    dim = index.dim() - 1
     fields = {
-        name: field.gather(dim, spread(order, field))
+        name: field.gather(dim, _expand_as(order, field))
         for name, field in run._asdict().items()
         if field is not None
     }
-    return _Run(**fields), place.gather(dim, order)
+    return _Run(**fields), index.gather(dim, order)
+
+
+def _expand_as(index: Tensor, like: Tensor) -> Tensor:
+    """Expand ``(*batch, k)`` by the trailing dimensions of ``like``, ``(*batch, k, ...)``."""
+    trailing = like.shape[index.dim() :]
+    return index.reshape(*index.shape, *(1 for _ in trailing)).expand(*index.shape, *trailing)

@@ -1,10 +1,10 @@
-"""The local optima of an acquisition function, and the rival of one that stands alone.
+"""The local optima of an acquisition function.
 
-A query rule compares the candidate with the other local optima of the acquisition function: many
-starts, L-BFGS from each of them, mean shift to merge those that ended together.
+A query rule compares the candidate with the other local optima of the acquisition function. A search
+runs L-BFGS from many starts, and merges by mean shift those that ended together.
 
-Everything here happens in the unit cube. So a bandwidth is a share of the range of a parameter,
-whatever its unit; only the acquisition function sees the bounds.
+The search runs in the unit cube. So a bandwidth is a fraction of the range of a parameter, whatever its
+unit; only the acquisition function sees the bounds.
 """
 
 from collections.abc import Callable
@@ -14,35 +14,28 @@ import torch
 from torch import Tensor
 
 from botorch_costly.device import is_near, moved, read
-from botorch_costly.errors import (
-    InvalidShapeError,
-    NumericalError,
-    check,
-    check_count,
-    check_positive,
-)
-from botorch_costly.optim.climb import attempt, climb
-from botorch_costly.optim.far_rival import Rival as Rival
-from botorch_costly.optim.far_rival import far_rival as far_rival
+from botorch_costly.errors import NumericalError, check, check_count, check_positive
+from botorch_costly.optim.climb import MergedMaxima, attempt, climb
 from botorch_costly.optim.smooth import Acquisition, InBox, SmoothFunction, from_callable
 from botorch_costly.optim.starts import (
     CheckedBox,
     Starts,
     box_at,
     check_bounds,
-    drawn_from,
-    outside,
+    draw_starts,
+    from_unit_cube,
+    to_unit_cube,
 )
 from botorch_costly.optim.suppression import Optima, suppress, suppress_unasked
 
 
 class Ascent(NamedTuple):
-    """Where the starts of one search were and where they ended, in the unit of the bounds."""
+    """The starts of a search and their last points, in the unit of the bounds."""
 
     starts: Tensor  # shape: (n, d)
     points: Tensor  # shape: (n, d)
     values: Tensor  # shape: (n,): may hold numbers that are not finite
-    into: Tensor  # number of the start whose end it is, its own unless merged, shape: (n,)
+    into: Tensor  # index of the start that the last point is from; differs if merged, shape: (n,)
 
 
 def local_optima(
@@ -66,15 +59,15 @@ def local_optima(
         acq_function: Maps ``b x 1 x d`` to ``b``, as BoTorch's acquisition functions do.
         bounds: ``2 x d`` finite lower and upper bounds.
         num_restarts: Number of starts drawn.
-        bandwidth: Optima closer than this are one; a distance in the unit cube.
+        bandwidth: Optima closer than this count as one; a distance in the unit cube.
         warm_starts: ``m x d`` further starts, in the unit of the bounds, clamped into them.
         starts: ``"sobol"`` for a scrambled Sobol sequence, ``"uniform"`` for independent draws.
-        generator: Source of the starts; without one they are those of seed 0.
+        generator: Random generator for the starts; seed 0 if omitted.
         max_iter: Most evaluations of the acquisition function.
 
     Returns:
-        The ``m x d`` optima in the unit of the bounds and their ``m`` values, best first. Flat
-        ground cannot be climbed: a start on which the gradient vanishes counts as an optimum.
+        The ``m x d`` optima in the unit of the bounds and their ``m`` values, best first. A start at
+        which the gradient vanishes counts as an optimum.
 
     Raises:
         NumericalError: If no start reaches a finite value.
@@ -102,14 +95,14 @@ def local_optima(
 
 
 class Searched(NamedTuple):
-    """What a search for local optima found."""
+    """Result of a search for local optima."""
 
     starts: Tensor  # in the unit of the bounds, shape: (n, d)
     optima: Optima
-    more: Tensor  # what was made of the optima, shape: (k, d)
+    more: Tensor  # points computed from the optima, shape: (k, d)
 
 
-# From points and which of them count to other points, those that count first, and how many these are.
+# Maps points and a mask of the valid ones to new points, the valid ones first, and their number.
 Remade = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
@@ -122,18 +115,18 @@ def search(
     remade: Remade | None = None,
     **options: Any,
 ) -> Searched:
-    """Find the local optima as :func:`local_optima` does, and make other points of them.
+    """Find the local optima as :func:`local_optima` does, and compute other points from them.
 
-    A device other than a CPU is waited for once as a rule, whatever there is to be known: whether the
-    climb arrived, how many optima there are, and how many points were made of them.
+    As a rule the search waits only once for a device other than a CPU, and then reads whether the climb
+    arrived, the number of optima, and the number of points computed from them.
 
     Args:
         acq_function: Maps ``b x 1 x d`` to ``b``.
         bounds: ``2 x d`` finite lower and upper bounds; on the CPU they are checked without waiting.
         num_restarts: Number of starts drawn.
-        bandwidth: Optima closer than this are one; a distance in the unit cube.
-        remade: What is to be made of the optima; themselves if omitted.
-        options: Others of :func:`ascend`.
+        bandwidth: Optima closer than this count as one; a distance in the unit cube.
+        remade: Function that computes the other points from the optima; the identity if omitted.
+        options: Further arguments of :func:`ascend`.
 
     Raises:
         NumericalError: If no start reaches a finite value.
@@ -144,28 +137,27 @@ def search(
     begun = _begin(acq_function, bounds, num_restarts, **options)
     box, tried = begun.box, attempt(begun.function, begun.unit, bandwidth, begun.max_iter)
     while tried is not None:
-        ends = outside(tried.ends.points, box)
-        ascent = Ascent(box.lower + box.width * begun.unit, ends, *tried.ends[1:])
-        unit, finite = (ends - box.lower) / box.width, _finite(ascent)
-        found = suppress_unasked(unit, ascent.values, bandwidth, finite)
-        points, counts = outside(found.optima.points, box), ~found.optima.values.isneginf()
-        more, number_made = (points, found.number) if remade is None else remade(points, counts)
-        arrived, right, some, number, made = read(
-            tried.arrived, found.right, finite.any(), found.number, number_made
+        ascent = _ascent(begun, tried.maxima)
+        unit, finite = (ascent.points - box.lower) / box.width, _finite(ascent)
+        merged = suppress_unasked(unit, ascent.values, bandwidth, finite)
+        points, counts = from_unit_cube(merged.optima.points, box), ~merged.optima.values.isneginf()
+        more, more_count = (points, merged.number) if remade is None else remade(points, counts)
+        arrived, is_right, any_finite, number, more_number = read(
+            tried.arrived, merged.right, finite.any(), merged.number, more_count
         )
         if bool(arrived):
-            if not (bool(right) and bool(some)):
+            if not (bool(is_right) and bool(any_finite)):
                 break
-            optima = Optima(points[:number], found.optima.values[:number])
-            return Searched(ascent.starts, optima, more[:made])
+            optima = Optima(points[:number], merged.optima.values[:number])
+            return Searched(ascent.starts, optima, more[:more_number])
         tried = tried.again()
     else:
-        ascent = _climbed(begun, bandwidth)
+        ascent = _climb(begun, bandwidth)
     optima = distinct(ascent, bounds, bandwidth)
     if remade is None:
         return Searched(ascent.starts, optima, optima.points)
-    more, made = remade(optima.points, torch.ones_like(optima.values, dtype=torch.bool))
-    return Searched(ascent.starts, optima, more[: int(made)])
+    more, more_count = remade(optima.points, torch.ones_like(optima.values, dtype=torch.bool))
+    return Searched(ascent.starts, optima, more[: int(more_count)])
 
 
 def ascend(
@@ -179,43 +171,41 @@ def ascend(
     generator: torch.Generator | None = None,
     max_iter: int = 100,
 ) -> Ascent:
-    """Climb from every start at once: the search of :func:`local_optima`.
+    """Climb from all starts at once, as the first step of :func:`local_optima`.
 
-    Of starts that come much closer to each other than the bandwidth only the highest goes on.
+    If starts come much closer to each other than the bandwidth, only the highest of them continues.
 
     Args:
         acq_function: Maps ``b x 1 x d`` to ``b``.
         bounds: ``2 x d`` finite lower and upper bounds.
         num_restarts: Number of starts drawn.
-        bandwidth: Optima closer than this will be one; a distance in the unit cube.
+        bandwidth: Optima closer than this will count as one; a distance in the unit cube.
         warm_starts: ``m x d`` further starts, in the unit of the bounds, clamped into them.
         starts: ``"sobol"`` or ``"uniform"``.
-        generator: Source of the starts; without one they are those of seed 0.
+        generator: Random generator for the starts; seed 0 if omitted.
         max_iter: Most evaluations of the acquisition function.
 
     Returns:
-        Starts, ends and their values, ``num_restarts + m`` of each.
+        Starts, last points and their values, ``num_restarts + m`` of each.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other.
         InvalidArgumentError: If an option is out of range.
     """
-    return _climbed(
-        _begin(
-            acq_function,
-            bounds,
-            num_restarts,
-            warm_starts=warm_starts,
-            starts=starts,
-            generator=generator,
-            max_iter=max_iter,
-        ),
-        bandwidth,
+    begun = _begin(
+        acq_function,
+        bounds,
+        num_restarts,
+        warm_starts=warm_starts,
+        starts=starts,
+        generator=generator,
+        max_iter=max_iter,
     )
+    return _climb(begun, bandwidth)
 
 
 class _Begun(NamedTuple):
-    """A search that has its starts."""
+    """A search whose starts are drawn."""
 
     function: InBox
     unit: Tensor  # starts in the unit cube, shape: (n, d)
@@ -236,30 +226,28 @@ def _begin(
     """Check the options of a search and draw its starts."""
     check_count("max_iter", max_iter)
     lower, width = check_bounds(bounds)
-    like = (
-        bounds
-        if warm_starts is None
-        else bounds.to(warm_starts.device, non_blocking=is_near(bounds))
-    )
-    begin, box = (
-        moved(drawn_from(num_restarts, starts, bounds, generator), like),
+    like = bounds
+    if warm_starts is not None:
+        like = bounds.to(warm_starts.device, non_blocking=is_near(bounds))
+    unit, box = (
+        moved(draw_starts(num_restarts, starts, bounds, generator), like),
         box_at(bounds, like),
     )
     if warm_starts is not None:
-        fits = warm_starts.dim() == 2 and warm_starts.shape[-1] == len(lower)
-        expected = f"shape (m, {len(lower)})"
-        check(fits, "warm_starts", expected, tuple(warm_starts.shape), InvalidShapeError)
-        warm = ((warm_starts.to(like) - box.lower) / box.width).clamp(0.0, 1.0)
-        begin = torch.cat([begin, warm])
-    check(len(begin) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
-    return _Begun(InBox(from_callable(acq_function), lower, width), begin, box, max_iter)
+        unit = torch.cat([unit, to_unit_cube("warm_starts", warm_starts, box)])
+    check(len(unit) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
+    return _Begun(InBox(from_callable(acq_function), lower, width), unit, box, max_iter)
 
 
-def _climbed(begun: _Begun, bandwidth: float) -> Ascent:
-    """Climb from the starts of a search."""
+def _climb(begun: _Begun, bandwidth: float) -> Ascent:
+    return _ascent(begun, climb(begun.function, begun.unit, bandwidth, begun.max_iter))
+
+
+def _ascent(begun: _Begun, maxima: MergedMaxima) -> Ascent:
+    """Return starts and maxima in the unit of the bounds."""
     box = begun.box
-    ends, values, into = climb(begun.function, begun.unit, bandwidth, begun.max_iter)
-    return Ascent(box.lower + box.width * begun.unit, outside(ends, box), values, into)
+    points = from_unit_cube(maxima.points, box)
+    return Ascent(box.lower + box.width * begun.unit, points, maxima.values, maxima.into)
 
 
 def _finite(ascent: Ascent) -> Tensor:  # shape: (n,)
@@ -267,18 +255,18 @@ def _finite(ascent: Ascent) -> Tensor:  # shape: (n,)
 
 
 def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
-    """Merge the ends of a search that lie closer than the bandwidth in the unit cube.
+    """Merge the last points of a search that lie closer than the bandwidth in the unit cube.
 
     Args:
-        ascent: What :func:`ascend` returned.
-        bounds: The ``2 x d`` bounds it was given.
-        bandwidth: Optima closer than this are one; a distance in the unit cube.
+        ascent: Result of :func:`ascend`.
+        bounds: The ``2 x d`` bounds of that search.
+        bandwidth: Optima closer than this count as one; a distance in the unit cube.
 
     Returns:
         The optima in the unit of the bounds, best first.
 
     Raises:
-        NumericalError: If no end has a finite value.
+        NumericalError: If no last point has a finite value.
     """
     check_bounds(bounds)
     box, finite = box_at(bounds, ascent.points), _finite(ascent)
@@ -287,8 +275,8 @@ def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
         raise NumericalError("acq_function", expected, ascent.values[0].item())
     unit = (ascent.points - box.lower) / box.width
     leads = finite & (ascent.into == torch.arange(len(finite), device=finite.device))
-    if bool((torch.pdist(unit[leads]) > bandwidth).all()):  # mean shift would leave them there
+    if bool((torch.pdist(unit[leads]) > bandwidth).all()):  # mean shift would not move them
         values, best = ascent.values[leads].sort(descending=True, stable=True)
-        return Optima(outside(unit[leads][best], box), values)
+        return Optima(from_unit_cube(unit[leads][best], box), values)
     optima = suppress(unit[finite], ascent.values[finite], bandwidth)
-    return Optima(outside(optima.points, box), optima.values)
+    return Optima(from_unit_cube(optima.points, box), optima.values)

@@ -1,7 +1,7 @@
-"""The last steps to a local maximum in a box, by a function's Hessian.
+"""The last steps to a local maximum in a box, by Newton's method.
 
-Near a maximum one step of Newton's method squares the distance that is left: where quasi-Newton steps
-would still go on for a dozen evaluations, two or three are enough, and the maximum is exact.
+Near a maximum one Newton step squares the remaining distance: two or three evaluations give the exact
+maximum, for which quasi-Newton steps would need a dozen more.
 """
 
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from botorch_costly.device import is_near
 from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.optim.smooth import SecondOrder
 
-_RADIUS = 0.2  # longest step, in widths
-_SHRINK, _GROW = 0.25, 2.0  # of it, after a bad step and a good one
-_NEAR = 3e-4  # a step this short, in widths, is the last: what it leaves is its square
+_RADIUS = 0.2  # longest step, in widths of the box
+_SHRINK, _GROW = 0.25, 2.0  # factors of the longest step after a rejected and an accepted step
+_NEAR = 3e-4  # a step this short, in widths, is the last: the remaining distance is its square
 
 
-class Summit(NamedTuple):
-    """Where each start ended."""
+class Maxima(NamedTuple):
+    """Local maxima that the starts reached; points on the way where ``reached`` is False."""
 
     points: Tensor  # shape: (*batch, j, d)
     values: Tensor  # shape: (*batch, j)
@@ -27,7 +27,7 @@ class Summit(NamedTuple):
 
 
 class Step(NamedTuple):
-    """From points to the maxima of their models."""
+    """Steps from points to the maxima of their quadratic models."""
 
     to: Tensor  # shape: (*batch, j, d)
     exists: Tensor  # whether the model has a maximum, shape: (*batch, j), bool
@@ -41,16 +41,17 @@ def newton_step(
     """Return the step to the maximum of the second-order model, clamped into the box.
 
     Variables at a bound that the gradient pushes against stay there. Where the model has no maximum in
-    the others, the step follows the gradient, for a length that any such curvature allows.
+    the other variables, the step follows the gradient, with a length that is safe for the largest
+    curvature of the model.
 
     Args:
-        model: At the points.
-        points: In the box.
-        bounds: Lower and upper ones.
+        model: Second-order model at each point.
+        points: Points in the box.
+        bounds: Lower and upper bounds.
     """
     gradient = model.gradient
-    held = ((points <= bounds[0]) & (gradient < 0)) | ((points >= bounds[1]) & (gradient > 0))
-    free = (~held).to(points)
+    blocked = ((points <= bounds[0]) & (gradient < 0)) | ((points >= bounds[1]) & (gradient > 0))
+    free = (~blocked).to(points)
     curve = torch.diag_embed(1 - free) - model.hessian * (free.unsqueeze(-1) * free.unsqueeze(-2))
     root, info = torch.linalg.cholesky_ex(curve)
     uphill = (gradient * free).unsqueeze(-1)
@@ -68,16 +69,16 @@ def climb_by_newton(
     max_iter: int = 8,
     near: float = _NEAR,
     counts: Tensor | None = None,  # bool, shape: (*batch, j)
-) -> Summit:
-    """Climb from starts near local maxima; a step that does not lead up is shortened.
+) -> Maxima:
+    """Climb from starts near local maxima; a step that does not lead up is rejected and shortened.
 
     Args:
-        second_order: From ``batch_shape x j x d`` points to values, gradients and Hessians.
-        start: Near local maxima, in the box.
-        bounds: ``2 x d`` finite bounds.
+        second_order: Maps ``batch_shape x j x d`` points to values, gradients and Hessians.
+        start: Points near local maxima, in the box.
+        bounds: Finite ``2 x d`` bounds.
         max_iter: Most steps, after which a start may not have reached its maximum.
         near: A step this short, in widths of the box, is the last.
-        counts: Which starts are waited for and have to arrive; all if omitted.
+        counts: Starts that have to arrive before the climb ends; all if omitted.
     """
     points, model, width = start, second_order(start), bounds[1] - bounds[0]
     radius = torch.full_like(model.value, _RADIUS)
@@ -92,7 +93,9 @@ def climb_by_newton(
         trial = points + share.unsqueeze(-1) * step
         there = second_order(trial)
         better = there.value >= model.value  # also false where it is NaN
-        if not is_near(done):  # asking costs more than going on: nothing moves any more
+        if not is_near(
+            done
+        ):  # waiting for a device costs more than further steps: freeze the points
             better = better & ~done
         points = torch.where(better.unsqueeze(-1), trial, points)
         model = Quadratic(
@@ -102,7 +105,7 @@ def climb_by_newton(
     step, exists = newton_step(model, points, bounds)
     last = exists & ((step / width).abs().amax(-1) <= near)
     step = step * last.unsqueeze(-1)
-    return Summit((points + step).clamp(bounds[0], bounds[1]), model.at(step), last)
+    return Maxima((points + step).clamp(bounds[0], bounds[1]), model.at(step), last)
 
 
 def _where(mask: Tensor, new: Tensor, old: Tensor) -> Tensor:

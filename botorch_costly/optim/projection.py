@@ -1,6 +1,6 @@
-"""Quasi-Newton directions in a box: which variables are at a bound, and where the others go.
+"""Quasi-Newton directions in a box, with an active set of variables at their bounds.
 
-Notation: that of ``optim.lbfgs``.
+Notation: see ``optim.lbfgs``.
 """
 
 from typing import NamedTuple
@@ -12,24 +12,24 @@ from botorch_costly.device import moved
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.optim.two_loops import inverse_of_free, two_loops
 
-NEAR = 1e-3  # a variable this near (in widths) to a bound it is pushed against joins it
+NEAR = 1e-3  # within this distance (in widths) of the bound it is pushed against, a variable goes there
 _DOWNHILL = 1e-6  # least slope of a direction, relative to steepest descent
 
 
 class Box(NamedTuple):
-    """A box where it is searched."""
+    """A box in the dtype and on the device of a search."""
 
     lower: Tensor  # shape: (d,)
     upper: Tensor  # shape: (d,)
-    near: Tensor  # shape: (d,): what counts as near to a bound
+    near: Tensor  # shape: (d,): distance that counts as near to a bound
 
 
 def box_of(start: Tensor, bounds: Tensor) -> Box:
-    """Return the box of a search, checked; a device is waited for where the bounds are on it.
+    """Check starts and bounds, and return the box; bounds on a device are waited for.
 
     Raises:
         InvalidShapeError: If starts or bounds have other shapes.
-        InvalidArgumentError: If a lower bound is above its upper one.
+        InvalidArgumentError: If a lower bound is above its upper bound.
     """
     fits = start.dim() >= 2 and start.numel() > 0 and start.is_floating_point()
     expected = "a floating-point batch_shape x n x d tensor"
@@ -44,7 +44,7 @@ def box_of(start: Tensor, bounds: Tensor) -> Box:
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:
-    """Return the inner products of rows, with a last dimension of one."""
+    """Return the inner products of rows, with a last dimension of size 1."""
     return (a * b).sum(-1, keepdim=True)
 
 
@@ -59,9 +59,9 @@ def quasi_newton_direction(
 ) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, d), (*batch, k, 1)
     """Return the quasi-Newton direction and the norm of the projected gradient.
 
-    Variables that the gradient pushes against a near bound go to that bound and out of the model.
-    The distance within which a bound is near shrinks with the norm of the projected gradient, as in
-    Bertsekas' method, so that it cannot hold a variable at a bound where it does not belong.
+    Variables that the gradient pushes against a near bound go to that bound and leave the model. The
+    distance that counts as near shrinks with the norm of the projected gradient, as in Bertsekas'
+    method, so that no variable is kept at a wrong bound.
     """
     projected = point - (point - gradient).clamp(box.lower, box.upper)
     norm = torch.linalg.vector_norm(projected, torch.inf, -1, keepdim=True)
@@ -73,7 +73,7 @@ def quasi_newton_direction(
     guess = None if hessian is None else inverse_of_free(hessian, mask)
     newton = two_loops(pairs * mask[..., None, None, :], gradient, scale, guess)
 
-    # The model is positive definite, so its direction leads downhill unless rounding spoiled it.
+    # The model is positive definite, so its direction leads downhill but for rounding.
     downhill = dot(gradient, newton) > _DOWNHILL * scale * dot(gradient, gradient)
     newton = torch.where(downhill, newton, scale * gradient)
     return torch.where(free, -growth * newton, bound - point), norm

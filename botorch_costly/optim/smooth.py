@@ -1,8 +1,7 @@
-"""What a search may ask of the function it climbs: values, gradients and, where there are any, Hessians.
+"""Protocols of functions with values, gradients and perhaps Hessians, for searches to climb.
 
-A function declares what it can do by the protocols here. A plain callable becomes a
-:class:`SmoothFunction` at the door of a search, by :func:`from_callable`; everything behind that door
-takes a ``SmoothFunction``.
+A search takes a plain callable, too, and turns it into a :class:`SmoothFunction` by
+:func:`from_callable`. The steps of the search take a ``SmoothFunction`` only.
 """
 
 from collections.abc import Callable
@@ -16,28 +15,28 @@ from botorch_costly.numerics.expansion import Quadratic
 
 Acquisition = Callable[[Tensor], Tensor]  # batch_shape x n x 1 x d -> batch_shape x n
 ValueAndGradient = Callable[[Tensor], tuple[Tensor, Tensor]]  # batch_shape x n x d -> both
-SecondOrder = Callable[[Tensor], Quadratic]  # batch_shape x n x d -> all three
+SecondOrder = Callable[[Tensor], Quadratic]  # batch_shape x n x d -> values, gradients, Hessians
 
 
 @runtime_checkable
 class SmoothFunction(Protocol):
-    """A function of configurations with gradients and perhaps Hessians."""
+    """A function of configurations with gradients and, for some, Hessians."""
 
     def __call__(self, X: Tensor, /) -> Tensor:
         """Return the values at configurations ``batch_shape x n x 1 x d``, ``batch_shape x n``.
 
-        The singleton is BoTorch's ``q``.
+        The dimension of size 1 is BoTorch's ``q``.
         """
 
     def with_gradient(self, like: Tensor, *, sign: float = 1.0) -> ValueAndGradient:
-        """Return the function with its gradient, everything but its argument worked out.
+        """Return the function with its gradient, with all constants computed beforehand.
 
         The result maps configurations ``batch_shape x n x d`` to values ``batch_shape x n`` and
         gradients ``batch_shape x n x d``, both detached.
 
         Args:
-            like: Configurations in whose precision it computes.
-            sign: Multiplies values and gradients; -1 makes a loss of them.
+            like: Tensor of configurations, whose dtype and device the result uses.
+            sign: Factor of values and gradients; -1 turns the function into a loss.
         """
 
     @property
@@ -47,21 +46,21 @@ class SmoothFunction(Protocol):
 
 @runtime_checkable
 class AgingFunction(SmoothFunction, Protocol):
-    """A smooth function of a belief that changes by age alone until its next observation."""
+    """A smooth function of a belief that changes only by age until its next observation."""
 
     @property
     def retained(self) -> float | None:
-        """What is retained of the newest observation in the function's round, in [0, 1].
+        """The fraction of the newest observation retained in the function's round, in [0, 1].
 
-        None where the function changes by more than age after all, as before any observation.
+        None if the function changes in another way, too, as before the first observation.
         """
 
     def at_fixed_points(self, X: Tensor) -> Tensor:
-        """Return the values at a tensor that is asked about in every round and never changed."""
+        """Return the values at a tensor that is the same in every round, and is never modified."""
 
 
 class _ByAutograd(NamedTuple):
-    """A plain callable with gradients by autograd."""
+    """A plain callable as a smooth function, with gradients by autograd."""
 
     function: Acquisition
 
@@ -77,10 +76,10 @@ class _ByAutograd(NamedTuple):
 
 
 def from_callable(function: Acquisition | SmoothFunction) -> SmoothFunction:
-    """Return the function as a ``SmoothFunction``: itself if it is one, or else with autograd.
+    """Return a ``SmoothFunction`` unchanged, and a plain callable with gradients by autograd.
 
     Args:
-        function: As BoTorch's acquisition functions, ``batch_shape x n x 1 x d`` to ``batch_shape x n``.
+        function: Maps ``batch_shape x n x 1 x d`` to ``batch_shape x n``, as in BoTorch.
 
     Example:
         >>> bowl = from_callable(lambda X: -X.square().sum((-1, -2)))
@@ -92,14 +91,14 @@ def from_callable(function: Acquisition | SmoothFunction) -> SmoothFunction:
 
 
 def by_autograd(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
-    """Give a batched differentiable function its gradient, by autograd of the sum.
+    """Return a batched differentiable function together with its gradient, by autograd of the sum.
 
     Args:
         function: Maps ``batch_shape x n x d`` to ``batch_shape x n``, point by point.
 
     Returns:
-        A callable that returns the values and gradients, detached. The gradient of a point on
-        which the value does not depend is 0.
+        A callable that returns the values and gradients, detached. The gradient is 0 if the values do
+        not depend on the points.
 
     Example:
         >>> value, gradient = by_autograd(lambda x: x.square().sum(-1))(torch.ones(2, 3))
@@ -114,7 +113,7 @@ def by_autograd(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
             value = function(points)
             if not value.requires_grad:
                 return value, torch.zeros_like(points)
-            # Each value depends on its own point alone, so the sum's gradient holds all of them.
+            # Each value depends only on its own point, so the gradient of the sum holds all gradients.
             (gradient,) = torch.autograd.grad(value.sum(), points, materialize_grads=True)
         return value.detach(), gradient
 
@@ -122,9 +121,9 @@ def by_autograd(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
 
 
 class InBox(NamedTuple):
-    """A smooth function over a box, asked about points of the unit cube.
+    """A smooth function over a box, as a function over the unit cube.
 
-    A box on the CPU is looked at without waiting for a device.
+    A box on the CPU is read without waiting for a device.
     """
 
     function: SmoothFunction
@@ -141,7 +140,7 @@ class InBox(NamedTuple):
         return self.function(moved(self.lower, X) + moved(self.width, X) * X)
 
     def with_gradient(self, like: Tensor, *, sign: float = 1.0) -> ValueAndGradient:
-        """Return the function of points of the cube with its gradient there."""
+        """Return the function over the cube with its gradient."""
         lower, width = moved(self.lower, like), moved(self.width, like)
         function = self.function.with_gradient(like, sign=sign)
         if self.is_unit_cube:
@@ -155,14 +154,14 @@ class InBox(NamedTuple):
 
     @property
     def second_order(self) -> SecondOrder | None:
-        """The function of points of the cube with gradient and Hessian there, or None."""
-        function, lower, width = self.function.second_order, self.lower, self.width
+        """The function over the cube with gradient and Hessian, or None."""
+        function = self.function.second_order
         if function is None or self.is_unit_cube:
             return function
 
         def second_order(unit: Tensor) -> Quadratic:
-            low, wide = moved(lower, unit), moved(width, unit)
-            value, gradient, hessian = function(low + wide * unit)
-            return Quadratic(value, wide * gradient, wide * wide[:, None] * hessian)
+            lower, width = moved(self.lower, unit), moved(self.width, unit)
+            value, gradient, hessian = function(lower + width * unit)
+            return Quadratic(value, width * gradient, width * width[:, None] * hessian)
 
         return second_order

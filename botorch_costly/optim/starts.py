@@ -1,4 +1,4 @@
-"""A box, the unit cube that stands for it, and the starts of a search in there."""
+"""Maps between a box and the unit cube, and the starts of a search in the cube."""
 
 from typing import Literal, NamedTuple
 
@@ -14,7 +14,7 @@ Starts = Literal["sobol", "uniform"]
 
 
 class CheckedBox(NamedTuple):
-    """A box where it is computed in."""
+    """A box in the dtype and on the device of a search."""
 
     lower: Tensor  # shape: (d,)
     upper: Tensor  # shape: (d,)
@@ -22,11 +22,11 @@ class CheckedBox(NamedTuple):
 
 
 def check_bounds(bounds: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the lower bounds and the widths of a box; bounds on the CPU are not waited for.
+    """Return the lower bounds and the widths of a box, checked without waiting if they are on the CPU.
 
     Raises:
         InvalidShapeError: If the bounds are no floating-point ``2 x d`` tensor.
-        InvalidArgumentError: If they are not finite, or a lower one is not below its upper one.
+        InvalidArgumentError: If a bound is not finite, or a lower bound is not below its upper bound.
     """
     fits = bounds.dim() == 2 and bounds.shape[0] == 2 and bounds.numel() > 0
     fits = fits and bounds.is_floating_point()
@@ -45,19 +45,30 @@ def box_at(bounds: Tensor, like: Tensor) -> CheckedBox:
     return CheckedBox(lower, upper, upper - lower)
 
 
-def outside(unit: Tensor, box: CheckedBox) -> Tensor:
+def from_unit_cube(unit: Tensor, box: CheckedBox) -> Tensor:
     """Return points of the unit cube in the unit of the bounds."""
-    # Rounding may have left the box.
-    return (box.lower + box.width * unit).clamp(box.lower, box.upper)
+    return (box.lower + box.width * unit).clamp(box.lower, box.upper)  # rounding may leave the box
 
 
-def drawn_from(
-    number: int, starts: Starts, bounds: Tensor, generator: torch.Generator | None
-) -> Tensor:  # shape: (number, d), in the unit cube
-    """Draw starts; without a generator they are those of seed 0.
+def to_unit_cube(name: str, points: Tensor, box: CheckedBox) -> Tensor:
+    """Return ``m x d`` points in the unit of the bounds as points of the unit cube, clamped.
 
     Raises:
-        InvalidArgumentError: If the number is none, or the kind of starts unknown.
+        InvalidShapeError: If the points, an argument called ``name``, have another shape.
+    """
+    dim = len(box.lower)
+    fits = points.dim() == 2 and points.shape[-1] == dim
+    check(fits, name, f"shape (m, {dim})", tuple(points.shape), InvalidShapeError)
+    return ((points.to(box.lower) - box.lower) / box.width).clamp(0.0, 1.0)
+
+
+def draw_starts(
+    number: int, starts: Starts, bounds: Tensor, generator: torch.Generator | None
+) -> Tensor:  # shape: (number, d), in the unit cube
+    """Draw starts with a generator, or with seed 0 if there is none.
+
+    Raises:
+        InvalidArgumentError: If ``number`` is not a count, or the kind of starts is unknown.
     """
     check_count("number of starts", number)
     check(starts in ("sobol", "uniform"), "starts", "'sobol' or 'uniform'", starts)
@@ -72,7 +83,7 @@ def drawn_from(
             number, dimension, generator=generator, dtype=bounds.dtype, device=generator.device
         )
         return draws.to(bounds.device)
-    # SobolEngine knows seeds only, so the generator gives it one.
+    # SobolEngine takes a seed, not a generator.
     seed = torch.randint(2**31 - 1, (), generator=generator, device=generator.device)
     engine = SobolEngine(dimension, scramble=True, seed=int(seed))
     return moved(engine.draw(number, dtype=bounds.dtype), bounds)

@@ -1,4 +1,4 @@
-"""Of many converged points, the distinct optima."""
+"""The distinct optima among many converged points."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from botorch_costly.numerics.mean_shift import Modes, mean_shift, mean_shift_una
 
 
 class Optima(NamedTuple):
-    """Distinct local optima, best first; in a batch, NaN points of value -inf fill the rows."""
+    """Distinct local optima, best first; a batch is padded with NaN points of value -inf."""
 
     points: Tensor  # shape: (*batch, m, d)
     values: Tensor  # shape: (*batch, m)
@@ -22,11 +22,10 @@ def suppress(
     values: Tensor,  # shape: (*batch, n)
     bandwidth: float,
 ) -> Optima:
-    """Merge points that lie closer than the bandwidth, and sort what is left by value.
+    """Merge points that lie closer than the bandwidth, and sort the remaining points by value.
 
-    Clusters are those of mean shift with a flat kernel. A cluster is represented by its member with
-    the highest value. The mean of a cluster is no optimum of anything: between two converged points
-    the function may be lower than at both.
+    Mean shift with a flat kernel makes the clusters. The member with the highest value represents a
+    cluster, since at its mean the function may be lower than at any member.
 
     References:
         - *Cost-efficient online hyperparameter optimization*, appendix, implementation details.
@@ -57,13 +56,11 @@ def suppress(
         check(bool(finite), "values", "finite numbers", "NaN or infinity")
     else:
         every = torch.ones_like(values, dtype=torch.bool)
-        found = suppress_unasked(points, values, bandwidth, every)
-        whole = points.isfinite().all()
-        finite, whole, number, right = read(finite, whole, found.number, found.right)
+        optima, number, right = suppress_unasked(points, values, bandwidth, every)
+        finite, finite_points, number, right = read(finite, points.isfinite().all(), number, right)
         check(bool(finite), "values", "finite numbers", "NaN or infinity")
-        check(bool(whole), "points", "finite numbers", "NaN or infinity")
+        check(bool(finite_points), "points", "finite numbers", "NaN or infinity")
         if bool(right):
-            optima = found.optima
             return Optima(optima.points[..., :number, :], optima.values[..., :number])
     optima, exists = _represented(points, values, mean_shift(points, bandwidth))
     most = int(exists.sum(-1).max())
@@ -71,11 +68,13 @@ def suppress(
 
 
 class Suppressed(NamedTuple):
-    """Optima of which a device has not been asked how many there are."""
+    """Optima before their number is read, which would wait for the device."""
 
-    optima: Optima  # as many as there were points
-    number: Tensor  # of optima in the batch entry with most of them, shape: ()
-    right: Tensor  # whether they are; if not, ``suppress`` has to be asked, bool, shape: ()
+    optima: Optima  # padded to the number of points
+    number: Tensor  # optima in the batch entry with most of them, shape: ()
+    right: (
+        Tensor  # bool, shape: (): if False, the optima are wrong, and ``suppress`` has to be called
+    )
 
 
 def suppress_unasked(
@@ -84,7 +83,7 @@ def suppress_unasked(
     bandwidth: float,
     counts: Tensor,  # bool, shape: (*batch, n)
 ) -> Suppressed:
-    """Return what ``suppress`` does, of the points that count, without waiting for a device."""
+    """Suppress like ``suppress``, among the points with ``counts``, without waiting for a device."""
     modes, right = mean_shift_unasked(points, bandwidth, counts)
     values = values.masked_fill(~counts, -torch.inf)
     optima, exists = _represented(points, values, modes, counts)
@@ -97,13 +96,13 @@ def _represented(
     modes: Modes,
     counts: Tensor | None = None,  # bool, shape: (*batch, n)
 ) -> tuple[Optima, Tensor]:
-    """Return the member with the highest value of each cluster, best first, and whether there is one."""
+    """Return the best member of each cluster, best first, and whether the cluster has a member."""
     clusters = torch.arange(modes.sizes.shape[-1], device=points.device)
     member = modes.labels[..., None, :] == clusters[:, None]  # (*batch, m, n)
     if counts is not None:
         member = member & counts[..., None, :]
     best, index = values[..., None, :].masked_fill(~member, -torch.inf).max(-1)
-    # A mode whose points are all nearer to other modes has no member that represents it.
+    # A mode has no member if all its points are nearer to other modes.
     exists = member.any(-1)
     order = best.argsort(dim=-1, descending=True, stable=True)
     exists, index = exists.gather(-1, order), index.gather(-1, order)

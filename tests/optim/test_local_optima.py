@@ -7,7 +7,8 @@ from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, NumericalError
-from botorch_costly.optim.local_optima import ascend, distinct, far_rival, local_optima
+from botorch_costly.optim.far_rival import far_rival
+from botorch_costly.optim.local_optima import ascend, distinct, local_optima
 from botorch_costly.optim.suppression import Optima, suppress
 
 

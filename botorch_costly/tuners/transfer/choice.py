@@ -14,7 +14,7 @@ from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
-from botorch_costly.optim.bending import descend, descend_by_pairs
+from botorch_costly.optim.difference_hessians import descend, descend_by_pairs
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.transfer.belief import Told, bounded, plausible, told_of
 from botorch_costly.tuners.transfer.evidence import EvidenceSharing
