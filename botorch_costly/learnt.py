@@ -1,4 +1,4 @@
-"""Learnt numbers of modules, any or positive: stored without bounds, read and set as they are."""
+"""Properties of modules for learnt numbers, which are stored as unconstrained raw parameters."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from botorch_costly.priors import register_prior
 
 
 class FreeNumber:
-    """A property of modules that may be any number, stored as a raw parameter of the same value.
+    """A property for any number, stored as a raw parameter of the same value.
 
-    Declare the property in the class, and call ``add`` in the constructor.
+    Declare the property in the class of the module, and call ``add`` in its constructor.
 
     Args:
-        doc: The property's own docstring, with its shape.
+        doc: Docstring of the property, with its shape.
     """
 
     def __init__(self, doc: str) -> None:
@@ -35,13 +35,13 @@ class FreeNumber:
         *,
         prior: Prior | None = None,
     ) -> None:
-        """Give a module the raw parameter, with a prior.
+        """Register the raw parameter of a module, with a prior.
 
         Args:
             module: An instance of the class.
             start: The first value.
-            shape: Of the parameter.
-            prior: Of the value; none if omitted.
+            shape: Shape of the parameter.
+            prior: Prior of the value; none if omitted.
 
         Raises:
             InvalidArgumentError: If the first value is not finite.
@@ -58,24 +58,24 @@ class FreeNumber:
 
     def __set__(self, module: Any, value: float | Tensor) -> None:
         raw = getattr(module, self._raw_name)
-        wanted = torch.as_tensor(value, dtype=torch.float64, device=raw.device)
-        raw_value = self._raw_value(module, wanted).to(raw.dtype)
+        number = torch.as_tensor(value, dtype=torch.float64, device=raw.device)
+        raw_value = self._raw_value(module, number).to(raw.dtype)
         module.initialize(**{self._raw_name: raw_value.expand_as(raw)})
 
     def _value(self, module: Any) -> Tensor:
         raw: Tensor = getattr(module, self._raw_name)
         return raw
 
-    def _raw_value(self, module: Any, wanted: Tensor) -> Tensor:
-        check(bool(wanted.isfinite().all()), self._name, "a finite number", wanted)
-        return wanted
+    def _raw_value(self, module: Any, number: Tensor) -> Tensor:
+        check(bool(number.isfinite().all()), self._name, "a finite number", number)
+        return number
 
 
 class PositiveNumber(FreeNumber):
-    """A positive property of modules, stored as a raw parameter that may be any number.
+    """A property for a positive number, stored as an unconstrained raw parameter.
 
-    The raw parameter is the logarithm. With a lower bound it is the inverse softplus of what exceeds the
-    bound.
+    The raw parameter is the logarithm. With a lower bound it is the inverse softplus of the difference
+    from the bound.
     """
 
     def add(
@@ -87,13 +87,13 @@ class PositiveNumber(FreeNumber):
         prior: Prior | None = None,
         least: float = 0.0,
     ) -> None:
-        """Give a module the raw parameter, with a prior and a lower bound.
+        """Register the raw parameter of a module, with a prior and a lower bound.
 
         Args:
             module: An instance of the class.
             start: The first value.
-            shape: Of the parameter.
-            prior: Of the value; none if omitted.
+            shape: Shape of the parameter.
+            prior: Prior of the value; none if omitted.
             least: The lower bound.
 
         Raises:
@@ -108,10 +108,10 @@ class PositiveNumber(FreeNumber):
         value: Tensor = self._constraint(module).transform(super()._value(module))
         return value
 
-    def _raw_value(self, module: Any, wanted: Tensor) -> Tensor:
-        check(bool((wanted > 0).all()), self._name, "a number > 0", wanted)
+    def _raw_value(self, module: Any, number: Tensor) -> Tensor:
+        check(bool((number > 0).all()), self._name, "a number > 0", number)
         constraint = self._constraint(module)
-        inside = wanted.clamp_min(float(constraint.lower_bound) * (1 + 1e-6))
+        inside = number.clamp_min(float(constraint.lower_bound) * (1 + 1e-6))
         raw: Tensor = constraint.inverse_transform(inside)
         return raw
 

@@ -1,4 +1,4 @@
-"""Noise that depends on the inputs: the variance that comes from training on a part of the data."""
+"""Gaussian noise whose variance depends on the fraction of the data used for training."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,21 +19,21 @@ LEAST_NOISE = 1e-6
 
 
 class SubsetNoise(Noise):
-    """The variances of ``SubsetNoiseLikelihood``.
+    """The noise model of ``SubsetNoiseLikelihood``.
 
     Args:
-        columns: Those of the inputs that hold the share of the data.
-        as_printed: Whether the noise grows with the share.
-        batch_shape: Of the hyperparameters.
-        beta_prior: Of the exponent, whose median it starts from.
+        columns: Columns of the inputs that hold the fraction of the data.
+        as_printed: Whether the noise grows with the fraction.
+        batch_shape: Batch shape of the hyperparameters.
+        beta_prior: Prior of the exponent, which starts at its median.
     """
 
-    noise = PositiveNumber("Variance that all observations have, ``batch_shape x 1``.")
+    noise = PositiveNumber("Noise variance on all data, ``batch_shape x 1``.")
     alpha = PositiveNumber(
-        "Variance that the choice of a subset adds at most, ``batch_shape x 1``."
+        "Largest additional variance from the choice of a subset, ``batch_shape x 1``."
     )
     beta = PositiveNumber(
-        "Exponent by which that variance changes with the share, ``batch_shape x 1``."
+        "Exponent of that variance as a function of the fraction, ``batch_shape x 1``."
     )
 
     def __init__(
@@ -58,24 +58,24 @@ class SubsetNoise(Noise):
         noise: Tensor | None = None,
         **kwargs: Any,
     ) -> DiagLinearOperator:
-        """Return the variances at inputs ``... x n x d``; those in ``noise`` where they are known."""
+        """Return the variances at inputs ``... x n x d``, or those in ``noise`` if they are given."""
         if noise is not None:
             return DiagLinearOperator(noise)
         if not params:
             raise InvalidArgumentError("params", "the inputs, which the noise depends on", params)
         inputs = params[0] if isinstance(params[0], Tensor) else params[0][0]
-        share = columns_of(inputs, self.columns).mean(-1).clamp(0, 1)
-        base = share if self.as_printed else 1 - share
+        fraction = columns_of(inputs, self.columns).mean(-1).clamp(0, 1)
+        base = fraction if self.as_printed else 1 - fraction
         return DiagLinearOperator(self.noise + self.alpha * base.pow(self.beta))
 
 
 class SubsetNoiseLikelihood(GaussianLikelihood):
-    r"""Gaussian noise that falls with the share of the data, to a constant on all of the data.
+    r"""Gaussian noise whose variance falls with the fraction of the data, to a constant on all data.
 
     ``variance(s) = noise + alpha (1 - s)^beta``
 
-    The supplement prints ``alpha s^beta``, which grows, while its text and its Figure 3 say that this
-    part falls and vanishes at ``s = 1``. In measured curves it falls.
+    The supplement prints ``alpha s^beta``, which grows, but its text and Figure 3 say that this term
+    falls and vanishes at ``s = 1``. In measured curves it falls.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
@@ -83,12 +83,12 @@ class SubsetNoiseLikelihood(GaussianLikelihood):
         log N(-3, 1) of alpha and log N(3, 1) of beta.
 
     Args:
-        columns: Of the share of the data, in [0, 1], among the inputs, the last by default; of several
+        columns: Input columns with the fraction of the data, in [0, 1]; the last by default. Of several
             fidelities the mean counts.
         as_printed: Whether to use the printed form.
-        batch_shape: Of the hyperparameters.
-        beta_prior: Of the power; the supplement's if omitted. Where shares are encoded by their
-            logarithms, as ``SubsetOptimizer`` has them, smaller powers are likely.
+        batch_shape: Batch shape of the hyperparameters.
+        beta_prior: Prior of the exponent; the supplement's if omitted. With logarithmic encodings of the
+            fraction, as in ``SubsetOptimizer``, smaller exponents are likely.
 
     Example:
         >>> likelihood = SubsetNoiseLikelihood()
@@ -107,7 +107,7 @@ class SubsetNoiseLikelihood(GaussianLikelihood):
     ) -> None:
         super().__init__(batch_shape=batch_shape)
         check(isinstance(as_printed, bool), "as_printed", "a bool", as_printed)
-        those = (columns,) if isinstance(columns, int) else tuple(columns)
-        check(len(those) > 0, "columns", "at least one", columns)
+        indices = (columns,) if isinstance(columns, int) else tuple(columns)
+        check(len(indices) > 0, "columns", "at least one", columns)
         prior = beta_prior or made(LogNormalPrior, 3.0, 1.0)
-        self.noise_covar = SubsetNoise(those, as_printed, batch_shape, prior)
+        self.noise_covar = SubsetNoise(indices, as_printed, batch_shape, prior)

@@ -1,4 +1,4 @@
-"""Priors on parameters, registered so that the modules that have them can be pickled."""
+"""Priors in single precision, and their registration on modules that can be pickled."""
 
 from functools import partial
 from typing import TypeVar
@@ -12,32 +12,33 @@ P = TypeVar("P", LogNormalPrior, NormalPrior)
 
 
 def made(kind: type[P], loc: float | Tensor, scale: float | Tensor) -> P:
-    """Return a prior whose numbers are in single precision, whatever the default dtype is.
+    """Return a prior with float32 parameters, whatever the default dtype is.
 
-    GPyTorch makes them in the default dtype, which is the user's, and does not convert all of them with
-    their module.
+    GPyTorch uses the default dtype, which is the user's choice, and does not convert all parameters of a
+    prior with its module.
 
     Args:
         kind: The class of the prior.
-        loc: Its mean, of a log-normal one that of the logarithm.
-        scale: Its standard deviation, of a log-normal one that of the logarithm.
+        loc: Mean of a normal variable, or of the logarithm of a log-normal one.
+        scale: Standard deviation of a normal variable, or of the logarithm of a log-normal one.
 
     Example:
         >>> made(NormalPrior, 0.0, 0.2).scale.dtype
         torch.float32
     """
-    return kind(*(torch.as_tensor(one, dtype=torch.float32) for one in (loc, scale)))
+    return kind(*(torch.as_tensor(number, dtype=torch.float32) for number in (loc, scale)))
 
 
 def register_prior(module: Module, name: str, prior: Prior | None) -> None:
-    """Put a prior on a property of a module that has a setter; do nothing without a prior.
+    """Register a prior on a settable property of a module; without a prior, do nothing.
 
-    GPyTorch reads and sets what it is only told the name of by local functions, which have no pickle.
+    Given a name alone, GPyTorch would read and set the property by local functions, which cannot be
+    pickled.
 
     Args:
-        module: What has the property.
-        name: Of the property; the prior is called ``<name>_prior``.
-        prior: To be registered.
+        module: Module with the property.
+        name: Name of the property; the prior is called ``<name>_prior``.
+        prior: The prior, or None.
     """
     if prior is not None:
         module.register_prior(f"{name}_prior", prior, partial(_read, name), partial(_assign, name))

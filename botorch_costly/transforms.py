@@ -1,4 +1,4 @@
-"""What makes a number of a learning curve, so that a Gaussian process can learn it."""
+"""Compression of learning curves into scores that a Gaussian process can model."""
 
 import math
 
@@ -24,30 +24,30 @@ WEIGHTINGS = ("sigmoid", "log", "average", "last")
 
 
 class CurveCompression(Module):
-    r"""Score learning curves by their weighted sum, with weights that are learnt.
+    r"""Score learning curves by a weighted sum of their rewards, with learnt weights.
 
     ``score(t) = sum_{u <= t} r(u) / (1 + exp(-growth (s(u) - midpoint)))``
 
-    The iterations ``u = 1 .. longest`` are scaled to ``s(u)`` in [-6, 6]. A late midpoint says that early
-    iterations carry no signal. Midpoint and growth are parameters, to be learnt with those of a model.
+    The iterations ``u = 1 .. longest`` are scaled to ``s(u)`` in [-6, 6]. With a late midpoint, early
+    iterations have almost no weight. Midpoint and growth are parameters, learnt together with a model's.
 
     References:
         V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
         equation 4 and appendix B (the other two weightings).
 
     Args:
-        longest: Iterations of a whole training.
+        longest: Number of iterations of a whole training.
         weighting: ``"sigmoid"``; ``"log"``, in proportion to ``log(1 + u)``; ``"average"``, all equal; or
-            ``"last"``: no compression, the score is the latest reward. Midpoint and growth matter for the
-            sigmoid alone.
-        midpoint: Where the weight is a half, in [-6, 6], scalar or ``batch_shape x 1``.
+            ``"last"``: no compression, the score is the latest reward. Only the sigmoid depends on
+            midpoint and growth.
+        midpoint: Scaled iteration with weight 1/2, in [-6, 6], scalar or ``batch_shape x 1``.
         growth: Slope of the sigmoid, in [0.1, 6], scalar or ``batch_shape x 1``.
-        midpoint_prior: A prior on the midpoint.
-        growth_prior: A prior on the growth.
-        batch_shape: Of the parameters.
+        midpoint_prior: Prior on the midpoint.
+        growth_prior: Prior on the growth.
+        batch_shape: Batch shape of the parameters.
 
     Raises:
-        InvalidArgumentError: If a number lies outside its range, or the weighting is not known.
+        InvalidArgumentError: If a number is out of range, or the weighting is unknown.
 
     Example:
         >>> compress = CurveCompression(longest=4, weighting="average")
@@ -81,12 +81,12 @@ class CurveCompression(Module):
 
     @property
     def midpoint(self) -> Tensor:
-        """Where the weight is a half, shape ``batch_shape x 1``."""
+        """Scaled iteration with weight 1/2, shape ``batch_shape x 1``."""
         return self.raw_midpoint_constraint.transform(self.raw_midpoint)
 
     @midpoint.setter
     def midpoint(self, value: float | Tensor) -> None:
-        self._set("midpoint", value, MIDPOINTS)
+        self._set("midpoint", value, *MIDPOINTS)
 
     @property
     def growth(self) -> Tensor:
@@ -95,19 +95,19 @@ class CurveCompression(Module):
 
     @growth.setter
     def growth(self, value: float | Tensor) -> None:
-        self._set("growth", value, GROWTHS)
+        self._set("growth", value, *GROWTHS)
 
-    def _set(self, name: str, value: float | Tensor, within: tuple[float, float]) -> None:
-        raw = getattr(self, f"raw_{name}")
-        # In double precision: the raw value of a number near a bound is sensitive to rounding.
-        wanted = torch.as_tensor(value, dtype=torch.float64, device=raw.device)
-        low, high = within
-        inside = bool(((wanted >= low) & (wanted <= high)).all())
+    def _set(self, name: str, value: float | Tensor, low: float, high: float) -> None:
+        raw, constraint = getattr(self, f"raw_{name}"), getattr(self, f"raw_{name}_constraint")
+        # In double precision, since the raw value of a number near a bound is sensitive to rounding.
+        number = torch.as_tensor(value, dtype=torch.float64, device=raw.device)
+        inside = bool(((number >= low) & (number <= high)).all())
         check(inside, name, f"a number in [{low:g}, {high:g}]", value)
-        # The constraint keeps its bounds in single precision; what it makes of the raw value counts.
-        constraint = getattr(self, f"raw_{name}_constraint")
-        low, high = constraint.lower_bound.double(), constraint.upper_bound.double()
-        share = ((wanted - low) / (high - low)).clamp(1e-9, 1 - 1e-9)  # a bound has no raw value
+        # The inverse of the constraint's transform, whose bounds are in single precision.
+        lower, upper = constraint.lower_bound.double(), constraint.upper_bound.double()
+        share = ((number - lower) / (upper - lower)).clamp(
+            1e-9, 1 - 1e-9
+        )  # a bound has no raw value
         self.initialize(**{f"raw_{name}": torch.logit(share).to(raw).expand_as(raw)})
 
     @property
@@ -129,11 +129,11 @@ class CurveCompression(Module):
         """Return the score of every prefix.
 
         Args:
-            curves: Rewards, ``batch_shape x n x longest``, NaN where none is known. A gap counts as the
-                weighted mean of what is known before it.
+            curves: Rewards, ``batch_shape x n x longest``, NaN where missing. A missing reward counts as
+                the weighted mean of the rewards before it.
 
         Returns:
-            Scores of that shape, NaN before the first known reward of a curve.
+            Scores of the same shape, NaN before the first reward of a curve.
 
         Raises:
             InvalidShapeError: If curves do not have ``longest`` columns.

@@ -1,7 +1,7 @@
-r"""How strongly the upper confidence bound explores: schedules of ``beta`` in ``mean + sqrt(beta) std``.
+r"""Exploration schedules of the upper confidence bound ``mean + sqrt(beta) std``.
 
-Convention: a schedule is called with the round ``t = 1, 2, ..`` and returns ``beta_t``, never its
-root. ``log`` is natural.
+A schedule is called with the round ``t = 1, 2, ..`` and returns ``beta_t``, not its root. ``log`` is the
+natural logarithm.
 """
 
 import math
@@ -18,9 +18,9 @@ from botorch_costly.errors import (
 
 
 class BetaSchedule(Protocol):
-    """Anything that gives ``beta`` for a round counted from 1.
+    """A callable that returns ``beta`` for a round counted from 1.
 
-    A function of the round alone: a tuner that waits asks for some rounds ahead, within its horizon.
+    It must depend on the round alone, since a waiting tuner calls it for later rounds of its horizon.
     """
 
     def __call__(self, t: int) -> float:
@@ -29,10 +29,10 @@ class BetaSchedule(Protocol):
 
 @dataclass(frozen=True)
 class ConstantBeta:
-    """One ``beta`` for every round.
+    """The same ``beta`` for every round.
 
     Args:
-        beta: At least 0; the paper uses 1 when training networks.
+        beta: Number of at least 0; the paper uses 1 when training networks.
     """
 
     beta: float = 1.0
@@ -47,13 +47,13 @@ class ConstantBeta:
 
 @dataclass(frozen=True)
 class LogBeta:
-    """``beta_t = c1 log(c2 t)``, what the experiments of Bogunovic et al. (2016) use.
+    """``beta_t = c1 log(c2 t)``, as in the experiments of Bogunovic et al. (2016).
 
     The defaults reproduce TV-GP-UCB in Table A2 of Wang et al. (2021).
 
     Args:
-        c1: Positive.
-        c2: At least 1, so that no ``beta`` is negative.
+        c1: Positive factor.
+        c2: Number of at least 1, so that no ``beta`` is negative.
     """
 
     c1: float = 0.8
@@ -71,7 +71,7 @@ class LogBeta:
 
 @dataclass(frozen=True)
 class FiniteDomainBeta:
-    """``beta_t = 2 log(|D| t^2 pi^2 / (6 delta))``: the bounds hold on a finite domain.
+    """``beta_t = 2 log(|D| t^2 pi^2 / (6 delta))``, with which the bounds hold on a finite domain.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -79,7 +79,7 @@ class FiniteDomainBeta:
 
     Args:
         num_points: Size of the domain ``|D|``.
-        delta: The bounds hold together with probability ``1 - delta``.
+        delta: The bounds hold jointly with probability ``1 - delta``.
     """
 
     num_points: int
@@ -96,7 +96,7 @@ class FiniteDomainBeta:
 
 @dataclass(frozen=True)
 class CompactDomainBeta:
-    """The schedule under which the bounds hold on a compact, convex domain ``[0, r]^d``.
+    """The schedule with which the bounds hold on a compact, convex domain ``[0, r]^d``.
 
     ``beta_t = 2 log(t^2 2 pi^2 / (3 delta)) + 2 d log(t^2 d b r sqrt(log(4 d a / delta)))``
 
@@ -106,7 +106,7 @@ class CompactDomainBeta:
 
     Args:
         dim: Dimension ``d``.
-        delta: The bounds hold together with probability ``1 - delta``.
+        delta: The bounds hold jointly with probability ``1 - delta``.
         a: Scale of the tail bound on the derivatives of samples (eq. 45).
         b: Width of that tail bound.
         r: Side of the domain.

@@ -1,4 +1,4 @@
-"""What an evaluation promises against what it costs: improvement per cost, and the Gittins index."""
+"""Cost-aware acquisition functions: expected improvement per cost, and the Gittins index."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -21,15 +21,15 @@ from botorch_costly.numerics.gittins import gittins_index
 
 
 def predicted_cost(cost_model: Model, X: Tensor, overhead: float) -> Tensor:
-    """Return the predicted costs of single points ``X`` (``batch_shape x 1 x d``), ``batch_shape``."""
+    """Return predicted costs plus overhead of single points ``batch_shape x 1 x d``, ``batch_shape``."""
     return cost_model.posterior(X).mean.squeeze(-1).squeeze(-1) + overhead
 
 
 class LogEIPerCost(LogExpectedImprovement):
-    r"""Logarithm of the expected improvement by unit of predicted cost.
+    r"""Logarithm of the expected improvement per unit of predicted cost.
 
     ``log EI(z) - log cost(z)``, or as published ``log softplus(EI(z)) - log softplus(cost(z))``, which
-    goes for cheap points alone where improvements are small.
+    depends on the cost alone where improvements are small.
 
     References:
         V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
@@ -39,10 +39,10 @@ class LogEIPerCost(LogExpectedImprovement):
         model: A single-outcome model.
         cost_model: A single-outcome model of costs > 0, such as ``models.LinearCost``.
         best_f: The threshold; ``best_mean(model, X)`` gives the largest posterior mean, as in the paper.
-        posterior_transform: As for ``LogExpectedImprovement``.
+        posterior_transform: Posterior transform of ``LogExpectedImprovement``.
         maximize: Whether larger rewards are better.
-        overhead: What an evaluation costs beside that, in the unit of the costs.
-        as_published: Whether improvement and cost pass a softplus.
+        overhead: Constant cost of an evaluation in addition to its predicted cost, in the same unit.
+        as_published: Whether to apply a softplus to improvement and cost.
 
     Raises:
         InvalidArgumentError: If the overhead is negative or not finite.
@@ -73,10 +73,10 @@ class LogEIPerCost(LogExpectedImprovement):
 
 
 class PBGI(AnalyticAcquisitionFunction):
-    r"""The Gittins index of Pandora's box: the reward at which an evaluation is worth its cost.
+    r"""Gittins index of Pandora's box: the incumbent reward at which an evaluation just pays.
 
-    ``g(z)`` solves ``E max(f(z) - g, 0) = price cost(z)``. Improvement per cost can be arbitrarily bad;
-    the index is optimal where evaluations tell nothing about one another.
+    ``g(z)`` solves ``E max(f(z) - g, 0) = price cost(z)``. The index is optimal if evaluations are
+    independent of one another, where improvement per cost can be arbitrarily bad.
 
     References:
         Q. Xie, R. Astudillo, P. Frazier, Z. Scully, A. Terenin. Cost-aware Bayesian optimization via the
@@ -85,13 +85,13 @@ class PBGI(AnalyticAcquisitionFunction):
     Args:
         model: A single-outcome model.
         cost_model: A single-outcome model of costs > 0.
-        price: What a unit of cost is worth, in the unit of rewards.
-        posterior_transform: As for ``LogExpectedImprovement``.
-        maximize: Whether larger rewards are better. If not, the index is negated: larger is better.
-        overhead: What an evaluation costs beside that, in the unit of the costs.
+        price: Price of a unit of cost, in the unit of rewards.
+        posterior_transform: Posterior transform of ``LogExpectedImprovement``.
+        maximize: Whether larger rewards are better; if not, the index is that of the negative rewards.
+        overhead: Constant cost of an evaluation in addition to its predicted cost, in the same unit.
 
     Raises:
-        InvalidArgumentError: If the price is not positive, or the overhead negative.
+        InvalidArgumentError: If the price is not positive, or the overhead is negative.
     """
 
     def __init__(
@@ -113,16 +113,16 @@ class PBGI(AnalyticAcquisitionFunction):
     @average_over_ensemble_models
     def forward(self, X: Tensor) -> Tensor:
         """Return the indices of single points ``X`` (``batch_shape x 1 x d``), ``batch_shape``."""
-        mean, sd = (part.squeeze(-1) for part in self._mean_and_sigma(X))
+        mean, sd = (moment.squeeze(-1) for moment in self._mean_and_sigma(X))
         cost = predicted_cost(self.cost_model, X, self.overhead)
         return gittins_index(mean if self.maximize else -mean, sd, self.price * cost)
 
     def is_over(self, X: Tensor, best: float) -> bool:
-        """Return whether no evaluation is worth its cost any more: the stopping rule.
+        """Return whether no further evaluation is worth its cost: the stopping rule.
 
         Args:
-            X: All that might be evaluated, ``n x d``.
-            best: The best reward at hand, in the unit of rewards.
+            X: All points that can be evaluated, ``n x d``.
+            best: The best reward observed, in the unit of rewards.
         """
         index = self(X.unsqueeze(-2))
         return bool(index.max() <= (best if self.maximize else -best))
@@ -144,11 +144,13 @@ def construct_inputs_log_ei_per_cost(
 ) -> dict[str, Any]:
     """Return the keyword arguments; ``best_f`` defaults to the largest posterior mean over the data.
 
-    In place of a model, costs may be known: ``overhead`` plus the columns times ``fidelity_weights``.
-    With ``target_fidelities`` the default threshold is what is believed of the data there.
+    Without a cost model, the cost is ``overhead`` plus the sum of columns times ``fidelity_weights``.
+    With ``target_fidelities``, the default threshold is the posterior mean of the data moved there.
     """
     if best_f is None:
-        X = _at_target(observed(training_data), target_fidelities)
+        X = observed(training_data)
+        if target_fidelities:
+            X = project_to_target_fidelity(X, dict(target_fidelities), X.shape[-1])
         best_f = best_mean(model, X, maximize=maximize, posterior_transform=posterior_transform)
     return {
         "model": model,
@@ -173,7 +175,7 @@ def construct_inputs_pbgi(
     fidelity_weights: Mapping[int | str, float] | None = None,
     target_fidelities: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
-    """Return the keyword arguments; costs may be known, as for ``LogEIPerCost``."""
+    """Return the keyword arguments; ``fidelity_weights`` replace a cost model as for ``LogEIPerCost``."""
     return {
         "model": model,
         "cost_model": _cost_model(cost_model, fidelity_weights),
@@ -184,16 +186,12 @@ def construct_inputs_pbgi(
     }
 
 
-def _cost_model(given: Model | None, weights: Mapping[int | str, float] | None) -> Model:
-    """Return a model of the costs: the one given, or a weighted sum of columns."""
-    one = (given is None) != (weights is None)
-    received = "both" if given is not None else "neither"
-    check(one, "cost_model", "either a cost_model or fidelity_weights", received)
-    if given is not None:
-        return given
+def _cost_model(model: Model | None, weights: Mapping[int | str, float] | None) -> Model:
+    """Return the model of the costs, or else the weighted sum of columns as a model."""
+    is_valid = (model is None) != (weights is None)
+    received = "both" if model is not None else "neither"
+    check(is_valid, "cost_model", "either a cost_model or fidelity_weights", received)
+    if model is not None:
+        return model
     columns = {int(column): float(weight) for column, weight in (weights or {}).items()}
     return AffineFidelityCostModel(columns, fixed_cost=0.0)
-
-
-def _at_target(X: Tensor, target: Mapping[int, float] | None) -> Tensor:
-    return project_to_target_fidelity(X, dict(target), X.shape[-1]) if target else X

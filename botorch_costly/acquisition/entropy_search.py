@@ -1,4 +1,4 @@
-"""How much an observation tells about where the optimum is: entropy search."""
+"""Entropy search: the information of an observation about the location of the optimum."""
 
 from typing import Any
 
@@ -15,17 +15,17 @@ from botorch_costly.models.covariance import ProjectedRows, observations_of
 from botorch_costly.numerics.ep import Minimum, minimum
 from botorch_costly.numerics.information import by_moments, by_outcomes
 
-_NODES = 8  # of the closed form: more change nothing
+_NODES = 8  # quadrature nodes of the closed form; more do not change the result
 
 
 class EntropySearch(AnalyticAcquisitionFunction):
-    r"""Information about which of some points is optimal, in nats: ``I(optimum; y(x))``.
+    r"""Information of an observation about the optimum among given points, in nats: ``I(optimum; y(x))``.
 
-    By default it is computed in closed form: one expectation propagation at construction says for each
-    point what is to be expected of any observation if that point is optimal (``numerics.information``).
-    Values err by 7 % on average, and their order hardly. With ``outcomes`` expectation propagation is
-    done anew for each outcome of each observation, as published: values err by 2 % with 16 outcomes, and
-    take a thousand times longer.
+    By default it is computed in closed form: one run of expectation propagation in the constructor gives
+    the moments of any observation conditional on each point being optimal (``numerics.information``).
+    The values err by 7 % on average, but hardly change their order. With ``outcomes``, expectation
+    propagation runs for each outcome of each observation, as published: values err by 2 % with 16
+    outcomes, and take a thousand times longer.
 
     References:
         - P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
@@ -35,14 +35,14 @@ class EntropySearch(AnalyticAcquisitionFunction):
 
     Args:
         model: A single-outcome model, or an ensemble, over which the information is averaged.
-        points: The points of which one is optimal, ``Z x d``, such as ``representers`` draws.
-        posterior_transform: As for ``LogExpectedImprovement``.
+        points: Points, one of which is taken to be optimal, ``Z x d``; see ``representers``.
+        posterior_transform: Posterior transform of ``LogExpectedImprovement``.
         maximize: Whether larger values are better.
-        outcomes: Number of outcomes of each observation that expectation propagation is done for; closed
+        outcomes: Number of outcomes of each observation for which expectation propagation runs; closed
             form if omitted.
 
     Raises:
-        InvalidShapeError: If ``points`` are not at least one row.
+        InvalidShapeError: If ``points`` have no row.
         InvalidArgumentError: If ``outcomes`` is not positive.
         NumericalError: If the posterior at the points is not finite.
     """
@@ -78,7 +78,7 @@ class EntropySearch(AnalyticAcquisitionFunction):
 
     @property
     def minimum(self) -> Minimum:
-        """Which point is optimal by each member of an ensemble, and what is to be expected if it is."""
+        """Result of expectation propagation for each member of an ensemble."""
         return Minimum(self.log_prob, self.pull, self.loss)
 
     @t_batch_mode_transform(expected_q=1)
@@ -102,24 +102,24 @@ class EntropySearch(AnalyticAcquisitionFunction):
 
 
 class EntropySearchPerCost(EntropySearch):
-    r"""Information about which point is optimal, by unit of cost: ``I(optimum; y(z)) / cost(z)``.
+    r"""Information about the optimum per unit of cost: ``I(optimum; y(z)) / cost(z)``.
 
-    With a model over configurations and shares of the data, and points at a share of 1, this is the
-    acquisition function of Fabolas: what a cheap evaluation tells about the optimum on all of the data.
+    With a model over configurations and fractions of the data, and points at a fraction of 1, this is the
+    acquisition function of Fabolas: the information of a cheap evaluation about the optimum on all data.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
         learning hyperparameters on large datasets. AISTATS 2017, equation 9.
 
     Args:
-        model: As for ``EntropySearch``.
-        points: As for ``EntropySearch``.
+        model: A single-outcome model, or an ensemble, over which the information is averaged.
+        points: Points, one of which is taken to be optimal, ``Z x d``.
         cost_model: A single-outcome model of costs > 0.
-        posterior_transform: As for ``EntropySearch``.
-        maximize: As for ``EntropySearch``.
-        outcomes: As for ``EntropySearch``.
-        overhead: What an evaluation costs beside its predicted cost, in the unit of the costs, such as
-            the seconds that deciding takes.
+        posterior_transform: Posterior transform of ``EntropySearch``.
+        maximize: Whether larger values are better.
+        outcomes: Number of outcomes for expectation propagation; closed form if omitted.
+        overhead: Constant cost of an evaluation in addition to its predicted cost, in the same unit, such
+            as the seconds of a decision.
 
     Raises:
         InvalidArgumentError: If the overhead is negative or not finite.

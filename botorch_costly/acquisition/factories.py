@@ -1,7 +1,7 @@
-"""What makes the acquisition function of a round: upper confidence bound, improvement, or a user's own.
+"""Factories that make a tuner's acquisition function for each round.
 
-A tuner asks its factory in every round, with the belief and the round. A factory of one's own is any
-callable ``(belief, now) -> AcquisitionFunction``.
+A tuner calls its factory in every round, with the belief and the round. Any callable
+``(belief, now) -> AcquisitionFunction`` can be the factory.
 """
 
 from collections.abc import Callable
@@ -21,15 +21,15 @@ MakeAcquisition = Callable[[StreamingGP, int], AcquisitionFunction]
 
 @runtime_checkable
 class AcquisitionFactory(Protocol):
-    """Makes acquisition functions over configurations, one for each round."""
+    """Makes an acquisition function over configurations for each round."""
 
     @property
     def schedule(self) -> BetaSchedule:
-        """Width of the confidence bounds that query rules read, by round."""
+        """Schedule of ``beta`` for the confidence bounds that query rules read."""
 
     @property
     def is_bound(self) -> bool:
-        """Whether it makes upper confidence bounds, whose optima are followed between queries."""
+        """Whether it makes upper confidence bounds, whose optima the tuner follows between queries."""
 
     def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
         """Return the acquisition function of round ``now`` (from 0), ``b x 1 x d -> b``."""
@@ -37,10 +37,10 @@ class AcquisitionFactory(Protocol):
 
 @dataclass(frozen=True)
 class _Weighted:
-    """What the factories of this package share: a weight of the variance.
+    """Base of the factories of this package: a weight of the variance.
 
     Args:
-        beta: A number of at least 0, or a schedule by round.
+        beta: A number of at least 0, or a schedule.
 
     Raises:
         InvalidArgumentError: If ``beta`` is neither.
@@ -56,13 +56,13 @@ class _Weighted:
 
     @property
     def schedule(self) -> BetaSchedule:
-        """Width of the confidence bounds, by round."""
+        """Schedule of ``beta`` for the confidence bounds that query rules read."""
         return self.beta if callable(self.beta) else ConstantBeta(self.beta)
 
 
 @dataclass(frozen=True)
 class UCB(_Weighted):
-    """Makes ``TimeVaryingUCB``: go where mean plus ``sqrt(beta)`` standard deviations is highest.
+    """Makes ``TimeVaryingUCB``, the mean plus ``sqrt(beta)`` standard deviations.
 
     Args:
         beta: A number of at least 0, or a schedule such as ``LogBeta()``; the paper uses 1 when training
@@ -80,22 +80,22 @@ class UCB(_Weighted):
 
 
 class _OverBestMean(_Weighted):
-    """What the improvements share: the best posterior mean of the configurations seen as threshold."""
+    """Base of the improvements over the best posterior mean of the configurations observed."""
 
     improvement: ClassVar[type[AcquisitionFunction]]
 
     def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
-        """Return the improvement of round ``now``; there must be an observation."""
+        """Return the improvement of round ``now``; the belief must have an observation."""
         best = best_mean(belief, belief.inputs[:, :-1], now)
         return self.improvement(belief, best, now)
 
 
 @dataclass(frozen=True)
 class LogEI(_OverBestMean):
-    """Makes ``TimeVaryingLogEI`` over the best posterior mean of the configurations seen.
+    """Makes ``TimeVaryingLogEI`` over the best posterior mean of the configurations observed.
 
     Args:
-        beta: Of the confidence bounds that query rules read.
+        beta: Number or schedule for the confidence bounds that query rules read.
     """
 
     improvement = TimeVaryingLogEI
@@ -103,10 +103,10 @@ class LogEI(_OverBestMean):
 
 @dataclass(frozen=True)
 class PI(_OverBestMean):
-    """Makes ``TimeVaryingPI`` over the best posterior mean of the configurations seen.
+    """Makes ``TimeVaryingPI`` over the best posterior mean of the configurations observed.
 
     Args:
-        beta: Of the confidence bounds that query rules read.
+        beta: Number or schedule for the confidence bounds that query rules read.
     """
 
     improvement = TimeVaryingPI
@@ -119,26 +119,24 @@ class CustomAcquisition(_Weighted):
     make: MakeAcquisition | None = None
 
     def __call__(self, belief: StreamingGP, now: int) -> AcquisitionFunction:
-        """Return what the callable makes for round ``now``."""
+        """Return the acquisition function that the callable makes for round ``now``."""
         assert self.make is not None
-        made = self.make(belief, now)
+        acquisition = self.make(belief, now)
         expected = "a callable that returns an acquisition function over configurations"
-        check(callable(made), "acquisition", expected, made)
-        return made
+        check(callable(acquisition), "acquisition", expected, acquisition)
+        return acquisition
 
 
 def as_factory(acquisition: AcquisitionFactory | MakeAcquisition) -> AcquisitionFactory:
-    """Return a factory as it is, and a plain callable as a factory of confidence bounds of width 1.
+    """Return a factory unchanged, and a plain callable as a factory with a ``beta`` of 1.
 
     Raises:
         InvalidArgumentError: If it cannot be called, or is a class of acquisition functions.
     """
     expected = "UCB(), LogEI(), PI() or a callable (belief, round) -> AcquisitionFunction"
     check(callable(acquisition), "acquisition", expected, acquisition)
-    bare = isinstance(acquisition, type)
-    check(not bare, "acquisition", expected, f"the class {acquisition}; call it, or wrap it")
-    return (
-        acquisition
-        if isinstance(acquisition, AcquisitionFactory)
-        else CustomAcquisition(make=acquisition)
-    )
+    is_class = isinstance(acquisition, type)
+    check(not is_class, "acquisition", expected, f"the class {acquisition}; call it, or wrap it")
+    if isinstance(acquisition, AcquisitionFactory):
+        return acquisition
+    return CustomAcquisition(make=acquisition)

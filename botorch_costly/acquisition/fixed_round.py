@@ -1,4 +1,4 @@
-"""Acquisition functions over configurations alone, by fixing the round."""
+"""Acquisition functions over configurations, made from those over ``[configuration, round]``."""
 
 from typing import Any
 
@@ -27,12 +27,12 @@ def at_round(X: Tensor, now: Tensor) -> Tensor:
 
 
 def as_numbers(name: str, value: float | Tensor) -> Tensor:
-    """Return numbers as a tensor, Python's own in double precision.
+    """Return floating-point tensors unchanged, and other numbers as a float64 tensor.
 
-    BoTorch's classes would round those to the default dtype before they meet the model's.
+    BoTorch's classes would round Python numbers to the default dtype, whatever the model's dtype is.
 
     Raises:
-        InvalidArgumentError: If they are no numbers.
+        InvalidArgumentError: If ``value`` is not numeric.
     """
     if isinstance(value, Tensor) and value.is_floating_point():
         return value
@@ -49,26 +49,26 @@ def as_round(now: float | Tensor) -> Tensor:
         InvalidArgumentError: If it is not one finite number.
     """
     tensor = as_numbers("now", now)
-    one = tensor.numel() == 1 and bool(tensor.isfinite().all())
-    check(one, "now", "one finite round", now, InvalidArgumentError)
+    is_valid = tensor.numel() == 1 and bool(tensor.isfinite().all())
+    check(is_valid, "now", "one finite round", now, InvalidArgumentError)
     return tensor.reshape(())
 
 
 class InRound(AnalyticAcquisitionFunction):
-    """Turns an analytic acquisition function over ``[x, round]`` into one over ``x``, in one round.
+    """Mixin that turns an analytic acquisition function over ``[x, round]`` into one over ``x``.
 
-    Mix it in before BoTorch's class and call ``fix_round`` once: the posterior is then always asked
-    for in that round.
+    Inherit from it before BoTorch's class and call ``fix_round`` once. The posterior is then always
+    computed in that round.
     """
 
     def fix_round(self, now: float | Tensor) -> None:
-        """Set the round to decide for; raise InvalidArgumentError unless it is a finite number."""
+        """Set the round of the decision; raise InvalidArgumentError unless it is a finite number."""
         self.register_buffer("now", as_round(now))
         self._read: tuple[Tensor, int, float] | None = None
 
     @property
     def round(self) -> float:
-        """The round as a number, read when it changed: a device would have to be waited for."""
+        """The round as a number, read only after a change, since reading waits for the device."""
         now: Tensor = self.now
         if now.is_inference():
             return float(now)

@@ -1,7 +1,7 @@
 r"""Expected and probable improvement of a drifting function.
 
-The best reward *observed* says little when the function has drifted since. The threshold here is what
-the model believes in round ``now``: the largest posterior mean over the configurations observed.
+The best reward *observed* says little if the function has drifted since. The threshold is therefore the
+largest posterior mean in round ``now`` over the configurations observed.
 """
 
 from collections.abc import Hashable
@@ -36,10 +36,10 @@ def best_mean(
 
     Args:
         model: A single-outcome model.
-        X: The points; configurations if ``now`` is given.
-        now: The round that is to be appended to them, for a model that drifts.
+        X: The points; configurations without the round if ``now`` is given.
+        now: The round to append to them, for a model that drifts.
         maximize: Whether larger rewards are better.
-        posterior_transform: As for ``ExpectedImprovement``.
+        posterior_transform: Posterior transform of ``ExpectedImprovement``.
 
     Returns:
         A scalar; for a batched model or an ensemble ``batch_shape x 1``, one threshold for each of
@@ -52,32 +52,32 @@ def best_mean(
     check(X.shape[-2] > 0, "X", "at least one point", shape, InvalidShapeError)
     members = torch.Size() if is_ensemble(model) else model.batch_shape  # ensembles add their own
     X = X.expand(*torch.broadcast_shapes(X.shape[:-2], members), *X.shape[-2:])
-    # One by one: their joint covariance is not needed, and close points make it singular.
-    apart = X.movedim(-2, 0).unsqueeze(-2)  # n x batch_shape x 1 x d
-    apart = apart if now is None else at_round(apart, as_round(now))
+    # Single points: their joint covariance is not needed, and close points make it singular.
+    points = X.movedim(-2, 0).unsqueeze(-2)  # n x batch_shape x 1 x d
+    points = points if now is None else at_round(points, as_round(now))
     with torch.no_grad():
-        posterior = model.posterior(apart, posterior_transform=posterior_transform)
+        posterior = model.posterior(points, posterior_transform=posterior_transform)
     means = posterior.mean.squeeze(-1).squeeze(-1)
     best = means.amax(0) if maximize else means.amin(0)
     return best.unsqueeze(-1) if best.dim() else best
 
 
 def observed(training_data: SupervisedDataset | dict[Hashable, SupervisedDataset]) -> Tensor:
-    """Return the points of the data of an input constructor."""
+    """Return the points of the training data of an input constructor."""
     return only_data(training_data).X
 
 
 def only_data(
     training_data: SupervisedDataset | dict[Hashable, SupervisedDataset],
 ) -> SupervisedDataset:
-    """Return the data of an input constructor of one outcome."""
+    """Return the training data of an input constructor for one outcome."""
     if isinstance(training_data, dict):  # one data set for each outcome, at equal X
         return next(iter(training_data.values()))
     return training_data
 
 
 class _Improvement(InRound):
-    """What the three improvements share: a threshold and a round."""
+    """Base of the three improvements: a threshold and a round."""
 
     def __init__(
         self,
@@ -98,8 +98,8 @@ class TimeVaryingEI(_Improvement, ExpectedImprovement):
     Args:
         model: A single-outcome model over ``[configuration, round]``.
         best_f: The threshold; ``best_mean`` gives the one this package uses.
-        now: The round to decide for.
-        posterior_transform: As for ``ExpectedImprovement``.
+        now: The round of the decision.
+        posterior_transform: Posterior transform of ``ExpectedImprovement``.
         maximize: Whether larger rewards are better.
 
     Raises:
@@ -108,11 +108,11 @@ class TimeVaryingEI(_Improvement, ExpectedImprovement):
 
 
 class TimeVaryingLogEI(_Improvement, LogExpectedImprovement):
-    """Logarithm of ``TimeVaryingEI``, with usable gradients where the improvement is tiny."""
+    """Logarithm of ``TimeVaryingEI``, with useful gradients even if the improvement is tiny."""
 
 
 class TimeVaryingPI(_Improvement, ProbabilityOfImprovement):
-    """Probability of improvement over ``best_f`` in round ``now``; arguments as ``TimeVaryingEI``."""
+    """Probability of improvement over ``best_f`` in round ``now``, with ``TimeVaryingEI``'s arguments."""
 
 
 @acqf_input_constructor(TimeVaryingEI, TimeVaryingLogEI, TimeVaryingPI)

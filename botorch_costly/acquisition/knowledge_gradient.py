@@ -1,8 +1,8 @@
-r"""Knowledge gradient of a drifting function: what a query adds to the best that is known.
+r"""Knowledge gradient of a drifting function: the expected rise of the best posterior mean by a query.
 
 The maximum is taken over a finite *discretization*, such as the local optima of mean and UCB, and the
-configuration itself. With all points of a finite domain it is exact; otherwise it is a lower bound of the
-knowledge gradient over the continuum, with gradients.
+configuration itself. With all points of a finite domain it is exact; otherwise it is a differentiable
+lower bound of the knowledge gradient over the continuum.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from botorch_costly.numerics.knowledge_gradient import (
 
 
 class TimeVaryingKG(AcquisitionFunction):
-    """``mean(x, now) + H KG(x, now)``: where a query earns most over an effective horizon ``H``.
+    """``mean(x, now) + H KG(x, now)``: reward of a query plus its gain over an effective horizon ``H``.
 
     References:
         - P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
@@ -37,12 +37,14 @@ class TimeVaryingKG(AcquisitionFunction):
 
     Args:
         model: A single-outcome model over ``[configuration, round]``, maximized.
-        discretization: Configurations the maximum is taken over, ``m x d``; the candidate is added.
-        now: The round to decide for.
-        effective_horizon: Rounds for which the gain of a query counts.
-        noise: Noise variance of a query; the model's at the first of the discretization if omitted.
-        rough: Whether a lower bound of the gain will do, in a fraction of the time, as in a search.
-        tolerance: By a few of these an exact gain may be too small, in rewards, which saves time too.
+        discretization: Configurations for the maximum, ``m x d``; the candidate is added.
+        now: The round of the decision.
+        effective_horizon: Number of rounds for which the gain of a query counts.
+        noise: Noise variance of a query; by default the model's at the first configuration of the
+            discretization.
+        rough: Whether to compute a lower bound of the gain, which is much faster, as in a search.
+        tolerance: Unit of error of an exact gain, in rewards: it may be a few units too small, which
+            saves time, too.
 
     Raises:
         InvalidArgumentError: If ``effective_horizon`` or ``noise`` is negative or not finite, or
@@ -75,9 +77,9 @@ class TimeVaryingKG(AcquisitionFunction):
         super().__init__(model)
         self._rough = rough
         self._tolerance = check_nonnegative("tolerance", tolerance)
-        some = discretization.dim() == 2 and len(discretization) > 0
+        fits = discretization.dim() == 2 and len(discretization) > 0
         expected, shape = "at least one configuration, m x d", tuple(discretization.shape)
-        check(some, "discretization", expected, shape, InvalidShapeError)
+        check(fits, "discretization", expected, shape, InvalidShapeError)
         self.register_buffer("now", as_round(now))
         self.register_buffer("discretization", at_round(discretization, self.now))
         prepared = covariances_of(model).project(self.discretization)
@@ -106,9 +108,9 @@ class TimeVaryingKG(AcquisitionFunction):
         return mean, gain
 
     def terms(self, rows: Tensor | ProjectedRows) -> tuple[Tensor, Tensor, Tensor]:
-        """Return mean, variance and knowledge gradient of ``[x, now]`` rows, perhaps prepared ones.
+        """Return mean, variance and knowledge gradient of ``[x, now]`` rows.
 
-        Rows are prepared by the ``project`` of a model that ``HasCovariances``.
+        Rows may be prepared by the ``project`` method of a model that ``HasCovariances``.
         """
         mean, variance, cov = self._covariance_with(rows)
         heights = self.discretization_mean.to(mean).expand(*mean.shape, -1)
@@ -120,7 +122,7 @@ class TimeVaryingKG(AcquisitionFunction):
         return mean, variance, expected_rise(level, slope, self._tolerance)
 
     def _covariance_with(self, rows: Tensor | ProjectedRows) -> tuple[Tensor, Tensor, Tensor]:
-        """Return mean and variance at rows and their covariances with the discretization, (*batch, m)."""
+        """Return mean and variance of rows and their covariances with the discretization, (*batch, m)."""
         discretization = ProjectedRows(self.discretization, self._projected)
         return covariances_of(self.model).covariance_with(rows, discretization)
 
@@ -144,10 +146,12 @@ def construct_inputs_time_varying_kg(
     tolerance: float = 0.0,
 ) -> dict[str, Any]:
     """Return the keyword arguments of ``TimeVaryingKG``."""
-    arguments = {
+    return {
         "model": model,
         "discretization": discretization,
         "now": now,
         "effective_horizon": effective_horizon,
+        "noise": noise,
+        "rough": rough,
+        "tolerance": tolerance,
     }
-    return {**arguments, "noise": noise, "rough": rough, "tolerance": tolerance}

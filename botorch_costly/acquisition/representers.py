@@ -1,4 +1,4 @@
-"""Points that stand for the whole space: where an optimum may be."""
+"""Representer points for entropy search: points at which the optimum may be."""
 
 import warnings
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ from botorch_costly.randomness import check_generator
 
 MEASURES = ("improvement", "draws", "uniform")
 _SCREENED = 20  # uniform draws for each point
-_STEPS = 20  # of the walk
-_TRIES = 6  # of a Cholesky factor, each with ten times the jitter
-_POOL = 1000  # uniform draws among which a draw of the posterior is largest
+_STEPS = 20  # steps of the walk
+_TRIES = 6  # attempts at a Cholesky factor, each with ten times the jitter
+_POOL = 1000  # uniform points at which posterior draws are evaluated
 
 
 def representers(
@@ -36,12 +36,12 @@ def representers(
 ) -> Tensor:
     """Draw points in proportion to the expected improvement, as optima of posterior draws, or uniformly.
 
-    By improvement, some of many uniform draws are kept, in proportion to their expected improvement. Then
-    they walk as an ensemble, so that no point is bound to where it was first drawn.
+    The measure ``"improvement"`` resamples uniform draws in proportion to their expected improvement. The
+    points then walk as an ensemble, and leave the positions of the uniform draws.
 
-    By draws, each point is where a draw of the posterior is best, of many uniform points and those by
-    improvement. Where several draws are best at the same point, points by improvement take the places
-    that are left. Each member of an ensemble needs a Cholesky factor of about a thousand rows.
+    The measure ``"draws"`` takes the optima of posterior draws, among uniform points and those by
+    improvement. If draws share an optimum, points by improvement fill up. Each member of an ensemble
+    needs a Cholesky factor of about a thousand rows.
 
     References:
         - P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
@@ -52,19 +52,19 @@ def representers(
     Args:
         model: A single-outcome model, or an ensemble.
         bounds: Lower and upper bounds of the columns, ``2 x d``.
-        num: How many points.
-        best_f: The value to be improved on.
-        generator: The source of the draws.
+        num: Number of points.
+        best_f: The threshold of the improvement.
+        generator: Random generator for all draws.
         maximize: Whether larger values are better.
         measure: ``"improvement"``, ``"draws"`` or ``"uniform"``.
-        fixed: Columns that have one value in all points, such as the share of the data.
+        fixed: Value of each column that is the same in all points, such as the fraction of the data.
 
     Returns:
         The points, ``num x d``.
 
     Raises:
         InvalidShapeError: If the bounds are not two rows.
-        InvalidArgumentError: If ``num`` is less than 1, or the measure unknown.
+        InvalidArgumentError: If ``num`` is less than 1, or the measure is unknown.
     """
     shape = tuple(bounds.shape)
     check(len(shape) == 2 and shape[0] == 2, "bounds", "2 x d", shape, InvalidShapeError)
@@ -84,7 +84,7 @@ def representers(
 
 
 class _Cube:
-    """The columns that are free, as a unit cube."""
+    """The free columns as a unit cube."""
 
     def __init__(
         self, bounds: Tensor, fixed: Mapping[int, float], generator: torch.Generator
@@ -94,7 +94,7 @@ class _Cube:
         self.free = [column for column in range(bounds.shape[1]) if column not in self._fixed]
 
     def completed(self, x: Tensor) -> Tensor:
-        """Return all columns of points of the cube, ``(*batch, free) -> (*batch, d)``."""
+        """Return points of the cube with all columns, ``(*batch, free) -> (*batch, d)``."""
         rows = self._bounds.new_empty(*x.shape[:-1], self._bounds.shape[1])
         low, high = self._bounds[:, self.free]
         rows[..., self.free] = low + (high - low) * x
@@ -103,14 +103,14 @@ class _Cube:
         return rows
 
     def uniform(self, count: int) -> Tensor:
-        """Return uniform draws, ``count x free``."""
-        size, drawer = (count, len(self.free)), self.generator
-        drawn = torch.rand(size, generator=drawer, device=drawer.device, dtype=self._bounds.dtype)
-        return drawn.to(self._bounds.device)
+        """Draw uniform points, ``count x free``."""
+        size, generator, dtype = (count, len(self.free)), self.generator, self._bounds.dtype
+        points = torch.rand(size, generator=generator, device=generator.device, dtype=dtype)
+        return points.to(self._bounds.device)
 
 
 def _by_improvement(improvement: LogExpectedImprovement, cube: _Cube, num: int) -> Tensor:
-    """Return points of the cube in proportion to the expected improvement, ``num x free``."""
+    """Draw points of the cube in proportion to the expected improvement, ``num x free``."""
 
     @torch.no_grad()
     def log_density(x: Tensor) -> Tensor:
@@ -121,26 +121,28 @@ def _by_improvement(improvement: LogExpectedImprovement, cube: _Cube, num: int) 
     walkers = num + num % 2
     screened = cube.uniform(_SCREENED * walkers)
     coins = cube.uniform(len(screened))[:, 0]
-    kept = without_replacement(log_density(screened), walkers, coins)
-    return walk(log_density, screened[kept], _STEPS, cube.generator).points[-1][:num]
+    starts = screened[without_replacement(log_density(screened), walkers, coins)]
+    return walk(log_density, starts, _STEPS, cube.generator).points[-1][:num]
 
 
 @torch.no_grad()
 def _best_of_draws(
     model: Model, rows: Tensor, num: int, generator: torch.Generator, *, maximize: bool
 ) -> Tensor:  # shape: (num,)
-    """Return at which rows draws of the posterior are best, each once, then the first of the rest."""
+    """Return the rows at which posterior draws are best, each once, filled up with the first others."""
     posterior: Any = model.posterior(rows)
     mean = posterior.mean.reshape(-1, len(rows))
     cov = posterior.distribution.covariance_matrix.reshape(-1, *[len(rows)] * 2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)  # so many rows are nearly dependent
+        warnings.simplefilter(
+            "ignore", NumericalWarning
+        )  # many rows make the matrix nearly singular
         root = psd_safe_cholesky(cov, max_tries=_TRIES)
     size = (*mean.shape, num)
     z = torch.randn(size, generator=generator, device=generator.device, dtype=mean.dtype)
     values = mean.unsqueeze(-1) + root @ z.to(mean)
     best = (values if maximize else -values).argmax(-2).flatten()
-    some = torch.randperm(len(best), generator=generator, device=generator.device)[:num]
-    found = best[some.to(best.device)].unique()
-    rest = torch.arange(len(rows), device=found.device)
-    return torch.cat([found, rest[~torch.isin(rest, found)]])[:num]
+    shuffled = torch.randperm(len(best), generator=generator, device=generator.device)[:num]
+    optima = best[shuffled.to(best.device)].unique()
+    indices = torch.arange(len(rows), device=optima.device)
+    return torch.cat([optima, indices[~torch.isin(indices, optima)]])[:num]

@@ -1,10 +1,11 @@
-r"""Upper bounds that earlier tasks have a share in, however much they mislead: RM-GP-UCB.
+r"""RM-GP-UCB: upper confidence bounds that mix in the bounds of earlier tasks.
 
     a_t(x) = nu_t sum_i w_i [mean_i(x) + tau std_i(x)]
              + (1 - nu_t) [mean_{t-1}(x) + beta_t std_{t-1}(x)]                                 (2)
 
-With weights on the simplex and a share ``nu_t`` that tends to 0, the regret is sublinear whatever the
-tasks are (Theorem 1). That holds for any bounded function in place of the sum, and ``Blend`` takes any.
+With weights on the simplex and a share ``nu_t`` that tends to 0, the regret is sublinear even with
+misleading tasks (Theorem 1). This holds for any bounded function in place of the sum, and ``Blend`` takes
+any function.
 """
 
 from typing import Any
@@ -19,7 +20,7 @@ from torch import Tensor
 from botorch_costly.errors import InvalidShapeError, check, check_nonnegative, check_rate
 from botorch_costly.models.task_ensemble import Moments, TaskEnsemble
 
-_ROUNDING = 1e-4  # of the sum of weights
+_ROUNDING = 1e-4  # tolerance of the sum of weights
 
 
 class TaskUCB(AcquisitionFunction):
@@ -27,13 +28,13 @@ class TaskUCB(AcquisitionFunction):
 
     Args:
         tasks: The earlier tasks, fitted.
-        weights: Of the tasks, on the simplex, shape ``(tasks,)``.
+        weights: Weights of the tasks, on the simplex, shape ``(tasks,)``.
         tau: Factor of their standard deviations.
-        offset: Added to each task's standardized bound; its own mean if omitted.
-        scale: Factor of each task's standardized bound; its own standard deviation if omitted.
+        offset: Shift of each task's standardized bound; the task's mean if omitted.
+        scale: Factor of each task's standardized bound; the task's standard deviation if omitted.
 
     Raises:
-        InvalidShapeError: If there is not one weight for each task.
+        InvalidShapeError: If the number of weights is not that of the tasks.
         InvalidArgumentError: If the weights are not on the simplex, or ``tau`` is negative.
     """
 
@@ -46,12 +47,10 @@ class TaskUCB(AcquisitionFunction):
         scale: Tensor | None = None,
     ) -> None:
         super().__init__(model=None)
-        shape = tuple(weights.shape)
-        check(
-            shape == (tasks.count,), "weights", f"shape ({tasks.count},)", shape, InvalidShapeError
-        )
-        simplex = bool((weights >= 0).all()) and abs(float(weights.sum()) - 1) < _ROUNDING
-        check(simplex, "weights", "numbers >= 0 that sum to 1", weights)
+        shape, expected = tuple(weights.shape), (tasks.count,)
+        check(shape == expected, "weights", f"shape {expected}", shape, InvalidShapeError)
+        on_simplex = bool((weights >= 0).all()) and abs(float(weights.sum()) - 1) < _ROUNDING
+        check(on_simplex, "weights", "numbers >= 0 that sum to 1", weights)
         self.tasks, self.tau = tasks, check_nonnegative("tau", tau)
         offset = tasks.offset if offset is None else offset
         scale = tasks.scale if scale is None else scale
@@ -61,21 +60,22 @@ class TaskUCB(AcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)
     def forward(self, X: Tensor) -> Tensor:
         """Return the values at points ``batch_shape x 1 x d``, shape ``batch_shape``."""
-        return self.of(self.tasks.moments(X.reshape(-1, X.shape[-1]))).reshape(X.shape[:-2])
+        moments = self.tasks.moments(X.reshape(-1, X.shape[-1]))
+        return self.evaluate(moments).reshape(X.shape[:-2])
 
-    def of(self, moments: Moments) -> Tensor:
-        """Return the values at ``m`` points of which the tasks' moments are known, ``(m,)``."""
+    def evaluate(self, moments: Moments) -> Tensor:
+        """Return the values at ``m`` points from the tasks' moments there, ``(m,)``."""
         value: Tensor = self.level + self.weights @ (moments.mean + self.tau * moments.std)
         return value
 
 
 class Blend(AcquisitionFunction):
-    """``share * first + (1 - share) * second``, of which one is not asked if the share is 0 or 1.
+    """``share * first + (1 - share) * second``; a function of weight 0 is not evaluated.
 
     Args:
-        first: What has the share.
-        second: What has the rest.
-        share: In [0, 1].
+        first: Function with weight ``share``.
+        second: Function with weight ``1 - share``.
+        share: Weight in [0, 1].
 
     Raises:
         InvalidArgumentError: If the share is outside [0, 1].
@@ -90,18 +90,18 @@ class Blend(AcquisitionFunction):
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the values at points ``batch_shape x 1 x d``, shape ``batch_shape``."""
+        value: Tensor
         if self.share == 0.0:
-            rest: Tensor = self.second(X)
-            return rest
-        if self.share == 1.0:
-            all_of_it: Tensor = self.first(X)
-            return all_of_it
-        mixed: Tensor = self.share * self.first(X) + (1 - self.share) * self.second(X)
-        return mixed
+            value = self.second(X)
+        elif self.share == 1.0:
+            value = self.first(X)
+        else:
+            value = self.share * self.first(X) + (1 - self.share) * self.second(X)
+        return value
 
 
 class RMGPUCB(Blend):
-    """Upper confidence bound of a target, of which earlier tasks have a share.
+    """Upper confidence bound of a target, mixed with the bounds of earlier tasks.
 
     References:
         Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
@@ -110,14 +110,14 @@ class RMGPUCB(Blend):
     Args:
         model: The target's single-outcome model.
         tasks: The earlier tasks, fitted, whose values are in the target's units.
-        weights: Of the tasks, on the simplex, shape ``(tasks,)``; see ``numerics.online_weights``.
+        weights: Weights of the tasks on the simplex, shape ``(tasks,)``; see ``numerics.online_weights``.
         share: ``nu_t``, in [0, 1]; with 0 this is ``UpperConfidenceBound``.
-        beta: Factor of the target's variance, as BoTorch has it: the square of the paper's.
+        beta: Factor of the target's variance, as in BoTorch: the square of the paper's.
         tau: Factor of the tasks' standard deviations.
 
     Raises:
-        InvalidShapeError: If there is not one weight for each task.
-        InvalidArgumentError: If a number is outside its range.
+        InvalidShapeError: If the number of weights is not that of the tasks.
+        InvalidArgumentError: If a number is out of range.
     """
 
     def __init__(
@@ -145,11 +145,5 @@ def construct_inputs_rm_gp_ucb(
     tau: float = 1.0,
 ) -> dict[str, Any]:
     """Return the keyword arguments of ``RMGPUCB``."""
-    return {
-        "model": model,
-        "tasks": tasks,
-        "weights": weights,
-        "share": share,
-        "beta": beta,
-        "tau": tau,
-    }
+    arguments = {"model": model, "tasks": tasks, "weights": weights}
+    return {**arguments, "share": share, "beta": beta, "tau": tau}

@@ -1,4 +1,4 @@
-"""Thompson sampling that earlier tasks have a share in: RM-GP-TS."""
+"""RM-GP-TS: Thompson sampling that samples earlier tasks, too."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,28 +18,28 @@ from botorch_costly.randomness import check_generator
 
 
 class RMGPTS(AcquisitionFunction):
-    """A sample function: of the target, or with probability ``share`` of one of the tasks.
+    """A function sampled from the posterior of the target, or of one of the tasks.
 
-    Whose function it is, is drawn at construction: of the target's posterior with probability
-    ``1 - share``, of that of task ``i`` with probability ``share * weights[i]``.
+    The constructor draws which posterior: that of the target with probability ``1 - share``, that of task
+    ``i`` with probability ``share * weights[i]``.
 
     References:
         Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
         UAI 2022, equation (3).
 
     Args:
-        target: A function drawn from the target's posterior, of points ``batch_shape x d``.
+        target: Function drawn from the target's posterior, of points ``batch_shape x d``.
         tasks: Functions drawn from the tasks' posteriors.
-        weights: Of the tasks, on the simplex, shape ``(tasks,)``.
+        weights: Weights of the tasks, on the simplex, shape ``(tasks,)``.
         share: ``nu_t``, in [0, 1].
-        generator: The source of the draws.
+        generator: Random generator for the draws.
 
     Attributes:
-        origin: Number of the task whose function it is; None for the target's own.
+        origin: Index of the task that the function is from; None if it is from the target.
 
     Raises:
-        InvalidShapeError: If there is not one weight for each task.
-        InvalidArgumentError: If a number is outside its range.
+        InvalidShapeError: If the number of weights is not that of the tasks.
+        InvalidArgumentError: If a number is out of range.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class RMGPTS(AcquisitionFunction):
         generator: Generator,
     ) -> None:
         super().__init__(model=None)
-        many, shape = len(tasks.weights), tuple(weights.shape)
-        check(shape == (many,), "weights", f"shape ({many},)", shape, InvalidShapeError)
+        shape, expected = tuple(weights.shape), (len(tasks.weights),)
+        check(shape == expected, "weights", f"shape {expected}", shape, InvalidShapeError)
         check(bool((weights >= 0).all()), "weights", "numbers >= 0", weights)
         self._target, self._tasks = target, tasks
-        coin, path = _coin(check_generator(generator)), _coin(generator)
+        coin, path = _uniform(check_generator(generator)), _uniform(generator)
         self.origin: int | None = None
         if coin < check_rate("share", share):
             shares = weights.to(generator.device, torch.float64)
@@ -72,7 +72,7 @@ class RMGPTS(AcquisitionFunction):
         return value
 
 
-def _coin(generator: Generator) -> float:
+def _uniform(generator: Generator) -> float:
     return float(torch.rand((), generator=generator, device=generator.device))
 
 
@@ -87,11 +87,11 @@ def construct_inputs_rm_gp_ts(
     """Return the keyword arguments; the target's function is drawn by BoTorch's pathwise sampling.
 
     Args:
-        model: Of the target, an exact Gaussian process of one outcome.
-        tasks: Functions of the tasks, or the tasks, of each of which one function is drawn.
-        weights: As for ``RMGPTS``.
-        share: As for ``RMGPTS``.
-        generator: The source of all draws; the global generator is left as it was.
+        model: Exact Gaussian process of the target, with one outcome.
+        tasks: Functions of the tasks, or the tasks; in this case one function of each is drawn.
+        weights: Weights of the tasks, on the simplex, shape ``(tasks,)``.
+        share: ``nu_t``, in [0, 1].
+        generator: Random generator for all draws; the global generator stays unchanged.
     """
     check_generator(generator)
     if isinstance(tasks, TaskEnsemble):
@@ -100,10 +100,5 @@ def construct_inputs_rm_gp_ts(
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
         target = draw_matheron_paths(model, torch.Size())
-    return {
-        "target": target,
-        "tasks": tasks,
-        "weights": weights,
-        "share": share,
-        "generator": generator,
-    }
+    arguments = {"target": target, "tasks": tasks, "weights": weights}
+    return {**arguments, "share": share, "generator": generator}

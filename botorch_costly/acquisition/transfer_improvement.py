@@ -1,4 +1,4 @@
-"""Expected improvement of a target, averaged with the improvements that earlier tasks predict."""
+"""Transfer acquisition function: the target's expected improvement, averaged with the tasks'."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -26,27 +26,27 @@ class TAF(AnalyticAcquisitionFunction):
         a(x) = [w EI(x) + sum_i w_i max(m_i(x) - max_j m_i(x_j), 0)] / (w + sum_i w_i),
         w_i = 3/4 (1 - (d_i / bandwidth)^2) if d_i <= bandwidth, else 0;    w = 3/4,
 
-    where ``d_i`` is the share of ordered pairs of observations that ``m_i`` ranks the wrong way round.
-    The improvement of the target is over its best observation, in standard deviations of its values
-    (1 where they are constant), so that all terms are in standardized units. Nothing is random.
+    where ``d_i`` is the fraction of ordered pairs of observations that ``m_i`` ranks in the wrong order.
+    The target's improvement is over its best observation, in standard deviations of its values (1 if they
+    are constant), so that all terms are in standardized units. The function is deterministic.
 
     References:
         M. Wistuba, N. Schilling, L. Schmidt-Thieme. Scalable Gaussian process-based transfer
         surrogates for hyperparameter optimization. Machine Learning 107, 2018.
 
     Args:
-        model: The process of the target, one outcome.
+        model: The target's single-outcome Gaussian process.
         tasks: The earlier tasks, fitted, over the inputs of the target.
         X: Inputs of the target, ``n x d``, ``n >= 1``.
-        Y: Its values, ``n x 1``, in the units of the model.
-        bandwidth: The share of pairs from which on a task counts nothing.
+        Y: Values of the target, ``n x 1``, in the units of the model.
+        bandwidth: Fraction of wrongly ranked pairs from which on a task has weight 0.
 
     Attributes:
         task_weights: ``w_i``, shape ``(tasks,)``.
 
     Raises:
         InvalidShapeError: If shapes do not fit, or there is no observation.
-        InvalidArgumentError: If a value is not finite, or the bandwidth not positive.
+        InvalidArgumentError: If a value is not finite, or the bandwidth is not positive.
 
     Example:
         >>> from botorch.models import SingleTaskGP
@@ -57,7 +57,7 @@ class TAF(AnalyticAcquisitionFunction):
         [0.75, 0.0]
     """
 
-    _OWN = 0.75  # the kernel at distance 0
+    _TARGET_WEIGHT = 0.75  # the kernel at distance 0
 
     def __init__(
         self, model: Model, tasks: TaskEnsemble, X: Tensor, Y: Tensor, *, bandwidth: float = 0.1
@@ -84,16 +84,16 @@ class TAF(AnalyticAcquisitionFunction):
     @average_over_ensemble_models
     def forward(self, X: Tensor) -> Tensor:
         """Return the values at ``batch_shape x 1 x d`` points."""
-        mean, sigma = (part.squeeze(-1) for part in self._mean_and_sigma(X))
-        total = self._OWN * sigma * excess((mean - self.best) / sigma) / self.scale
+        mean, sigma = (moment.squeeze(-1) for moment in self._mean_and_sigma(X))
+        by_target = self._TARGET_WEIGHT * sigma * excess((mean - self.best) / sigma) / self.scale
         predicted = self.tasks.means(X.reshape(-1, X.shape[-1]))
-        gained = (predicted - self.task_best.unsqueeze(-1)).clamp_min(0)
-        by_tasks = (self.task_weights @ gained).reshape(X.shape[:-2])
-        return (total + by_tasks) / (self._OWN + self.task_weights.sum())
+        improvement = (predicted - self.task_best.unsqueeze(-1)).clamp_min(0)
+        by_tasks = (self.task_weights @ improvement).reshape(X.shape[:-2])
+        return (by_target + by_tasks) / (self._TARGET_WEIGHT + self.task_weights.sum())
 
 
 def epanechnikov(distance: Tensor) -> Tensor:
-    """Return ``3/4 (1 - t^2)`` of distances ``t`` in bandwidths, and 0 beyond 1."""
+    """Return ``3/4 (1 - t^2)`` for distances ``t`` in bandwidths, and 0 beyond 1."""
     return 0.75 * (1 - distance.square()).clamp_min(0)
 
 
@@ -105,6 +105,6 @@ def construct_inputs_taf(
     *,
     bandwidth: float = 0.1,
 ) -> dict[str, Any]:
-    """Return the keyword arguments; the data are the target's observations, in the model's units."""
+    """Return the keyword arguments; the training data are the target's, in the units of the model."""
     data = only_data(training_data)
     return {"model": model, "tasks": tasks, "X": data.X, "Y": data.Y, "bandwidth": bandwidth}

@@ -13,23 +13,22 @@ from botorch_costly.acquisition.fixed_round import InRound, as_numbers
 from botorch_costly.device import moved
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.models.snapshot import HasSnapshots, Snapshot, UpperBound
-from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient, by_autograd
 
 
 class TimeVaryingUCB(InRound, UpperConfidenceBound):
-    """``mean(x, now) + sqrt(beta) std(x, now)``: where to query in round ``now``.
+    """Upper confidence bound in round ``now``: ``mean(x, now) + sqrt(beta) std(x, now)``.
 
     References:
         I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit optimization.
         AISTATS 2016, Algorithm 2.
 
     Args:
-        model: A single-outcome model over ``[configuration, round]``. The bounds of one that
-            ``HasSnapshots`` are computed in closed form.
+        model: A single-outcome model over ``[configuration, round]``. If it ``HasSnapshots``, the bound
+            is computed in closed form.
         beta: Factor of the variance, at least 0; see ``acquisition.beta`` for schedules.
-        now: The round to decide for.
-        posterior_transform: As for ``UpperConfidenceBound``.
+        now: The round of the decision.
+        posterior_transform: Posterior transform of ``UpperConfidenceBound``.
         maximize: Whether larger rewards are better.
 
     Raises:
@@ -55,12 +54,12 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
 
     @property
     def is_closed_form(self) -> bool:
-        """Whether values come from the closed form of the posterior, without a graph."""
+        """Whether values come from the closed form of the posterior, without an autograd graph."""
         return self._has_snapshots and self.model.num_rows > 0
 
     @property
     def retained(self) -> float | None:
-        """What is retained of the newest observation; None without a closed form."""
+        """The fraction of the newest observation retained; None without a closed form."""
         return self.model.snapshot(self.round).retained if self.is_closed_form else None
 
     def forward(self, X: Tensor) -> Tensor:
@@ -72,22 +71,22 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         return bound(rows.unsqueeze(-2)).reshape(X.shape[:-2])
 
     def at_fixed_points(self, X: Tensor) -> Tensor:
-        """Return what ``forward`` does, of a tensor asked about in every round and never changed."""
+        """Return ``forward`` of a tensor that is the same in every round, and is never modified."""
         return self._bound().at_fixed_points(X) if self.is_closed_form else self(X)
 
     def with_gradient(self, like: Tensor, *, sign: float = 1.0) -> ValueAndGradient:
-        """Return the bound as a function with a gradient, everything but its argument worked out.
+        """Return the bound together with its gradient, with all constants computed beforehand.
 
-        It maps configurations ``batch_shape x n x d`` to values ``batch_shape x n`` and gradients; each
-        configuration is a batch of its own, whatever ``n``. Without a closed form the gradient comes
+        The result maps configurations ``batch_shape x n x d`` to values ``batch_shape x n`` and
+        gradients; each configuration is evaluated separately. Without a closed form the gradient comes
         from autograd.
 
         Args:
-            like: Configurations, in whose precision it computes.
-            sign: -1 for a loss.
+            like: Tensor of configurations, whose dtype the result uses.
+            sign: Factor of values and gradients; -1 turns the bound into a loss.
 
         Raises:
-            InvalidShapeError: If these have not the columns of a configuration.
+            InvalidShapeError: If ``like`` does not have the columns of a configuration.
         """
         if not (self.is_closed_form and self.model.snapshot(self.round).has_gradient):
             return by_autograd(lambda X: sign * self(X.unsqueeze(-2)))
@@ -100,16 +99,13 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         """Values, gradients and Hessians at ``batch_shape x n x d``, or None without a closed form."""
         if not (self.is_closed_form and self.model.snapshot(self.round).has_hessian):
             return None
-        return self._quadratic
-
-    def _quadratic(self, X: Tensor) -> Quadratic:
-        return self._bound().quadratic(X)
+        return lambda X: self._bound().quadratic(X)
 
     def _bound(self, dtype: torch.dtype | None = None) -> UpperBound:
-        """Return the bound in the round, in the belief's precision or another."""
-        seen: Snapshot = self.model.snapshot(self.round)
-        seen = seen if dtype is None else seen.to(dtype)
-        return seen.upper_bound(moved(self.beta, seen.form.rows).sqrt())
+        """Return the bound in the round, in the dtype of the belief unless another is given."""
+        snapshot: Snapshot = self.model.snapshot(self.round)
+        snapshot = snapshot if dtype is None else snapshot.to(dtype)
+        return snapshot.upper_bound(moved(self.beta, snapshot.form.rows).sqrt())
 
 
 @acqf_input_constructor(TimeVaryingUCB)

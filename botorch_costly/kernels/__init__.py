@@ -8,7 +8,7 @@ from botorch_costly.kernels.freeze_thaw import FreezeThawKernel
 from botorch_costly.kernels.shift import ShiftKernel
 from botorch_costly.kernels.subset import SubsetKernel
 
-with contextlib.suppress(ImportError):  # a BoTorch whose features of kernels have other names
+with contextlib.suppress(ImportError):  # other versions of BoTorch name these modules differently
     import botorch_costly.kernels.fourier_features  # noqa: F401
 
 __all__ = ["ArmKernel", "ForgettingKernel", "FreezeThawKernel", "ShiftKernel", "SubsetKernel"]

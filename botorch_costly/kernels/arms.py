@@ -1,4 +1,4 @@
-"""The kernel of finitely many arms that say nothing about one another."""
+"""The kernel of finitely many independent arms."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from botorch_costly.learnt import PositiveNumber
 
 
 class ArmKernel(Kernel):
-    """Covariance of independent arms: ``variance`` where two inputs are one arm, 0 elsewhere.
+    """Covariance of independent arms: ``variance`` if two inputs are the same arm, else 0.
 
-    Inputs are arm numbers (or any exact encoding: two inputs are one arm when all their columns
-    agree). Multiply it with a ``ForgettingKernel`` for arms whose rewards drift.
+    Inputs are arm numbers, or any exact encoding: two inputs are the same arm if all their columns are
+    equal. Multiply the kernel by a ``ForgettingKernel`` for arms whose rewards drift.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -22,7 +22,7 @@ class ArmKernel(Kernel):
 
     Args:
         variance: Prior variance of each arm, learnable; scalar or ``batch_shape x 1 x 1``.
-        **kwargs: ``batch_shape``, ``active_dims`` and the like, for ``gpytorch.kernels.Kernel``.
+        **kwargs: Further arguments of ``gpytorch.kernels.Kernel``, such as ``batch_shape``.
 
     Raises:
         InvalidArgumentError: If the variance is not positive.
@@ -43,7 +43,7 @@ class ArmKernel(Kernel):
 
     @property
     def is_stationary(self) -> bool:
-        """Only whether two arms differ matters."""
+        """True: the covariance depends only on whether two arms differ."""
         return True
 
     def forward(

@@ -1,10 +1,12 @@
-"""Covariances of GPyTorch kernels as plain tensors, without what its calls cost beside the arithmetic.
+"""Covariances of GPyTorch kernels as plain tensors, without the overhead of GPyTorch's calls.
 
 A call of a GPyTorch kernel checks shapes, selects columns and makes operators, and so does each kernel
-that it is made of. Where rows are few this takes several times as long as the numbers. Sums and products
-are computed here as such; a kernel of another kind is called as GPyTorch calls it.
+within it. With few rows this takes several times as long as the arithmetic. The functions here compute
+common kernels directly, and call all others as GPyTorch does.
 """
 
+from functools import reduce
+from operator import add, mul
 from typing import Any
 
 import torch
@@ -39,15 +41,15 @@ def covariance(
         >>> covariance(ScaleKernel(RBFKernel()) + RBFKernel(), x, x).diagonal().tolist()
         [1.6931..., 1.6931...]
     """
-    return _forward(kernel, _own(kernel, rows), _own(kernel, others))
+    return _forward(kernel, _active_columns(kernel, rows), _active_columns(kernel, others))
 
 
 def _forward(kernel: Any, rows: Tensor, others: Tensor) -> Tensor:
-    """Return the covariance over columns that are selected already."""
+    """Return the covariance of rows that have only the kernel's columns."""
     kind = type(kernel)
     if kind in (ProductKernel, AdditiveKernel):
-        return _together(kernel, [covariance(part, rows, others) for part in kernel.kernels])
-    if kind is ScaleKernel:  # it has selected the columns of what it scales
+        return _combined(kernel, [covariance(inner, rows, others) for inner in kernel.kernels])
+    if kind is ScaleKernel:  # its columns are those of its base kernel
         return kernel.outputscale[..., None, None] * _forward(kernel.base_kernel, rows, others)
     if kind in (MaternKernel, RBFKernel):
         profile = PROFILES["rbf" if kind is RBFKernel else _FAMILIES[kernel.nu]]
@@ -68,14 +70,14 @@ def variance(kernel: Kernel, rows: Tensor) -> Tensor:  # shapes: (*batch, n, d) 
         >>> variance(ScaleKernel(RBFKernel()), torch.zeros(2, 1)).tolist()
         [0.6931..., 0.6931...]
     """
-    return _diagonal(kernel, _own(kernel, rows))
+    return _diagonal(kernel, _active_columns(kernel, rows))
 
 
 def _diagonal(kernel: Any, rows: Tensor) -> Tensor:
-    """Return the variance over columns that are selected already."""
+    """Return the variance of rows that have only the kernel's columns."""
     kind = type(kernel)
     if kind in (ProductKernel, AdditiveKernel):
-        return _together(kernel, [variance(part, rows) for part in kernel.kernels])
+        return _combined(kernel, [variance(inner, rows) for inner in kernel.kernels])
     if kind is ScaleKernel:
         return kernel.outputscale.unsqueeze(-1) * _diagonal(kernel.base_kernel, rows)
     if kind is ShiftKernel:
@@ -84,14 +86,12 @@ def _diagonal(kernel: Any, rows: Tensor) -> Tensor:
     return diagonal
 
 
-def _together(kernel: Kernel, parts: list[Tensor]) -> Tensor:
-    total, *others = parts
-    for part in others:
-        total = total * part if isinstance(kernel, ProductKernel) else total + part
-    return total
+def _combined(kernel: Kernel, terms: list[Tensor]) -> Tensor:
+    """Return the product or sum of covariances."""
+    return reduce(mul if isinstance(kernel, ProductKernel) else add, terms)
 
 
-def _own(kernel: Kernel, rows: Tensor) -> Tensor:
-    """Return the columns that a kernel is over."""
+def _active_columns(kernel: Kernel, rows: Tensor) -> Tensor:
+    """Return the columns that the kernel depends on."""
     active = kernel.active_dims
     return rows if active is None else rows.index_select(-1, active)

@@ -1,4 +1,4 @@
-"""The kernel of a function that is slowly replaced by a fresh one."""
+"""The kernel of a function that a new random function slowly replaces."""
 
 from typing import Any
 
@@ -19,21 +19,21 @@ class ForgettingKernel(Kernel):
 
     ``k(t, t') = (1 - forgetting)^(|t - t'| / 2)``
 
-    It is an exponential (Matérn-1/2) kernel with lengthscale ``-2 / log(1 - forgetting)``,
-    parametrized by the rate: 0 is a function that never changes, 1 one that is drawn anew every
-    round, and both are exact. Several input columns multiply (their lags add up). Multiply it with a
-    kernel over the configuration to get the time-varying GP of Bogunovic et al.
+    It is an exponential (Matérn-1/2) kernel with lengthscale ``-2 / log(1 - forgetting)``, parametrized
+    by the rate. With a rate of 0 the function never changes, with 1 it is drawn anew every round; both
+    limits are exact. The lags of several input columns add up. The product with a kernel over the
+    configuration is the time-varying GP of Bogunovic et al.
 
     References:
         I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit optimization.
         AISTATS 2016.
 
     Args:
-        forgetting: The initial rate, in [0, 1], scalar or of shape ``batch_shape x 1 x 1``. At the
-            limits 0 and 1 it is not learnable.
-        forgetting_prior: A prior on the rate.
+        forgetting: Initial rate in [0, 1], scalar or of shape ``batch_shape x 1 x 1``. A rate of 0 or 1
+            cannot be learnt.
+        forgetting_prior: Prior on the rate.
         learn: Whether the rate is a trainable parameter.
-        **kwargs: ``batch_shape``, ``active_dims`` and the like, for ``gpytorch.kernels.Kernel``.
+        **kwargs: Further arguments of ``gpytorch.kernels.Kernel``, such as ``batch_shape``.
 
     Raises:
         InvalidArgumentError: If the rate is outside [0, 1].
@@ -62,13 +62,13 @@ class ForgettingKernel(Kernel):
         self.register_constraint("raw_forgetting", Interval(0.0, 1.0))
         register_prior(self, "forgetting", forgetting_prior)
         self.forgetting = forgetting
-        # The sigmoid of the raw parameter reaches 0 and 1 only at infinity, where nothing is learnt.
+        # The sigmoid of the raw parameter reaches 0 and 1 only at infinity, where the gradient vanishes.
         learnable = learn and bool(self.raw_forgetting.isfinite().all())
         self.raw_forgetting.requires_grad_(learnable)
 
     @property
     def is_stationary(self) -> bool:
-        """Only the lag matters."""
+        """True: the covariance depends only on the lag."""
         return True
 
     @property
@@ -78,28 +78,22 @@ class ForgettingKernel(Kernel):
 
     @forgetting.setter
     def forgetting(self, value: float | Tensor) -> None:
-        # In double precision: a rate of 0.01 must not be rounded before its logit is taken.
+        # In double precision, so that the rate is not rounded before the logit.
         rate = torch.as_tensor(value, dtype=torch.float64, device=self.raw_forgetting.device)
-        check(
-            bool(((rate >= 0) & (rate <= 1)).all()),
-            "forgetting",
-            "a rate in [0, 1]",
-            value,
-            InvalidArgumentError,
-        )
+        valid = bool(((rate >= 0) & (rate <= 1)).all())
+        check(valid, "forgetting", "a rate in [0, 1]", value, InvalidArgumentError)
         self.initialize(raw_forgetting=torch.logit(rate).to(self.raw_forgetting.dtype))
 
     def transition(self, elapsed: Tensor) -> tuple[Tensor, Tensor]:
         """Return the state-space form ``f_{t+s} = a f_t + N(0, (1 - a^2) K)``.
 
         Args:
-            elapsed: Rounds ``s``, at least 0.
+            elapsed: Number of rounds ``s``, at least 0.
 
         Returns:
             ``a`` and ``1 - a^2``, of the shape of ``elapsed`` broadcast with ``batch_shape``.
         """
-        rate = self.forgetting.squeeze(-1).squeeze(-1)
-        retained = retention(rate, elapsed)
+        retained = retention(self.forgetting.squeeze(-1).squeeze(-1), elapsed)
         return retained, 1 - retained.square()
 
     def forward(

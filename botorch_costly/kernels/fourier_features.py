@@ -1,13 +1,13 @@
 r"""Random Fourier features of a function that forgets, for BoTorch's pathwise sampling.
 
 A stationary kernel is the mean of ``cos(w.(x - x'))`` over frequencies ``w`` of its spectral density.
-With ``c = -log(1 - forgetting) / 2``, the kernel over rounds is ``prod_j exp(-c |t_j - t'_j|)``, whose
-frequencies are independent Cauchy numbers of scale ``c``, one for each column. The density of a product
-of kernels is the convolution of theirs: its frequencies are sums of independent ones, and where the
-factors see different columns, side by side.
+With ``c = -log(1 - forgetting) / 2``, the kernel over rounds is ``prod_j exp(-c |t_j - t'_j|)``. Its
+frequencies are independent Cauchy variables of scale ``c``, one for each column. The spectral density of
+a product of kernels is the convolution of the factors' densities: its frequencies are sums of independent
+ones, or their concatenation if the factors depend on different columns.
 
-Importing ``botorch_costly.kernels`` registers both with BoTorch, so that ``draw_matheron_paths`` and all
-that builds on it take a ``TimeVaryingGP``. BoTorch draws from the global generator, and so does this.
+Importing ``botorch_costly.kernels`` registers both with BoTorch, so that ``draw_matheron_paths`` accepts
+a ``TimeVaryingGP``. As in BoTorch, the draws come from the global generator.
 
 References:
     - A. Rahimi, B. Recht. Random features for large-scale kernel machines. NeurIPS 2008.
@@ -37,19 +37,19 @@ from botorch_costly.kernels.forgetting import ForgettingKernel
 
 
 class DecayTransform(TensorTransform):
-    """Multiply rounds by ``c = -log(1 - forgetting) / 2``, by which frequencies of scale 1 are read."""
+    """Multiply rounds by ``c = -log(1 - forgetting) / 2``, so that frequencies have scale 1."""
 
     def __init__(self, kernel: ForgettingKernel) -> None:
         super().__init__()
         self.kernel = kernel
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return the rounds ``... x n x d`` in units of forgetting."""
+        """Return the rounds ``... x n x d``, multiplied by ``c``."""
         return -0.5 * torch.log1p(-self.kernel.forgetting) * values
 
 
 class SideBySide(TensorTransform):
-    """Apply several transforms to the same inputs, and put their columns side by side."""
+    """Apply several transforms to the same inputs, and concatenate their columns."""
 
     def __init__(self, *transforms: nn.Module) -> None:
         super().__init__()
@@ -57,24 +57,24 @@ class SideBySide(TensorTransform):
 
     def forward(self, values: Tensor) -> Tensor:
         """Return the columns of all transforms, ``batch_shape x n x (d_1 + d_2 + ..)``."""
-        return _columns([transform(values) for transform in self.transforms])
+        return _concatenated([transform(values) for transform in self.transforms])
 
 
 def forgetting_features(
     kernel: ForgettingKernel, *, num_inputs: int, num_outputs: int
 ) -> KernelFeatureMap:
-    """Return features of a kernel over rounds.
+    """Return Fourier features of a kernel over rounds.
 
     Args:
         kernel: The kernel, with a rate below 1.
-        num_inputs: Columns of the inputs.
-        num_outputs: Number of features, even: as many sines as cosines.
+        num_inputs: Number of columns of the inputs.
+        num_outputs: Even number of features, half of them sines and half cosines.
 
     Raises:
         InvalidArgumentError: If the rate is 1, where frequencies are infinite, or ``num_outputs`` is odd.
     """
-    below = bool((kernel.forgetting < 1).all())
-    check(below, "forgetting", "a rate below 1", kernel.forgetting, InvalidArgumentError)
+    valid = bool((kernel.forgetting < 1).all())
+    check(valid, "forgetting", "a rate below 1", kernel.forgetting, InvalidArgumentError)
     _check_even(num_outputs)
     transform: TensorTransform = DecayTransform(kernel)
     if kernel.active_dims is not None:
@@ -90,17 +90,17 @@ def forgetting_features(
 def product_features(
     kernel: ProductKernel, *, num_inputs: int, num_outputs: int
 ) -> KernelFeatureMap:
-    """Return features of a product of stationary kernels that have Fourier features themselves.
+    """Return Fourier features of a product of stationary kernels, from the features of its factors.
 
     Args:
         kernel: The product.
-        num_inputs: Columns of the inputs.
-        num_outputs: Number of features, even: as many sines as cosines.
+        num_inputs: Number of columns of the inputs.
+        num_outputs: Even number of features, half of them sines and half cosines.
 
     Raises:
-        InvalidArgumentError: If a factor has other features than sines and cosines, or ``num_outputs``
-            is odd.
-        NotImplementedError: If BoTorch knows no features of a factor.
+        InvalidArgumentError: If a factor has features other than sines and cosines, or ``num_outputs`` is
+            odd.
+        NotImplementedError: If BoTorch has no features for a factor.
     """
     _check_even(num_outputs)
     columns = num_inputs if kernel.active_dims is None else len(kernel.active_dims)
@@ -110,22 +110,22 @@ def product_features(
     transform: TensorTransform = SideBySide(*(factor.input_transform for factor in factors))
     if kernel.active_dims is not None:
         transform = ChainedTransform(transform, FeatureSelector(kernel.active_dims))
-    weight = _columns([_shuffled(factor.weight) for factor in factors])
+    weight = _concatenated([_shuffled(factor.weight) for factor in factors])
     waves = ChainedTransform(*scales, _waves(kernel, num_outputs))
     return KernelFeatureMap(kernel, weight, None, transform, waves)
 
 
 def _sharing_columns(kernel: Kernel) -> Kernel:
-    """Return the kernel, whose base shares its columns if it is a scaled one.
+    """Let a scaled kernel share its ``active_dims`` tensor with its base kernel, and return it.
 
-    BoTorch tells by identity that a scaled kernel selects columns as its base does. A move to another
-    device copies both, and columns would be selected twice.
+    BoTorch compares the two by identity, and would select columns twice after a move to another device,
+    which copies both tensors.
     """
     scaled = kernel
     while isinstance(scaled, ScaleKernel):
         base, columns = scaled.base_kernel, scaled.active_dims
-        both = columns is not None and base.active_dims is not None
-        if both and torch.equal(columns, base.active_dims):
+        both_select = columns is not None and base.active_dims is not None
+        if both_select and torch.equal(columns, base.active_dims):
             base.active_dims = columns
         scaled = base
     return kernel
@@ -138,24 +138,24 @@ def _waves(kernel: Kernel, num_outputs: int) -> SineCosineTransform:
 
 
 def _cauchy(count: int, dim: int) -> Tensor:
-    """Draw standard Cauchy numbers, evenly spread over their quantiles, ``count x dim``."""
+    """Draw quasi-random standard Cauchy variables, ``count x dim``."""
     bounds = torch.tensor([[-0.5], [0.5]], dtype=torch.float64).expand(2, dim)
     return (math.pi * draw_sobol_samples(bounds, n=count, q=1).squeeze(-2)).tan()
 
 
 def _shuffled(weight: Tensor) -> Tensor:
-    """Return frequencies in another order: Sobol points of two factors depend on each other by row."""
+    """Return frequencies in random order, since Sobol points of two factors are dependent by row."""
     return weight[..., torch.randperm(weight.shape[-2], device=weight.device), :]
 
 
-def _columns(parts: list[Tensor]) -> Tensor:
-    """Return columns side by side, of which some may have no batch."""
-    rows = torch.broadcast_shapes(*(part.shape[:-1] for part in parts))
-    return torch.cat([part.expand(*rows, part.shape[-1]) for part in parts], -1)
+def _concatenated(blocks: list[Tensor]) -> Tensor:
+    """Return the columns of all blocks, with their batch shapes broadcast."""
+    rows = torch.broadcast_shapes(*(block.shape[:-1] for block in blocks))
+    return torch.cat([block.expand(*rows, block.shape[-1]) for block in blocks], -1)
 
 
 def _scales(features: Any) -> list[OutputscaleTransform]:
-    """Return what multiplies the sines and cosines of a factor."""
+    """Return the transforms that scale the sines and cosines of a factor."""
     scales, pending = [], [features.output_transform]
     while pending:
         transform = pending.pop()
@@ -164,8 +164,8 @@ def _scales(features: Any) -> list[OutputscaleTransform]:
         elif isinstance(transform, OutputscaleTransform):
             scales.append(transform)
         else:
-            waves = isinstance(transform, SineCosineTransform)
-            check(waves, "kernel", "factors with Fourier features", features.kernel)
+            is_fourier = isinstance(transform, SineCosineTransform)
+            check(is_fourier, "kernel", "factors with Fourier features", features.kernel)
     return scales
 
 
@@ -174,5 +174,5 @@ def _check_even(num_outputs: int) -> None:
 
 
 GenKernelFeatures.register(ForgettingKernel)(forgetting_features)
-if (ProductKernel,) not in GenKernelFeatures.funcs:  # BoTorch's own has priority
+if (ProductKernel,) not in GenKernelFeatures.funcs:  # a future BoTorch may have its own features
     GenKernelFeatures.register(ProductKernel)(product_features)

@@ -1,4 +1,4 @@
-"""The kernel of learning curves that decay towards an end."""
+"""The kernel of learning curves that decay exponentially towards a limit."""
 
 from typing import Any
 
@@ -17,18 +17,18 @@ class FreezeThawKernel(Kernel):
     ``k(t, t') = beta^alpha / (t + t' + beta)^alpha``
 
     It is the mean of ``exp(-rate (t + t'))`` over rates from a Gamma(alpha, beta) distribution: the
-    prior of a curve that decays to 0 at an unknown speed. It is 1 at time 0. Several input columns
-    multiply.
+    prior of a curve that decays to 0 at an unknown rate. It is 1 at time 0. With several input columns
+    it is the product over columns.
 
     References:
         K. Swersky, J. Snoek, R. P. Adams. Freeze-thaw Bayesian optimization. 2014, equation 6.
 
     Args:
-        alpha: Shape of the distribution of rates, > 0, scalar or ``batch_shape x 1 x 1``.
-        beta: Its rate, in the unit of time, > 0, scalar or ``batch_shape x 1 x 1``.
-        alpha_prior: A prior on ``alpha``.
-        beta_prior: A prior on ``beta``.
-        **kwargs: ``batch_shape``, ``active_dims`` and the like, for ``gpytorch.kernels.Kernel``.
+        alpha: Shape of the Gamma distribution, > 0, scalar or ``batch_shape x 1 x 1``.
+        beta: Rate of the Gamma distribution, in the unit of time, > 0, scalar or ``batch_shape x 1 x 1``.
+        alpha_prior: Prior on ``alpha``.
+        beta_prior: Prior on ``beta``.
+        **kwargs: Further arguments of ``gpytorch.kernels.Kernel``, such as ``batch_shape``.
 
     Raises:
         InvalidArgumentError: If ``alpha`` or ``beta`` is not positive.
@@ -70,7 +70,7 @@ class FreezeThawKernel(Kernel):
         refuse_last_dim_batch("times", last_dim_is_batch)
         alpha, beta = self.alpha, self.beta
         if diag:
-            late = (x1 + x2) / beta
-            return torch.exp(-alpha.squeeze(-1) * torch.log1p(late).sum(-1))
-        late = (x1.unsqueeze(-2) + x2.unsqueeze(-3)) / beta.unsqueeze(-1)
-        return torch.exp(-alpha * torch.log1p(late).sum(-1))
+            time = (x1 + x2) / beta
+            return torch.exp(-alpha.squeeze(-1) * torch.log1p(time).sum(-1))
+        time = (x1.unsqueeze(-2) + x2.unsqueeze(-3)) / beta.unsqueeze(-1)
+        return torch.exp(-alpha * torch.log1p(time).sum(-1))

@@ -1,4 +1,4 @@
-"""What is best moves with the fidelity: configurations are compared after a shift."""
+"""The kernel of configurations whose optimum moves with the fidelity."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,9 +21,9 @@ class ShiftKernel(Kernel):
 
     ``k([x, s], [x', s']) = base(x + A' (1 - s), x' + A' (1 - s'))``
 
-    The shift ``A`` is learnt. At the target, where all fidelities are 1, there is none. Where
-    configurations and fidelities are encoded by their logarithms, an optimum that is a power of the size,
-    as learning rate and batch size are in the scaling laws of language models, moves linearly.
+    The matrix ``A`` of shifts is learnt. At the target, where all fidelities are 1, there is no shift.
+    With logarithmic encodings, an optimum that is a power of the size moves linearly; the scaling laws of
+    language models say so of learning rate and batch size.
 
     References:
         H. Li et al. Predictable scale: Part I, Step Law. 2025: powers of model size and data.
@@ -32,11 +32,12 @@ class ShiftKernel(Kernel):
         base: Covariance of configurations, over as many columns as ``configs``.
         configs: Columns of the configurations.
         fidelities: Columns of the fidelities, in [0, 1].
-        moving: Those columns of the configurations that move; all if omitted.
-        spread: Standard deviation of the normal prior of each number in ``A``.
+        moving: Columns of the configurations whose optimum moves; all if omitted.
+        spread: Standard deviation of the normal prior of each entry of ``A``.
 
     Raises:
-        InvalidShapeError: If there is no column of either, or a moving one is not of the configurations.
+        InvalidShapeError: If ``configs`` or ``fidelities`` are empty, or ``moving`` are not among
+            ``configs``.
         InvalidArgumentError: If the spread is not positive.
 
     Example:
@@ -50,7 +51,7 @@ class ShiftKernel(Kernel):
 
     has_lengthscale = False
     shift = FreeNumber(
-        "How far the optimum moves from low to high, ``batch_shape x fidelities x moving``."
+        "Shift of the optimum from fidelity 0 to 1, ``batch_shape x fidelities x moving``."
     )
 
     def __init__(
@@ -63,16 +64,16 @@ class ShiftKernel(Kernel):
         spread: float = 0.2,
     ) -> None:
         super().__init__(batch_shape=base.batch_shape)
-        movers = configs if moving is None else moving
-        some = len(configs) > 0 and len(fidelities) > 0
-        check(some, "configs", "columns of both", (configs, fidelities), InvalidShapeError)
-        inside = set(movers) <= set(configs)
+        moving = configs if moving is None else moving
+        nonempty = len(configs) > 0 and len(fidelities) > 0
+        check(nonempty, "configs", "columns of both", (configs, fidelities), InvalidShapeError)
+        inside = set(moving) <= set(configs)
         check(inside, "moving", f"columns of {tuple(configs)}", moving, InvalidShapeError)
         self.base = base
         self._configs, self._fidelities = tuple(configs), tuple(fidelities)
-        places = [self._configs.index(column) for column in movers]
-        self.register_buffer("_selector", torch.eye(len(configs))[places])  # moving x configs
-        shape = torch.Size([*self.batch_shape, len(fidelities), len(movers)])
+        indices = [self._configs.index(column) for column in moving]
+        self.register_buffer("_selector", torch.eye(len(configs))[indices])  # moving x configs
+        shape = torch.Size([*self.batch_shape, len(fidelities), len(moving)])
         prior = made(NormalPrior, 0.0, check_positive("spread", spread))
         type(self).shift.add(self, 0.0, shape, prior=prior)
 
@@ -90,6 +91,6 @@ class ShiftKernel(Kernel):
         return covariance if diag else to_dense(covariance)
 
     def moved(self, x: Tensor) -> Tensor:
-        """Return the configurations of inputs (``... x n x d``) as they compare at the target."""
-        moves = self.shift @ self._selector
-        return columns_of(x, self._configs) + (1 - columns_of(x, self._fidelities)) @ moves.to(x)
+        """Return the configurations of inputs (``... x n x d``), shifted to the target fidelity."""
+        shift = self.shift @ self._selector
+        return columns_of(x, self._configs) + (1 - columns_of(x, self._fidelities)) @ shift.to(x)

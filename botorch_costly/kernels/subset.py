@@ -1,4 +1,4 @@
-"""The kernel of a fidelity: how a loss, or a cost, changes with the share of the data."""
+"""The kernel of a loss or a cost as a function of a fidelity, such as the fraction of the data."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,18 +17,19 @@ BASES: dict[str, Callable[[Tensor], Tensor]] = {
     "loss": lambda s: (1 - s).square(),
     "cost": lambda s: s,
 }
-"""The second feature, beside a constant: 0 at a fidelity of 1 for a loss, 0 at 0 for a cost."""
+"""The second feature ``phi_2``; the first is 1. It vanishes at 1 for a loss, and at 0 for a cost."""
 
 
 class SubsetKernel(Kernel):
-    r"""Covariance over a fidelity ``s`` in [0, 1], such as the share of the data.
+    r"""Covariance over a fidelity ``s`` in [0, 1], such as the fraction of the data.
 
     ``k(s, s') = phi(s)' Sigma phi(s')`` with ``phi(s) = (1, (1 - s)^2)`` for a loss and
     ``phi(s) = (1, s)`` for a cost.
 
-    A draw from it is ``a + b phi_2(s)`` with ``(a, b) ~ N(0, Sigma)``: a loss falls, or rises, towards
-    its value on all of the data and is flat there. ``Sigma`` is full: a high end may go with a steep
-    curve. Multiply this kernel by one over configurations, and by one for each further fidelity.
+    A draw from the prior is ``a + b phi_2(s)`` with ``(a, b) ~ N(0, Sigma)``. A loss thus falls or rises
+    towards its value on all data, where its slope is 0. ``Sigma`` is a full matrix, so that the value on
+    all data may correlate with the slope. Multiply this kernel by one over configurations, and by one for
+    each further fidelity.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
@@ -36,7 +37,7 @@ class SubsetKernel(Kernel):
 
     Args:
         basis: ``"loss"`` or ``"cost"``.
-        **kwargs: ``batch_shape``, ``active_dims`` and the like, for ``gpytorch.kernels.Kernel``.
+        **kwargs: Further arguments of ``gpytorch.kernels.Kernel``, such as ``batch_shape``.
 
     Raises:
         InvalidArgumentError: If the basis is unknown.
@@ -50,9 +51,11 @@ class SubsetKernel(Kernel):
 
     has_lengthscale = False
     end = PositiveNumber("Standard deviation of the constant, ``batch_shape x 1``.")
-    change = PositiveNumber("Standard deviation of the slope by itself, ``batch_shape x 1``.")
+    change = PositiveNumber(
+        "Standard deviation of the slope given the constant, ``batch_shape x 1``."
+    )
     link = FreeNumber(
-        "Mean of the slope where the constant is one standard deviation high, ``batch_shape x 1``."
+        "Mean of the slope if the constant is one standard deviation, ``batch_shape x 1``."
     )
 
     def __init__(self, basis: str = "loss", **kwargs: Any) -> None:
@@ -66,7 +69,7 @@ class SubsetKernel(Kernel):
 
     @property
     def sigma(self) -> Tensor:
-        """The covariance of constant and slope, ``batch_shape x 2 x 2``."""
+        """The covariance matrix of constant and slope, ``batch_shape x 2 x 2``."""
         root = self._root()
         return root @ root.mT
 

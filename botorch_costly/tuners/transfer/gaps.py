@@ -95,8 +95,8 @@ class GapSharing:
 
         def believed(X: Tensor, factor: float) -> Tensor:
             said = some.moments(X)
-            mean = middle.of(said)
-            return blend(mean + factor * (above.of(said) - mean), X, factor)
+            mean = middle.evaluate(said)
+            return blend(mean + factor * (above.evaluate(said) - mean), X, factor)
 
         def climber(columns: int) -> ValueAndGradient:
             theirs, each = some.asker(columns), upper.weights.unsqueeze(-1)
@@ -117,9 +117,9 @@ class GapSharing:
             return Moments(*(part[few] for part in self._of_pool(X)))
 
         return Acquisition(
-            lambda X: blend(upper.of(some.moments(X)), X, robust.beta),
+            lambda X: blend(upper.evaluate(some.moments(X)), X, robust.beta),
             climber,
-            lambda X: blend(upper.of(of_pool(X)), X, robust.beta),
+            lambda X: blend(upper.evaluate(of_pool(X)), X, robust.beta),
             believed,
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
         )
