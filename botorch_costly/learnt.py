@@ -44,7 +44,7 @@ class FreeNumber:
             prior: Prior of the value; none if omitted.
 
         Raises:
-            InvalidArgumentError: If the first value is not finite.
+            InvalidArgumentError: If the first value is not one that the property can have.
         """
         self._register(module, shape, prior)
         self.__set__(module, start)
@@ -76,33 +76,20 @@ class PositiveNumber(FreeNumber):
 
     The raw parameter is the logarithm. With a lower bound it is the inverse softplus of the difference
     from the bound.
+
+    Args:
+        doc: Docstring of the property, with its shape.
+        least: Lower bound; smaller positive numbers are raised to it.
     """
 
-    def add(
-        self,
-        module: Module,
-        start: float | Tensor,
-        shape: torch.Size,
-        *,
-        prior: Prior | None = None,
-        least: float = 0.0,
-    ) -> None:
-        """Register the raw parameter of a module, with a prior and a lower bound.
+    def __init__(self, doc: str, *, least: float = 0.0) -> None:
+        super().__init__(doc)
+        self._least = least
 
-        Args:
-            module: An instance of the class.
-            start: The first value.
-            shape: Shape of the parameter.
-            prior: Prior of the value; none if omitted.
-            least: The lower bound.
-
-        Raises:
-            InvalidArgumentError: If the first value is not positive.
-        """
-        self._register(module, shape, prior)
-        constraint = GreaterThan(least) if least else Positive(torch.exp, torch.log)
+    def _register(self, module: Module, shape: torch.Size, prior: Prior | None) -> None:
+        super()._register(module, shape, prior)
+        constraint = GreaterThan(self._least) if self._least else Positive(torch.exp, torch.log)
         module.register_constraint(self._raw_name, constraint)
-        self.__set__(module, start)
 
     def _value(self, module: Any) -> Tensor:
         value: Tensor = self._constraint(module).transform(super()._value(module))

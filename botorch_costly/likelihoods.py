@@ -28,7 +28,7 @@ class SubsetNoise(Noise):
         beta_prior: Prior of the exponent, which starts at its median.
     """
 
-    noise = PositiveNumber("Noise variance on all data, ``batch_shape x 1``.")
+    noise = PositiveNumber("Noise variance on all data, ``batch_shape x 1``.", least=LEAST_NOISE)
     alpha = PositiveNumber(
         "Largest additional variance from the choice of a subset, ``batch_shape x 1``."
     )
@@ -47,7 +47,7 @@ class SubsetNoise(Noise):
         self.columns, self.as_printed = columns, as_printed
         shape = torch.Size([*batch_shape, 1])
         kind = type(self)
-        kind.noise.add(self, 1e-3, shape, prior=made(LogNormalPrior, -6.0, 2.0), least=LEAST_NOISE)
+        kind.noise.add(self, 1e-3, shape, prior=made(LogNormalPrior, -6.0, 2.0))
         kind.alpha.add(self, 0.05, shape, prior=made(LogNormalPrior, -3.0, 1.0))
         kind.beta.add(self, beta_prior.loc.exp(), shape, prior=beta_prior)
 

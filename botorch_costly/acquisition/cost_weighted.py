@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from botorch_costly.acquisition.fixed_round import as_numbers
-from botorch_costly.acquisition.improvement import best_mean, observed
+from botorch_costly.acquisition.improvement import best_mean, only_data
 from botorch_costly.errors import check, check_nonnegative, check_positive
 from botorch_costly.numerics.gittins import gittins_index
 
@@ -148,7 +148,7 @@ def construct_inputs_log_ei_per_cost(
     With ``target_fidelities``, the default threshold is the posterior mean of the data moved there.
     """
     if best_f is None:
-        X = observed(training_data)
+        X = only_data(training_data).X
         if target_fidelities:
             X = project_to_target_fidelity(X, dict(target_fidelities), X.shape[-1])
         best_f = best_mean(model, X, maximize=maximize, posterior_transform=posterior_transform)

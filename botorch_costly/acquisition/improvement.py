@@ -62,11 +62,6 @@ def best_mean(
     return best.unsqueeze(-1) if best.dim() else best
 
 
-def observed(training_data: SupervisedDataset | dict[Hashable, SupervisedDataset]) -> Tensor:
-    """Return the points of the training data of an input constructor."""
-    return only_data(training_data).X
-
-
 def only_data(
     training_data: SupervisedDataset | dict[Hashable, SupervisedDataset],
 ) -> SupervisedDataset:
@@ -127,7 +122,7 @@ def construct_inputs_time_varying_improvement(
 ) -> dict[str, Any]:
     """Return the keyword arguments; ``best_f`` defaults to ``best_mean`` over the data."""
     if best_f is None:
-        X = observed(training_data)[..., :-1]
+        X = only_data(training_data).X[..., :-1]
         best_f = best_mean(
             model, X, now, maximize=maximize, posterior_transform=posterior_transform
         )

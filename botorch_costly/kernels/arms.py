@@ -3,14 +3,13 @@
 from typing import Any
 
 import torch
-from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_costly.kernels.columns import refuse_last_dim_batch
+from botorch_costly.kernels.columns import JointKernel
 from botorch_costly.learnt import PositiveNumber
 
 
-class ArmKernel(Kernel):
+class ArmKernel(JointKernel):
     """Covariance of independent arms: ``variance`` if two inputs are the same arm, else 0.
 
     Inputs are arm numbers, or any exact encoding: two inputs are the same arm if all their columns are
@@ -33,7 +32,7 @@ class ArmKernel(Kernel):
         [1.0, 0.0, 1.0]
     """
 
-    has_lengthscale = False
+    _inputs = "arms"
     variance = PositiveNumber("Prior variance of each arm, ``batch_shape x 1 x 1``.")
 
     def __init__(self, variance: float | Tensor = 1.0, **kwargs: Any) -> None:
@@ -46,16 +45,7 @@ class ArmKernel(Kernel):
         """True: the covariance depends only on whether two arms differ."""
         return True
 
-    def forward(
-        self,
-        x1: Tensor,
-        x2: Tensor,
-        diag: bool = False,
-        last_dim_is_batch: bool = False,
-        **params: Any,
-    ) -> Tensor:
-        """Return the covariance of the arms ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
-        refuse_last_dim_batch("arms", last_dim_is_batch)
+    def _covariance(self, x1: Tensor, x2: Tensor, diag: bool, **params: Any) -> Tensor:
         if diag:
             return self.variance.squeeze(-1) * (x1 == x2).all(-1)
         return self.variance * (x1.unsqueeze(-2) == x2.unsqueeze(-3)).all(-1)

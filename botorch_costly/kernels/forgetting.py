@@ -4,17 +4,16 @@ from typing import Any
 
 import torch
 from gpytorch.constraints import Interval
-from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
 from torch import Tensor, nn
 
 from botorch_costly.errors import InvalidArgumentError, check
-from botorch_costly.kernels.columns import refuse_last_dim_batch
+from botorch_costly.kernels.columns import JointKernel
 from botorch_costly.numerics.drift import retention
 from botorch_costly.priors import register_prior
 
 
-class ForgettingKernel(Kernel):
+class ForgettingKernel(JointKernel):
     r"""Covariance over time of a function that forgets at rate ``forgetting`` per round.
 
     ``k(t, t') = (1 - forgetting)^(|t - t'| / 2)``
@@ -45,7 +44,7 @@ class ForgettingKernel(Kernel):
         0.81
     """
 
-    has_lengthscale = False
+    _inputs = "rounds"
 
     def __init__(
         self,
@@ -96,16 +95,7 @@ class ForgettingKernel(Kernel):
         retained = retention(self.forgetting.squeeze(-1).squeeze(-1), elapsed)
         return retained, 1 - retained.square()
 
-    def forward(
-        self,
-        x1: Tensor,
-        x2: Tensor,
-        diag: bool = False,
-        last_dim_is_batch: bool = False,
-        **params: Any,
-    ) -> Tensor:
-        """Return the covariance of the rounds ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
-        refuse_last_dim_batch("rounds", last_dim_is_batch)
+    def _covariance(self, x1: Tensor, x2: Tensor, diag: bool, **params: Any) -> Tensor:
         rate = self.forgetting
         if diag:
             return retention(rate.squeeze(-1), (x1 - x2).abs().sum(-1))

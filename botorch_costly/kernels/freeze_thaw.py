@@ -3,15 +3,14 @@
 from typing import Any
 
 import torch
-from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
 from torch import Tensor
 
-from botorch_costly.kernels.columns import refuse_last_dim_batch
+from botorch_costly.kernels.columns import JointKernel
 from botorch_costly.learnt import PositiveNumber
 
 
-class FreezeThawKernel(Kernel):
+class FreezeThawKernel(JointKernel):
     r"""Covariance over time of a mixture of exponential decays.
 
     ``k(t, t') = beta^alpha / (t + t' + beta)^alpha``
@@ -40,7 +39,7 @@ class FreezeThawKernel(Kernel):
                 [0.5000, 0.3333]], grad_fn=...)
     """
 
-    has_lengthscale = False
+    _inputs = "times"
     alpha = PositiveNumber("Shape of the distribution of rates, ``batch_shape x 1 x 1``.")
     beta = PositiveNumber("Rate of the distribution of rates, ``batch_shape x 1 x 1``.")
 
@@ -58,16 +57,7 @@ class FreezeThawKernel(Kernel):
         type(self).alpha.add(self, alpha, shape, prior=alpha_prior)
         type(self).beta.add(self, beta, shape, prior=beta_prior)
 
-    def forward(
-        self,
-        x1: Tensor,
-        x2: Tensor,
-        diag: bool = False,
-        last_dim_is_batch: bool = False,
-        **params: Any,
-    ) -> Tensor:
-        """Return the covariance of the times ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
-        refuse_last_dim_batch("times", last_dim_is_batch)
+    def _covariance(self, x1: Tensor, x2: Tensor, diag: bool, **params: Any) -> Tensor:
         alpha, beta = self.alpha, self.beta
         if diag:
             time = (x1 + x2) / beta

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from botorch_costly.device import columns_of
 from botorch_costly.errors import InvalidShapeError, check, check_positive
-from botorch_costly.kernels.columns import refuse_last_dim_batch
+from botorch_costly.kernels.columns import JointKernel
 from botorch_costly.learnt import FreeNumber
 from botorch_costly.priors import made
 
 
-class ShiftKernel(Kernel):
+class ShiftKernel(JointKernel):
     r"""Covariance of configurations whose optimum moves linearly with the fidelities.
 
     ``k([x, s], [x', s']) = base(x + A' (1 - s), x' + A' (1 - s'))``
@@ -49,7 +49,7 @@ class ShiftKernel(Kernel):
                 [1., 1.]], grad_fn=...)
     """
 
-    has_lengthscale = False
+    _inputs = "configurations and fidelities"
     shift = FreeNumber(
         "Shift of the optimum from fidelity 0 to 1, ``batch_shape x fidelities x moving``."
     )
@@ -77,16 +77,7 @@ class ShiftKernel(Kernel):
         prior = made(NormalPrior, 0.0, check_positive("spread", spread))
         type(self).shift.add(self, 0.0, shape, prior=prior)
 
-    def forward(
-        self,
-        x1: Tensor,
-        x2: Tensor,
-        diag: bool = False,
-        last_dim_is_batch: bool = False,
-        **params: Any,
-    ) -> Tensor:
-        """Return the covariance of ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
-        refuse_last_dim_batch("configurations and fidelities", last_dim_is_batch)
+    def _covariance(self, x1: Tensor, x2: Tensor, diag: bool, **params: Any) -> Tensor:
         covariance = self.base(self.moved(x1), self.moved(x2), diag=diag, **params)
         return covariance if diag else to_dense(covariance)
 

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from gpytorch.kernels import Kernel
 from gpytorch.priors import LogNormalPrior, NormalPrior
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.kernels.columns import refuse_last_dim_batch
+from botorch_costly.kernels.columns import JointKernel
 from botorch_costly.learnt import FreeNumber, PositiveNumber
 from botorch_costly.priors import made
 
@@ -20,7 +19,7 @@ BASES: dict[str, Callable[[Tensor], Tensor]] = {
 """The second feature ``phi_2``; the first is 1. It vanishes at 1 for a loss, and at 0 for a cost."""
 
 
-class SubsetKernel(Kernel):
+class SubsetKernel(JointKernel):
     r"""Covariance over a fidelity ``s`` in [0, 1], such as the fraction of the data.
 
     ``k(s, s') = phi(s)' Sigma phi(s')`` with ``phi(s) = (1, (1 - s)^2)`` for a loss and
@@ -49,7 +48,7 @@ class SubsetKernel(Kernel):
                 [1., 1.]], grad_fn=...)
     """
 
-    has_lengthscale = False
+    _inputs = "fidelities"
     end = PositiveNumber("Standard deviation of the constant, ``batch_shape x 1``.")
     change = PositiveNumber(
         "Standard deviation of the slope given the constant, ``batch_shape x 1``."
@@ -79,16 +78,7 @@ class SubsetKernel(Kernel):
         second = torch.stack([self.link, self.change], -1)
         return torch.cat([first, second], -2)
 
-    def forward(
-        self,
-        x1: Tensor,
-        x2: Tensor,
-        diag: bool = False,
-        last_dim_is_batch: bool = False,
-        **params: Any,
-    ) -> Tensor:
-        """Return the covariance of fidelities ``x1`` (``... x n x 1``) and ``x2`` (``... x m x 1``)."""
-        refuse_last_dim_batch("fidelities", last_dim_is_batch)
+    def _covariance(self, x1: Tensor, x2: Tensor, diag: bool, **params: Any) -> Tensor:
         first, second = self._features(x1), self._features(x2)
         if diag:
             return (first * second).sum(-1)

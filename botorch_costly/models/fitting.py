@@ -38,7 +38,7 @@ from botorch_costly.numerics.evidence import (
 )
 from botorch_costly.numerics.hyperprior import Gamma, Hyperprior, LogNormal, draw, log_prior
 from botorch_costly.optim.lbfgs import Minimum, minimize_batch
-from botorch_costly.optim.two_loops import inverse_of_free
+from botorch_costly.optim.quasi_newton import inverse_of_free
 from botorch_costly.randomness import check_generator
 
 _LOWEST_RATE = 1e-9  # of a rate that is learnt, and its distance from 1

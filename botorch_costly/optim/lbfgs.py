@@ -4,7 +4,7 @@ Each iteration evaluates one trial point of every problem. If the value decrease
 moves there and computes a new direction; otherwise its step is shortened for the next iteration. So the
 line search needs no inner loop, and no problem waits for the line search of another.
 
-The direction solves the quasi-Newton system in the free variables (``optim.two_loops``). The search
+The direction solves the quasi-Newton system in the free variables (``optim.quasi_newton``). The search
 follows its projection on the box, so that a variable that reaches its bound does not deflect the others
 (Bertsekas 1982).
 
@@ -26,9 +26,15 @@ from botorch_costly.errors import (
     check_nonnegative,
     is_power_of_two,
 )
-from botorch_costly.optim.projection import NEAR, Box, box_of, dot, quasi_newton_direction
+from botorch_costly.optim.quasi_newton import (
+    CURVATURE,
+    NEAR,
+    Box,
+    box_of,
+    dot,
+    quasi_newton_direction,
+)
 from botorch_costly.optim.smooth import ValueAndGradient
-from botorch_costly.optim.two_loops import CURVATURE
 
 _CHECK = 4  # iterations between two checks
 _FIRST_WAIT = (
@@ -248,11 +254,6 @@ def _evaluate(
     return value[..., None].to(points), gradient.to(points)
 
 
-def _finite(value: Tensor, gradient: Tensor) -> Tensor:
-    # The sum is NaN or infinite if any of the numbers is.
-    return (value + gradient.sum(-1, keepdim=True)).abs() < torch.inf
-
-
 def _begin(
     point: Tensor,  # shape: (*batch, n, d)
     value: Tensor,  # shape: (*batch, n, 1)
@@ -273,7 +274,8 @@ def _begin(
     pairs = point.new_zeros(*point.shape[:-1], 2, history, point.shape[-1])
     ones, zeros = torch.ones_like(value), torch.zeros_like(value)
     direction, norm = quasi_newton_direction(point, gradient, scale, ones, pairs, box, hessian)
-    finite = _finite(value, gradient)
+    # The sum is NaN or infinite if any of the numbers is.
+    finite = (value + gradient.sum(-1, keepdim=True)).abs() < torch.inf
     met = finite & (norm <= tolerances.gradient)
     return _Run(
         point, value, gradient, direction, ones, scale, ones, zeros, zeros, norm, finite & ~met, met,

@@ -1,4 +1,15 @@
-"""Quasi-Newton directions in a box, with an active set of variables at their bounds.
+r"""Quasi-Newton directions of L-BFGS in a box, with an active set of variables at their bounds.
+
+The two-loop recursion for pairs ``s_i, y_i`` of steps and changes of the gradient is written as two
+triangular solves with ``R_ij = s_i'y_j``, ``i <= j`` (Byrd, Nocedal & Schnabel 1994), which takes a few
+kernels for any history:
+
+    first loop     R a = S g             q = H_0 (g - Y'a)
+    second loop    R'c = D a - Y q       H g = q + S'c            D = diag(R)
+
+The pairs correct an initial inverse Hessian ``H_0``. It is ``γ I``; or ``sqrt(τ) C``, where ``C`` is the
+inverse of the caller's estimate of the Hessian, in the free variables, and ``τ = s'y / y'C y`` of the
+newest pair corrects an estimate of the wrong size. The root weighs estimate and pair equally.
 
 Notation: see ``optim.lbfgs``.
 """
@@ -10,9 +21,9 @@ from torch import Tensor
 
 from botorch_costly.device import moved
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
-from botorch_costly.optim.two_loops import inverse_of_free, two_loops
 
 NEAR = 1e-3  # within this distance (in widths) of the bound it is pushed against, a variable goes there
+CURVATURE = 1e-8  # pairs with a smaller relative curvature are not stored
 _DOWNHILL = 1e-6  # least slope of a direction, relative to steepest descent
 
 
@@ -71,9 +82,49 @@ def quasi_newton_direction(
     mask = free.to(point)
     gradient = gradient * mask
     guess = None if hessian is None else inverse_of_free(hessian, mask)
-    newton = two_loops(pairs * mask[..., None, None, :], gradient, scale, guess)
+    newton = _two_loops(pairs * mask[..., None, None, :], gradient, scale, guess)
 
     # The model is positive definite, so its direction leads downhill but for rounding.
     downhill = dot(gradient, newton) > _DOWNHILL * scale * dot(gradient, gradient)
     newton = torch.where(downhill, newton, scale * gradient)
     return torch.where(free, -growth * newton, bound - point), norm
+
+
+def inverse_of_free(
+    hessian: Tensor,  # shape: (*batch, k, d, d)
+    mask: Tensor,  # 1 where a variable is free, shape: (*batch, k, d)
+) -> Tensor:  # shape: (*batch, k, d, d)
+    """Invert the rows and columns of the free variables; the other ones become the identity's."""
+    rows = mask[..., None]
+    chol = torch.linalg.cholesky_ex(hessian * rows * rows.mT + torch.diag_embed(1 - mask)).L
+    return torch.cholesky_inverse(chol)
+
+
+def _two_loops(
+    pairs: Tensor,  # shape: (*batch, k, 2, m, d)
+    gradient: Tensor,  # shape: (*batch, k, d)
+    scale: Tensor,  # shape: (*batch, k, 1)
+    guess: Tensor | None = None,  # C, shape: (*batch, k, d, d)
+) -> Tensor:  # shape: (*batch, k, d)
+    """Apply the inverse Hessian of the pairs to the gradient (Byrd et al. 1994)."""
+    s, y = pairs.unbind(-3)
+    products = s @ y.mT
+    curvature = products.diagonal(dim1=-2, dim2=-1)  # s_i'y_i
+    # A pair can lose its curvature with the variables that left the model. It is then skipped, by a row
+    # and column of the identity in the triangular systems.
+    valid = (curvature > CURVATURE * scale * (y * y).sum(-1)).to(s)
+    rows = valid[..., None]
+    r = torch.addcmul(torch.diag_embed(1 - valid), products, rows * rows.mT)
+    g = gradient[..., None]
+    a = torch.linalg.solve_triangular(r, (s @ g) * rows, upper=True)  # first loop
+    q = g - y.mT @ a
+    if guess is None:
+        q = scale[..., None] * q
+    else:
+        newest = y[..., -1, :, None]
+        predicted = (newest.mT @ guess @ newest)[..., 0]
+        tau = torch.where(valid[..., -1:] > 0, curvature[..., -1:] / predicted, 1.0)
+        q = tau.sqrt()[..., None] * (guess @ q)
+    right = (curvature[..., None] * a - y @ q) * rows
+    c = torch.linalg.solve_triangular(r.mT, right, upper=False)  # second loop
+    return (q + s.mT @ c).squeeze(-1)
