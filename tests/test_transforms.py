@@ -74,10 +74,12 @@ def test_without_compression_the_score_is_the_latest_reward():
 def test_gradients_are_finite_differences_beside_unknown_rewards(generator):
     curves, compress = curves_of(generator), double(midpoint=0.5, growth=1.5)
     names = [name for name, _ in compress.named_parameters()]
-    known = ~compress(curves).isnan()
+    has_score = ~compress(curves).isnan()
 
     def scores(*values):
-        return functional_call(compress, dict(zip(names, values, strict=True)), (curves,))[known]
+        return functional_call(compress, dict(zip(names, values, strict=True)), (curves,))[
+            has_score
+        ]
 
     values = tuple(parameter.detach().requires_grad_() for parameter in compress.parameters())
     assert torch.autograd.gradcheck(scores, values)

@@ -1,4 +1,4 @@
-"""One drifting reward, believed by two models: what the tests of acquisition functions share."""
+"""Data of a drifting reward and two models of it, shared by the tests of acquisition functions."""
 
 import torch
 

@@ -37,8 +37,8 @@ def cost(data):
 
 def beliefs(model, cost, points):
     posterior = model.posterior(points)
-    parts = posterior.mean, posterior.variance, cost(points)
-    return zip(*(part.flatten().tolist() for part in parts), strict=True)
+    moments = posterior.mean, posterior.variance, cost(points)
+    return zip(*(moment.flatten().tolist() for moment in moments), strict=True)
 
 
 def test_it_is_the_logarithm_of_a_quotient(model, cost, points):
@@ -74,11 +74,11 @@ def test_what_costs_less_is_preferred_among_equals(model, points):
 def test_minimizing_is_maximizing_the_negative(data, cost, points):
     X, Y = data
     up, down = SingleTaskGP(X, Y).eval(), SingleTaskGP(X, -Y).eval()
-    for one, other in (
+    for maximizing, minimizing in (
         (LogEIPerCost(up, cost, 0.2), LogEIPerCost(down, cost, -0.2, maximize=False)),
         (PBGI(up, cost, 0.1), PBGI(down, cost, 0.1, maximize=False)),
     ):
-        torch.testing.assert_close(one(points), other(points), rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(maximizing(points), minimizing(points), rtol=1e-6, atol=1e-6)
 
 
 def test_the_search_is_over_when_nothing_is_worth_its_cost(model, cost, points):
@@ -95,10 +95,10 @@ def test_the_search_is_over_when_nothing_is_worth_its_cost(model, cost, points):
 )
 def test_botorch_optimizes_them(make, model, cost):
     acquisition = make(model, cost)
-    found, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64)
+    point, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64)
     grid = torch.rand(500, 1, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     assert value >= acquisition(grid).max() - 1e-3
-    assert ((found >= 0) & (found <= 1)).all()
+    assert ((point >= 0) & (point <= 1)).all()
 
 
 def test_the_threshold_is_the_largest_posterior_mean(model, data, cost):

@@ -1,4 +1,4 @@
-"""What an observation tells about where the optimum is."""
+"""Entropy search against brute force and its limits."""
 
 import copy
 import math
@@ -70,10 +70,10 @@ def test_it_is_brute_force(outcomes, order, error, maximize):
         truth = brute_force(model, points, X, maximize)
         with torch.no_grad():
             acquisition = EntropySearch(model, points, maximize=maximize, outcomes=outcomes)
-            found = acquisition(X)
-        orders.append(spearmanr(found, truth).statistic)
-        told = truth > 0.02 * truth.max()
-        errors.append(((found - truth).abs() / truth)[told].mean().item())
+            information = acquisition(X)
+        orders.append(spearmanr(information, truth).statistic)
+        informative = truth > 0.02 * truth.max()
+        errors.append(((information - truth).abs() / truth)[informative].mean().item())
     assert min(orders) > order
     assert sum(errors) / len(errors) < error
 
@@ -121,8 +121,10 @@ def test_of_one_point_and_a_rival_without_doubt_it_ranks_like_the_probability_of
     candidates = torch.linspace(0.6, 4.0, 12, **NUMBERS).reshape(-1, 1, 1)
     odds = ProbabilityOfImprovement(model, best_f=0.5)(candidates)
     evenness = -(odds * odds.log() + (1 - odds) * (1 - odds).log())
-    told = [EntropySearch(model, torch.cat([X[:1], x]))(x.unsqueeze(0)).item() for x in candidates]
-    assert spearmanr(told, evenness.detach()).statistic > 0.95
+    information = [
+        EntropySearch(model, torch.cat([X[:1], x]))(x.unsqueeze(0)).item() for x in candidates
+    ]
+    assert spearmanr(information, evenness.detach()).statistic > 0.95
 
 
 def test_gradients_lead_to_a_maximum_and_through_outcomes_too():
@@ -161,10 +163,10 @@ def test_an_ensemble_is_averaged():
         alone = SingleTaskGP(X, Y, outcome_transform=None)
         alone.covar_module.lengthscale, alone.likelihood.noise = scale, 1e-2
         parts.append(EntropySearch(alone.eval(), points)(asked))
-    found = EntropySearch(_Ensemble(together), points)(asked)
-    torch.testing.assert_close(found, torch.stack(parts).mean(0), rtol=1e-6, atol=1e-8)
+    averaged = EntropySearch(_Ensemble(together), points)(asked)
+    torch.testing.assert_close(averaged, torch.stack(parts).mean(0), rtol=1e-6, atol=1e-8)
     prepared = EntropySearch(HyperparameterEnsemble(together), points)
-    torch.testing.assert_close(prepared(asked), found, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(prepared(asked), averaged, rtol=1e-3, atol=1e-5)
 
 
 class _Ensemble(torch.nn.Module):

@@ -1,4 +1,4 @@
-"""What makes the acquisition function of a round, the package's own and a user's."""
+"""Factories of acquisition functions, the package's own and a user's."""
 
 import math
 

@@ -50,10 +50,10 @@ def test_the_streaming_path_is_that_of_any_model(points):
     fast, plain = (TimeVaryingKG(m, discretization(), NOW, 25.0) for m in (streaming(), dense()))
     torch.testing.assert_close(fast(points), plain(points), **EXACT)
     torch.testing.assert_close(fast.noise, plain.noise, **EXACT)
-    for one, other in zip(
+    for value, expected in zip(
         fast.mean_and_gain(points[:, 0]), plain.mean_and_gain(points[:, 0]), strict=True
     ):
-        torch.testing.assert_close(one, other, **EXACT)
+        torch.testing.assert_close(value, expected, **EXACT)
 
 
 def test_roughly_it_is_a_little_less(model, points):
@@ -71,8 +71,8 @@ def test_prepared_rows_say_the_same(points):
     belief = streaming()
     where = TimeVaryingKG(belief, discretization(), NOW, 25.0)
     rows = at_round(points[:, 0], torch.tensor(NOW))
-    for one, other in zip(where.terms(belief.project(rows)), where.terms(rows), strict=True):
-        torch.testing.assert_close(one, other, **EXACT)
+    for value, expected in zip(where.terms(belief.project(rows)), where.terms(rows), strict=True):
+        torch.testing.assert_close(value, expected, **EXACT)
 
 
 def test_what_is_prepared_moves_with_the_function(points):

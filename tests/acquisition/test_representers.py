@@ -68,14 +68,14 @@ def test_they_are_drawn_in_proportion_to_the_improvement(ensemble):
     for column in (0, 1):
         expected = (weight * grid[:, column]).sum()
         spread = (weight * (grid[:, column] - expected).square()).sum().sqrt()
-        found = drawn[:, column].mean()
-        assert found.item() == pytest.approx(expected.item(), abs=0.35 * spread.item())
+        mean = drawn[:, column].mean()
+        assert mean.item() == pytest.approx(expected.item(), abs=0.35 * spread.item())
     uniform = draw(ensemble, 400, "uniform", fixed={2: 1.0})
     assert uniform[:, :2].mean(0).sub(0.5).abs().max() < 0.06
 
 
-class Told(torch.nn.Module):
-    """A posterior that is given, whatever is asked."""
+class FixedPosterior(torch.nn.Module):
+    """A model with the same posterior at all inputs."""
 
     def __init__(self, mean, sd):
         super().__init__()
@@ -90,7 +90,7 @@ def test_a_draw_is_best_as_often_as_the_probability_says(maximize):
     mean = torch.tensor([[0.0, 0.5, 1.0, 0.2], [0.3, 0.0, 0.0, 1.0]], **NUMBERS)
     sd = torch.tensor([[1.0, 0.5, 0.3, 1.5], [0.2, 1.0, 0.4, 0.1]], **NUMBERS)
     generator, rows = torch.Generator().manual_seed(0), torch.zeros(4, 1, **NUMBERS)
-    model = Told(mean, sd)
+    model = FixedPosterior(mean, sd)
     counts = torch.zeros(4, **NUMBERS)
     for _ in range(2000):
         counts[_best_of_draws(model, rows, 1, generator, maximize=maximize)] += 1

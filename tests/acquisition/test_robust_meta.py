@@ -95,8 +95,8 @@ def test_functions_come_from_tasks_as_often_as_they_have_a_share(paths, weights)
 
 
 def test_a_function_is_one_and_the_same_wherever_it_is_asked(paths, weights, asked):
-    one = RMGPTS(own, paths, weights, 1.0, torch.Generator().manual_seed(3))
-    assert torch.allclose(one(asked), torch.stack([one(row) for row in asked]), atol=1e-5)
+    function = RMGPTS(own, paths, weights, 1.0, torch.Generator().manual_seed(3))
+    assert torch.allclose(function(asked), torch.stack([function(row) for row in asked]), atol=1e-5)
     plain = RMGPTS(own, paths, weights, 0.0, torch.Generator().manual_seed(3))
     assert torch.equal(plain(asked), own(asked.squeeze(-2)))
 
@@ -132,7 +132,7 @@ def test_botorch_constructs_a_draw_and_leaves_the_global_generator(
         return RMGPTS(**kwargs)
 
     before = torch.get_rng_state()
-    one, again, other = (built(seed)(asked) for seed in (1, 1, 2))
+    first, again, other = (built(seed)(asked) for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(one, again)
-    assert not torch.allclose(one, other)
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other)

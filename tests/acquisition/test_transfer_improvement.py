@@ -21,9 +21,9 @@ def tasks():
 @pytest.mark.parametrize("bandwidth", [0.1, 0.6, 2.0])
 def test_it_is_the_formula_of_the_paper(tasks, bandwidth):
     (X, Y), model, asked = observed(6), process(6), points(12, 5)
-    found = TAF(model, tasks, X, Y, bandwidth=bandwidth)(asked.unsqueeze(-2)).tolist()
+    values = TAF(model, tasks, X, Y, bandwidth=bandwidth)(asked.unsqueeze(-2)).tolist()
     seen, y, scale = tasks.means(X).tolist(), Y.squeeze(-1).tolist(), Y.std(correction=0).item()
-    for value, x in zip(found, asked, strict=True):
+    for value, x in zip(values, asked, strict=True):
         own = model.posterior(x.unsqueeze(0))
         ei = plain.ei(own.mean.item(), own.variance.item(), max(y)) / scale
         means = tasks.means(x.unsqueeze(0)).squeeze(-1).tolist()

@@ -54,8 +54,8 @@ def check_alike(kernel, x, others):
     torch.testing.assert_close(ours, theirs)
     weight = torch.linspace(-1, 1, ours.numel(), dtype=torch.float64).reshape(ours.shape)
     slopes = [
-        torch.autograd.grad((one * weight).sum(), at, allow_unused=True)[0]
-        for one, at in ((ours, leaf), (theirs, twin))
+        torch.autograd.grad((output * weight).sum(), at, allow_unused=True)[0]
+        for output, at in ((ours, leaf), (theirs, twin))
     ]
     assert (slopes[0] is None) == (slopes[1] is None)
     if slopes[0] is not None:

@@ -14,9 +14,9 @@ from tests.oracles import compression as oracle
 def test_it_is_the_mean_of_decays(pair, alpha, beta):
     kernel = FreezeThawKernel(alpha, beta).double()
     kernel.alpha, kernel.beta = alpha, beta
-    one, other = (torch.tensor([[t]], dtype=torch.float64) for t in pair)
-    found = kernel(one, other).to_dense().item()
-    assert found == pytest.approx(oracle.freeze_thaw(*pair, alpha, beta, 50_000), abs=2e-4)
+    first, second = (torch.tensor([[t]], dtype=torch.float64) for t in pair)
+    covariance = kernel(first, second).to_dense().item()
+    assert covariance == pytest.approx(oracle.freeze_thaw(*pair, alpha, beta, 50_000), abs=2e-4)
 
 
 def test_several_columns_multiply(generator):

@@ -34,7 +34,7 @@ def test_it_is_a_matern_half_kernel(forgetting, tkwargs):
     matern = MaternKernel(nu=0.5).to(**tkwargs)
     matern.lengthscale = -2 / torch.log1p(-torch.tensor(forgetting, dtype=torch.float64))
     t = rounds(tkwargs)
-    # What remains, 1 - forgetting, has fewer digits than the rate.
+    # The retained fraction, 1 - forgetting, has fewer digits than the rate.
     tolerance = 4e-14 / (1 - forgetting) if tkwargs["dtype"] == torch.float64 else 1e-5
     torch.testing.assert_close(
         kernel(t).to_dense(), matern(t).to_dense(), atol=tolerance, rtol=tolerance

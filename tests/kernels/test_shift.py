@@ -1,4 +1,4 @@
-"""What is best moves with the fidelity."""
+"""The kernel of optima that move with the fidelity."""
 
 import pytest
 import torch

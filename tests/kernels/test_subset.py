@@ -100,9 +100,11 @@ def test_several_fidelities_multiply():
         X, torch.randn(12, 1, generator=generator, **NUMBERS), fidelities=(2, -1)
     ).eval()
     assert model.fidelities == (2, 3)
-    one, two, three = model.covar_module.kernels
+    first, second, third = model.covar_module.kernels
     cov = model.covar_module(X).to_dense()
-    torch.testing.assert_close(cov, one(X).to_dense() * two(X).to_dense() * three(X).to_dense())
+    torch.testing.assert_close(
+        cov, first(X).to_dense() * second(X).to_dense() * third(X).to_dense()
+    )
     assert model.posterior(X).mean.isfinite().all()
 
 

@@ -17,7 +17,7 @@ from botorch_costly.optim.grid import (
 
 def maximal_plateaus(values, neighbours):
     """Walk each plateau from its first point; return those that nothing beside them beats."""
-    seen, found = set(), []
+    seen, plateaus = set(), []
     for start in range(len(values)):
         if start in seen:
             continue
@@ -34,8 +34,8 @@ def maximal_plateaus(values, neighbours):
                     seen.add(other)
                     stack.append(other)
         if not beaten:
-            found.append(sorted(plateau))
-    return found
+            plateaus.append(sorted(plateau))
+    return plateaus
 
 
 def marked(mask):
@@ -106,8 +106,8 @@ def test_lattice_neighbours_are_the_points_one_step_away():
     distance = (points[:, None] - points).abs()
     for diagonals, near in ((False, distance.sum(-1) == 1), (True, distance.amax(-1) == 1)):
         neighbours = lattice_neighbours((3, 2, 4), diagonals=diagonals)
-        found = [sorted(i for i in row if i >= 0) for row in neighbours.tolist()]
-        assert found == [marked(row) for row in near]
+        indices = [sorted(i for i in row if i >= 0) for row in neighbours.tolist()]
+        assert indices == [marked(row) for row in near]
 
 
 def test_far_rival_is_the_best_of_the_far(generator):
@@ -148,8 +148,8 @@ def test_bad_input_is_named():
 def test_of_equals_the_first_is_the_highest(generator):
     values = torch.rand(50, 9, generator=generator, device=generator.device, dtype=torch.float64)
     assert torch.equal(highest(values, 0.0), values.argmax(-1))
-    for row, found in zip(values.tolist(), highest(values, 0.2).tolist(), strict=True):
-        assert found == next(i for i, value in enumerate(row) if value >= max(row) - 0.2)
+    for row, index in zip(values.tolist(), highest(values, 0.2).tolist(), strict=True):
+        assert index == next(i for i, value in enumerate(row) if value >= max(row) - 0.2)
     query = torch.tensor([0.0, 1.0, 0.5, 1.0, 0.0], dtype=torch.float64)
     for shaken in (query, query + 1e-12 * torch.tensor([0, 0, 0, 1.0, 0]).double()):
         assert highest(shaken, 1e-9).item() == 1

@@ -128,7 +128,7 @@ def test_the_device_is_waited_for_at_queries_only(tkwargs, check_every, within, 
     begin = starts(box(2, -2.0, 2.0), 40).to(**tkwargs)
     evaluations = []
 
-    def slopes(x):  # in closed form: what the function itself waits for does not count
+    def slopes(x):  # in closed form, so that the function itself waits for nothing
         evaluations.append(len(x))
         a, b = x.unbind(-1)
         rest = b - a**2
@@ -211,8 +211,8 @@ def test_a_guess_at_the_hessian_holds_in_the_free_variables_of_a_box():
     torch.testing.assert_close(end.point, far.point, atol=1e-5, rtol=0)
     assert end.iterations.double().mean() < 0.6 * far.iterations.double().mean()
     for k in range(20):
-        one = begin[k : k + 1], bounds
-        alone = minimize_batch(by_autograd(function), *one, hessian=quadratic_hessian(1))
+        problem = begin[k : k + 1], bounds
+        alone = minimize_batch(by_autograd(function), *problem, hessian=quadratic_hessian(1))
         assert end.iterations[k] == alone.iterations[0]
 
 
@@ -238,8 +238,8 @@ def test_it_stops_when_told_so_and_keeps_what_it_reached():
     end = minimize_batch(by_autograd(function), begin, bounds, check_every=2, should_stop=third)
     same = minimize_batch(by_autograd(function), begin, bounds, max_iter=6)
     assert end.iterations.max() == 6
-    for part, expected in zip(end, same, strict=True):
-        assert torch.equal(part, expected)
+    for field, expected in zip(end, same, strict=True):
+        assert torch.equal(field, expected)
     assert not end.converged.all()
     never = minimize_batch(by_autograd(function), begin, bounds, should_stop=lambda: False)
     assert torch.equal(never.point, minimize_batch(by_autograd(function), begin, bounds).point)
@@ -281,8 +281,8 @@ def test_merged_problems_take_the_result_of_the_lower():
     leads = end.into == torch.arange(40)
     assert leads.sum() < 20
     assert leads[end.into].all()  # no chain of merged problems is left
-    for part in (end.point, end.value, end.converged):
-        assert torch.equal(part, part[end.into])
+    for field in (end.point, end.value, end.converged):
+        assert torch.equal(field, field[end.into])
     alone = minimize_batch(by_autograd(function), begin, bounds)
     assert torch.equal(alone.into, torch.arange(40))
     torch.testing.assert_close(end.value, alone.value, rtol=0, atol=1e-6)  # all minima are equal

@@ -46,11 +46,11 @@ def test_the_rounding_of_a_large_value_does_not_stop_the_search():
 
 
 def test_a_spoiled_model_gives_way_to_the_gradient():
-    one = torch.ones(1, 1, dtype=torch.float64)
+    ones = torch.ones(1, 1, dtype=torch.float64)
     point, gradient = torch.full((1, 2), 0.5).double(), torch.tensor([[1.0, -3.0]]).double()
     frame = lbfgs.Box(*box(2, 0.0, 1.0), torch.full((2,), 1e-3).double())
     spoiled = torch.full((1, 2, 4, 2), 1e200, dtype=torch.float64)  # products overflow
-    direction, _ = lbfgs.quasi_newton_direction(point, gradient, 0.1 * one, one, spoiled, frame)
+    direction, _ = lbfgs.quasi_newton_direction(point, gradient, 0.1 * ones, ones, spoiled, frame)
     torch.testing.assert_close(direction, -0.1 * gradient)
 
 

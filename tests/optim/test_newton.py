@@ -152,8 +152,8 @@ def test_with_a_hessian_the_same_maxima_are_found_to_the_last_digit(width):
     assert function.asked > 0
     same = (rough.points - exact.points).abs().amax(-1) < 1e-4
     assert same.sum() >= least_successes(40, 0.95)  # a start on a ridge may go either way
-    for one in rough.points.unique(dim=0):
-        assert torch.cdist(one[None], exact.points).min() < 1e-3
+    for maximum in rough.points.unique(dim=0):
+        assert torch.cdist(maximum[None], exact.points).min() < 1e-3
     for point, value in zip(exact.points, exact.values, strict=True):
         x = 0.1 + width * point
         assert abs(waves(x) - value) < 1e-10
@@ -186,8 +186,8 @@ def test_in_a_batch_starts_that_newton_does_not_take_end_too():
         function = Ripples(False, (shift,))
         alone = climb(in_cube(function), begin[k], 0.05, 100)
         assert len(alone.points.unique(dim=0)) > 8
-        found = together.points[k].unique(dim=0)
-        near = torch.cdist(alone.points, found).amin(-1) < 1e-3
+        maxima = together.points[k].unique(dim=0)
+        near = torch.cdist(alone.points, maxima).amin(-1) < 1e-3
         assert near.sum() >= least_successes(60, 0.95)
         torch.testing.assert_close(function.heights(together.points[k]), together.values[k])
 

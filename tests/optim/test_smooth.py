@@ -1,4 +1,4 @@
-"""What a search may ask of a function: plain callables wrapped at the door, boxes mapped to the cube."""
+"""Smooth functions: plain callables with gradients by autograd, and boxes mapped to the unit cube."""
 
 import pytest
 import torch
@@ -87,9 +87,9 @@ def test_a_box_is_asked_about_in_units_of_the_cube(low, width):
     expected = by_autograd(inside)(unit)
     torch.testing.assert_close(box(unit.unsqueeze(-2)), expected[0])
     torch.testing.assert_close(box.with_gradient(unit)(unit), expected)
-    found = box.second_order(unit)
-    torch.testing.assert_close((found.value, found.gradient), expected)
-    torch.testing.assert_close(found.hessian, torch.vmap(torch.func.hessian(inside))(unit))
+    quadratic = box.second_order(unit)
+    torch.testing.assert_close((quadratic.value, quadratic.gradient), expected)
+    torch.testing.assert_close(quadratic.hessian, torch.vmap(torch.func.hessian(inside))(unit))
 
 
 def test_a_box_has_no_hessian_where_the_function_has_none():
