@@ -103,11 +103,10 @@ class CurveCompression(Module):
         number = torch.as_tensor(value, dtype=torch.float64, device=raw.device)
         inside = bool(((number >= low) & (number <= high)).all())
         check(inside, name, f"a number in [{low:g}, {high:g}]", value)
-        # The inverse of the constraint's transform, whose bounds are in single precision.
+        # The inverse of the constraint's transform, whose bounds are in single precision; a bound itself
+        # has no raw value.
         lower, upper = constraint.lower_bound.double(), constraint.upper_bound.double()
-        share = ((number - lower) / (upper - lower)).clamp(
-            1e-9, 1 - 1e-9
-        )  # a bound has no raw value
+        share = ((number - lower) / (upper - lower)).clamp(1e-9, 1 - 1e-9)
         self.initialize(**{f"raw_{name}": torch.logit(share).to(raw).expand_as(raw)})
 
     @property

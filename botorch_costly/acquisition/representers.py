@@ -134,9 +134,7 @@ def _best_of_draws(
     mean = posterior.mean.reshape(-1, len(rows))
     cov = posterior.distribution.covariance_matrix.reshape(-1, *[len(rows)] * 2)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", NumericalWarning
-        )  # many rows make the matrix nearly singular
+        warnings.simplefilter("ignore", NumericalWarning)  # many rows are nearly dependent
         root = psd_safe_cholesky(cov, max_tries=_TRIES)
     size = (*mean.shape, num)
     z = torch.randn(size, generator=generator, device=generator.device, dtype=mean.dtype)

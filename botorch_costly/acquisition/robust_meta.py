@@ -34,7 +34,7 @@ class TaskUCB(AcquisitionFunction):
         scale: Factor of each task's standardized bound; the task's standard deviation if omitted.
 
     Raises:
-        InvalidShapeError: If the number of weights is not that of the tasks.
+        InvalidShapeError: If there is not one weight for each task.
         InvalidArgumentError: If the weights are not on the simplex, or ``tau`` is negative.
     """
 
@@ -116,7 +116,7 @@ class RMGPUCB(Blend):
         tau: Factor of the tasks' standard deviations.
 
     Raises:
-        InvalidShapeError: If the number of weights is not that of the tasks.
+        InvalidShapeError: If there is not one weight for each task.
         InvalidArgumentError: If a number is out of range.
     """
 

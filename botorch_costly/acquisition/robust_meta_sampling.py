@@ -20,8 +20,8 @@ from botorch_costly.randomness import check_generator
 class RMGPTS(AcquisitionFunction):
     """A function sampled from the posterior of the target, or of one of the tasks.
 
-    The constructor draws which posterior: that of the target with probability ``1 - share``, that of task
-    ``i`` with probability ``share * weights[i]``.
+    The constructor chooses the posterior at random: the target's with probability ``1 - share``, task
+    ``i``'s with probability ``share * weights[i]``.
 
     References:
         Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
@@ -38,7 +38,7 @@ class RMGPTS(AcquisitionFunction):
         origin: Index of the task that the function is from; None if it is from the target.
 
     Raises:
-        InvalidShapeError: If the number of weights is not that of the tasks.
+        InvalidShapeError: If there is not one weight for each task.
         InvalidArgumentError: If a number is out of range.
     """
 

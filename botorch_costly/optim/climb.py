@@ -22,9 +22,7 @@ from botorch_costly.optim.smooth import SmoothFunction
 _VALUE_TOLERANCE = 1e-10
 _NEAR_ENOUGH = 1e-5  # Newton's method takes over once a step gains less than this,
 _FEW = 4  # or once so few starts are still climbing
-_FROM_A_BATCH = (
-    8  # best starts of each batch entry for Newton's method, whose cost is that of the most
-)
+_FROM_A_BATCH = 8  # at most so many starts of each batch entry take Newton steps, the best ones
 _MERGE_WITHIN = 0.1  # far less than the distance between two optima
 # Iterations without waiting for a device: 700 searches needed at most 24 and 32.
 _STEPS_UNASKED, _STEPS_AGAIN = 24, 40
@@ -35,9 +33,7 @@ class MergedMaxima(NamedTuple):
 
     points: Tensor  # in the unit cube, shape: (*batch, n, d)
     values: Tensor  # shape: (*batch, n): may hold numbers that are not finite
-    into: (
-        Tensor  # index of the start that the maximum is from; differs if merged, shape: (*batch, n)
-    )
+    into: Tensor  # shape: (*batch, n): index of the start that the maximum is from
 
 
 def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int) -> MergedMaxima:
@@ -67,9 +63,8 @@ def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: i
         if others.numel() or not bool(maxima.reached.all()):  # starts that have arrived do not move
             end = descend(torch.cat([points, others], -2), value_tolerance=_VALUE_TOLERANCE)
             points, values = end.point, -end.value
-    return _of_each_start(
-        points, values, slot, rough.into
-    )  # outside, so that autograd takes the result
+    # Not in inference mode, so that the result can be used with autograd.
+    return _of_each_start(points, values, slot, rough.into)
 
 
 class Attempt(NamedTuple):
@@ -88,12 +83,7 @@ def attempt(
     The number of quasi-Newton steps is fixed, enough for nearly every search, and Newton steps follow
     from all starts. If these do not arrive, a second attempt continues with quasi-Newton steps. If
     that fails, too, or the function has no Hessian, ``climb`` itself runs, which waits for the device.
-
-    Args:
-        function: Function to maximize over the unit cube.
-        start: Starts in the unit cube, ``n x d``.
-        bandwidth: Optima closer than this count as one.
-        max_iter: Most evaluations by L-BFGS if ``climb`` runs.
+    The arguments are those of ``climb``, without a batch.
     """
     second_order = function.second_order
     if is_near(start):
@@ -158,7 +148,7 @@ def _leaders(rough: Minimum) -> tuple[Tensor, Tensor, Tensor]:
 
     Returns:
         Points, shape ``(*batch, n, d)``: those not merged, best first, then the others. The index of
-        each start's point, shape ``(*batch, n)``; a merged start has that of the one it was merged into.
+        each start's point, shape ``(*batch, n)``; a merged start has the index of its target.
         The number of points not merged, in the batch entry with most of them.
     """
     numbers = torch.arange(rough.into.shape[-1], device=rough.into.device)

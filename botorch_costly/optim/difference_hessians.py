@@ -55,16 +55,8 @@ def descend(
     """Minimize in a box by a few Newton steps with Hessians from differences of gradients.
 
     A step evaluates ``d + 1`` points for each start, all in one call. If the best search has not arrived
-    after six steps, quasi-Newton steps continue all of them.
-
-    Args:
-        value_and_gradient: Maps ``k x d`` points to ``k`` values and ``k x d`` gradients.
-        start: First points of the searches.
-        bounds: Finite lower and upper bounds.
-        gradient_tolerance: Tolerance of ``minimize_batch`` for the quasi-Newton steps.
-
-    Returns:
-        The last points of the searches.
+    after six steps, quasi-Newton steps continue all of them, with the ``gradient_tolerance`` of
+    ``minimize_batch``. Returns the last points. The other arguments are those of ``hessian_estimates``.
     """
 
     def second_order(points: Tensor) -> Quadratic:

@@ -79,10 +79,8 @@ def far_rival(
     lower, _ = check_bounds(bounds)
     points, box = optima.points, box_at(bounds, optima.points)
     candidate = ((points[..., 0, :] - box.lower) / box.width).clamp(0.0, 1.0)
-    farthest = (candidate < 0.5).to(
-        candidate
-    )  # the opposite corner, at least half the diagonal away
-    within_reach = bandwidth < 0.5 * len(lower) ** 0.5
+    farthest = (candidate < 0.5).to(candidate)  # the opposite corner of the cube
+    within_reach = bandwidth < 0.5 * len(lower) ** 0.5  # the corner is that far away at least
     if not within_reach and torch.linalg.vector_norm(farthest - candidate) <= bandwidth:
         return None
     sobol = moved(draw_starts(num_candidates, "sobol", bounds, generator), points)

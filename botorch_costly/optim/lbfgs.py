@@ -37,9 +37,7 @@ from botorch_costly.optim.quasi_newton import (
 from botorch_costly.optim.smooth import ValueAndGradient
 
 _CHECK = 4  # iterations between two checks
-_FIRST_WAIT = (
-    24  # iteration in which the search waits for a device other than a CPU for the first time
-)
+_FIRST_WAIT = 24  # first iteration that waits for a device other than a CPU
 _ARMIJO = 1e-4  # share of the predicted decrease that a trial must achieve
 _SHRINK, _GROW = (0.1, 0.5), 4.0  # range of the backtracking factor; growth factor of a step
 _MOST_GROWTH = 1e8
@@ -185,9 +183,7 @@ def minimize_batch(
                 run = run._replace(running=run.running & (_most_running(run) > leave))
         trial = (run.point + run.step * run.direction).clamp(box.lower, box.upper)
         value, gradient = _evaluate(value_and_gradient, trial)
-        with (
-            torch.inference_mode()
-        ):  # autograd's bookkeeping takes a fifth of the time of small problems
+        with torch.inference_mode():  # a fifth of the time of small problems is bookkeeping
             run = _advance(run, trial, value, gradient, box, tolerances)
     if not asks and merge_within > 0:
         run, into = _stop_merged(run, index, into, merge_within)
@@ -320,9 +316,8 @@ def _advance(
     met = norm <= tolerances.gradient
     if tolerances.value > 0:
         least = tolerances.value * run.value.abs().clamp(min=1.0)
-        met = met | (
-            curved & (-rise < least)
-        )  # on a flat tail a small gain does not mean convergence
+        # On a flat tail, where curvature is negative, a small gain does not mean convergence.
+        met = met | (curved & (-rise < least))
     rejections = (run.rejections + 1).masked_fill(accepted, 0.0)
     return _Run(
         point=point,
@@ -356,9 +351,7 @@ def _report(run: _Run, index: Tensor) -> Minimum:
 
 def _copy_merged(result: Minimum, into: Tensor) -> Minimum:
     """Give each merged problem the result of the problem at the end of its chain of merges."""
-    for _ in range(
-        into.shape[-1].bit_length()
-    ):  # each pass doubles the length of the chains followed
+    for _ in range(into.shape[-1].bit_length()):  # each pass doubles the length that is followed
         into = into.gather(-1, into)
     fields = (field.gather(into.dim() - 1, _expand_as(into, field)) for field in result)
     return Minimum(*fields)._replace(iterations=result.iterations)

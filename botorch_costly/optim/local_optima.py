@@ -120,18 +120,8 @@ def search(
     As a rule the search waits only once for a device other than a CPU, and then reads whether the climb
     arrived, the number of optima, and the number of points computed from them.
 
-    Args:
-        acq_function: Maps ``b x 1 x d`` to ``b``.
-        bounds: ``2 x d`` finite lower and upper bounds; on the CPU they are checked without waiting.
-        num_restarts: Number of starts drawn.
-        bandwidth: Optima closer than this count as one; a distance in the unit cube.
-        remade: Function that computes the other points from the optima; the identity if omitted.
-        options: Further arguments of :func:`ascend`.
-
-    Raises:
-        NumericalError: If no start reaches a finite value.
-        InvalidShapeError: If shapes do not fit each other.
-        InvalidArgumentError: If an option is out of range.
+    Bounds on the CPU are checked without waiting. ``remade`` computes the other points from the optima; it
+    is the identity if omitted. The other arguments and the errors are those of :func:`local_optima`.
     """
     check_positive("bandwidth", bandwidth)
     begun = _begin(acq_function, bounds, num_restarts, **options)

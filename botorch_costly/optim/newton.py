@@ -93,9 +93,7 @@ def climb_by_newton(
         trial = points + share.unsqueeze(-1) * step
         there = second_order(trial)
         better = there.value >= model.value  # also false where it is NaN
-        if not is_near(
-            done
-        ):  # waiting for a device costs more than further steps: freeze the points
+        if not is_near(done):  # freeze the points: waiting would cost more than further steps
             better = better & ~done
         points = torch.where(better.unsqueeze(-1), trial, points)
         model = Quadratic(

@@ -76,7 +76,7 @@ def draw_starts(
     if generator is None:
         generator = generator_of(0, bounds.device)
     check_generator(generator)
-    if number == 0:  # SobolEngine cannot draw nothing
+    if number == 0:  # SobolEngine cannot draw an empty set
         return bounds.new_empty(0, dimension)
     if starts == "uniform":
         draws = torch.rand(

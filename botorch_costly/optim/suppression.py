@@ -72,9 +72,7 @@ class Suppressed(NamedTuple):
 
     optima: Optima  # padded to the number of points
     number: Tensor  # optima in the batch entry with most of them, shape: ()
-    right: (
-        Tensor  # bool, shape: (): if False, the optima are wrong, and ``suppress`` has to be called
-    )
+    right: Tensor  # bool, shape: (): if False, the optima are wrong; call ``suppress``
 
 
 def suppress_unasked(
