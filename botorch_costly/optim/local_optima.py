@@ -120,8 +120,8 @@ def search(
     As a rule the search waits only once for a device other than a CPU, and then reads whether the climb
     arrived, the number of optima, and the number of points computed from them.
 
-    Bounds on the CPU are checked without waiting. ``remade`` computes the other points from the optima; it
-    is the identity if omitted. The other arguments and the errors are those of :func:`local_optima`.
+    Bounds on the CPU are checked without waiting. ``remade`` computes the other points from the optima;
+    it is the identity if omitted. The other arguments and the errors are those of :func:`local_optima`.
     """
     check_positive("bandwidth", bandwidth)
     begun = _begin(acq_function, bounds, num_restarts, **options)
