@@ -11,8 +11,8 @@ from botorch_costly.ask_tell.search import Search, SpaceSearch
 from botorch_costly.models import DriftingGrid
 from botorch_costly.query import Progress
 from botorch_costly.simulation import Ground, grid_proposal
-from botorch_costly.tuners.online.rivals import rivals_of
 from botorch_costly.tuners.online.decider import Decider
+from botorch_costly.tuners.online.rivals import rivals_of
 
 RESTARTS, BANDWIDTH, BETA = 50, 0.2, 1.0
 

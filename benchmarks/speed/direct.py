@@ -14,8 +14,8 @@ import torch
 from scipy.optimize import direct
 from torch import Generator, Tensor
 
-from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell import Domain
+from botorch_costly.ask_tell.design import sobol
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.transfer.belief import Told

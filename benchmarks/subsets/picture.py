@@ -24,7 +24,7 @@ from benchmarks.subsets.tables import support_vectors
 from botorch_costly import plotting
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.tuners.subsets import Sampling
-from botorch_costly.tuners.subsets.belief import TemperedData, SubsetBelief
+from botorch_costly.tuners.subsets.belief import SubsetBelief, TemperedData
 
 _FRACTIONS = list(svm_grid.REPEATS)
 _SHOWN, _BELIEVED, _FIRST, _DRAWS = 10, 3, 30, 8

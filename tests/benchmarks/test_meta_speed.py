@@ -9,6 +9,7 @@ from benchmarks.harness.record import rows_of
 from benchmarks.speed import direct, transfer
 from benchmarks.speed.transfer import RULES, SPACE, Cell
 from botorch_costly import TransferOptimizer
+from botorch_costly.ask_tell import Domain
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.choice import TransferStrategy
