@@ -69,7 +69,7 @@ class Training:
         for _ in range(rounds):
             decision = tuner.ask()
             self._train_one_round(**decision.config)
-            if decision.query or decision.round + 1 == tuner.horizon:
+            if decision.query:
                 show(decision, tuner.tell(decision, self.reward(self._loss(), decision)))
 
     def accuracy(self) -> float:

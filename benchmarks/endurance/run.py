@@ -105,7 +105,7 @@ class Training:
             self.optimizer.zero_grad()
             self._loss(pictures + values["noise"] * torch.randn_like(pictures), rows).backward()
             self.optimizer.step()
-        if decision.query or decision.round + 1 == self.rounds:
+        if decision.query:
             self.network.eval()
             rows = torch.arange(_TRAINED, len(self._data.targets))
             with torch.no_grad():
