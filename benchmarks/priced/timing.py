@@ -67,7 +67,7 @@ def grid_decisions(trials: int, points: int, rows: int, seed: int) -> dict[str, 
         at = torch.randint(points, (trials,), generator=generator)
         belief.observe(at, world.paths[:, 0].gather(-1, at[:, None]).squeeze(-1))
         belief.wait()
-    beta, ground = LogBeta()(rows), Ground.of(world.truth.points, bandwidth=0.2)
+    beta, ground = LogBeta()(rows), Ground.from_points(world.truth.points, bandwidth=0.2)
     progress = Progress(
         rows + 1, torch.full((trials,), rows), HORIZON, FORGETTING, information_share=0.3
     )

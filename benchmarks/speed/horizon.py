@@ -50,7 +50,7 @@ def rounds_on_a_grid(points: int, seed: int) -> Iterator[Cost]:
     belief = DriftingGrid(truth.prior_cov, truth.forgetting, truth.noise, torch.Size([1, 1]))
     policy, ground = (
         GridPolicy("CE-GP-UCB @0.90", ConfidenceQuery(0.9)),
-        Ground.of(truth.points, 0.2),
+        Ground.from_points(truth.points, 0.2),
     )
     generator, beta = torch.Generator().manual_seed(seed), LogBeta()
     values = wandering(truth.points, 0.03, generator)

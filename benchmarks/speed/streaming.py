@@ -80,7 +80,7 @@ def time_rounds(points: int, rounds: int, seed: int) -> list[Row]:
     values = truth.rounds(1, generator)
     belief = DriftingGrid(truth.prior_cov, truth.forgetting, truth.noise, torch.Size([1]))
     policy, beta = GridPolicy("CE-GP-UCB @0.90", ConfidenceQuery(0.9)), LogBeta()
-    ground = Ground.of(truth.points, bandwidth=0.2)
+    ground = Ground.from_points(truth.points, bandwidth=0.2)
     spent: dict[bool, list[float]] = {False: [], True: []}
     for t in range(1, rounds + 1):
         y = truth.observe(next(values), generator)

@@ -1,4 +1,4 @@
-"""Known truths to measure methods against."""
+"""Problems whose optimum is known, to compare methods on."""
 
 from botorch_costly.problems.curves import CurveProblem
 from botorch_costly.problems.drifting import DriftingFunction

@@ -1,4 +1,4 @@
-"""Recorded learning curves: what a training would show, and what it would cost, known beforehand."""
+"""Recorded learning curves: the rewards and costs of trainings, known beforehand."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,33 +6,33 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_count
+from botorch_costly.errors import InvalidShapeError, check, check_count
 
 
 class Stretch(NamedTuple):
-    """What a training shows when it goes on."""
+    """Rewards and cost of a stretch of a training."""
 
-    curve: Tensor  # rewards from the first iteration to the last one trained, shape: (t,)
-    cost: float  # of this stretch
-    broken: bool  # whether it diverged on the way, and cannot go on
+    curve: Tensor  # rewards from the first iteration to the last trained one, shape: (t,)
+    cost: float  # cost of this stretch
+    broken: bool  # whether the training diverged in this stretch, and cannot go on
 
 
 class CurveProblem:
     """Learning curves of finitely many configurations, each with its cost.
 
-    A training may be stopped anywhere and continued from there. One that diverges is broken: it keeps
-    what it showed, and has cost the time until then.
+    A training may be stopped after any iteration and continued from there. A training that diverges is
+    broken: it keeps its rewards and its cost up to that iteration.
 
     Args:
         inputs: Configurations in the unit cube, ``n x d``.
-        rewards: Larger is better, ``n x T``; NaN after the end of a training, and where it broke.
-        elapsed: Cost since the first iteration, ``n x T``, increasing; NaN where no reward is known.
+        rewards: Rewards, larger is better, ``n x T``; NaN after a training has ended or diverged.
+        elapsed: Cost from the start of a training, ``n x T``, increasing; NaN without a reward.
         lengths: Iterations of a whole training of each configuration, ``n`` integers in 1 .. T.
-        startup: What a training costs that breaks before its first reward.
+        startup: Cost of a training that diverges before its first reward.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other.
-        InvalidArgumentError: If a length is out of range, no training is whole, or costs do not increase.
+        InvalidArgumentError: If a length is out of range, no training is whole, or costs decrease.
 
     Example:
         >>> rewards = torch.tensor([[0.1, 0.5], [0.2, torch.nan]])
@@ -64,48 +64,46 @@ class CurveProblem:
         inside = bool(((self.lengths >= 1) & (self.lengths <= shape[1])).all())
         check(inside, "lengths", f"integers in 1 .. {shape[1]}", self.lengths)
         self.startup = startup
-        self._known = self._counted()
-        self._costs = self._paid()
-        self._check_costs()
+        self._recorded = self._recorded_iterations()
+        self._costs = self._cumulative_costs()
+        increase = bool((self._costs.diff(dim=-1) >= 0).all() and self._costs.isfinite().all())
+        check(increase, "elapsed", "costs that increase, wherever there is a reward", elapsed)
+        whole = int(self.whole.sum())
+        check(whole > 0, "rewards", "at least one training that is whole", whole)
 
-    def _counted(self) -> Tensor:  # shape: (n,)
-        """Return how many iterations each training shows before its end or before it breaks."""
-        at = torch.arange(self.rewards.shape[1])
-        missing = self.rewards.isnan() | (at >= self.lengths.unsqueeze(-1))
+    def _recorded_iterations(self) -> Tensor:  # shape: (n,)
+        """Return the number of iterations of each training before it ends or diverges."""
+        iterations = torch.arange(self.rewards.shape[1])
+        missing = self.rewards.isnan() | (iterations >= self.lengths.unsqueeze(-1))
         return torch.where(missing.any(-1), missing.int().argmax(-1), self.rewards.shape[1])
 
-    def _paid(self) -> Tensor:  # shape: (n, T + 1)
-        """Return the cost of the first ``t`` iterations, ``t = 0 .. T``; beyond the known ones theirs."""
+    def _cumulative_costs(self) -> Tensor:  # shape: (n, T + 1)
+        """Return the cost of the first ``t`` iterations, ``t = 0 .. T``, constant after the last one."""
+        recorded = self._recorded.unsqueeze(-1)
         first = torch.zeros_like(self.elapsed[:, :1])
         costs = torch.cat([first, self.elapsed.nan_to_num(0.0)], -1)
-        beyond = torch.arange(costs.shape[1]) > self._known.unsqueeze(-1)
-        last = costs.gather(-1, self._known.unsqueeze(-1))
-        return torch.where(beyond, last + self.startup * (self._known.unsqueeze(-1) == 0), costs)
-
-    def _check_costs(self) -> None:
-        good = bool((self._costs.diff(dim=-1) >= 0).all()) and bool(self._costs.isfinite().all())
-        check(good, "elapsed", "costs that increase, wherever a reward is known", self.elapsed)
-        whole = bool(self.whole.any())
-        check(whole, "rewards", "at least one training that is whole", int(self.whole.sum()))
+        beyond = torch.arange(costs.shape[1]) > recorded
+        last = costs.gather(-1, recorded)
+        return torch.where(beyond, last + self.startup * (recorded == 0), costs)
 
     def __len__(self) -> int:
         return len(self.rewards)
 
     @property
     def whole(self) -> Tensor:
-        """Which trainings reach their end, shape ``n``, bool."""
-        return self._known == self.lengths
+        """Whether each training reaches its full length, shape ``n``, bool."""
+        return self._recorded == self.lengths
 
     @property
     def ends(self) -> Tensor:
-        """The last reward of each training, NaN without any, shape ``n``."""
-        last = (self._known - 1).clamp_min(0).unsqueeze(-1)
+        """The last reward of each training, NaN if it has none, shape ``n``."""
+        last = (self._recorded - 1).clamp_min(0).unsqueeze(-1)
         ends = self.rewards.gather(-1, last).squeeze(-1)
-        return torch.where(self._known > 0, ends, torch.nan)
+        return torch.where(self._recorded > 0, ends, torch.nan)
 
     @property
     def costs(self) -> Tensor:
-        """What each training costs until its end or until it breaks, shape ``n``."""
+        """The cost of each training until it ends or diverges, shape ``n``."""
         return self._costs[:, -1]
 
     @property
@@ -115,25 +113,26 @@ class CurveProblem:
 
     @property
     def worst(self) -> float:
-        """The least reward of all."""
+        """The smallest of all rewards."""
         return float(self.rewards.nan_to_num(torch.inf).min())
 
     def advance(self, config: int, since: int, until: int) -> Stretch:
         """Train a configuration from one iteration to another.
 
         Args:
-            config: Its number.
-            since: Iterations that it has been trained for.
-            until: Iterations that it is to be trained for, at most its length.
+            config: Row of the configuration.
+            since: Iterations before this stretch.
+            until: Iterations after this stretch, at most the length of the training.
 
         Raises:
-            InvalidArgumentError: If it does not go on, goes on beyond its end, or has broken before.
+            InvalidArgumentError: If ``until`` is not after ``since`` or beyond the length, or the
+                training diverged before ``since``.
         """
-        length, known = int(self.lengths[config]), int(self._known[config])
+        length, recorded = int(self.lengths[config]), int(self._recorded[config])
         check_count("since", since)
         check(since < until <= length, "until", f"in {since + 1} .. {length}", until)
-        if since > known:
-            raise InvalidArgumentError("since", f"at most {known}, where it broke", since)
-        shown = min(until, known)
+        expected = f"at most {recorded}, where the training diverged"
+        check(since <= recorded, "since", expected, since)
+        end = min(until, recorded)
         cost = float(self._costs[config, until] - self._costs[config, since])
-        return Stretch(self.rewards[config, :shown], cost, shown < until)
+        return Stretch(self.rewards[config, :end], cost, end < until)

@@ -1,4 +1,4 @@
-"""A known truth that drifts: the synthetic setting of Bogunovic et al. and Wang et al."""
+"""A drifting function on a finite domain: the synthetic setting of Bogunovic et al. and Wang et al."""
 
 from collections.abc import Iterator
 
@@ -18,21 +18,21 @@ from botorch_costly.numerics.radial import check_family
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.randomness import check_generator
 
-# Share of the prior variance: a Matérn grid of 1,000 points is singular in double precision.
+# In units of the prior variance. On 1,000 points a Matérn covariance is singular in double precision.
 _JITTER = 1e-10
 
 
 class DriftingFunction:
-    r"""A function on finitely many points that forgets: ``f_{t+1} = sqrt(1-eps) f_t + sqrt(eps) g``.
+    r"""A drifting function on finitely many points: ``f_{t+1} = sqrt(1-eps) f_t + sqrt(eps) g``.
 
     References:
         I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit optimization.
         AISTATS 2016, section 4.
 
     Args:
-        points: The domain, shape ``(n, d)``.
+        points: Points of the domain, shape ``(n, d)``.
         kernel: Covariance of ``f`` and of every innovation ``g``.
-        forgetting: Rate in [0, 1] per round.
+        forgetting: Forgetting rate ``eps`` in [0, 1], per round.
         noise: Noise variance of an observation, positive.
 
     Raises:
@@ -76,7 +76,7 @@ class DriftingFunction:
         return cls(points, Stationary(family, *scales), forgetting, noise)
 
     def rounds(self, trials: int, generator: torch.Generator) -> Iterator[Tensor]:
-        """Yield ``f_t`` for t = 1, 2, .. without end, each of shape ``(trials, n)``."""
+        """Yield ``f_t`` for t = 1, 2, ..., endlessly, each of shape ``(trials, n)``."""
         trials = check_count("trials", trials, minimum=1)
         keep = retention_float(self.forgetting, 1)
         values = self._draw(trials, check_generator(generator))
@@ -85,7 +85,7 @@ class DriftingFunction:
             values = keep * values + (1 - keep**2) ** 0.5 * self._draw(trials, generator)
 
     def paths(self, horizon: int, trials: int, generator: torch.Generator) -> Tensor:
-        """Return whole runs, shape ``(trials, horizon, n)``."""
+        """Return ``f_1`` to ``f_horizon`` of each trial, shape ``(trials, horizon, n)``."""
         horizon = check_count("horizon", horizon, minimum=1)
         rounds = self.rounds(trials, generator)
         return torch.stack([next(rounds) for _ in range(horizon)], 1)
@@ -99,7 +99,7 @@ class DriftingFunction:
         return values + self.noise**0.5 * noise
 
     def of_normal(self, normal: Tensor) -> Tensor:
-        """Return the samples of the prior that normal numbers stand for, ``(k, n) -> (k, n)``."""
+        """Transform standard normal numbers into samples of the prior, ``(k, n) -> (k, n)``."""
         return normal @ self._root.mT
 
     def _draw(self, trials: int, generator: torch.Generator) -> Tensor:

@@ -1,7 +1,7 @@
 r"""Three arms whose rewards drift: the synthetic bandits of Wang et al. (2021).
 
-The paper shows curves of each kind as a picture only, without numbers; these are ours. In each problem
-all three arms ``k = 0, 1, 2`` are of one kind, with ``s = t / T`` for round ``t`` of ``T``:
+The paper only plots the curves and gives no numbers; the constants are ours. In each problem all three
+arms ``k = 0, 1, 2`` are of one kind, with ``s = t / T`` for round ``t`` of ``T``:
 
     sine    1/2 + 1/2 sin(2 pi s + 2 pi k / 3)
     bump    1/5 + 3/5 exp(-((s - c_k) / 0.12)^2 / 2),   c = 1/5, 1/2, 4/5
@@ -10,9 +10,10 @@ all three arms ``k = 0, 1, 2`` are of one kind, with ``s = t / T`` for round ``t
             0.3, 0.9, 0.2, 0.3        of arm 1
             0.1, 0.3, 0.9, 0.2        of arm 2
 
-So every arm is the best one for a while, and a query adds noise of variance 0.01. To play at random costs
-0.41 a round on sines, 0.28 on bumps and 0.45 on steps. Heights and the number of changes were chosen
-by the rivals alone: so that EXP3.S costs about what the paper prints of it (0.384, 0.257 and 0.437).
+So every arm is the best for some time, and a query adds noise of variance 0.01. The mean regret per round
+of random play is 0.41 on sines, 0.28 on bumps and 0.45 on steps. Heights and the number of changes were
+chosen such that the regret of EXP3.S is close to the paper's (0.384, 0.257 and 0.437); no other method
+was looked at.
 """
 
 import math
@@ -30,18 +31,18 @@ _LEVELS = ((0.9, 0.2, 0.2, 0.9), (0.3, 0.9, 0.2, 0.3), (0.1, 0.3, 0.9, 0.2))
 
 @dataclass(frozen=True)
 class DriftingArms:
-    """Three arms whose rewards are sines, bumps or steps of time, and lie in [0, 1].
+    """Three arms whose rewards are sines, bumps or steps over time, in [0, 1].
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
         optimization. 2021, section E.1 and Figure A1.
 
     Args:
-        kind: ``"sine"``, ``"bump"`` or ``"steps"``; the formulas are at the head of this module.
+        kind: ``"sine"``, ``"bump"`` or ``"steps"``; the module's docstring has the formulas.
         noise: Noise variance of an observation, positive.
 
     Raises:
-        InvalidArgumentError: If the kind is unknown or the noise not positive.
+        InvalidArgumentError: If the kind is unknown or the noise is not positive.
 
     Example:
         >>> DriftingArms("steps").values(horizon=4)
@@ -71,7 +72,7 @@ class DriftingArms:
             phase = 2 * math.pi * torch.arange(3, dtype=torch.float64) / 3
             return 0.5 + 0.5 * torch.sin(2 * math.pi * share + phase)
         if self.kind == "bump":
-            away = (share - torch.tensor(_CENTERS, dtype=torch.float64)) / _WIDTH
-            return 0.2 + 0.6 * torch.exp(-0.5 * away.square())
+            z = (share - torch.tensor(_CENTERS, dtype=torch.float64)) / _WIDTH
+            return 0.2 + 0.6 * torch.exp(-0.5 * z.square())
         levels = torch.tensor(_LEVELS, dtype=torch.float64)
         return levels[:, (levels.shape[1] * share[:, 0]).long()].mT

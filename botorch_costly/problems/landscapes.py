@@ -1,9 +1,9 @@
-r"""Drifting functions on the unit cube whose value is known everywhere and whose maximum is searched.
+r"""Drifting functions on the unit cube: their values are exact, their maxima are searched numerically.
 
-A landscape is drawn as a *path*, one run of it. All randomness of a path is drawn when it is made;
-value and maximum of a round do not depend on the order of the calls.
+A *path* is one random run of a landscape. All random numbers of a path are drawn at construction, so
+value and maximum of a round do not depend on the order of calls.
 
-Convention: rounds count from 0, as those of a ``Decision`` do.
+Convention: rounds count from 0, as in ``Decision``.
 """
 
 import math
@@ -25,33 +25,33 @@ from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
 from botorch_costly.optim import Optima, ascend, distinct
 from botorch_costly.randomness import check_generator
 
-_SCANNED, _CLIMBED = 2000, 24  # points of a round that are evaluated, and that are climbed from
-_FIRST = 10  # times as many in the first round, which has no round before it
-_KEPT = 24  # optima of a round that the next one starts from, too
-_APART = 0.05  # optima closer than this, times sqrt(d), are one
+_SCANNED, _CLIMBED = 2000, 24  # points evaluated in a round, and those of them that start an ascent
+_FIRST = 10  # factor of both in the first round, which has no optima of an earlier round
+_KEPT = 24  # optima of the previous round that start an ascent, too
+_APART = 0.05  # distance, times sqrt(d), below which two optima count as the same
 _STANDARD = 1024  # points over which a landscape is standardized
-_SHARPNESS = (4.0, 10.0)  # of a bump, over all coordinates together
+_SHARPNESS = (4.0, 10.0)  # range of a bump's sharpness, summed over the coordinates
 
 
 class DriftingPath(ABC):
     """One run of a drifting function on ``[0, 1]^d``, in double precision.
 
-    The maximum of a round is the best end of many ascents: from the best of a Sobol sequence, another
-    one every round, and from the optima of the round before. So an optimum, once found, is followed
-    while it drifts, and one that was missed may be found later. Rounds are searched in order, each
-    once, when its maximum or that of a later round is first asked for.
+    The maximum of a round is the best result of many ascents. They start from the best points of a Sobol
+    sequence, which differs by round, and from the optima of the previous round. So a drifting optimum is
+    followed, and a missed one may be found later. Each round is searched once, after all earlier rounds,
+    when its maximum is first needed.
     """
 
     def __init__(self, dim: int, horizon: int) -> None:
         self.dim, self.horizon = dim, horizon
-        self._optima: list[Optima] = []  # of the rounds searched so far, best first
+        self._optima: list[Optima] = []  # one item for each searched round, best optimum first
 
     def value(self, t: int, X: Tensor) -> Tensor:
         """Return ``f_t`` at points, ``(m, d) -> (m,)``, differentiable.
 
         Raises:
-            InvalidArgumentError: If there is no such round.
-            InvalidShapeError: If ``X`` has another number of columns.
+            InvalidArgumentError: If ``t`` is not a round of the run.
+            InvalidShapeError: If ``X`` does not have ``d`` columns.
         """
         self._check_round(t)
         fits = X.dim() == 2 and X.shape[-1] == self.dim
@@ -59,11 +59,11 @@ class DriftingPath(ABC):
         return self._value(t, X.double())
 
     def maximum(self, t: int) -> float:
-        """Return ``max f_t`` over the cube, as found by the search."""
+        """Return ``max f_t`` over the cube, as determined by the search."""
         return float(self._searched(t).values[0])
 
     def maximizer(self, t: int) -> Tensor:
-        """Return the point of the maximum, shape ``(d,)``."""
+        """Return the maximizer of ``f_t``, shape ``(d,)``."""
         return self._searched(t).points[0]
 
     @abstractmethod
@@ -81,13 +81,13 @@ class DriftingPath(ABC):
         scan = _sobol(effort * _SCANNED, self.dim, seed=t)
         with torch.no_grad():
             best = self._value(t, scan).topk(effort * _CLIMBED).indices
-        starts = [scan[best], *(former.points[:_KEPT] for former in self._optima[-1:])]
+        starts = [scan[best], *(previous.points[:_KEPT] for previous in self._optima[-1:])]
         bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, self.dim)
         ascent = ascend(
             lambda X: self._value(t, X.squeeze(-2)),
             bounds,
             num_restarts=0,
-            bandwidth=0.0,  # each start to its own end: a rough truth has many close to each other
+            bandwidth=0.0,  # ascents are not merged: a rough function has many optima close together
             warm_starts=torch.cat(starts),
         )
         return distinct(ascent, bounds, _APART * self.dim**0.5)
@@ -98,12 +98,12 @@ class DriftingPath(ABC):
 
 
 class DriftingSample:
-    r"""A sample of a Gaussian process that forgets: ``f_{t+1} = sqrt(1-eps) f_t + sqrt(eps) g``.
+    r"""A drifting sample of a Gaussian process: ``f_{t+1} = sqrt(1-eps) f_t + sqrt(eps) g``.
 
-    ``f_t(x) = w_t . phi(x)`` with random Fourier features: pairs of cosine and sine, so that the prior
-    variance is 1 at every point, and frequencies from the spectral density of the kernel, which is
-    Student's t for the Matérn families. Its weights drift, ``w_{t+1} = sqrt(1-eps) w_t + sqrt(eps) g``;
-    frequencies are drawn anew for every path.
+    ``f_t(x) = w_t . phi(x)`` with random Fourier features. They are pairs of cosine and sine, so the
+    prior variance is 1 at every point. Their frequencies are drawn, for every path, from the spectral
+    density of the kernel, which is Student's t for the Matérn families. The weights drift:
+    ``w_{t+1} = sqrt(1-eps) w_t + sqrt(eps) g``.
 
     References:
         - A. Rahimi, B. Recht. Random features for large-scale kernel machines. NeurIPS 2007.
@@ -113,12 +113,12 @@ class DriftingSample:
     Args:
         dim: Dimension of the cube.
         lengthscale: Lengthscale of every coordinate.
-        forgetting: Rate in [0, 1] per round.
+        forgetting: Forgetting rate ``eps`` in [0, 1], per round.
         family: ``"matern12"``, ``"matern32"``, ``"matern52"`` or ``"rbf"``.
         num_features: Number of random features, even.
 
     Raises:
-        InvalidArgumentError: If a number is outside its range, or the family unknown.
+        InvalidArgumentError: If a number is outside its range, or the family is unknown.
 
     Example:
         >>> truth = DriftingSample(dim=2, lengthscale=0.5, forgetting=0.01)
@@ -145,11 +145,11 @@ class DriftingSample:
         self.family, self.num_features = family, num_features
 
     def path(self, horizon: int, generator: torch.Generator) -> DriftingPath:
-        """Draw a run.
+        """Draw a path.
 
         Args:
-            horizon: Its rounds, at least 1.
-            generator: Source of all of its randomness.
+            horizon: Rounds of the path, at least 1.
+            generator: Random generator of the path.
         """
         check_generator(generator)
         horizon = check_count("horizon", horizon, minimum=1)
@@ -162,7 +162,7 @@ class DriftingSample:
         number = self.num_features // 2
         normal = _normal((number, self.dim), generator)
         if self.family in SMOOTHNESS:
-            # Student's t with 2 nu degrees of freedom: a normal over the root of a mean square.
+            # Student's t with 2 nu degrees of freedom is a normal over the root of a mean square.
             freedom = round(2 * SMOOTHNESS[self.family])
             normal = normal / _normal((number, freedom), generator).square().mean(-1, True).sqrt()
         return normal.mT / self.lengthscale
@@ -173,7 +173,7 @@ class _SamplePath(DriftingPath):
         super().__init__(len(frequencies), len(weights))
         self._frequencies = frequencies  # shape: (d, r)
         cosines, sines = (weights / frequencies.shape[-1] ** 0.5).chunk(2, -1)
-        # a cos z + b sin z = c cos(z - angle): one function to evaluate where there were two
+        # a cos z + b sin z = c cos(z - angle) needs one cosine in place of a cosine and a sine.
         self._amplitudes, self._angles = torch.hypot(cosines, sines), torch.atan2(sines, cosines)
 
     def _value(self, t: int, X: Tensor) -> Tensor:
@@ -181,25 +181,26 @@ class _SamplePath(DriftingPath):
 
 
 class DriftingHartmann:
-    r"""A Hartmann-like function that drifts: bumps on a plain, which grow, shrink and wander.
+    r"""A drifting Hartmann-like function: bumps on a plain that grow, shrink and move.
 
     .. math::
 
         f_t(x) = \frac{1}{s} \Big(\sum_k h_{kt} \exp\Big(-\sum_j A_{kj} (x_j - c_{kjt})^2\Big) - m\Big)
 
-    As in the function of Hartmann, some coordinates of a bump matter much more than others: shares of
-    its sharpness ``sum_j A_kj`` are spread over more than a decade. Heights are ``exp(z / 2)`` and
-    centres ``Phi(z)``, each of a ``z`` that drifts as ``z_{t+1} = sqrt(1-eps) z_t + sqrt(eps) g``. Level
-    ``m`` and spread ``s`` make mean and variance over the cube and the rounds of a path 0 and 1.
+    As in the Hartmann function, some coordinates of a bump matter much more than others: their shares of
+    the sharpness ``sum_j A_kj`` differ by more than a factor of ten. Heights are ``exp(z / 2)`` and
+    centres ``Phi(z)``, where each ``z`` drifts as ``z_{t+1} = sqrt(1-eps) z_t + sqrt(eps) g``. ``m`` and
+    ``s`` standardize a path: its mean and variance over the cube and the rounds are 0 and 1.
 
     References:
         L. Dixon, G. Szegő. The global optimization problem: an introduction. Towards Global
-        Optimization 2, 1978, for the function that stands still.
+        Optimization 2, 1978, for the static function.
 
     Args:
         dim: Dimension of the cube.
-        forgetting: Rate in [0, 1] per round at which heights drift.
-        wandering: Rate in [0, 1] per round at which centres drift; a tenth of ``forgetting`` if omitted.
+        forgetting: Forgetting rate of the heights in [0, 1], per round.
+        wandering: Forgetting rate of the centres in [0, 1], per round; a tenth of ``forgetting`` if
+            omitted.
         num_bumps: Number of bumps.
 
     Raises:
@@ -226,11 +227,11 @@ class DriftingHartmann:
         self.num_bumps = check_count("num_bumps", num_bumps, minimum=1)
 
     def path(self, horizon: int, generator: torch.Generator) -> DriftingPath:
-        """Draw a run.
+        """Draw a path.
 
         Args:
-            horizon: Its rounds, at least 1.
-            generator: Source of all of its randomness.
+            horizon: Rounds of the path, at least 1.
+            generator: Random generator of the path.
         """
         check_generator(generator)
         horizon = check_count("horizon", horizon, minimum=1)
@@ -254,8 +255,8 @@ class _BumpPath(DriftingPath):
         self._level, self._spread = float(values.mean()), float(values.std())
 
     def _value(self, t: int, X: Tensor) -> Tensor:
-        apart = (X.unsqueeze(-2) - self._centers[t]).square()
-        bumps = torch.exp(-(self._sharpness * apart).sum(-1))
+        squares = (X.unsqueeze(-2) - self._centers[t]).square()
+        bumps = torch.exp(-(self._sharpness * squares).sum(-1))
         return (bumps @ self._heights[t] - self._level) / self._spread
 
 
@@ -266,7 +267,7 @@ def _normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
 def _drift(
     horizon: int, shape: tuple[int, ...], forgetting: float, generator: torch.Generator
 ) -> Tensor:
-    """Draw standard normal numbers that forget, shape ``(horizon, *shape)``."""
+    """Draw standard normal numbers that drift, shape ``(horizon, *shape)``."""
     keep = retention_float(forgetting, 1)
     state, path = _normal(shape, generator), []
     for _ in range(horizon):
@@ -276,5 +277,4 @@ def _drift(
 
 
 def _sobol(number: int, dim: int, seed: int) -> Tensor:
-    engine = SobolEngine(dim, scramble=True, seed=seed)
-    return engine.draw(number, dtype=torch.float64)
+    return SobolEngine(dim, scramble=True, seed=seed).draw(number, dtype=torch.float64)

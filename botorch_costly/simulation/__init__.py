@@ -1,7 +1,7 @@
-"""Simulated tuning on known truths: many trials of many policies in one tensor program."""
+"""Simulated tuning on known functions: many trials of many policies as one tensor program."""
 
 from botorch_costly.simulation.draws import Draws, draw
-from botorch_costly.simulation.player import Chance, Course, Decided, Player, drive
+from botorch_costly.simulation.player import Chance, Decided, Player, TrialHistory, drive
 from botorch_costly.simulation.policies import (
     GridPolicy,
     expected_improvement,
@@ -15,7 +15,6 @@ from botorch_costly.simulation.simulate import simulate
 
 __all__ = [
     "Chance",
-    "Course",
     "Decided",
     "Draws",
     "GridPolicy",
@@ -23,6 +22,7 @@ __all__ = [
     "Ground",
     "Player",
     "Run",
+    "TrialHistory",
     "draw",
     "drive",
     "expected_improvement",

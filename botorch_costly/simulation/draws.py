@@ -1,11 +1,11 @@
-"""What chance decides in a trial: the function's path, the noise, the coins and the opening.
+"""Random draws of a trial: the path of the function, the noise, the coins and the opening.
 
-A trial has a stream of its own, which depends on the seed and its number alone. So trial 7 is the same
-among a thousand as alone, and on every device, for draws are made on the CPU.
+Each trial has a random stream that depends on the seed and the number of the trial alone. So trial 7 is
+the same alone and among a thousand. Draws are made on the CPU, so they are equal on every device.
 
-A trial's stream yields its opening first, then, for some rounds at a time, noise, coins and the
-innovations of its function. So a longer run begins as a shorter one does. Streams of one seed differ:
-a generator reads 32 bits of its seed, and these are a permutation of the trial's number.
+A stream first yields the opening, then, for a block of rounds at a time, noise, coins and the
+innovations of the function. So the first rounds of a run do not depend on its horizon. A generator reads
+32 bits of its seed; they are a permutation of the trial's number, so all streams of a seed differ.
 """
 
 from typing import NamedTuple
@@ -18,57 +18,58 @@ from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.problems.drifting import DriftingFunction
 
-_ROUNDS = 64  # that are drawn at a time: a multiple of 16, as normal numbers come by sixteens
+_ROUNDS = 64  # rounds of a block: a multiple of 16, as PyTorch draws normal numbers by sixteens
 _WORD = 0xFFFFFFFF
-_SALT = 0x5EED5EED  # so that seed and trial do not change places
+_SALT = 0x5EED5EED  # so that exchanging seed and trial gives another stream
 
 
 class Draws(NamedTuple):
-    """What chance decides in each of ``m`` trials; every policy meets the same."""
+    """Random draws of ``m`` trials, which are the same for every policy."""
 
     paths: Tensor  # f_t on the points, shape: (m, horizon, n)
-    noise: Tensor  # what a query adds to the value, shape: (m, horizon)
+    noise: Tensor  # added to the value by a query, shape: (m, horizon)
     coins: Tensor  # uniform numbers in [0, 1), shape: (m, horizon)
-    opening: Tensor  # index of the point played before anything is known, shape: (m,)
+    opening: Tensor  # index of the point played until the first query, shape: (m,)
 
     def to(self, device: torch.device | str) -> "Draws":
         """Return the draws on another device."""
-        return Draws(*(part.to(device) for part in self))
+        return Draws(*(tensor.to(device) for tensor in self))
 
     def check(self, num_points: int) -> "Draws":
         """Return the draws if they fit each other and ``num_points`` points.
 
         Raises:
             InvalidShapeError: If a shape, a dtype or a device does not fit.
-            InvalidArgumentError: If a trial opens at no point.
+            InvalidArgumentError: If an opening is not the index of a point.
         """
-        for name, part in self._asdict().items():
+        for name, tensor in self._asdict().items():
             dtypes = (torch.int64,) if name == "opening" else DTYPES
             expected = " or ".join(map(str, dtypes))
-            check(part.dtype in dtypes, name, expected, part.dtype, InvalidShapeError)
-            here, expected = part.device == self.paths.device, f"to be on {self.paths.device}"
-            check(here, name, expected, part.device, InvalidShapeError)
+            check(tensor.dtype in dtypes, name, expected, tensor.dtype, InvalidShapeError)
+            device = self.paths.device
+            expected = f"to be on {device}"
+            check(tensor.device == device, name, expected, tensor.device, InvalidShapeError)
         shape = tuple(self.paths.shape)
         fits = len(shape) == 3 and shape[-1] == num_points
         check(fits, "paths", f"shape (trials, horizon, {num_points})", shape, InvalidShapeError)
-        for name, part in (("noise", self.noise), ("coins", self.coins)):
-            received = tuple(part.shape)
-            check(received == shape[:2], name, f"shape {shape[:2]}", received, InvalidShapeError)
-        received = tuple(self.opening.shape)
-        check(received == shape[:1], "opening", f"shape {shape[:1]}", received, InvalidShapeError)
+        for name, dims in (("noise", 2), ("coins", 2), ("opening", 1)):
+            received = tuple(getattr(self, name).shape)
+            check(
+                received == shape[:dims], name, f"shape {shape[:dims]}", received, InvalidShapeError
+            )
         inside = bool(((self.opening >= 0) & (self.opening < num_points)).all())
         check(inside, "opening", f"points in 0..{num_points - 1}", self.opening.tolist())
         return self
 
 
 def draw(problem: DriftingFunction, trials: range, horizon: int, seed: int = 0) -> Draws:
-    """Return what chance decides in some trials, in the dtype of the problem's points.
+    """Return the random draws of the trials, in the dtype of the problem's points.
 
     Args:
-        problem: Says how functions and noise are distributed.
+        problem: Distribution of functions and noise.
         trials: Numbers of the trials, from 0.
         horizon: Rounds of a trial, at least 1.
-        seed: At least 0; with the number of a trial all that its draws depend on.
+        seed: Seed, at least 0. The draws of a trial depend on the seed and its number alone.
 
     Raises:
         InvalidArgumentError: If there is no trial, or a number is not such a count.
@@ -89,30 +90,30 @@ def draw(problem: DriftingFunction, trials: range, horizon: int, seed: int = 0) 
     paths = problem.points.new_empty(len(trials), horizon, n)
     for start in range(0, horizon, _ROUNDS):
         rounds = slice(start, min(start + _ROUNDS, horizon))
-        some = rounds.stop - start
+        size = rounds.stop - start
         for i, generator in enumerate(streams):
-            noise[i, rounds] = _normal(generator, noise, _ROUNDS)[:some]
-            coins[i, rounds] = torch.rand(_ROUNDS, generator=generator, dtype=coins.dtype)[:some]
-            # A product for each trial: of a larger one rounding might depend on how many there are.
-            paths[i, rounds] = problem.of_normal(_normal(generator, paths, _ROUNDS, n))[:some]
+            noise[i, rounds] = _normal(generator, noise, _ROUNDS)[:size]
+            coins[i, rounds] = torch.rand(_ROUNDS, generator=generator, dtype=coins.dtype)[:size]
+            # One product per trial: the rounding of a joint product might depend on the number of trials.
+            paths[i, rounds] = problem.of_normal(_normal(generator, paths, _ROUNDS, n))[:size]
     noise *= problem.noise**0.5
-    return Draws(_forgotten(paths, problem.forgetting), noise, coins, opening)
+    return Draws(_accumulate(paths, problem.forgetting), noise, coins, opening)
 
 
 def stream(seed: int, trial: int) -> torch.Generator:
     """Return the generator of a trial."""
-    key, rest = _SALT, check_count("seed", seed)
-    while True:  # seeds of any size
-        key = _mixed(key ^ (rest & _WORD))
-        rest >>= 32
-        if not rest:
+    key, remaining = _SALT, check_count("seed", seed)
+    while True:  # a seed may have more than 32 bits
+        key = _mixed(key ^ (remaining & _WORD))
+        remaining >>= 32
+        if not remaining:
             break
     return torch.Generator().manual_seed(_mixed(_mixed(trial & _WORD) ^ key))
 
 
 def _mixed(word: int) -> int:
-    """Permute the numbers of 32 bits so that neighbours have nothing in common (MurmurHash3's end)."""
-    word ^= 0x9E3779B9  # zero is not to stay zero
+    """Permute the numbers of 32 bits so that neighbours are unrelated (the finalizer of MurmurHash3)."""
+    word ^= 0x9E3779B9  # zero would stay zero otherwise
     word = ((word ^ (word >> 16)) * 0x85EBCA6B) & _WORD
     word = ((word ^ (word >> 13)) * 0xC2B2AE35) & _WORD
     return word ^ (word >> 16)
@@ -122,11 +123,11 @@ def _normal(generator: torch.Generator, like: Tensor, *shape: int) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=like.dtype)
 
 
-def _forgotten(innovations: Tensor, forgetting: float) -> Tensor:
-    """Make paths of innovations, in place: ``f_{t+1} = a f_t + sqrt(1 - a^2) g``."""
+def _accumulate(innovations: Tensor, forgetting: float) -> Tensor:
+    """Turn innovations into paths in place: ``f_{t+1} = a f_t + sqrt(1 - a^2) g``."""
     keep = retention_float(forgetting, 1)
     innovations[:, 1:] *= (1 - keep**2) ** 0.5
     for t in range(1, innovations.shape[1]):
-        # Two roundings, not a fused one: which of both it is may depend on a point's place in memory.
+        # Not a fused multiply-add: where it applies, and so its rounding, may depend on the alignment.
         innovations[:, t] += keep * innovations[:, t - 1]
     return innovations

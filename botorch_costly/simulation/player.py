@@ -1,10 +1,10 @@
-"""Who decides in a simulation: a player of many trials, whatever it believes and however it chooses.
+"""Players, which decide the rounds of many simulated trials, and the loop that drives them.
 
-A player is asked in every round where each of its trials goes and whether it queries, and is then told
-what was played. Policies on a grid and bandits are both players, and one program drives them.
+In every round a player is asked which point or arm each trial plays and whether it queries; it then
+observes the round. Policies on a grid and bandits are both players.
 
-Convention: ``m`` trials are the last dimension of a player's batch, ``(*batch, m)``; what chance decides
-is drawn beforehand, so that players meet equal luck.
+Convention: the last dimension of a player's batch is that of the ``m`` trials, ``(*batch, m)``. Random
+numbers are drawn beforehand, so that all players meet the same.
 """
 
 from typing import NamedTuple, Protocol
@@ -14,16 +14,16 @@ from torch import Tensor
 
 
 class Chance(NamedTuple):
-    """Uniform numbers in [0, 1) of a round, drawn beforehand."""
+    """Uniform random numbers in [0, 1) of a round, drawn beforehand."""
 
     coin: Tensor  # for the query rule, shape: (m,)
     luck: Tensor  # for a strategy that plays at random, shape: (m,)
 
 
 class Decided(NamedTuple):
-    """What a round plays, or what all rounds of a run do, which have a last dimension more."""
+    """Decisions of a round; those of a whole run have one more dimension, which is the last."""
 
-    where: Tensor  # index of a point or an arm, shape: (*batch, m)
+    where: Tensor  # index of the point or arm that is played, shape: (*batch, m)
     whether: Tensor  # bool, whether it is queried, shape: (*batch, m)
 
 
@@ -31,22 +31,22 @@ class Player(Protocol):
     """Decides the rounds of many trials, one after the other."""
 
     def decide(self, chance: Chance) -> Decided:
-        """Return where each trial goes in the next round, and whether it queries."""
+        """Return which point or arm each trial plays in the next round, and whether it queries."""
 
     def take_in(self, at: Tensor, reward: Tensor, query: Tensor) -> None:
-        """Take in the round that was played.
+        """Update the player by the round that was played.
 
         Args:
-            at: Index of what was played, ``(*batch, m)``.
-            reward: What a query finds there, ``(*batch, m)``; it is read where there was one.
-            query: Whether there was one, bool, ``(*batch, m)``.
+            at: Index of the point or arm that was played, ``(*batch, m)``.
+            reward: Reward that a query observes there, ``(*batch, m)``; ignored without a query.
+            query: Whether the round was queried, bool, ``(*batch, m)``.
         """
 
 
-class Course(NamedTuple):
-    """What was decided in every round, and what it was worth."""
+class TrialHistory(NamedTuple):
+    """Decisions of all rounds, and the values of the points or arms that were played."""
 
-    value: Tensor  # of what was played, without noise, shape: (*batch, m, horizon)
+    value: Tensor  # value played, without noise, shape: (*batch, m, horizon)
     choice: Tensor  # index, shape: (*batch, m, horizon)
     query: Tensor  # bool, shape: (*batch, m, horizon)
 
@@ -54,33 +54,33 @@ class Course(NamedTuple):
 def drive(
     player: Player,
     values: Tensor,  # of every point or arm, shape: (m, horizon, n)
-    noise: Tensor,  # what a query adds to the value, shape: (m, horizon)
+    noise: Tensor,  # added to the value by a query, shape: (m, horizon)
     coins: Tensor,  # shape: (m, horizon)
     luck: Tensor,  # shape: (m, horizon)
     history: Decided | None = None,
-) -> Course:
-    """Let a player play all rounds, or those of a history, and return what it decided in each.
+) -> TrialHistory:
+    """Let a player decide all rounds, and return its decisions and the values played.
 
     Args:
-        player: That has not played yet.
-        values: The truth.
-        noise: Of the queries.
-        coins: For the query rules.
-        luck: For strategies that play at random.
-        history: Rounds that are played instead, ``(*batch, m, horizon)``; what is returned of choices and
-            queries is still what the player would have done, and values are those of the history.
+        player: A player that has not played yet.
+        values: True values.
+        noise: Noise of the queries.
+        coins: Uniform numbers for the query rules.
+        luck: Uniform numbers for strategies that play at random.
+        history: Decisions that are played in place of the player's, ``(*batch, m, horizon)``. The choices
+            and queries returned are still those of the player; the values are those of the history.
     """
-    played, wanted = [], []
+    played, decisions = [], []
     trials, horizon = noise.shape
     for t in range(horizon):
         decided = player.decide(Chance(coins[:, t], luck[:, t]))
-        wanted.append(decided)
-        at, query = decided
+        decisions.append(decided)
+        choice, query = decided
         if history is not None:
-            at, query = history.where[..., t], history.whether[..., t]
-        places = at.reshape(-1, trials).mT
-        value = values[:, t].gather(-1, places).mT.reshape(at.shape)
+            choice, query = history.where[..., t], history.whether[..., t]
+        indices = choice.reshape(-1, trials).mT
+        value = values[:, t].gather(-1, indices).mT.reshape(choice.shape)
         played.append(value)
-        player.take_in(at, value + noise[:, t], query)
-    where, whether = (torch.stack(part, -1) for part in zip(*wanted, strict=True))
-    return Course(torch.stack(played, -1), where, whether)
+        player.take_in(choice, value + noise[:, t], query)
+    where, whether = (torch.stack(rounds, -1) for rounds in zip(*decisions, strict=True))
+    return TrialHistory(torch.stack(played, -1), where, whether)

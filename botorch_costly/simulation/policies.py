@@ -1,4 +1,4 @@
-"""A player on a grid: where it goes, whether it queries, and what it forgets."""
+"""Policies on a grid, and the scores by which they choose a point."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -10,10 +10,10 @@ from botorch_costly.errors import check, check_count, check_rate
 from botorch_costly.query import QueryRule, UnqueriedPlay
 
 Score = Callable[[Tensor, Tensor, float], Tensor]
-"""``mean, std, beta -> score``, means, deviations and scores of shape ``(m, n)``."""
+"""``mean, std, beta -> score``; means, standard deviations and scores have shape ``(m, n)``."""
 
-_LEAST_STD = 1e-12  # keeps the standardized gains finite where nothing is left to learn
-_LEAST_GAIN = 0.01  # prior standard deviations by which PI asks to improve
+_LEAST_STD = 1e-12  # keeps the standardized improvement finite where the variance is zero
+_LEAST_GAIN = 0.01  # improvement that PI asks for, in prior standard deviations
 
 
 def upper_confidence_bound(mean: Tensor, std: Tensor, beta: float) -> Tensor:
@@ -37,24 +37,24 @@ def probability_of_improvement(mean: Tensor, std: Tensor, beta: float) -> Tensor
 
 @dataclass(frozen=True)
 class GridPolicy:
-    """Where and whether: a score over the grid, a query rule, and perhaps restarts.
+    """A score over the grid, a query rule, and optionally restarts.
 
     Args:
-        name: Of the policy in tables.
-        rule: Whether to query.
-        score: Where to go: the point with the highest score is played.
-        forgetting: Rate in [0, 1] that the model assumes, per round; the truth's if omitted.
-        restart_every: Rounds after which the model forgets everything, as in R-GP-UCB.
-        lone_rival: Whether a lone optimum is held against the best point beyond the bandwidth.
-            Without it, the literal rule has no rival to compare it with and never queries again.
+        name: Name of the policy in tables.
+        rule: Query rule, which decides whether to query.
+        score: Score of the points; the policy plays the point with the highest score.
+        forgetting: Forgetting rate of the model, in [0, 1], per round; the true rate if omitted.
+        restart_every: Rounds after which the model drops all observations, as in R-GP-UCB.
+        lone_rival: Whether a lone optimum is compared with the best point beyond the bandwidth. If not,
+            the literal rule has no rival for it and never queries again.
         joint: Whether the rule reads the covariances of the candidate and its rivals.
-        unqueried_play: What a round without a query plays: the maximizer of the ``"acquisition"`` or
-            of the ``"mean"``. Rules with an outlook choose themselves.
-        ages: Whether the belief ages in rounds without a query. Algorithm 1 as printed (line 10)
-            leaves it as it was, although the function has moved on; so the model's clock counts queries.
+        unqueried_play: Point that a round without a query plays: the maximizer of the ``"acquisition"``
+            or of the ``"mean"``. Ignored for rules with an outlook, which play the maximizer of the mean.
+        ages: Whether the posterior ages in rounds without a query. In Algorithm 1 as printed (line 10)
+            it does not, although the function changes, so the model's clock counts queries.
 
     Raises:
-        InvalidArgumentError: If the rule is no rule, or a number is outside its range.
+        InvalidArgumentError: If ``rule`` is not a query rule, or a number is outside its range.
     """
 
     name: str
@@ -75,5 +75,5 @@ class GridPolicy:
         if self.restart_every is not None:
             period = check_count("restart_every", self.restart_every, minimum=1)
             object.__setattr__(self, "restart_every", period)
-        known = self.unqueried_play in ("acquisition", "mean")
-        check(known, "unqueried_play", '"acquisition" or "mean"', self.unqueried_play)
+        is_valid = self.unqueried_play in ("acquisition", "mean")
+        check(is_valid, "unqueried_play", '"acquisition" or "mean"', self.unqueried_play)

@@ -1,7 +1,7 @@
-"""The points of a grid at which a query is weighed, in many trials at once.
+"""The value of a query on a grid, for many trials at once.
 
-Points are indices, lines the points that may turn out to be the best. Gains and lookaheads are worked
-out in single precision, which is far finer than their tolerance.
+Points are indices; "lines" are the points over which the largest mean is taken. Gains and lookaheads are
+computed in single precision, whose error is far below their tolerance.
 """
 
 import torch
@@ -20,9 +20,9 @@ from botorch_costly.optim import chain_local_maxima
 from botorch_costly.query import Outlook, Prospect
 from botorch_costly.query.weighing import NEXT_POINTS, TOLERANCE, NextQuery, weigh
 
-_CANDIDATES = 200  # grid points at which a query is weighed roughly
-_PEAKS = 4  # local maxima of that at which it is weighed exactly, the highest
-_LINES = 100  # grid points that may turn out to be the best
+_CANDIDATES = 200  # grid points at which the value of a query is approximated
+_PEAKS = 4  # highest local maxima of the approximation, at which the value is computed exactly
+_LINES = 100  # grid points over which the largest mean is taken
 
 
 def grid_prospect(
@@ -31,58 +31,59 @@ def grid_prospect(
     outlook: Outlook,
     forgetting: float,
 ) -> tuple[Tensor, Prospect]:
-    """Return where a query promises most in each of ``m`` trials, shape ``(m,)``, and what.
+    """Return the best point to query in each of ``m`` trials, shape ``(m,)``, and its prospect.
 
-    What a query promises is worked out roughly at many grid points, then exactly at the highest local
-    maxima of that and at the maximizer of the mean. The knowledge gradient is taken over about
-    ``_LINES`` points, which on grids much finer than the lengthscale is that over all points.
+    The value of a query is approximated at many grid points, then computed exactly at the highest local
+    maxima of the approximation and at the maximizer of the mean. The discretization of the knowledge
+    gradient has about ``_LINES`` points; on grids much finer than the lengthscale, more points would not
+    change it.
 
     Args:
-        belief: Of ``m`` trials.
-        best: The maximizer of the mean.
-        outlook: How the rule weighs what a query would earn.
-        forgetting: Rate as believed, per round.
+        belief: Posterior of ``m`` trials.
+        best: Maximizer of the posterior mean.
+        outlook: Effective horizon, price and weight of the lookahead, from the query rule.
+        forgetting: Forgetting rate of the model, per round.
     """
     lines, candidates = _evenly(belief, _LINES), _evenly(belief, _CANDIDATES)
     means, trials = belief.mean, len(best)
     effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), means).expand(trials)
     level = means[:, lines].float()
-    slope = slopes(*_seen(belief, candidates.expand(trials, -1), lines), belief.noise)
+    slope = slopes(*_moments(belief, candidates.expand(trials, -1), lines), belief.noise)
     rough = rough_rise(level.unsqueeze(1), slope, FAR_OUTCOMES).to(means)
     promises = means[:, candidates] + effective_horizon[:, None] * rough
-    # In ascending order: of equal promises the first point on the grid counts.
+    # Ascending, so that the first of several equal points on the grid is chosen.
     points = torch.cat([best[:, None], candidates[_peaks(promises)]], -1).sort(-1).values
-    gain = knowledge_gradient(level, *_seen(belief, points, lines), belief.noise, TOLERANCE)
+    gain = knowledge_gradient(level, *_moments(belief, points, lines), belief.noise, TOLERANCE)
 
-    def next_query(places: Tensor) -> NextQuery:
+    def next_query(picks: Tensor) -> NextQuery:
         others = _evenly(belief, NEXT_POINTS)
         return NextQuery(
             means[:, others].float(),
             belief.covariance_between(others.expand(trials, -1), others).float(),
             belief.prior_cov[others][:, others].float(),
-            *_seen(belief, points.gather(-1, places), others),
+            *_moments(belief, points.gather(-1, picks), others),
             belief.noise,
             retention_float(forgetting, 1),
         )
 
-    found = weigh(means.gather(-1, points), gain.to(means), outlook, next_query)
-    return points.gather(-1, found.pick[:, None])[:, 0], found.prospect
+    weighed = weigh(means.gather(-1, points), gain.to(means), outlook, next_query)
+    return points.gather(-1, weighed.pick[:, None])[:, 0], weighed.prospect
 
 
-def _seen(belief: DriftingGrid, points: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the covariances of points (``m x k``) with the lines, ``(m, k, l)``, and variances."""
+def _moments(belief: DriftingGrid, points: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the covariances of points (``m x k``) with lines, ``(m, k, l)``, and their variances."""
     cov = belief.covariance_between(points, lines)
     return cov.float(), belief.variance.gather(-1, points).float()
 
 
 def _peaks(promises: Tensor) -> Tensor:
-    """Return the highest local maxima, the best of them again where there are few, ``(m, k)``."""
+    """Return the highest local maxima, padded with the highest of them, ``(m, k)``."""
     heights = promises.masked_fill(~chain_local_maxima(promises), -torch.inf)
-    found = heights.topk(min(_PEAKS, promises.shape[-1]), -1)
-    return torch.where(found.values.isfinite(), found.indices, promises.argmax(-1, keepdim=True))
+    top = heights.topk(min(_PEAKS, promises.shape[-1]), -1)
+    return torch.where(top.values.isfinite(), top.indices, promises.argmax(-1, keepdim=True))
 
 
 def _evenly(belief: DriftingGrid, number: int) -> Tensor:
-    """Return about as many points, evenly spread over the grid."""
+    """Return about ``number`` points, evenly spread over the grid."""
     n = belief.num_points
     return torch.arange(0, n, max(n // number, 1), device=belief.prior_cov.device)

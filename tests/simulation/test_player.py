@@ -34,9 +34,9 @@ def world():
 def test_a_player_is_told_what_it_played_with_noise():
     values, noise, coins, luck = world()
     player = Always([2, 0])
-    course = drive(player, values, noise, coins, luck)
-    assert course.value.equal(torch.stack([values[0, :, 2], values[1, :, 0]]))
-    assert course.query[0].tolist() == [True, False] * 3
+    rounds = drive(player, values, noise, coins, luck)
+    assert rounds.value.equal(torch.stack([values[0, :, 2], values[1, :, 0]]))
+    assert rounds.query[0].tolist() == [True, False] * 3
     at, reward, query = player.told[3]
     assert (at, query) == ([2, 0], [False, False])
     assert reward == [float(values[i, 3, k] + noise[i, 3]) for i, k in enumerate((2, 0))]
@@ -45,9 +45,9 @@ def test_a_player_is_told_what_it_played_with_noise():
 def test_several_policies_share_a_program():
     values, noise, coins, luck = world()
     player = Always([[2, 0], [1, 1], [0, 2]])
-    course = drive(player, values, noise, coins, luck)
-    assert course.value.shape == (3, TRIALS, ROUNDS)
-    assert course.value[2, 1].equal(values[1, :, 2])
+    rounds = drive(player, values, noise, coins, luck)
+    assert rounds.value.shape == (3, TRIALS, ROUNDS)
+    assert rounds.value[2, 1].equal(values[1, :, 2])
 
 
 def test_a_history_is_played_and_the_player_says_what_it_would_have_done():
@@ -56,14 +56,14 @@ def test_a_history_is_played_and_the_player_says_what_it_would_have_done():
     history = Decided(
         torch.ones(TRIALS, ROUNDS, dtype=torch.long), torch.ones(TRIALS, ROUNDS, dtype=torch.bool)
     )
-    course = drive(player, values, noise, coins, luck, history)
-    assert course.choice[0].tolist() == [2] * ROUNDS
-    assert course.value.equal(values[:, :, 1])
+    rounds = drive(player, values, noise, coins, luck, history)
+    assert rounds.choice[0].tolist() == [2] * ROUNDS
+    assert rounds.value.equal(values[:, :, 1])
     assert all(at == [1, 1] and query == [True, True] for at, _, query in player.told)
 
 
 def test_a_bandit_is_a_player_too():
     policy = BanditPolicy("", UCB1(), BernoulliQuery(0.5))
     values, noise, coins, luck = world()
-    course = drive(BanditPlayer(policy, TRIALS, 3, ROUNDS), values, noise, coins, luck)
-    assert course.query.equal(coins < 0.5)
+    rounds = drive(BanditPlayer(policy, TRIALS, 3, ROUNDS), values, noise, coins, luck)
+    assert rounds.query.equal(coins < 0.5)

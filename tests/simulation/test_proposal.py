@@ -15,7 +15,9 @@ def candidate_and_rivals_of(score, lone_rival=True):
     belief = DriftingGrid(truth.prior_cov, 0.05, truth.noise, torch.Size([1]))
     score = torch.tensor([score], dtype=torch.float64)
     policy = GridPolicy("", ConfidenceQuery(0.6), lambda *_: score, lone_rival=lone_rival)
-    proposal = grid_proposal(policy, belief, Ground.of(truth.points, 0.55), Progress(2), 1.0)
+    proposal = grid_proposal(
+        policy, belief, Ground.from_points(truth.points, 0.55), Progress(2), 1.0
+    )
     return proposal.query_at.item(), proposal.comparison.exists[0].nonzero()[:, 0].tolist()
 
 
@@ -43,7 +45,7 @@ def test_on_a_fine_grid_no_rival_is_next_door():
     truth = DriftingFunction.on_unit_interval(1000, forgetting=0.05)
     generator = torch.Generator().manual_seed(0)
     belief = DriftingGrid(truth.prior_cov, 0.05, truth.noise, torch.Size([20]))
-    ground = Ground.of(truth.points, 0.2)
+    ground = Ground.from_points(truth.points, 0.2)
     every_trial = torch.ones(20, dtype=torch.bool)
     for t in range(40):
         rule = ConfidenceQuery(0.6) if t % 2 else AlwaysQuery()
