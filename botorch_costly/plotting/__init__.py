@@ -1,9 +1,9 @@
 """Pictures of schedules, queries, beliefs, trade-offs and searches.
 
-Functions take records or plain arrays and an optional ``Axes``, and return ``Axes``. Without one they
-make a figure that pyplot does not know: no window shows it, and it need not be closed. Save it with
+Functions take records or plain arrays and an optional ``Axes``, and return ``Axes``. If ``Axes`` are
+omitted, they make a figure outside of pyplot: no window shows it, and it need not be closed. Save it with
 ``ax.figure.savefig(...)``. Matplotlib comes with the extra ``botorch_costly[plot]``.
-``explore_run`` alone is by Plotly, and to be looked into.
+``explore_run`` returns an interactive figure of Plotly instead.
 """
 
 from botorch_costly.plotting.beliefs import Marks, plot_belief, plot_query_value

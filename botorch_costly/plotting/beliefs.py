@@ -1,9 +1,9 @@
-"""What is believed of a function, and what a query of it is worth."""
+"""The posterior of a function of one variable, and the value of a query."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.plotting.style import BLACK, BLUE, GREEN, PURPLE, VERMILION, one
+from botorch_costly.plotting.style import BLACK, BLUE, GREEN, PURPLE, VERMILION, ensure_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,11 +14,11 @@ _FAINTEST = 0.15  # opacity of the oldest mark
 
 
 class Marks(NamedTuple):
-    """Rounds drawn as points, shaded by how long ago they were."""
+    """Rounds drawn as points, shaded by their age."""
 
     x: Any  # shape: (k,)
     y: Any  # shape: (k,)
-    age: Any  # rounds ago, shape: (k,)
+    age: Any  # age in rounds, shape: (k,)
 
 
 def plot_belief(
@@ -31,27 +31,26 @@ def plot_belief(
     ax: "Axes | None" = None,
     width: float = 2.0,
 ) -> "Axes":
-    """Draw a belief about a function of one variable, and the rounds that were played.
+    """Draw the posterior of a function of one variable, and the rounds that were played.
 
     Args:
         x: Points in ascending order, shape ``(n,)``.
         mean: Posterior mean, shape ``(n,)``.
         std: Posterior standard deviation, shape ``(n,)``.
-        truth: The function itself if it is known, shape ``(n,)``.
-        queries: Rounds with a query; the more recent, the darker.
-        skips: Rounds without one.
-        ax: Where to draw; made if omitted.
+        truth: The true function, if known, shape ``(n,)``.
+        queries: Rounds with a query; recent ones are darker.
+        skips: Rounds without a query.
+        ax: Axes to draw in; new axes if omitted.
         width: Half the height of the band, in standard deviations.
 
     Raises:
         InvalidShapeError: If the arrays differ in length.
         ImportError: If Matplotlib is missing.
     """
-    given = [mean, std] + ([] if truth is None else [truth])
-    lengths = [len(values) for values in given]
+    lengths = [len(values) for values in (mean, std, truth) if values is not None]
     fits = all(length == len(x) for length in lengths)
     check(fits, "mean, std, truth", f"{len(x)} values each", lengths, InvalidShapeError)
-    ax = one(ax)
+    ax = ensure_axes(ax)
     low, high = mean - width * std, mean + width * std
     band = f"mean ± {width:.3g} std"
     ax.fill_between(x, low, high, color="#999999", alpha=0.3, linewidth=0, label=band)
@@ -68,16 +67,16 @@ def plot_belief(
 
 
 def plot_query_value(x: Any, value: Any, price: float, ax: "Axes | None" = None) -> "Axes":
-    """Draw the value of a query at each point, against its price.
+    """Draw the value of a query at each point, and its price.
 
-    A query pays where the curve is above the price; the best point is marked.
+    A query pays where the curve is above the price. The best point is marked.
 
     Args:
         x: Points in ascending order, shape ``(n,)``.
         value: Value of a query at each point, in rewards: ``mean + effective_horizon * gain - max mean``
             (``gain`` is the knowledge gradient), shape ``(n,)``.
         price: Price of a query, in rewards.
-        ax: Where to draw; made if omitted.
+        ax: Axes to draw in; new axes if omitted.
 
     Raises:
         InvalidShapeError: If the arrays differ in length.
@@ -85,7 +84,7 @@ def plot_query_value(x: Any, value: Any, price: float, ax: "Axes | None" = None)
     """
     fits = len(value) == len(x)
     check(fits, "value", f"{len(x)} values", len(value), InvalidShapeError)
-    ax = one(ax)
+    ax = ensure_axes(ax)
     heights = [float(height) for height in value]
     best = max(range(len(heights)), key=heights.__getitem__)
     pays = heights[best] > price
@@ -93,8 +92,8 @@ def plot_query_value(x: Any, value: Any, price: float, ax: "Axes | None" = None)
     ax.axhline(price, color=VERMILION, linestyle="--", label=f"price of a query, {price:.3g}")
     above = [height > price for height in heights]
     ax.fill_between(x, heights, price, where=above, color=_QUERY, alpha=0.3, linewidth=0)
-    color, marker, says = (_QUERY, "o", "query here") if pays else (_SKIP, "s", "no query")
-    ax.plot([float(x[best])], [heights[best]], marker, color=color, label=says)
+    color, marker, label = (_QUERY, "o", "query here") if pays else (_SKIP, "s", "no query")
+    ax.plot([float(x[best])], [heights[best]], marker, color=color, label=label)
     ax.set_xlabel("x")
     ax.set_ylabel("value, in rewards")
     ax.legend(frameon=False, fontsize="small")

@@ -1,9 +1,9 @@
-"""Which hyperparameters the belief of a run depends on, over its rounds."""
+"""The importance of hyperparameters over the rounds of a run."""
 
 from typing import TYPE_CHECKING
 
 from botorch_costly.errors import check
-from botorch_costly.plotting.style import CYCLE, one
+from botorch_costly.plotting.style import CYCLE, ensure_axes
 from botorch_costly.tuners import Importance
 
 if TYPE_CHECKING:
@@ -13,24 +13,24 @@ _OTHERS, _TOGETHER = "#777777", "#DDDDDD"
 
 
 def plot_importance(importance: Importance, ax: "Axes | None" = None) -> "Axes":
-    """Draw the shares of the variance that hyperparameters explain, as areas on top of each other.
+    """Draw the shares of the variance that hyperparameters explain, as stacked areas.
 
-    What none explains alone is explained by some together. With more than seven hyperparameters the
-    smallest are one area.
+    The share that no hyperparameter explains alone is drawn as that of several together. With more than
+    seven hyperparameters, the smallest shares are merged.
 
     Args:
-        importance: What ``tuners.importance`` returned, of two rounds at least.
-        ax: Where to draw; made if omitted.
+        importance: Result of ``tuners.importance``, of at least two rounds.
+        ax: Axes to draw in; new axes if omitted.
 
     Raises:
-        InvalidArgumentError: If it is none, or there are fewer than two rounds.
+        InvalidArgumentError: If it is not an ``Importance``, or has fewer than two rounds.
         ImportError: If Matplotlib is missing.
     """
-    expected, given = "an Importance that tuners.importance returned", type(importance).__name__
-    check(isinstance(importance, Importance), "importance", expected, given)
+    expected, received = "an Importance that tuners.importance returned", type(importance).__name__
+    check(isinstance(importance, Importance), "importance", expected, received)
     rounds = importance.rounds
     check(len(rounds) > 1, "importance", "at least two rounds", len(rounds))
-    ax = one(ax)
+    ax = ensure_axes(ax)
     shares = dict(
         zip(importance.names, map(list, zip(*importance.alone, strict=True)), strict=True)
     )
@@ -40,13 +40,14 @@ def plot_importance(importance: Importance, ax: "Axes | None" = None) -> "Axes":
     if others:
         areas = [*areas, _sums([shares[name] for name in others])]
         colors, labels = [*colors, _OTHERS], [*labels, f"{len(others)} others"]
-    # Estimates of shares may sum to a little more than 1; where nothing is known all of them are 0.
-    explained, known = _sums(areas), [any(row) for row in importance.total]
-    rest = [
-        max(1 - share, 0.0) * is_known for share, is_known in zip(explained, known, strict=True)
+    # Estimated shares may sum to slightly more than 1. Before any observation, all shares are 0.
+    explained = _sums(areas)
+    together = [
+        max(1 - share, 0.0) * any(total)
+        for share, total in zip(explained, importance.total, strict=True)
     ]
     scale = [max(share, 1.0) for share in explained]
-    areas = [[a / s for a, s in zip(area, scale, strict=True)] for area in [*areas, rest]]
+    areas = [[a / s for a, s in zip(area, scale, strict=True)] for area in [*areas, together]]
     ax.stackplot(
         rounds,
         *areas,
@@ -59,7 +60,7 @@ def plot_importance(importance: Importance, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlabel("round")
     ax.set_ylabel("share of the variance of the belief")
     handles, texts = ax.get_legend_handles_labels()
-    # In the order in which the areas lie, beside them: within, they would hide some.
+    # Beside the panel, so that it hides no area, and in the order of the areas from top to bottom.
     ax.legend(
         handles[::-1], texts[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False
     )

@@ -1,7 +1,7 @@
-"""A run to look into: hyperparameters and rewards over the rounds, each round told when it is pointed at.
+"""An interactive figure of a run: hyperparameters and rewards over the rounds.
 
-Pointing is what a page has over a picture, so only a run is drawn this way: it has a configuration, a
-reason and an outcome in every round. Plotly comes with the extra ``botorch_costly[plotly]``.
+Hovering over a round shows its configuration, reason and outcome. Plotly comes with the extra
+``botorch_costly[plotly]``.
 """
 
 import html
@@ -28,14 +28,14 @@ def explore_run(
 ) -> "Figure":
     """Return a run as a figure of Plotly: a panel for each hyperparameter, and the rewards below them.
 
-    Dots mark the rounds with a query, crosses those that failed. All panels zoom together. Pointing at a
-    round tells its decision, its reason and what was told of it.
+    Dots mark rounds with a query, crosses failed queries. All panels zoom together. Hovering over a round
+    shows its decision, its reason and its outcome.
 
     Args:
-        decisions: In the order of their rounds.
-        observations: What was told of them; without rewards there is no panel of rewards.
+        decisions: Decisions in the order of their rounds.
+        observations: Their observations; without rewards there is no panel of rewards.
         log: Names of the hyperparameters to draw on a logarithmic scale.
-        metric: What was told: ``"loss"`` or ``"accuracy"`` of twins and populations.
+        metric: Name of the observed quantity: ``"loss"`` or ``"accuracy"`` for twins and populations.
 
     Raises:
         InvalidArgumentError: If there is no decision or a name is unknown.
@@ -48,11 +48,11 @@ def explore_run(
     check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
     names = list(decisions[0].config)
     check(set(log) <= set(names), "log", f"names among {names}", sorted(log))
-    told = {one.round: one for one in observations}
-    rounds = [(decision, told.get(decision.round)) for decision in decisions]
+    by_round = {observation.round: observation for observation in observations}
+    rounds = [(decision, by_round.get(decision.round)) for decision in decisions]
     rewarded = [pair for pair in rounds if pair[1] is not None and pair[1].reward is not None]
     figure = _panels(len(names) + bool(rewarded))
-    texts = {decision.round: _told(decision, observation) for decision, observation in rounds}
+    texts = {decision.round: _hover_text(decision, outcome) for decision, outcome in rounds}
     for i, name in enumerate(names):
         _add_parameter(figure, i + 1, name, rounds, texts, log=name in log)
     if rewarded:
@@ -89,19 +89,20 @@ def _add_parameter(
     *,
     log: bool,
 ) -> None:
-    """Draw one hyperparameter: its value in steps, and a mark in each round with a query."""
-    at = [decision.round for decision, _ in rounds]
+    """Draw the values of a hyperparameter as steps, with a mark in each round with a query."""
+    x = [decision.round for decision, _ in rounds]
     played: list[Any] = [decision.config[name] for decision, _ in rounds]
     numbers = are_numbers(played)
-    values = played if numbers else [_shown(value) for value in played]
+    values = played if numbers else [_escaped(value) for value in played]
     color = CYCLE[(row - 1) % len(CYCLE)]
     queried = [i for i, (decision, _) in enumerate(rounds) if decision.query]
-    failed = {i for i in queried if _failed(rounds[i][1])}
-    said: Any = {"text": [texts[k] for k in at], "hoverinfo": "text"}
+    outcomes = [outcome for _, outcome in rounds]
+    failed = {i for i in queried if (outcome := outcomes[i]) is not None and outcome.failed}
+    hover: Any = {"text": [texts[k] for k in x], "hoverinfo": "text"}
     line: Any = {"color": color, "width": 1, "shape": "hv"}
-    figure.add_scatter(x=at, y=values, mode="lines", line=line, row=row, col=1, **said)
+    figure.add_scatter(x=x, y=values, mode="lines", line=line, row=row, col=1, **hover)
     figure.add_scatter(
-        x=[at[i] for i in queried],
+        x=[x[i] for i in queried],
         y=[values[i] for i in queried],
         mode="markers",
         marker={
@@ -109,14 +110,14 @@ def _add_parameter(
             "symbol": ["x" if i in failed else "circle" for i in queried],
             "size": 7,
         },
-        text=[texts[at[i]] for i in queried],
+        text=[texts[x[i]] for i in queried],
         hoverinfo="text",
         row=row,
         col=1,
     )
     kind = "log" if log and numbers else "linear" if numbers else "category"
     ticks = {"dtick": "D2"} if kind == "log" else {}  # 1, 2 and 5 of each power
-    figure.update_yaxes(title_text=_shown(name), type=kind, row=row, col=1, **ticks)
+    figure.update_yaxes(title_text=_escaped(name), type=kind, row=row, col=1, **ticks)
 
 
 def _add_rewards(
@@ -127,7 +128,7 @@ def _add_rewards(
 ) -> None:
     figure.add_scatter(
         x=[decision.round for decision, _ in rewarded],
-        y=[observation.reward for _, observation in rewarded if observation is not None],
+        y=[outcome.reward for _, outcome in rewarded if outcome is not None],
         mode="markers",
         marker={"color": BLACK, "size": 6},
         text=[texts[decision.round] for decision, _ in rewarded],
@@ -137,17 +138,13 @@ def _add_rewards(
     )
 
 
-def _failed(observation: Observation | None) -> bool:
-    return observation is not None and observation.failed
+def _hover_text(decision: Decision, outcome: Observation | None) -> str:
+    """Return the text of a round: a line for each value of its row that is not None."""
+    row = row_of(decision, outcome)
+    cells = {name: cell_of(value) for name, value in row.items() if value is not None}
+    return "<br>".join(f"{_escaped(name)}: {_escaped(value)}" for name, value in cells.items())
 
 
-def _told(decision: Decision, observation: Observation | None) -> str:
-    """Return all that is known of a round, a line for each column of its row."""
-    row = row_of(decision, observation)
-    known = {name: cell_of(value) for name, value in row.items() if value is not None}
-    return "<br>".join(f"{_shown(name)}: {_shown(value)}" for name, value in known.items())
-
-
-def _shown(value: Any) -> str:
-    """Return text as it is: Plotly takes tags, and what stands between dollars, for more than that."""
+def _escaped(value: Any) -> str:
+    """Escape tags, and dollars, between which Plotly would read a formula."""
     return html.escape(str(value)).replace("$", "&#36;")

@@ -1,34 +1,40 @@
-"""Which rounds were paid for, and why: of one run, and of several below each other."""
+"""The queries of a run, or of several runs, and their reasons."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
-from botorch_costly.plotting.style import CYCLE, above, height_above, one, whole_rounds
+from botorch_costly.plotting.style import (
+    CYCLE,
+    ensure_axes,
+    height_above,
+    legend_above,
+    whole_rounds,
+)
 from botorch_costly.records import Decision
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _OTHERS, _TRAINED = "#777777", "#EEEEEE"
-_WIDEST, _THINNEST = 1.2, 0.5  # points that a round is drawn with
-_ROOM = 360.0  # points that all rounds of a run have
+_WIDEST, _THINNEST = 1.2, 0.5  # limits of the width of a round, in points
+_ROOM = 360.0  # width of all rounds of a run, in points
 
 
 def reason_of(decision: Decision) -> str:
-    """Return the reason of a decision without what stands in parentheses, such as a confidence."""
+    """Return the reason of a decision without its parenthesis, such as a confidence."""
     return decision.reason.partition(" (")[0]
 
 
 def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes":
-    """Draw the rounds with a query and those without one, coloured by the reason.
+    """Draw the rounds with and without a query, coloured by the reason.
 
-    Reasons that differ only in what stands in parentheses are one group.
+    Reasons that differ only in parentheses count as the same.
 
     Args:
-        decisions: In the order of their rounds.
-        ax: Where to draw; made if omitted.
+        decisions: Decisions in the order of their rounds.
+        ax: Axes to draw in; new axes if omitted.
 
     Raises:
         InvalidArgumentError: If there is no decision.
@@ -40,8 +46,11 @@ def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Ax
         groups.setdefault((decision.query, reason_of(decision)), []).append(decision.round)
     queries = sum(decision.query for decision in decisions)
     ordered = sorted(groups.items(), key=lambda group: (not group[0][0], -len(group[1])))
-    labels = [f"{'query' if q else 'skip'}: {why} ({len(at)})" for (q, why), at in ordered]
-    ax = one(ax, height=1.8 + height_above(labels))
+    labels = [
+        f"{'query' if query else 'skip'}: {reason} ({len(rounds)})"
+        for (query, reason), rounds in ordered
+    ]
+    ax = ensure_axes(ax, height=1.8 + height_above(labels))
     for i, ((query, _), rounds) in enumerate(ordered):
         ax.eventplot(
             rounds,
@@ -55,26 +64,25 @@ def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Ax
     ax.set_ylim(-0.6, 1.6)
     ax.set_xlabel("round")
     whole_rounds(ax)
-    above(ax)
+    legend_above(ax)
     legend: Any = ax.get_legend()
     for handle in legend.legend_handles:
-        handle.set_linewidth(2)  # what is drawn is too thin to tell its colour
+        handle.set_linewidth(2)  # in the width of a round the colour would be hard to see
     return ax
 
 
 def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" = None) -> "Axes":
-    """Draw the queries of several runs below each other: a row a run, a tick a query, by its reason.
+    """Draw the queries of several runs: one row per run, one tick per query, coloured by the reason.
 
-    What lies between the ticks was trained without a query; the share of queries stands at the right.
-    Reasons that differ only in what stands in parentheses are one; of more than seven the rarest are
-    drawn alike.
+    The number of queries and of rounds stands at the right of each row. Reasons that differ only in
+    parentheses count as the same. Of more than seven reasons, the rarest share a colour.
 
     Args:
-        runs: Decisions by the name of their run, in the order of their rounds; from top to bottom.
-        ax: Where to draw; made if omitted.
+        runs: Name of each run, from top to bottom, to its decisions in the order of their rounds.
+        ax: Axes to draw in; new axes if omitted.
 
     Raises:
-        InvalidArgumentError: If there is no run, or one without a decision.
+        InvalidArgumentError: If there is no run, or a run has no decision.
         ImportError: If Matplotlib is missing.
     """
     check(len(runs) > 0, "runs", "at least one run", len(runs))
@@ -85,9 +93,9 @@ def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" 
     last = max(decisions[-1].round for decisions in runs.values())
     named = [reason for reason, _ in counts.most_common(len(CYCLE))]
     labels = [f"{reason} ({counts[reason]})" for reason in named]
-    if rest := counts.total() - sum(counts[reason] for reason in named):
-        labels.append(f"other reasons ({rest})")
-    ax, width = one(ax, 0.35 * len(runs) + 0.8 + height_above(labels)), _width(most)
+    if others := counts.total() - sum(counts[reason] for reason in named):
+        labels.append(f"other reasons ({others})")
+    ax, width = ensure_axes(ax, 0.35 * len(runs) + 0.8 + height_above(labels)), _width(most)
     for row, decisions in enumerate(runs.values()):
         first, end = decisions[0].round, decisions[-1].round
         ax.barh(row, end - first + 1, 0.8, first - 0.5, color=_TRAINED, zorder=0)
@@ -96,8 +104,8 @@ def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" 
             rounds = [d.round for d in queries if reason_of(d) == reason]
             color = CYCLE[named.index(reason)] if reason in named else _OTHERS
             ax.eventplot(rounds, lineoffsets=row, linelengths=0.8, linewidths=width, colors=color)
-        said = f" {len(queries)}/{len(decisions)}"
-        ax.text(last + 0.5, row, said, va="center", fontsize="small")
+        share = f" {len(queries)}/{len(decisions)}"
+        ax.text(last + 0.5, row, share, va="center", fontsize="small")
     for color, label in zip([*CYCLE[: len(named)], _OTHERS], labels, strict=False):
         ax.plot([], [], color=color, linewidth=2, label=label)
     ax.set_yticks(range(len(runs)), [str(name) for name in runs])
@@ -106,10 +114,10 @@ def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" 
     ax.set_xlabel("round")
     whole_rounds(ax)
     if counts:
-        above(ax)
+        legend_above(ax)
     return ax
 
 
 def _width(rounds: int) -> float:
-    """Return how wide a round is drawn, in points."""
+    """Return the width of a round, in points."""
     return min(max(_ROOM / rounds, _THINNEST), _WIDEST)

@@ -1,4 +1,4 @@
-"""What a run played: its hyperparameters over the rounds."""
+"""The schedule of a run: its hyperparameters over the rounds."""
 
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,9 @@ from botorch_costly.plotting.style import (
     CYCLE,
     VERMILION,
     columns_of,
+    ensure_axes,
     lines_of,
     mixed,
-    one,
     stack,
     whole_rounds,
 )
@@ -34,19 +34,19 @@ def plot_schedule(
 ) -> "list[Axes]":
     """Draw each hyperparameter over the rounds, and the rewards below them.
 
-    Dots mark the rounds with a query, crosses those that failed. Where the best values are given, a
-    dotted line is the value believed best, with the others as in the incumbent of the round. The
-    shades are the values less than one and two standard deviations of the difference behind it: those
-    that the belief cannot tell from the best, whatever was played.
+    Dots mark rounds with a query, crosses failed queries. If best values are passed, a dotted line is the
+    best value by the posterior mean, with the other hyperparameters as in the incumbent of the round.
+    Shaded values are less than one and two standard deviations of the difference behind it, so the
+    posterior does not distinguish them from the best.
 
     Args:
-        decisions: In the order of their rounds.
-        names: The hyperparameters to draw; all of them if omitted.
-        observations: Their rewards are drawn in a last panel; no such panel if omitted.
-        axes: One for each hyperparameter, and one more with observations; made if omitted.
+        decisions: Decisions in the order of their rounds.
+        names: Hyperparameters to draw; all of them if omitted.
+        observations: Observations whose rewards are drawn in a last panel; no such panel if omitted.
+        axes: Axes for each hyperparameter, and one more with observations; new axes if omitted.
         log: Names of the hyperparameters to draw on a logarithmic scale.
-        best: What ``tuners.best_values`` returned of some of the hyperparameters.
-        metric: What was told: ``"loss"`` or ``"accuracy"`` of twins and populations.
+        best: Results of ``tuners.best_values`` for some of the hyperparameters.
+        metric: Name of the observed quantity: ``"loss"`` or ``"accuracy"`` for twins and populations.
 
     Returns:
         The axes, in the order of the panels.
@@ -56,31 +56,32 @@ def plot_schedule(
         InvalidShapeError: If the number of axes is not the number of panels.
         ImportError: If Matplotlib is missing.
     """
-    check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
-    known = list(decisions[0].config)
-    shown = known if names is None else list(names)
-    check(len(shown) > 0, "names", f"names among {known}", shown)
+    parameters = _parameters_of(decisions)
+    shown = parameters if names is None else list(names)
+    check(len(shown) > 0, "names", f"names among {parameters}", shown)
     for name in [*shown, *log]:
-        check(name in known, "names", f"names among {known}", name)
-    panels = len(shown) + (observations is not None)
-    drawn = stack(panels) if axes is None else list(axes)
-    check(len(drawn) == panels, "axes", f"{panels} axes", len(drawn), InvalidShapeError)
-    believed = {one.name: one for one in best}
-    check(set(believed) <= set(known), "best", f"names among {known}", list(believed))
+        check(name in parameters, "names", f"names among {parameters}", name)
+    count = len(shown) + (observations is not None)
+    panels = stack(count) if axes is None else list(axes)
+    check(len(panels) == count, "axes", f"{count} axes", len(panels), InvalidShapeError)
+    bests = {values.name: values for values in best}
+    check(set(bests) <= set(parameters), "best", f"names among {parameters}", list(bests))
     for i, name in enumerate(shown):
         color = CYCLE[i % len(CYCLE)]
-        _draw_parameter(drawn[i], decisions, name, color, believed.get(name))
+        _draw_parameter(panels[i], decisions, name, color, bests.get(name))
         if name in log:
-            drawn[i].set_yscale("log")
-    if axes is None:
-        explain_schedule(drawn[0], bool(believed))
+            panels[i].set_yscale("log")
     if observations is not None:
-        _draw_rewards(drawn[-1], observations, metric)
-    drawn[-1].set_xlabel("round")
-    whole_rounds(drawn[-1])
+        _draw_rewards(panels[-1], observations, metric)
+    panels[-1].set_xlabel("round")
+    whole_rounds(panels[-1])
     if axes is None:
-        drawn[0].figure.align_ylabels(drawn)
-    return drawn
+        title = "dots: rounds with a query"
+        if bests:
+            title += "; dotted: believed best; shaded: at most 1 and 2 std behind it"
+        panels[0].set_title(title, loc="right", fontsize="small")
+        panels[0].figure.align_ylabels(panels)
+    return panels
 
 
 def plot_schedule_map(
@@ -90,28 +91,26 @@ def plot_schedule_map(
     ax: "Axes | None" = None,
     label: str = "value",
 ) -> "Axes":
-    """Draw many hyperparameters of one range: one row each, coloured by its value.
+    """Draw many hyperparameters with a common range as rows, coloured by their values.
 
     Args:
-        decisions: In the order of their rounds.
-        names: The hyperparameters to draw, from top to bottom; all of them if omitted.
-        limits: The range of the colours.
-        ax: Where to draw; made if omitted.
-        label: Name of the colours.
+        decisions: Decisions in the order of their rounds.
+        names: Hyperparameters to draw, from top to bottom; all of them if omitted.
+        limits: Range of the colours.
+        ax: Axes to draw in; new axes if omitted.
+        label: Label of the colour bar.
 
     Raises:
-        InvalidArgumentError: If there is no decision, a name is unknown, or values are no numbers.
+        InvalidArgumentError: If there is no decision, a name is unknown, or values are not numbers.
         ImportError: If Matplotlib is missing.
     """
-    check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
-    known = list(decisions[0].config)
-    shown = known if names is None else list(names)
-    check(set(shown) <= set(known), "names", f"names among {known}", shown)
+    parameters = _parameters_of(decisions)
+    shown = parameters if names is None else list(names)
+    check(set(shown) <= set(parameters), "names", f"names among {parameters}", shown)
     for name in shown:
-        played = [d.config[name] for d in decisions]
-        numbers = all(isinstance(value, int | float) for value in played)
+        numbers = all(isinstance(decision.config[name], int | float) for decision in decisions)
         check(numbers, "names", "hyperparameters whose values are numbers", name)
-    ax = one(ax, height=0.4 * len(shown) + 1)
+    ax = ensure_axes(ax, height=0.4 * len(shown) + 1)
     rows: Any = [[d.config[name] for d in decisions] for name in shown]
     first, last = decisions[0].round, decisions[-1].round
     image = ax.imshow(
@@ -129,30 +128,27 @@ def plot_schedule_map(
     return ax
 
 
-def explain_schedule(ax: "Axes", believed: bool) -> None:
-    """Say above a schedule what its marks mean."""
-    said = "dots: rounds with a query"
-    if believed:
-        said += "; dotted: believed best; shaded: at most 1 and 2 std behind it"
-    ax.set_title(said, loc="right", fontsize="small")
+def _parameters_of(decisions: Sequence[Decision]) -> list[str]:
+    check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
+    return list(decisions[0].config)
 
 
 def _draw_parameter(
-    ax: "Axes", decisions: Sequence[Decision], name: str, color: str, found: BestValues | None
+    ax: "Axes", decisions: Sequence[Decision], name: str, color: str, bests: BestValues | None
 ) -> None:
     rounds = [decision.round for decision in decisions]
     values: list[Any] = [decision.config[name] for decision in decisions]
-    best: list[Any] = [] if found is None else list(found.best)
+    best: list[Any] = [] if bests is None else list(bests.best)
     if not are_numbers(values):
-        # In the order in which they were first played, unless all that could be are known.
-        levels = list(dict.fromkeys(values)) if found is None else list(found.values)
+        # Decisions alone do not have all options: those played are in the order of their first round.
+        levels = list(dict.fromkeys(values)) if bests is None else list(bests.values)
         values, best = ([levels.index(value) for value in line] for line in (values, best))
         ax.set_yticks(range(len(levels)), [str(level) for level in levels])
         ax.set_ylim(-0.5, len(levels) - 0.5)
-    if found is not None:
+    if bests is not None:
         for behind, share in ((2.0, 0.1), (1.0, 0.25)):
-            _shade(ax, rectangles(found, behind, rounds[-1]), mixed(color, share))
-        ends = [*found.rounds, max(rounds[-1], found.rounds[-1]) + HALF]
+            _shade(ax, rectangles(bests, behind, rounds[-1]), mixed(color, share))
+        ends = [*bests.rounds, max(rounds[-1], bests.rounds[-1]) + HALF]
         ax.plot(ends, [*best, best[-1]], ":", drawstyle="steps-post", color=BLACK, linewidth=1)
     ax.plot(rounds, values, drawstyle="steps-post", color=color, linewidth=1)
     queried = [i for i, decision in enumerate(decisions) if decision.query]
@@ -172,10 +168,10 @@ def _shade(ax: "Axes", areas: Sequence[Rectangle], color: str) -> None:
 
 
 def _draw_rewards(ax: "Axes", observations: Sequence[Observation], metric: str) -> None:
-    seen = [(o.round, o.reward) for o in observations if o.reward is not None]
-    ax.plot(*columns_of(seen, 2), "o", color=BLACK, markersize=3)
+    rewards = [(o.round, o.reward) for o in observations if o.reward is not None]
+    ax.plot(*columns_of(rewards, 2), "o", color=BLACK, markersize=3)
     failed = [o.round for o in observations if o.failed]
-    if failed:  # there is no reward to draw them at
+    if failed:  # drawn at the foot of the panel, as they have no reward
         foot = ax.get_xaxis_transform()
         ax.plot(failed, [0.05] * len(failed), "x", color=VERMILION, markersize=5, transform=foot)
         ax.set_title(f"crosses: failed queries ({len(failed)})", loc="right", fontsize="small")

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, and axes that pyplot does not know."""
+"""Colours, axes and legends of all pictures. Figures are made outside of pyplot."""
 
 import re
 from collections.abc import Sequence
@@ -10,37 +10,37 @@ if TYPE_CHECKING:
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
-"""The palette of Okabe and Ito, which readers with any colour vision tell apart."""
+"""The palette of Okabe and Ito, which is safe for colour-blind readers."""
 
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # yellow is too pale for lines
-_NARROW = 48  # characters of a label of which two fit beside each other
-_LINE = 16  # characters beside a panel
-MARKERS = "osD^vP*"  # a second way to tell curves apart
+_NARROW = 48  # longest label, in characters, for a legend of two columns
+_LINE = 16  # longest line of a panel's label, in characters
+MARKERS = "osD^vP*"  # distinguish curves in addition to their colours
 
 
 def mixed(color: str, share: float) -> str:
-    """Return a share of a colour with white for the rest: opaque, so that areas may overlap.
+    """Return a colour mixed with white; it is opaque, so that areas may overlap.
 
     Example:
         >>> mixed("#000000", 0.2)
         '#cccccc'
     """
-    parts = (int(color[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(share * part + (1 - share) * 255):02x}" for part in parts)
+    channels = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(share * c + (1 - share) * 255):02x}" for c in channels)
 
 
 def columns_of(points: Sequence[tuple[float, ...]], number: int) -> list[list[float]]:
-    """Return each coordinate of the points by itself."""
+    """Return the coordinates of the points as ``number`` columns."""
     return [[point[i] for point in points] for i in range(number)]
 
 
-def one(ax: "Axes | None", height: float = 4.0) -> "Axes":
-    """Return the axes that were given, or new ones."""
+def ensure_axes(ax: "Axes | None", height: float = 4.0) -> "Axes":
+    """Return ``ax``, or new axes if it is None."""
     return stack(1, height)[0] if ax is None else ax
 
 
 def stack(panels: int, height: float = 1.6) -> "list[Axes]":
-    """Return panels below each other in a figure that pyplot does not know."""
+    """Return the axes of a new figure with panels below each other."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -52,8 +52,8 @@ def stack(panels: int, height: float = 1.6) -> "list[Axes]":
     return list(figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0])
 
 
-def above(ax: "Axes") -> None:
-    """Set the legend above the panel, where it hides nothing; in two columns if there is room."""
+def legend_above(ax: "Axes") -> None:
+    """Place the legend above the panel, where it hides nothing, in two columns if they fit."""
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(
         handles,
@@ -67,7 +67,7 @@ def above(ax: "Axes") -> None:
 
 
 def height_above(labels: Sequence[str]) -> float:
-    """Return the inches that a legend above a panel needs."""
+    """Return the height of a legend above a panel, in inches."""
     return 0.19 * -(-len(labels) // _columns(labels))
 
 
@@ -76,7 +76,7 @@ def _columns(labels: Sequence[str]) -> int:
 
 
 def lines_of(name: str) -> str:
-    """Return a name in at most three lines that a panel has room for, broken after its separators.
+    """Return a name wrapped after its separators, in at most three lines, to label a panel.
 
     Example:
         >>> print(lines_of("augmentation/strength_of_rotation"))
@@ -85,16 +85,16 @@ def lines_of(name: str) -> str:
         rotation
     """
     lines = [""]
-    for part in re.findall(rf"[^/._ -]{{0,{_LINE - 1}}}[/._ -]|.{{1,{_LINE}}}", name, flags=re.S):
-        if len(lines[-1]) + len(part) <= _LINE:
-            lines[-1] += part
+    for word in re.findall(rf"[^/._ -]{{0,{_LINE - 1}}}[/._ -]|.{{1,{_LINE}}}", name, flags=re.S):
+        if len(lines[-1]) + len(word) <= _LINE:
+            lines[-1] += word
         else:
-            lines.append(part)
+            lines.append(word)
     return "\n".join(lines if len(lines) <= 3 else [*lines[:2], lines[2][: _LINE - 1] + "…"])
 
 
 def whole_rounds(ax: "Axes") -> None:
-    """Let the axis of rounds have ticks at whole numbers."""
+    """Set the ticks of the axis of rounds to whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))

@@ -1,4 +1,4 @@
-"""Many trainings, and how much each of their iterations counts."""
+"""Learning curves of many trainings, and the weights of their iterations."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from botorch_costly.plotting.style import (
     SKY,
     VERMILION,
     columns_of,
-    one,
+    ensure_axes,
 )
 from botorch_costly.tuners.curves.trainings import Training
 
@@ -24,60 +24,62 @@ if TYPE_CHECKING:
 
 
 def plot_trainings(trainings: Sequence[Training], ax: "Axes | None" = None) -> "Axes":
-    """Draw the learning curves of all trainings of a search, and how each of them ended.
+    """Draw the learning curves of all trainings of a search, marked by their states.
 
     Args:
-        trainings: As ``CurveOptimizer.trainings`` has them, rewards such that larger is better.
-        ax: Where to draw; made if omitted.
+        trainings: Trainings of ``CurveOptimizer.trainings``, with rewards of which larger are better.
+        ax: Axes to draw in; new axes if omitted.
 
     Raises:
-        InvalidArgumentError: If they are no trainings, or none has a reward.
+        InvalidArgumentError: If an item is not a training, or no training has a reward.
         ImportError: If Matplotlib is missing.
     """
-    ours = all(isinstance(one, Training) for one in trainings)
-    kinds_given = sorted({type(one).__name__ for one in trainings})
-    check(ours, "trainings", "trainings of a CurveOptimizer", kinds_given)
-    seen = [training for training in trainings if training.known]
-    check(len(seen) > 0, "trainings", "at least one with a reward", len(trainings))
-    ax = one(ax)
-    best = max(seen, key=lambda training: training.latest)
+    valid = all(isinstance(training, Training) for training in trainings)
+    received = sorted({type(training).__name__ for training in trainings})
+    check(valid, "trainings", "trainings of a CurveOptimizer", received)
+    begun = [training for training in trainings if training.known]
+    check(len(begun) > 0, "trainings", "at least one with a reward", len(trainings))
+    ax = ensure_axes(ax)
     kinds: Mapping[str, tuple[list[Training], str, str]] = {
-        "left where it was": ([t for t in seen if t.may_go_on], "o", SKY),
-        "in training": ([t for t in seen if t.until is not None], ">", ORANGE),
-        "diverged": ([t for t in seen if t.broken], "X", VERMILION),
-        "trained to its end": ([t for t in seen if t.is_whole], "s", BLUE),
+        "left where it was": ([t for t in begun if t.may_go_on], "o", SKY),
+        "in training": ([t for t in begun if t.until is not None], ">", ORANGE),
+        "diverged": ([t for t in begun if t.broken], "X", VERMILION),
+        "trained to its end": ([t for t in begun if t.is_whole], "s", BLUE),
     }
-    for name, (mine, marker, color) in kinds.items():
-        for training in mine:
-            at = training.known
-            ax.plot(at, [training.curve[k - 1] for k in at], color=color, linewidth=0.8, alpha=0.6)
-        ends = [(t.known[-1], t.latest) for t in mine]
-        if mine:
-            label = f"{name} ({len(mine)})"
-            ax.plot(*columns_of(ends, 2), marker, color=color, markersize=4, label=label)
-    curve = [best.curve[k - 1] for k in best.known]
-    ax.plot(best.known, curve, color=BLACK, linewidth=2, label="best at hand")
+    for name, (group, marker, color) in kinds.items():
+        for training in group:
+            ax.plot(*_curve(training), color=color, linewidth=0.8, alpha=0.6)
+        if group:
+            ends = columns_of([(t.known[-1], t.latest) for t in group], 2)
+            ax.plot(*ends, marker, color=color, markersize=4, label=f"{name} ({len(group)})")
+    best = max(begun, key=lambda training: training.latest)
+    ax.plot(*_curve(best), color=BLACK, linewidth=2, label="best at hand")
     ax.set_xlabel("iteration")
     ax.set_ylabel("reward")
     ax.legend(frameon=False, fontsize="small")
     return ax
 
 
+def _curve(training: Training) -> tuple[Any, Any]:
+    """Return the iterations of a training that have rewards, and these rewards."""
+    return training.known, [training.curve[k - 1] for k in training.known]
+
+
 def plot_curve_weights(
     compressions: "Mapping[str, CurveCompression]", ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw the weight that each iteration of a training has in its score.
+    """Draw the weight of each iteration of a training in its score.
 
     Args:
-        compressions: By name; their midpoints and growths are single numbers.
-        ax: Where to draw; made if omitted.
+        compressions: Compressions by name; their midpoints and growths are scalars.
+        ax: Axes to draw in; new axes if omitted.
 
     Raises:
-        InvalidArgumentError: If there is none.
+        InvalidArgumentError: If there is no compression.
         ImportError: If Matplotlib is missing.
     """
     check(len(compressions) > 0, "compressions", "at least one", len(compressions))
-    ax = one(ax)
+    ax = ensure_axes(ax)
     for i, (name, compression) in enumerate(compressions.items()):
         weights = compression.weights.detach().flatten()
         shares = [(k + 1) / len(weights) for k in range(len(weights))]
