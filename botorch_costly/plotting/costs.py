@@ -47,8 +47,11 @@ def plot_quality_against_cost(
         fits = len(lengths) in (2, 3) and len(set(lengths)) == 1 and lengths[0] > 0
         check(fits, name, "two or three arrays of one length", lengths, InvalidShapeError)
         points = sorted(zip(*(map(float, column) for column in columns), strict=True))
+        costs, qualities, *errors = columns_of(points, len(columns))
         ax.errorbar(
-            *columns_of(points, len(columns)),
+            costs,
+            qualities,
+            errors[0] if errors else None,
             color=CYCLE[i % len(CYCLE)],
             marker=MARKERS[i % len(MARKERS)],
             markersize=5,

@@ -1,4 +1,4 @@
-"""A run as one HTML page, which needs no other file and no network."""
+"""An HTML page of runs, which needs no other file and no network."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from botorch_costly.reports.saved_run import SavedRun
 from botorch_costly.reports.text import facts_of, outcome_config, outcome_text, value_text
 from botorch_costly.schedule import Schedule
 
-# The browser is told to load nothing and to run nothing, whatever a name in the run may hold.
+# The browser loads and runs nothing, whatever a name in the run contains.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _STYLE = """
 body { font-family: sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
@@ -21,21 +21,21 @@ img { max-width: 100%; }
 
 
 def html_of(runs: Sequence[SavedRun | Schedule]) -> str:
-    """Return a page on runs: facts, a picture, the reasons, each query, the options.
+    """Return a page of runs: facts, a picture, the reasons, each query, the options.
 
-    Of several runs there is a picture of all their queries first.
+    If there are several runs, the page begins with a picture of all their queries.
 
     Args:
-        runs: Saved runs, or schedules, of which there are a picture and the changes.
+        runs: Saved runs or schedules; a schedule has a picture and a table of its changes.
 
     Raises:
         ImportError: If Matplotlib is missing.
     """
-    several = [one for one in runs if isinstance(one, SavedRun) and one.decisions]
-    sections = (_of_schedule(one) if isinstance(one, Schedule) else _of_run(one) for one in runs)
+    begun = [run for run in runs if isinstance(run, SavedRun) and run.decisions]
+    sections = (_of_schedule(run) if isinstance(run, Schedule) else _of_run(run) for run in runs)
     lines = [line for section in sections for line in section]
-    if len(several) > 1:
-        picture = _image(raster_of(several, "svg"), "The queries of the runs")
+    if len(begun) > 1:
+        picture = _image(raster_of(begun, "svg"), "The queries of the runs")
         lines = ["<h1>Queries of all runs</h1>", picture, *lines]
     body = "\n".join(lines)
     return f"""<!DOCTYPE html>
@@ -54,29 +54,30 @@ def html_of(runs: Sequence[SavedRun | Schedule]) -> str:
 
 
 def _of_run(run: SavedRun) -> list[str]:
-    facts = facts_of(run).items()
     reasons = [("query" if query else "skip", why, count) for query, why, count in run.reasons]
-    played = [_heading("Schedule and queries"), _picture(run)] if run.decisions else []
+    picture = ["<h2>Schedule and queries</h2>", _picture(run)] if run.decisions else []
     return [
         f"<h1>{escape(_title(run))}</h1>",
-        _table((), facts),
-        *played,
-        _heading("Reasons"),
+        _table((), facts_of(run).items()),
+        *picture,
+        "<h2>Reasons</h2>",
         _table(("decision", "reason", "rounds"), reasons),
-        _heading("Queries"),
+        "<h2>Queries</h2>",
         _queries(run),
-        _heading("Options"),
+        "<h2>Options</h2>",
         _table(("option", "value"), run.options.items()),
     ]
 
 
 def _of_schedule(schedule: Schedule) -> list[str]:
     names = list(schedule.entries[0][1])
-    rows = [(at, *(value_text(config[name]) for name in names)) for at, config in schedule.entries]
+    rows = [
+        (round, *(value_text(config[name]) for name in names)) for round, config in schedule.entries
+    ]
     return [
         f"<h1>{escape(_title(schedule))}</h1>",
         _picture(schedule),
-        _heading("Changes"),
+        "<h2>Changes</h2>",
         _table(("from round", *names), rows),
     ]
 
@@ -88,10 +89,12 @@ def _title(run: SavedRun | Schedule) -> str:
 
 
 def _queries(run: SavedRun) -> str:
-    """Return a table of what was paid for: the decisions with a query, and others that were told."""
-    paid = [one for one in run.decisions if one.query or one.round in run.told]
-    names = list(paid[0].config) if paid else []
-    rows = [(one.round, *_cells(run, one, names)) for one in paid]
+    """Return a table of the decisions that were queried or have an observation."""
+    queried = [
+        decision for decision in run.decisions if decision.query or decision.round in run.told
+    ]
+    names = list(queried[0].config) if queried else []
+    rows = [(decision.round, *_cells(run, decision, names)) for decision in queried]
     return _table(("round", *names, run.told_as, "reason", "confidence"), rows)
 
 
@@ -103,17 +106,13 @@ def _cells(run: SavedRun, decision: Decision, names: Sequence[str]) -> list[str]
 
 
 def _picture(run: SavedRun | Schedule) -> str:
-    """Return a picture within the page; as an image it cannot run what a name in it may hold."""
     return _image(picture_of(run, "svg"), "The hyperparameters over the rounds")
 
 
-def _image(picture: bytes, said: str) -> str:
+def _image(picture: bytes, alt: str) -> str:
+    """Return an image element with its content; a browser runs no script within an image."""
     content = base64.b64encode(picture).decode("ascii")
-    return f'<p><img alt="{said}" src="data:image/svg+xml;base64,{content}"></p>'
-
-
-def _heading(text: str) -> str:
-    return f"<h2>{escape(text)}</h2>"
+    return f'<p><img alt="{alt}" src="data:image/svg+xml;base64,{content}"></p>'
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

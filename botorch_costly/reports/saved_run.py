@@ -1,4 +1,4 @@
-"""A run as its saved state tells it: options, decisions, observations, counts."""
+"""A run, read from its saved state: options, decisions, observations, counts."""
 
 import json
 import os
@@ -33,17 +33,17 @@ _RECORDS = {kind.__name__: kind for kind in (*_DECISIONS, *_OBSERVATIONS)}
 
 @dataclass(frozen=True)
 class SavedRun:
-    """What the saved state of a tuner tells of its run.
+    """The run of a tuner, read from its saved state.
 
     Args:
-        name: The name that the tuner was saved under.
-        header: What the state says of the tuner, as text: its options, its kind, what it is told.
-        space: The search space.
-        decisions: By round, as far as they are kept.
-        observations: What was told of them, by round.
-        rounds: Decisions of the whole run, those that are not kept among them.
-        queries: Queries paid for.
-        failed_queries: Queries whose reward was not finite.
+        name: Name under which the tuner was saved.
+        header: Header of the state: options, kind and metric of the tuner, as text.
+        space: Search space of the tuner.
+        decisions: Decisions that the state keeps, in the order of their rounds.
+        observations: Observations that the state keeps, in the order of their rounds.
+        rounds: Number of decisions of the whole run, including those that are not kept.
+        queries: Number of queries of the whole run.
+        failed_queries: Number of queries whose reward was not finite.
 
     Example:
         >>> from botorch_costly.parameters import Real
@@ -69,24 +69,25 @@ class SavedRun:
         """Return the run of a tuner's ``state_dict``.
 
         Args:
-            state: Of any tuner or optimizer of the package, or of a class derived from one.
-            name: The name of the run.
+            state: State of any tuner or optimizer of the package, or of a derived class.
+            name: Name of the run.
 
         Raises:
-            StateMismatchError: If it is no such state, one of another version, or damaged.
+            StateMismatchError: If ``state`` is not the state of a tuner, has another version, or is
+                damaged.
         """
-        check(
-            _is_state(state), name, "the state of a tuner", type(state).__name__, StateMismatchError
-        )
+
+        def check_state(valid: bool, expected: str, received: object) -> None:
+            check(valid, name, expected, received, StateMismatchError)
+
+        check_state(_is_state(state), "the state of a tuner", type(state).__name__)
         header = {str(option): str(value) for option, value in state["header"].items()}
         version = header.get("version")
-        expected = f"a state of version {STATE_VERSION}"
-        check(version == str(STATE_VERSION), name, expected, version, StateMismatchError)
-        described = set(DESCRIPTION) <= set(header)
+        check_state(version == str(STATE_VERSION), f"a state of version {STATE_VERSION}", version)
         expected = (
-            "a state that describes its tuner (load an older one into its tuner, and save it anew)"
+            "a state that describes its tuner (load an older one into its tuner, and save it again)"
         )
-        check(described, name, expected, sorted(header), StateMismatchError)
+        check_state(set(DESCRIPTION) <= set(header), expected, sorted(header))
         with taking_over(header["kind"]):
             decision, observation = (_RECORDS[record] for record in header["records"].split())
             ledger: Ledger[Any, Any] = Ledger(decision, observation)
@@ -97,100 +98,97 @@ class SavedRun:
 
     @property
     def kind(self) -> str:
-        """The class of the tuner."""
+        """Name of the tuner's class."""
         return self.header.get("kind", "a tuner")
 
     @property
     def horizon(self) -> int | None:
-        """Rounds that the run was to have, if known."""
+        """Planned rounds of the run, if known."""
         return self._count("horizon")
 
     @property
     def budget(self) -> int | None:
-        """The most queries that the run may pay for, if there is a limit."""
+        """Largest number of queries of the run, if there is a limit."""
         limits = [self._count("limits.max_queries"), self._count("query.budget")]
         return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def maximize(self) -> bool:
-        """Whether larger rewards are better; a tuner that is told metrics says of which kind they are."""
+        """Whether larger rewards are better; for twins and populations, whether larger metrics are."""
         if self.metric is not None:
             return self.metric != "loss"
         return self.header.get("maximize", "True") == "True"
 
     @property
     def metric(self) -> str | None:
-        """The kind of metric that was told as it was measured, by twins and populations."""
+        """Metric that twins and populations are told, such as ``"loss"``; None for other tuners."""
         measured = self.header["tells"] == "metric"
         return self.header.get("metric", "loss").strip("'\"") if measured else None
 
     @property
     def told_as(self) -> str:
-        """What was told, in a word: the metric of twins and populations, rewards of others."""
+        """Name of the observed quantity: the metric for twins and populations, else ``"reward"``."""
         return self.metric or "reward"
 
     @property
     def options(self) -> dict[str, str]:
-        """The options of the tuner, as text."""
-        return {name: said for name, said in self.header.items() if name not in DESCRIPTION}
+        """Options of the tuner, as text."""
+        return {name: text for name, text in self.header.items() if name not in DESCRIPTION}
 
     def options_of(self, group: str) -> dict[str, str]:
         """Return the options of a group, such as ``"query"``, by their names within it."""
         start = f"{group}."
-        named = self.header.items()
-        return {name.removeprefix(start): told for name, told in named if name.startswith(start)}
+        items = self.header.items()
+        return {name.removeprefix(start): text for name, text in items if name.startswith(start)}
 
     @cached_property
     def told(self) -> Mapping[int, Observation]:
-        """The observations by their round."""
-        return {one.round: one for one in self.observations}
+        """Observations by round."""
+        return {observation.round: observation for observation in self.observations}
 
     @property
     def pending(self) -> tuple[Decision, ...]:
-        """The decisions with a query that have not been told, as far as they are kept."""
-        return tuple(one for one in self.decisions if one.query and one.round not in self.told)
+        """Kept decisions with a query that have no observation."""
+        return tuple(d for d in self.decisions if d.query and d.round not in self.told)
 
     @property
     def best(self) -> Observation | None:
-        """The observation of the best reward, or metric, told, if there is one."""
-        told = [one for one in self.observations if one.reward is not None]
+        """Observation with the best reward or metric; None if there is no reward."""
+        finite = [o for o in self.observations if o.reward is not None]
         sign = 1 if self.maximize else -1
-        return max(told, key=lambda one: sign * (one.reward or 0.0), default=None)
+        return max(finite, key=lambda o: sign * (o.reward or 0.0), default=None)
 
     @property
     def cost(self) -> float | None:
-        """What was told as costs, in their own units; None of a tuner without costs."""
-        costs = [
-            one.cost
-            for one in self.observations
-            if isinstance(one, CurveObservation | SubsetObservation)
-        ]
+        """Sum of the observed costs, in their units; None for a tuner without costs."""
+        kinds = CurveObservation | SubsetObservation
+        costs = [o.cost for o in self.observations if isinstance(o, kinds)]
         return sum(costs) if costs else None
 
     @property
     def seconds(self) -> float | None:
-        """What the queries took, in seconds, as far as it was told; None if it never was."""
-        told = [one.seconds for one in self.observations if one.seconds is not None]
-        return sum(told) if told else None
+        """Sum of the reported durations of queries, in seconds; None if none was reported."""
+        durations = [o.seconds for o in self.observations if o.seconds is not None]
+        return sum(durations) if durations else None
 
     @property
     def reasons(self) -> list[tuple[bool, str, int]]:
-        """Whether to query, why, and how often; queries first, then by frequency.
+        """Whether to query, the reason, and its count; queries first, then by frequency.
 
-        Reasons that differ only in what stands in parentheses are one.
+        Reasons that differ only in parentheses count as the same.
         """
-        counts = Counter((one.query, one.reason.partition(" (")[0]) for one in self.decisions)
+        counts = Counter((d.query, d.reason.partition(" (")[0]) for d in self.decisions)
         ordered = sorted(counts.items(), key=lambda item: (not item[0][0], -item[1], item[0][1]))
         return [(query, reason, count) for (query, reason), count in ordered]
 
     def schedule(self) -> Schedule:
-        """Return what was played, as far as it is kept.
+        """Return the schedule of the kept rounds.
 
         Raises:
-            StateMismatchError: If the tuner goes back, or makes trainings of their own.
-            InvalidArgumentError: If nothing was played.
+            StateMismatchError: If the tuner may return to earlier rounds, or runs separate trainings.
+            InvalidArgumentError: If no round was played.
         """
-        plain = all(type(one) is Decision for one in self.decisions)
+        plain = all(type(decision) is Decision for decision in self.decisions)
         expected = "a tuner that plays each round once, such as OnlineTuner"
         check(plain, "schedule", expected, self.kind, StateMismatchError)
         return Schedule.from_decisions(self.decisions, self.space)
@@ -204,16 +202,16 @@ def saved_runs(path: str | os.PathLike[str]) -> list[SavedRun]:
     """Return the runs of all tuners whose states are in a file.
 
     Args:
-        path: Of a file that ``botorch_costly.save``, ``tuner.save`` or ``torch.save(tuner.state_dict())``
-            wrote, or of a checkpoint that holds such a state.
+        path: Path of a file written by ``botorch_costly.save``, ``tuner.save`` or
+            ``torch.save(tuner.state_dict())``, or of a checkpoint that contains such a state.
 
     Raises:
         OSError: If the file cannot be read.
-        StateMismatchError: If there is no state of a tuner in it, or one of another version or damaged.
+        StateMismatchError: If the file has no state of a tuner, or one of another version or damaged.
     """
-    found = list(_states_in(read(path, ())))
-    check(len(found) > 0, str(path), "the state of a tuner within", "none", StateMismatchError)
-    return [SavedRun.from_state(state, name or "tuner") for name, state in found]
+    states = list(_states_in(read(path, ())))
+    check(len(states) > 0, str(path), "the state of a tuner within", "none", StateMismatchError)
+    return [SavedRun.from_state(state, name or "tuner") for name, state in states]
 
 
 def _states_in(value: object, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

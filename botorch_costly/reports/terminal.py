@@ -1,4 +1,4 @@
-"""Runs as tables on a terminal, by the library Rich where it is installed."""
+"""Runs as tables on a terminal, printed by the library Rich if it is installed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def print_tables(runs: Sequence[Any], stream: TextIO) -> bool:
-    """Print runs as tables; print nothing and return False where that is not the thing to do.
+    """Print runs as tables if possible, and return whether they were printed.
 
-    It is where the stream is a terminal, Rich is installed, and all that is to be printed are saved runs.
-    Rich heeds ``NO_COLOR`` and the width and the encoding of the terminal.
+    This is possible if the stream is a terminal, Rich is installed, and all ``runs`` are saved runs. Rich
+    respects ``NO_COLOR`` and the width and encoding of the terminal.
 
     Args:
-        runs: As ``saved_runs`` returns them.
-        stream: Where to print.
+        runs: Saved runs or schedules.
+        stream: Stream to print to.
     """
     if not stream.isatty() or not all(isinstance(run, SavedRun) for run in runs):
         return False
@@ -42,14 +42,14 @@ def print_tables(runs: Sequence[Any], stream: TextIO) -> bool:
 
 def _sections(run: SavedRun) -> Iterator[tuple[str, Sequence[str], Iterable[Sequence[str]]]]:
     """Yield the title, the columns and the rows of each table."""
-    facts = {title: said for title, said in facts_of(run).items() if title != "run"}
-    yield f"{run.name} ({run.kind})", (), facts.items()
+    facts = [(title, text) for title, text in facts_of(run).items() if title != "run"]
+    yield f"{run.name} ({run.kind})", (), facts
     reasons = [("query" if query else "skip", str(count), why) for query, why, count in run.reasons]
     if reasons:
         yield "reasons", ("decision", "rounds", "reason"), reasons
     queries = [
-        (str(one.round), outcome_text(run, one), config_text(outcome_config(run, one)))
-        for one in latest_queries(run)
+        (str(query.round), outcome_text(run, query), config_text(outcome_config(run, query)))
+        for query in latest_queries(run)
     ]
     if queries:
         yield "latest queries", ("round", run.told_as, "configuration"), queries
@@ -58,13 +58,13 @@ def _sections(run: SavedRun) -> Iterator[tuple[str, Sequence[str], Iterable[Sequ
 def _table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], encoding: str
 ) -> "Table":
-    """Return a table whose cells are text as it is: no markup, and nothing that a terminal obeys."""
+    """Return a table whose cells contain neither markup nor control characters."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    def text(said: str, style: str = "") -> Text:
-        return Text(printable(said, encoding), style=style)
+    def text(content: str, style: str = "") -> Text:
+        return Text(printable(content, encoding), style=style)
 
     table = Table(
         title=text(title, "bold"),

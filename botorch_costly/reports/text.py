@@ -1,34 +1,69 @@
-"""A run in plain text."""
+"""Runs and schedules as plain text and as tables."""
 
+import csv
+import io
 from collections.abc import Mapping
+from typing import Any
 
+from botorch_costly.ask_tell.rows import cell_of, columns_of, row_of
 from botorch_costly.records import Decision, Plain
 from botorch_costly.reports.saved_run import SavedRun
 from botorch_costly.schedule import Schedule
 
-_LATEST = 5  # queries that are shown
+_LATEST = 5  # number of queries in a report
 
 
 def text_of(run: SavedRun) -> str:
-    """Return a report of a run: what was played and paid for, and why.
-
-    Args:
-        run: As ``saved_runs`` returns it.
-    """
-    facts = [f"{title}: {said}" for title, said in facts_of(run).items()]
-    return "\n".join([*facts, *_reasons(run), *_latest(run)])
+    """Return a report of a run: its facts, the reasons of its decisions, and its latest queries."""
+    lines = [f"{title}: {text}" for title, text in facts_of(run).items()]
+    if run.reasons:
+        width = max(len(str(count)) for _, _, count in run.reasons)
+        lines.append("reasons:")
+        for query, reason, count in run.reasons:
+            lines.append(f"  {count:{width}d} {'query' if query else 'skip '}  {reason}")
+    if latest := latest_queries(run):
+        lines.append("latest queries:")
+        for decision in latest:
+            config, outcome = outcome_config(run, decision), outcome_text(run, decision)
+            lines.append(f"  round {decision.round}: {config_text(config)}; {outcome}")
+    return "\n".join(lines)
 
 
 def text_of_schedule(schedule: Schedule) -> str:
-    """Return the rounds at which a schedule changes, and to what."""
+    """Return the rounds at which a schedule changes, and the configuration from each of them on."""
     first, last = schedule.rounds[0], schedule.rounds[-1]
     title = f"schedule: rounds {first} to {last}, {len(schedule.entries) - 1} changes"
-    changes = [f"  from round {at}: {config_text(config)}" for at, config in schedule.entries]
+    changes = [f"  from round {round}: {config_text(config)}" for round, config in schedule.entries]
     return "\n".join([title, *changes])
 
 
+def rows_of(run: SavedRun | Schedule) -> list[dict[str, Any]]:
+    """Return one row per round, in plain values; missing values are None.
+
+    Args:
+        run: A run, whose rows have the decision, its observation, and the configuration as
+            ``config/<name>``; or a schedule, whose rows have the round and the configuration.
+    """
+    if isinstance(run, Schedule):
+        played = zip(run.rounds, run.replay(), strict=True)
+        return [{"round": round} | columns_of("config", config) for round, config in played]
+    return [row_of(decision, run.told.get(decision.round)) for decision in run.decisions]
+
+
+def csv_of(run: SavedRun | Schedule) -> str:
+    """Return ``rows_of`` as comma-separated values with a header line; None is an empty cell."""
+    rows = rows_of(run)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([cell_of(row.get(name)) for name in columns])
+    return text.getvalue()
+
+
 def facts_of(run: SavedRun) -> dict[str, str]:
-    """Return what can be said of a run in a line each, by title."""
+    """Return the facts of a run, a line of text for each title."""
     of = "" if run.horizon is None else f" of {run.horizon}"
     kept = "" if len(run.decisions) == run.rounds else f", {len(run.decisions)} of them kept"
     facts = {
@@ -43,86 +78,66 @@ def facts_of(run: SavedRun) -> dict[str, str]:
         facts[f"best {run.told_as} told"] = f"{reward}, with {config_text(run.best.config)}"
     if run.decisions:
         facts["latest"] = config_text(run.decisions[-1].config)
-    return {title: said for title, said in facts.items() if said}
+    return {title: text for title, text in facts.items() if text}
 
 
 def query_rule_of(run: SavedRun) -> str:
-    """Return the query rule with those of its options that are set; "" without one."""
-    given = run.options_of("query").items()
-    said = ", ".join(f"{name}={value}" for name, value in given if value != "None")
+    """Return the query rule with its options other than None; "" if there is no query rule."""
+    options = run.options_of("query").items()
+    text = ", ".join(f"{name}={value}" for name, value in options if value != "None")
     rule = run.header.get("query", "")
-    return f"{rule}({said})" if said else rule
+    return f"{rule}({text})" if text else rule
 
 
 def config_text(config: Mapping[str, Plain]) -> str:
-    """Return a configuration in a line, numbers with four digits."""
+    """Return a configuration in one line, floats with four digits."""
     return ", ".join(f"{name}={value_text(value)}" for name, value in config.items())
 
 
 def value_text(value: Plain) -> str:
-    """Return a value, floats with four digits."""
+    """Return a value as text, floats with four digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def outcome_text(run: SavedRun, decision: Decision) -> str:
-    """Return what was told of a decision: a reward, or why there is none."""
-    told = run.told.get(decision.round)
-    if told is None:
+    """Return the reward of a decision, or the reason why there is none."""
+    observation = run.told.get(decision.round)
+    if observation is None:
         return "not told"
-    if told.failed:
+    if observation.failed:
         return "failed"
-    return "no reward yet" if told.reward is None else f"{told.reward:.4g}"
+    return "no reward yet" if observation.reward is None else f"{observation.reward:.4g}"
 
 
 def outcome_config(run: SavedRun, decision: Decision) -> Mapping[str, Plain]:
-    """Return the configuration that an outcome belongs to: in a population that of its best member."""
-    told = run.told.get(decision.round)
-    return decision.config if told is None else told.config
+    """Return the configuration of an outcome; for a population, that of its best member."""
+    observation = run.told.get(decision.round)
+    return decision.config if observation is None else observation.config
 
 
 def latest_queries(run: SavedRun) -> list[Decision]:
     """Return the last decisions with a query, at most five."""
-    return [one for one in run.decisions if one.query][-_LATEST:]
+    return [decision for decision in run.decisions if decision.query][-_LATEST:]
 
 
 def printable(text: str, encoding: str = "utf-8") -> str:
-    r"""Return text in which what a terminal cannot show, or would obey, is escaped.
+    r"""Escape control characters, and characters that the encoding lacks.
 
     Example:
         >>> print(printable("lr\x1b[2J"))
         lr\x1b[2J
     """
-    shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
-    return shown.encode(encoding, "backslashreplace").decode(encoding)
+    escaped = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return escaped.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _queries(run: SavedRun) -> str:
     share = f" ({run.queries / run.rounds:.0%} of the rounds)" if run.rounds else ""
-    rest = f", {run.failed_queries} failed, {len(run.pending)} not told"
-    return f"{run.queries}{share}{rest}"
+    return f"{run.queries}{share}, {run.failed_queries} failed, {len(run.pending)} not told"
 
 
 def _spent(run: SavedRun) -> str:
-    said = [] if run.budget is None else [f"{run.queries} of {run.budget} queries"]
-    said += [] if run.seconds is None else [f"{run.seconds:.4g} seconds of queries"]
-    said += [] if run.cost is None else [f"a cost of {run.cost:.4g}"]
-    return ", ".join(said)
-
-
-def _reasons(run: SavedRun) -> list[str]:
-    if not run.reasons:
-        return []
-    width = max(len(str(count)) for _, _, count in run.reasons)
-    rows = [
-        f"  {count:{width}d} {'query' if query else 'skip '}  {reason}"
-        for query, reason, count in run.reasons
-    ]
-    return ["reasons:", *rows]
-
-
-def _latest(run: SavedRun) -> list[str]:
-    rows = [
-        f"  round {one.round}: {config_text(outcome_config(run, one))}; {outcome_text(run, one)}"
-        for one in latest_queries(run)
-    ]
-    return ["latest queries:", *rows] if rows else []
+    amounts = [] if run.budget is None else [f"{run.queries} of {run.budget} queries"]
+    amounts += [] if run.seconds is None else [f"{run.seconds:.4g} seconds of queries"]
+    amounts += [] if run.cost is None else [f"a cost of {run.cost:.4g}"]
+    return ", ".join(amounts)

@@ -84,7 +84,7 @@ def test_each_query_has_a_row_with_its_reason(tuner, text):
 def test_a_metric_that_was_told_has_its_name(metric, monkeypatch):
     """Kind: a page calls all that is told a reward, a loss too."""
     drawn = []
-    monkeypatch.setattr(picture, "_drawn", lambda draw, _: drawn.append(draw()) or b"<svg/>")
+    monkeypatch.setattr(picture, "_file_of", lambda draw, _: drawn.append(draw()) or b"<svg/>")
     page = Page(html_of([SavedRun.from_state(played_twins(metric).state_dict())]))
     headers = [row for table in page.tables for row in table if metric in row]
     assert len(headers) == 1
