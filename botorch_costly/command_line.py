@@ -1,4 +1,4 @@
-"""The command ``botorch-costly``: what a saved run did, without the code that ran it; and a demo."""
+"""The command ``botorch-costly``: reports of saved runs and schedules, and a demo."""
 
 import argparse
 import os
@@ -28,38 +28,34 @@ from botorch_costly.reports.text import printable
 from botorch_costly.schedule import Schedule
 
 PROGRAM = "botorch-costly"
-_FAILED = 2  # as argparse exits
+_FAILED = 2  # exit code of argparse
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit code.
 
     Args:
-        arguments: Those after the name of the command; of the process if omitted.
+        arguments: Arguments after the name of the command; those of the process if omitted.
 
     Returns:
         0, or 2 after an error, which is written to the standard error.
 
     Raises:
-        SystemExit: If the arguments are not those of the command, with code 2.
+        SystemExit: If the arguments are invalid, with code 2.
     """
-    given = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        given.action(given)
+        options.action(options)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has what it wanted
-        _drop_output()
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
+        # Without it the interpreter would report the pipe again when it flushes at exit.
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
     except (CostlyError, OSError, ImportError) as error:
-        _say(f"{PROGRAM}: error: {error}", sys.stderr)
+        _print(f"{PROGRAM}: error: {error}", sys.stderr)
         return _FAILED
     return 0
-
-
-def _drop_output() -> None:
-    """Send what is still to be printed nowhere, or the interpreter would report it at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,117 +72,106 @@ def _parser() -> argparse.ArgumentParser:
     for action, run in ((report, _report), (plot, _plot), (export, _export)):
         action.set_defaults(action=run)
         action.add_argument("file", metavar="FILE", help="a saved state, or an exported schedule")
-        action.add_argument("--run", help="the name of the run, if the file holds several")
+        action.add_argument("--run", help="name of the run, if the file has several")
     report.add_argument("--html", dest="output", metavar="OUT.html", help="write a page instead")
-    report.add_argument("--force", action="store_true", help="replace a file that is there")
     for action, output in ((plot, "OUT.png|OUT.html"), (export, "OUT.json|OUT.csv")):
         action.add_argument("-o", "--output", required=True, metavar=output)
-        action.add_argument("--force", action="store_true", help="replace a file that is there")
-    _add_demo(actions)
+    example = actions.add_parser("demo", help="tune a small network while it trains, in seconds")
+    example.set_defaults(action=_demo)
+    example.add_argument("--rounds", type=int, default=ROUNDS, help="of training, 240 if omitted")
+    example.add_argument("--seed", type=int, default=0)
+    example.add_argument(
+        "--save", dest="output", metavar="RUN.pt", help="save the run for a report"
+    )
+    for action in (report, plot, export, example):
+        action.add_argument("--force", action="store_true", help="replace an existing file")
     return parser
 
 
-def _add_demo(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    action = actions.add_parser("demo", help="tune a small network while it trains, in seconds")
-    action.set_defaults(action=_demo)
-    action.add_argument("--rounds", type=int, default=ROUNDS, help="of training, 240 if omitted")
-    action.add_argument("--seed", type=int, default=0)
-    action.add_argument(
-        "--save", dest="output", metavar="RUN.pt", help="keep the run, for a report"
-    )
-    action.add_argument("--force", action="store_true", help="replace a file that is there")
-
-
-def _report(given: argparse.Namespace) -> None:
-    if given.output is not None:
-        _suffix(given.output, ("html", "htm"))
-        _check_target(given)
-    found = _read(given.file)
-    runs = _all(found) if given.run is None else [_one(found, given.run)]
-    if given.output is not None:
-        _write(given.output, html_of(runs).encode())
+def _report(options: argparse.Namespace) -> None:
+    if options.output is not None:
+        _suffix(options.output, ("html", "htm"))
+        _check_output(options)
+    runs = _read(options.file)
+    if options.run is not None:
+        runs = [_select(runs, options.run)]
+    if options.output is not None:
+        _write(options.output, html_of(runs).encode())
     elif not print_tables(runs, sys.stdout):
-        _say("\n\n".join(map(_described, runs)), sys.stdout)
+        texts = [text_of(r) if isinstance(r, SavedRun) else text_of_schedule(r) for r in runs]
+        _print("\n\n".join(texts), sys.stdout)
 
 
-def _plot(given: argparse.Namespace) -> None:
-    suffix = _suffix(given.output, (*FORMATS, "html"))
-    _check_target(given)
-    found = _read(given.file)
+def _plot(options: argparse.Namespace) -> None:
+    suffix = _suffix(options.output, (*FORMATS, "html"))
+    _check_output(options)
+    runs = _read(options.file)
+    saved = [run for run in runs if isinstance(run, SavedRun)]
     if suffix == "html":
-        _write(given.output, interactive_of(_one(found, given.run)).encode())
-    elif isinstance(found, list) and len(found) > 1 and given.run is None:
-        _write(given.output, raster_of(found, suffix))
+        _write(options.output, interactive_of(_select(runs, options.run)).encode())
+    elif len(saved) > 1 and options.run is None:
+        _write(options.output, raster_of(saved, suffix))
     else:
-        _write(given.output, picture_of(_one(found, given.run), suffix))
+        _write(options.output, picture_of(_select(runs, options.run), suffix))
 
 
-def _export(given: argparse.Namespace) -> None:
-    suffix = _suffix(given.output, ("json", "csv"))
-    _check_target(given)
-    run = _one(_read(given.file), given.run)
+def _export(options: argparse.Namespace) -> None:
+    suffix = _suffix(options.output, ("json", "csv"))
+    _check_output(options)
+    run = _select(_read(options.file), options.run)
     if suffix == "csv":
         text = csv_of(run)
     else:
         text = (run if isinstance(run, Schedule) else run.schedule()).to_json() + "\n"
-    _write(given.output, text.encode())
+    _write(options.output, text.encode())
 
 
-def _demo(given: argparse.Namespace) -> None:
-    if given.output is not None:
-        _check_target(given)
+def _demo(options: argparse.Namespace) -> None:
+    if options.output is not None:
+        _check_output(options)
 
     def say(line: str) -> None:
-        _say(line, sys.stdout)
-        sys.stdout.flush()  # a line is seen when it is said, also through a pipe
+        _print(line, sys.stdout)
+        sys.stdout.flush()  # so that each line is visible at once, also through a pipe
 
-    demo(say, rounds=given.rounds, seed=given.seed, path=given.output)
-    if given.output is not None:
-        say(f"\nTry: {PROGRAM} report {shlex.quote(given.output)}")
+    demo(say, rounds=options.rounds, seed=options.seed, path=options.output)
+    if options.output is not None:
+        say(f"\nTry: {PROGRAM} report {shlex.quote(options.output)}")
 
 
-def _read(path: str) -> list[SavedRun] | Schedule:
-    """Return the runs in a file, or the schedule if it holds JSON."""
+def _read(path: str) -> Sequence[SavedRun | Schedule]:
+    """Return the runs in a file, or its schedule if it is JSON."""
     with open(path, "rb") as file:
         start = file.read(64).lstrip()
-    return Schedule.from_json(Path(path)) if start.startswith(b"{") else saved_runs(path)
+    return [Schedule.from_json(Path(path))] if start.startswith(b"{") else saved_runs(path)
 
 
-def _all(found: list[SavedRun] | Schedule) -> Sequence[SavedRun | Schedule]:
-    return [found] if isinstance(found, Schedule) else found
-
-
-def _one(found: list[SavedRun] | Schedule, name: str | None) -> SavedRun | Schedule:
-    if isinstance(found, Schedule):
+def _select(runs: Sequence[SavedRun | Schedule], name: str | None) -> SavedRun | Schedule:
+    """Return the run of that name, or the only run if there is no name."""
+    if isinstance(runs[0], Schedule):
         check(name is None, "--run", "no name, for a schedule holds one run", name)
-        return found
-    names = [run.name for run in found]
-    if name is None:
-        check(len(found) == 1, "--run", f"a name among {names}", name)
-        return found[0]
-    check(name in names, "--run", f"a name among {names}", name)
-    return found[names.index(name)]
+        return runs[0]
+    names = [run.name for run in runs if isinstance(run, SavedRun)]
+    is_valid = len(runs) == 1 if name is None else name in names
+    check(is_valid, "--run", f"a name among {names}", name)
+    return runs[0] if name is None else runs[names.index(name)]
 
 
-def _described(run: SavedRun | Schedule) -> str:
-    return text_of(run) if isinstance(run, SavedRun) else text_of_schedule(run)
-
-
-def _suffix(path: str, known: tuple[str, ...]) -> str:
+def _suffix(path: str, suffixes: tuple[str, ...]) -> str:
     suffix = Path(path).suffix.lower().removeprefix(".")
-    expected = "a file that ends in " + " or ".join(f".{one}" for one in known)
-    check(suffix in known, "output", expected, path)
+    expected = "a file that ends in " + " or ".join(f".{suffix}" for suffix in suffixes)
+    check(suffix in suffixes, "output", expected, path)
     return suffix
 
 
-def _check_target(given: argparse.Namespace) -> None:
-    """Raise before any work if the output cannot be written, or would replace what is there."""
-    target, read = Path(given.output), getattr(given, "file", None)
-    check(target.parent.is_dir(), "output", "a file in a folder that exists", given.output)
+def _check_output(options: argparse.Namespace) -> None:
+    """Raise before any work if the output cannot be written, or would replace a file."""
+    target, source = Path(options.output), getattr(options, "file", None)
+    check(target.parent.is_dir(), "output", "a file in a folder that exists", options.output)
     if target.exists():
-        other = read is None or not (os.path.exists(read) and os.path.samefile(read, target))
-        check(other, "output", "another file than the one that is read", given.output)
-        check(given.force, "output", "a file that is not there yet, or --force", given.output)
+        other = source is None or not (os.path.exists(source) and os.path.samefile(source, target))
+        check(other, "output", "another file than the one that is read", options.output)
+        check(options.force, "output", "a file that does not exist yet, or --force", options.output)
 
 
 def _write(path: str, content: bytes) -> None:
@@ -194,6 +179,6 @@ def _write(path: str, content: bytes) -> None:
         file.write(content)
 
 
-def _say(text: str, stream: TextIO) -> None:
-    """Print text; what the terminal cannot show, or would obey, is escaped."""
+def _print(text: str, stream: TextIO) -> None:
+    """Print text with control characters, and characters that the stream lacks, escaped."""
     print(printable(text, stream.encoding or "utf-8"), file=stream)

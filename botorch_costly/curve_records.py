@@ -1,4 +1,4 @@
-"""What passes between an optimizer of trainings and their loop: stretches asked for, curves told."""
+"""Records of an optimizer of trainings: the stretches that it asks for, and their curves."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -10,18 +10,18 @@ from botorch_costly.records import Decision, Observation
 
 @dataclass(frozen=True)
 class CurveDecision(Decision):
-    """A stretch of a training: from one of its iterations to another.
+    """A stretch of consecutive iterations of a training.
 
     Args:
         round: Number of the stretch, from 0.
-        config: The configuration to train with; kept as a read-only dict.
-        query: True: every stretch is paid for.
-        reason: The reason, in a short sentence.
-        confidence: As in ``Decision``.
-        interval: As in ``Decision``.
-        training: Number of the training: of its first stretch.
-        since: Iterations after which it goes on; 0 is a training from scratch.
-        until: Iterations that it is trained for then.
+        config: Configuration to train with; kept as a read-only dict.
+        query: Always True, as every stretch is paid for.
+        reason: Reason of the decision, in a short sentence.
+        confidence: Smallest probability with which the configuration beats a rival, if computed.
+        interval: Number of the interval, from 0; the round if omitted.
+        training: Number of the training, which is the round of its first stretch.
+        since: Iterations of the training before the stretch; 0 for a training from scratch.
+        until: Iterations of the training after the stretch.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -44,30 +44,29 @@ class CurveDecision(Decision):
         super().__post_init__()
         for name in ("training", "since", "until"):
             object.__setattr__(self, name, check_count(name, getattr(self, name)))
-        known = self.training <= self.round
-        check(known, "training", f"at most the round, {self.round}", self.training)
+        is_valid = self.training <= self.round
+        check(is_valid, "training", f"at most the round, {self.round}", self.training)
         check(self.until > self.since, "until", f"more than {self.since}", self.until)
 
     @property
     def iterations(self) -> int:
-        """Iterations of the stretch."""
+        """Number of iterations of the stretch."""
         return self.until - self.since
 
 
 @dataclass(frozen=True)
 class CurveObservation(Observation):
-    """What a stretch of a training has shown.
+    """Curve and cost of a stretch of a training.
 
     Args:
         round: Number of the stretch.
-        config: The configuration that was trained; kept as a read-only dict.
-        reward: The last finite value of the curve; None without any.
-        failed: Whether there was none.
-        seconds: As in ``Observation``.
-        curve: A value for each iteration of the stretch; None where there is none. It is empty if
-            nothing came of the stretch.
-        cost: What the stretch cost.
-        broken: Whether the training has diverged, and cannot go on.
+        config: Configuration that was trained; kept as a read-only dict.
+        reward: Last finite value of the curve; None if there is none.
+        failed: Whether the curve has no finite value.
+        seconds: Duration of the stretch in seconds, if measured.
+        curve: Value of each iteration of the stretch, None if missing; empty if the stretch failed.
+        cost: Cost of the stretch.
+        broken: Whether the training has diverged and cannot go on.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -82,8 +81,8 @@ class CurveObservation(Observation):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "curve", tuple(self.curve))
-        good = all(value is None or math.isfinite(value) for value in self.curve)
-        check(good, "curve", "finite numbers or None", self.curve)
+        finite = all(value is None or math.isfinite(value) for value in self.curve)
+        check(finite, "curve", "finite numbers or None", self.curve)
         check_positive("cost", self.cost)
         check(isinstance(self.broken, bool), "broken", "a bool", self.broken)
 
@@ -93,5 +92,5 @@ class CurveObservation(Observation):
         return self.cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in plain values that JSON keeps, tuples as lists."""
+        """Return the fields as plain values for JSON, with tuples as lists."""
         return {**super().to_dict(), "curve": list(self.curve)}

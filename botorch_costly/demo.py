@@ -1,7 +1,7 @@
-"""The command ``botorch-costly demo``: a network is tuned from a bad setting while it trains, in seconds.
+"""The command ``botorch-costly demo``: a small network is tuned from a bad setting while it trains.
 
-Everything it needs comes with the package: ten shapes of 8 x 8 pixels are drawn, moved and covered with
-noise, and a network of one hidden layer learns to tell them apart.
+It needs no data: ten random shapes of 8 x 8 pixels are shifted and covered with noise, and a network with
+one hidden layer learns to classify them.
 """
 
 import os
@@ -25,10 +25,10 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.tuners import FixedTuner, OnlineTuner
 
 ROUNDS = 240
-_SHARE = 4  # rounds for each query that may be paid for
+_SHARE = 4  # rounds per query of the budget
 _CLASSES, _SIDE = 10, 8
-_STEPS, _BATCH = 10, 50  # of a round
-_NOISE = 0.25  # of the pictures themselves
+_STEPS, _BATCH = 10, 50  # optimizer steps of a round, and their batch size
+_NOISE = 0.25  # standard deviation of the noise of the pictures
 
 SPACE = SearchSpace(
     {"lr": Real(1e-3, 1.0, log=True), "dropout": Real(0.0, 0.8), "noise": Real(0.0, 1.5)}
@@ -41,18 +41,18 @@ Show = Callable[[Decision, Observation], None]
 
 
 class Examples(NamedTuple):
-    """Pictures and what they show."""
+    """Pictures and their labels."""
 
     pictures: Tensor  # shape: (n, 64)
     labels: Tensor  # shape: (n,)
 
 
 class Training:
-    """One run of the network, with whatever a tuner says.
+    """A run of the network, with the hyperparameters that a tuner chooses.
 
     Args:
-        examples: For training, for validation and for the test.
-        seed: Of the weights, of what each step draws, and of dropout.
+        examples: Examples for training, validation and test.
+        seed: Seed of the weights, the batches, the noise and the dropout.
     """
 
     def __init__(self, examples: tuple[Examples, Examples, Examples], seed: int) -> None:
@@ -65,7 +65,7 @@ class Training:
         self.reward = GuardedReward.of(GainReward("loss"), self.network, self.optimizer)
 
     def run(self, tuner: OnlineTuner | FixedTuner, rounds: int, show: Show) -> None:
-        """Train for some rounds, show each that is queried, and query that of the horizon in any case."""
+        """Train for ``rounds`` rounds; query as decided, and in the last round of the horizon."""
         for _ in range(rounds):
             decision = tuner.ask()
             self._train_one_round(**decision.config)
@@ -73,9 +73,9 @@ class Training:
                 show(decision, tuner.tell(decision, self.reward(self._loss(), decision)))
 
     def accuracy(self) -> float:
-        """Return the share of test pictures that are recognized."""
-        found = self._answers(self._test).argmax(-1)
-        return (found == self._test.labels).double().mean().item()
+        """Return the test accuracy."""
+        predicted = self._logits(self._test).argmax(-1)
+        return (predicted == self._test.labels).double().mean().item()
 
     def _train_one_round(self, lr: Any, dropout: Any, noise: Any) -> None:
         self.optimizer.param_groups[0]["lr"] = lr
@@ -84,20 +84,20 @@ class Training:
         for _ in range(_STEPS):
             rows = torch.randint(len(self._train.labels), (_BATCH,))
             pictures = self._train.pictures[rows]
-            answers = self.network(pictures + noise * torch.randn_like(pictures))
+            logits = self.network(pictures + noise * torch.randn_like(pictures))
             self.optimizer.zero_grad()
-            nn.functional.cross_entropy(answers, self._train.labels[rows]).backward()
+            nn.functional.cross_entropy(logits, self._train.labels[rows]).backward()
             self.optimizer.step()
 
     @torch.no_grad()
-    def _answers(self, examples: Examples) -> Tensor:
+    def _logits(self, examples: Examples) -> Tensor:
         self.network.eval()
-        answers: Tensor = self.network(examples.pictures)
-        return answers
+        logits: Tensor = self.network(examples.pictures)
+        return logits
 
     def _loss(self) -> float:
-        answers = self._answers(self._validation)
-        return nn.functional.cross_entropy(answers, self._validation.labels).item()
+        logits = self._logits(self._validation)
+        return nn.functional.cross_entropy(logits, self._validation.labels).item()
 
 
 def demo(
@@ -110,37 +110,34 @@ def demo(
     """Train with a bad setting, with a good one, and with a tuner that starts from the bad one.
 
     Args:
-        say: Is called with each line of what happens.
-        rounds: Of each of the three runs; a quarter of them may be queried.
-        seed: Of the pictures, the network and the tuner.
-        path: Where the tuned run is saved, if anywhere.
+        say: Function that prints a line of text.
+        rounds: Rounds of each of the three runs; a quarter of them may be queried.
+        seed: Seed of the pictures, the network and the tuner.
+        path: Path to save the tuned run to; it is not saved if omitted.
 
     Raises:
-        InvalidArgumentError: If ``rounds`` is no integer of at least 4, or ``seed`` none of at least 0.
+        InvalidArgumentError: If ``rounds`` is not an integer >= 4, or ``seed`` not an integer >= 0.
     """
     rounds, seed = check_count("rounds", rounds, _SHARE), check_seed(seed)
+    budget = rounds // _SHARE
     say(
-        f"A network learns ten shapes in {rounds} rounds. Its setting is bad, and a tuner changes it"
+        f"A network learns ten shapes in {rounds} rounds. It starts with a bad setting, which a tuner"
     )
-    say(
-        f"while it trains. A query is a validation pass; {rounds // _SHARE} of them may be paid for."
-    )
+    say(f"changes during training. A query is a validation pass; the budget is {budget} queries.")
     say(f"The bad setting: {config_text(BAD)}\n")
-    tuner = OnlineTuner(
-        SPACE, rounds, start=BAD, query=PricedQuery(budget=rounds // _SHARE), seed=seed
-    )
+    tuner = OnlineTuner(SPACE, rounds, start=BAD, query=PricedQuery(budget=budget), seed=seed)
 
-    def show(decision: Decision, told: Observation) -> None:
+    def show(decision: Decision, observation: Observation) -> None:
         entry = LogEntry(
             decision=decision,
-            observation=told,
+            observation=observation,
             queries=tuner.queries,
-            budget=rounds // _SHARE,
+            budget=budget,
             horizon=rounds,
         )
         say(f"{line_of(entry)}  {config_text(decision.config)}")
 
-    with torch.random.fork_rng(devices=()):  # the caller's generator stays as it is
+    with torch.random.fork_rng(devices=()):
         examples = examples_of(seed)
         tuned = Training(examples, seed)
         tuned.run(tuner, rounds // 2, show)
@@ -152,23 +149,23 @@ def demo(
             path, tuner=tuner, reward=tuned.reward, network=tuned.network, optimizer=tuned.optimizer
         )
     say("\nTest accuracy:")
-    say(f"{fixed[0]:7.1%}  with the bad setting all along")
-    say(f"{tuned.accuracy():7.1%}  tuned within one run that began with it")
-    say(f"{fixed[1]:7.1%}  with a good setting all along, which the tuner was not told")
+    say(f"{fixed[0]:7.1%}  with the bad setting throughout")
+    say(f"{tuned.accuracy():7.1%}  tuned within one run that started with the bad setting")
+    say(f"{fixed[1]:7.1%}  with a good setting throughout, which the tuner does not know")
     say(f"\nAt the end: {tuner.diagnose()}")
 
 
 def _accuracy_of(
     config: dict[str, float], examples: tuple[Examples, Examples, Examples], rounds: int, seed: int
 ) -> float:
-    """Return the test accuracy of the network that is trained with one setting."""
+    """Return the test accuracy after training with a fixed setting."""
     training = Training(examples, seed)
-    training.run(FixedTuner(SPACE, config, horizon=rounds), rounds, lambda decision, told: None)
+    training.run(FixedTuner(SPACE, config, horizon=rounds), rounds, lambda *_: None)
     return training.accuracy()
 
 
 def examples_of(seed: int) -> tuple[Examples, Examples, Examples]:
-    """Return pictures for training, for validation and for the test."""
+    """Return examples for training, validation and test."""
     generator = generator_of(seed)
     shapes = torch.rand(_CLASSES, _SIDE, _SIDE, generator=generator)
     train, validation, test = (_draw(shapes, count, generator) for count in (1000, 1000, 2000))
@@ -176,11 +173,11 @@ def examples_of(seed: int) -> tuple[Examples, Examples, Examples]:
 
 
 def _draw(shapes: Tensor, count: int, generator: torch.Generator) -> Examples:
-    """Return shapes that are moved by a pixel or not at all, and their numbers."""
+    """Return noisy pictures of random shapes, each shifted by at most a pixel in each direction."""
     labels = torch.randint(_CLASSES, (count,), generator=generator)
-    rows, columns = torch.randint(-1, 2, (2, count, 1), generator=generator)
-    at = torch.arange(_SIDE)
-    down, right = (at + rows) % _SIDE, (at + columns) % _SIDE  # shape: (n, 8)
-    moved = shapes[labels[:, None, None], down[:, :, None], right[:, None, :]]
+    down, right = torch.randint(-1, 2, (2, count, 1), generator=generator)
+    pixel = torch.arange(_SIDE)
+    rows, columns = (pixel + down) % _SIDE, (pixel + right) % _SIDE  # shape: (n, 8)
+    shifted = shapes[labels[:, None, None], rows[:, :, None], columns[:, None, :]]
     noise = _NOISE * torch.randn(count, _SIDE**2, generator=generator)
-    return Examples(moved.flatten(1) + noise, labels)
+    return Examples(shifted.flatten(1) + noise, labels)

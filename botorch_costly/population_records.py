@@ -1,4 +1,4 @@
-"""What passes between a population and its tuner: one decision a round for all members."""
+"""Records of a population: one decision and one observation per round for all members."""
 
 import math
 from collections.abc import Mapping
@@ -10,26 +10,27 @@ from botorch_costly.parameters import Plain
 from botorch_costly.plain import listed
 from botorch_costly.records import Decision, FrozenConfig, Observation
 
-FAILED = "failed"  # how a metric that is no number is written as a plain value
+FAILED = "failed"  # plain value that stands for a NaN metric
 
 
 @dataclass(frozen=True)
 class PopulationDecision(Decision):
-    """What every member of a population does in a round.
+    """Configurations, origins and queries of all members of a population in a round.
 
     Args:
-        round: The round of training, from 0.
-        config: The configuration of the leader.
+        round: Round of training, from 0.
+        config: Configuration of the leader.
         query: Whether any member validates after the round.
-        reason: Why the round is as it is, in a short sentence.
-        confidence: As in ``Decision``.
-        interval: As in ``Decision``.
-        configs: What each member trains with.
-        origins: Whose weights each member goes on from, as they were at the end of the round before.
+        reason: Reason of the decision, in a short sentence.
+        confidence: Smallest probability with which the configuration beats a rival, if computed.
+        interval: Number of the interval, from 0; the round if omitted.
+        configs: Configuration of each member.
+        origins: Member whose weights each member goes on from, as of the end of the previous round.
         queries: Whether each member validates after the round.
 
     Raises:
-        InvalidArgumentError: If a field has the wrong type or range, or the members do not agree.
+        InvalidArgumentError: If a field has the wrong type or range, or the lengths of ``configs``,
+            ``origins`` and ``queries`` differ.
         InvalidConfigError: If a configuration holds anything but plain values.
 
     Example:
@@ -48,26 +49,26 @@ class PopulationDecision(Decision):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "configs", tuple(FrozenConfig(one) for one in self.configs))
-        origins = tuple(check_count("origins", one) for one in self.origins)
+        object.__setattr__(self, "configs", tuple(map(FrozenConfig, self.configs)))
+        origins = tuple(check_count("origins", member) for member in self.origins)
         object.__setattr__(self, "origins", origins)
         object.__setattr__(self, "queries", tuple(self.queries))
-        alike = len(self.configs) == len(origins) == len(self.queries)
         lengths = len(self.configs), len(origins), len(self.queries)
-        check(alike, "configs, origins, queries", "one of each for every member", lengths)
-        known = all(one < self.members for one in origins)
-        check(known, "origins", f"members below {self.members}", origins)
-        flags = all(isinstance(one, bool) for one in self.queries)
-        check(flags, "queries", "a bool for each member", self.queries)
+        equal = len(set(lengths)) == 1
+        check(equal, "configs, origins, queries", "one of each for every member", lengths)
+        are_members = all(member < self.members for member in origins)
+        check(are_members, "origins", f"members below {self.members}", origins)
+        are_flags = all(isinstance(query, bool) for query in self.queries)
+        check(are_flags, "queries", "a bool for each member", self.queries)
 
     @property
     def members(self) -> int:
-        """How many members there are."""
+        """Number of members."""
         return len(self.configs)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in plain values that JSON keeps, tuples as lists."""
-        configs = [{name: listed(v) for name, v in one.items()} for one in self.configs]
+        """Return the fields as plain values for JSON, with tuples as lists."""
+        configs = [{name: listed(v) for name, v in config.items()} for config in self.configs]
         lists = {"origins": list(self.origins), "queries": list(self.queries)}
         return {**super().to_dict(), "configs": configs, **lists}
 
@@ -79,7 +80,7 @@ class PopulationDecision(Decision):
             StateMismatchError: If ``values`` are not those of a decision.
         """
         try:
-            configs = tuple(FrozenConfig.from_json(one) for one in values["configs"])
+            configs = tuple(map(FrozenConfig.from_json, values["configs"]))
         except (TypeError, KeyError, AttributeError, CostlyError) as error:
             expected = "the plain values of PopulationDecision.to_dict"
             raise StateMismatchError("PopulationDecision", expected, values) from error
@@ -88,15 +89,15 @@ class PopulationDecision(Decision):
 
 @dataclass(frozen=True)
 class PopulationObservation(Observation):
-    """What was told of a round of a population.
+    """Metrics of all members of a population after a round.
 
     Args:
-        round: The round of training, from 0.
-        config: The configuration of the member with the best metric; of the leader where there was none.
-        reward: The best metric among the members; None if there was none.
+        round: Round of training, from 0.
+        config: Configuration of the member with the best metric; of the leader if there is no metric.
+        reward: Best finite metric among the members; None if there is none.
         failed: Whether members were queried and none had a finite metric.
-        seconds: As in ``Observation``.
-        metrics: Of each member; None where it was not queried, NaN where it failed.
+        seconds: Duration of the query in seconds, if measured.
+        metrics: Metric of each member; None if it was not queried, NaN if its query failed.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -107,14 +108,14 @@ class PopulationObservation(Observation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        numbers = all(one is None or isinstance(one, float) for one in self.metrics)
-        check(numbers, "metrics", "a float or None for each member", self.metrics)
+        is_valid = all(metric is None or isinstance(metric, float) for metric in self.metrics)
+        check(is_valid, "metrics", "a float or None for each member", self.metrics)
         object.__setattr__(self, "metrics", tuple(self.metrics))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in plain values that JSON keeps; a failed metric is the text ``"failed"``."""
-        said = [FAILED if one is not None and math.isnan(one) else one for one in self.metrics]
-        return {**super().to_dict(), "metrics": said}
+        """Return the fields as plain values for JSON; a NaN metric is the text ``"failed"``."""
+        metrics = [FAILED if m is not None and math.isnan(m) else m for m in self.metrics]
+        return {**super().to_dict(), "metrics": metrics}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -124,7 +125,7 @@ class PopulationObservation(Observation):
             StateMismatchError: If ``values`` are not those of an observation.
         """
         try:
-            metrics = tuple(math.nan if one == FAILED else one for one in values["metrics"])
+            metrics = tuple(math.nan if m == FAILED else m for m in values["metrics"])
         except (TypeError, KeyError) as error:
             expected = "the plain values of PopulationObservation.to_dict"
             raise StateMismatchError("PopulationObservation", expected, values) from error

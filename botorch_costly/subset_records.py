@@ -1,4 +1,4 @@
-"""What passes between an optimizer that chooses fidelities and its loop: evaluations and values."""
+"""Records of an optimizer that chooses fidelities: evaluations and their values."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -15,17 +15,16 @@ Candidate = tuple[Mapping[str, Plain], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class SubsetDecision(Decision):
-    """An evaluation: a configuration, and how much to spend on it.
+    """An evaluation of a configuration at some fidelities.
 
     Args:
         round: Number of the evaluation, from 0.
-        config: The configuration to train with; kept as a read-only dict.
-        query: True: every evaluation is paid for.
-        reason: The reason, in a short sentence.
-        confidence: As in ``Decision``.
-        interval: As in ``Decision``.
-        fidelities: The setting of each fidelity, such as the share of the data; kept as a read-only
-            dict.
+        config: Configuration to train with; kept as a read-only dict.
+        query: Always True, as every evaluation is paid for.
+        reason: Reason of the decision, in a short sentence.
+        confidence: Smallest probability with which the configuration beats a rival, if computed.
+        interval: Number of the interval, from 0; the round if omitted.
+        fidelities: Setting of each fidelity, such as the share of the data; kept as a read-only dict.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -44,9 +43,10 @@ class SubsetDecision(Decision):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = self.fidelities
-        check(isinstance(given, Mapping) and len(given) > 0, "fidelities", "a mapping", given)
-        object.__setattr__(self, "fidelities", FrozenConfig(given))
+        fidelities = self.fidelities
+        is_valid = isinstance(fidelities, Mapping) and len(fidelities) > 0
+        check(is_valid, "fidelities", "a mapping", fidelities)
+        object.__setattr__(self, "fidelities", FrozenConfig(fidelities))
 
     @property
     def fidelity(self) -> Mapping[str, float]:
@@ -54,22 +54,22 @@ class SubsetDecision(Decision):
         return self.fidelities
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in plain values that JSON keeps."""
+        """Return the fields as plain values for JSON, with tuples as lists."""
         fidelities = {name: listed(value) for name, value in self.fidelities.items()}
         return {**super().to_dict(), "fidelities": fidelities}
 
 
 @dataclass(frozen=True)
 class SubsetObservation(Observation):
-    """What an evaluation came to.
+    """Value and cost of an evaluation.
 
     Args:
         round: Number of the evaluation.
-        config: The configuration that was trained; kept as a read-only dict.
-        reward: The value; None if it was not finite.
-        failed: Whether it was not.
-        seconds: As in ``Observation``.
-        cost: What the evaluation cost.
+        config: Configuration that was trained; kept as a read-only dict.
+        reward: Value of the evaluation; None if it was not finite.
+        failed: Whether the value was not finite.
+        seconds: Duration of the evaluation in seconds, if measured.
+        cost: Cost of the evaluation.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.

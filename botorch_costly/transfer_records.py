@@ -1,4 +1,4 @@
-"""What an optimizer that knows earlier tasks asks for: an evaluation, and what it believed of them."""
+"""Records of an optimizer with earlier tasks: evaluations, and the weights of the tasks."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -10,17 +10,17 @@ from botorch_costly.records import Decision
 
 @dataclass(frozen=True)
 class TransferDecision(Decision):
-    """An evaluation, and what was believed of the earlier tasks when it was chosen.
+    """An evaluation, and the weights of the earlier tasks when it was chosen.
 
     Args:
         round: Number of the evaluation, from 0.
-        config: The configuration to evaluate; kept as a read-only dict.
-        query: True: every evaluation is told.
-        reason: The reason, in a short sentence.
-        confidence: As in ``Decision``.
-        interval: As in ``Decision``.
-        share: Of all tasks together, in [0, 1]; None if it was not recorded.
-        weights: Of each task, in their order; empty if they were not recorded.
+        config: Configuration to evaluate; kept as a read-only dict.
+        query: Always True, as every evaluation is observed.
+        reason: Reason of the decision, in a short sentence.
+        confidence: Smallest probability with which the configuration beats a rival, if computed.
+        interval: Number of the interval, from 0; the round if omitted.
+        share: Share of all tasks together, in [0, 1]; None if it was not recorded.
+        weights: Weight of each task, in their order; empty if they were not recorded.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -42,12 +42,13 @@ class TransferDecision(Decision):
         super().__post_init__()
         if self.share is not None:
             check_rate("share", self.share)
-        given = self.weights
-        listed = isinstance(given, tuple | list)
-        finite = listed and all(isinstance(w, int | float) and math.isfinite(w) for w in given)
-        check(finite, "weights", "a tuple of finite numbers", given)
-        object.__setattr__(self, "weights", tuple(given))
+        weights = self.weights
+        is_valid = isinstance(weights, tuple | list) and all(
+            isinstance(weight, int | float) and math.isfinite(weight) for weight in weights
+        )
+        check(is_valid, "weights", "a tuple of finite numbers", weights)
+        object.__setattr__(self, "weights", tuple(weights))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in plain values that JSON keeps, tuples as lists."""
+        """Return the fields as plain values for JSON, with tuples as lists."""
         return {**super().to_dict(), "weights": list(self.weights)}

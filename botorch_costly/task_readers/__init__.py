@@ -1,4 +1,4 @@
-"""Readers of earlier studies: of Optuna and Ax, of tables, and of the histories of our own optimizers."""
+"""Readers of earlier studies: from Optuna, Ax, tables, and histories of this package's optimizers."""
 
 from botorch_costly.task_readers.histories import task_from_history, tasks_from_history
 from botorch_costly.task_readers.studies import task_from_ax, task_from_optuna

@@ -149,7 +149,7 @@ def test_data_that_ax_has_not_read_yet_are_fetched():
     ("given", "metric", "options", "said"),
     [
         (experiment(), "accuracy", {}, r"metric: .*of \['loss', 'size'\]; Received 'accuracy'"),
-        (experiment(), "size", {}, "lower_is_better: .*does not say it of 'size'"),
+        (experiment(), "size", {}, "lower_is_better: .*does not define it for 'size'"),
         (experiment(), "loss", {"lower_is_better": 1}, "lower_is_better: Expected a bool"),
         (experiment(), "loss", {"maximize": None}, "maximize: Expected a bool"),
         (experiment(trials={}), "loss", {}, "experiment: Expected a completed trial with data"),
