@@ -57,11 +57,11 @@ def plot_belief(
     ax.plot(x, mean, "--", color=VERMILION, label="posterior mean")
     if truth is not None:
         ax.plot(x, truth, color=BLUE, label="truth")
-    oldest = max((float(age) for kind in (queries, skips) if kind for age in kind.age), default=1.0)
+    ages = [float(age) for marks in (queries, skips) if marks for age in marks.age]
+    oldest = max(ages, default=1.0)
     _draw_marks(ax, skips, "skip", "s", _SKIP, oldest)
     _draw_marks(ax, queries, "query", "o", _QUERY, oldest)
-    ax.set_xlabel("x")
-    ax.set_ylabel("reward")
+    ax.set(xlabel="x", ylabel="reward")
     ax.legend(frameon=False, fontsize="small")
     return ax
 
@@ -94,8 +94,7 @@ def plot_query_value(x: Any, value: Any, price: float, ax: "Axes | None" = None)
     ax.fill_between(x, heights, price, where=above, color=_QUERY, alpha=0.3, linewidth=0)
     color, marker, label = (_QUERY, "o", "query here") if pays else (_SKIP, "s", "no query")
     ax.plot([float(x[best])], [heights[best]], marker, color=color, label=label)
-    ax.set_xlabel("x")
-    ax.set_ylabel("value, in rewards")
+    ax.set(xlabel="x", ylabel="value, in rewards")
     ax.legend(frameon=False, fontsize="small")
     return ax
 

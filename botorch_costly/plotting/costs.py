@@ -62,8 +62,7 @@ def plot_quality_against_cost(
     for i, (name, level) in enumerate((baselines or {}).items()):
         ax.axhline(level, color=BLACK, linestyle=_DASHES[i % len(_DASHES)], linewidth=1, label=name)
     better = {True: " (more is better)", False: " (less is better)", None: ""}[maximize]
-    ax.set_xlabel(cost)
-    ax.set_ylabel(quality + better)
+    ax.set(xlabel=cost, ylabel=quality + better)
     handles = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     names = [name for name in (*curves, *(baselines or {})) if name in handles]
     ax.legend([handles[name] for name in names], names, frameon=False, **location)

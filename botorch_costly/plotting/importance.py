@@ -1,6 +1,6 @@
 """The importance of hyperparameters over the rounds of a run."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
 from botorch_costly.plotting.style import CYCLE, ensure_axes
@@ -31,15 +31,15 @@ def plot_importance(importance: Importance, ax: "Axes | None" = None) -> "Axes":
     rounds = importance.rounds
     check(len(rounds) > 1, "importance", "at least two rounds", len(rounds))
     ax = ensure_axes(ax)
-    shares = dict(
-        zip(importance.names, map(list, zip(*importance.alone, strict=True)), strict=True)
-    )
+    columns = map(list, zip(*importance.alone, strict=True))
+    shares = dict(zip(importance.names, columns, strict=True))
     ordered = sorted(shares, key=lambda name: -sum(shares[name]))
-    named, others = ordered[: len(CYCLE)], ordered[len(CYCLE) :]
-    areas, colors, labels = [shares[name] for name in named], list(CYCLE[: len(named)]), named
+    labels, others = ordered[: len(CYCLE)], ordered[len(CYCLE) :]
+    areas, colors = [shares[name] for name in labels], list(CYCLE[: len(labels)])
     if others:
-        areas = [*areas, _sums([shares[name] for name in others])]
-        colors, labels = [*colors, _OTHERS], [*labels, f"{len(others)} others"]
+        areas.append(_sums([shares[name] for name in others]))
+        colors.append(_OTHERS)
+        labels.append(f"{len(others)} others")
     # Estimated shares may sum to slightly more than 1. Before any observation, all shares are 0.
     explained = _sums(areas)
     together = [
@@ -48,22 +48,14 @@ def plot_importance(importance: Importance, ax: "Axes | None" = None) -> "Axes":
     ]
     scale = [max(share, 1.0) for share in explained]
     areas = [[a / s for a, s in zip(area, scale, strict=True)] for area in [*areas, together]]
-    ax.stackplot(
-        rounds,
-        *areas,
-        colors=[*colors, _TOGETHER],
-        labels=[*labels, "several together"],
-        linewidth=0,
-    )
-    ax.set_xlim(rounds[0], rounds[-1])
-    ax.set_ylim(0, 1)
-    ax.set_xlabel("round")
-    ax.set_ylabel("share of the variance of the belief")
+    colors, labels = [*colors, _TOGETHER], [*labels, "several together"]
+    ax.stackplot(rounds, *areas, colors=colors, labels=labels, linewidth=0)
+    ax.set(xlim=(rounds[0], rounds[-1]), ylim=(0, 1))
+    ax.set(xlabel="round", ylabel="share of the variance of the belief")
     handles, texts = ax.get_legend_handles_labels()
     # Beside the panel, so that it hides no area, and in the order of the areas from top to bottom.
-    ax.legend(
-        handles[::-1], texts[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False
-    )
+    beside: Any = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    ax.legend(handles[::-1], texts[::-1], frameon=False, **beside)
     return ax
 
 

@@ -56,7 +56,10 @@ def explore_run(
     for i, name in enumerate(names):
         _add_parameter(figure, i + 1, name, rounds, texts, log=name in log)
     if rewarded:
-        _add_rewards(figure, len(names) + 1, rewarded, texts)
+        x = [decision.round for decision, _ in rewarded]
+        y = [outcome.reward for _, outcome in rewarded if outcome is not None]
+        marker = {"color": BLACK, "size": 6}
+        _scatter(figure, len(names) + 1, x, y, texts, mode="markers", marker=marker)
         figure.update_yaxes(title_text=metric, row=len(names) + 1, col=1)
     figure.update_xaxes(title_text="round", row=len(names) + bool(rewarded), col=1)
     return figure
@@ -98,44 +101,26 @@ def _add_parameter(
     queried = [i for i, (decision, _) in enumerate(rounds) if decision.query]
     outcomes = [outcome for _, outcome in rounds]
     failed = {i for i in queried if (outcome := outcomes[i]) is not None and outcome.failed}
-    hover: Any = {"text": [texts[k] for k in x], "hoverinfo": "text"}
-    line: Any = {"color": color, "width": 1, "shape": "hv"}
-    figure.add_scatter(x=x, y=values, mode="lines", line=line, row=row, col=1, **hover)
-    figure.add_scatter(
-        x=[x[i] for i in queried],
-        y=[values[i] for i in queried],
-        mode="markers",
-        marker={
-            "color": [VERMILION if i in failed else color for i in queried],
-            "symbol": ["x" if i in failed else "circle" for i in queried],
-            "size": 7,
-        },
-        text=[texts[x[i]] for i in queried],
-        hoverinfo="text",
-        row=row,
-        col=1,
-    )
+    line = {"color": color, "width": 1, "shape": "hv"}
+    _scatter(figure, row, x, values, texts, mode="lines", line=line)
+    marker = {
+        "color": [VERMILION if i in failed else color for i in queried],
+        "symbol": ["x" if i in failed else "circle" for i in queried],
+        "size": 7,
+    }
+    x, values = [x[i] for i in queried], [values[i] for i in queried]
+    _scatter(figure, row, x, values, texts, mode="markers", marker=marker)
     kind = "log" if log and numbers else "linear" if numbers else "category"
     ticks = {"dtick": "D2"} if kind == "log" else {}  # 1, 2 and 5 of each power
     figure.update_yaxes(title_text=_escaped(name), type=kind, row=row, col=1, **ticks)
 
 
-def _add_rewards(
-    figure: "Figure",
-    row: int,
-    rewarded: Sequence[tuple[Decision, Observation | None]],
-    texts: dict[int, str],
+def _scatter(
+    figure: "Figure", row: int, x: list[int], y: list[Any], texts: dict[int, str], **style: Any
 ) -> None:
-    figure.add_scatter(
-        x=[decision.round for decision, _ in rewarded],
-        y=[outcome.reward for _, outcome in rewarded if outcome is not None],
-        mode="markers",
-        marker={"color": BLACK, "size": 6},
-        text=[texts[decision.round] for decision, _ in rewarded],
-        hoverinfo="text",
-        row=row,
-        col=1,
-    )
+    """Add points or a line to a panel, with the texts of the rounds on hover."""
+    text = [texts[round] for round in x]
+    figure.add_scatter(x=x, y=y, text=text, hoverinfo="text", row=row, col=1, **style)
 
 
 def _hover_text(decision: Decision, outcome: Observation | None) -> str:

@@ -61,8 +61,7 @@ def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Ax
             label=labels[i],
         )
     ax.set_yticks([0, 1], [f"skip ({len(decisions) - queries})", f"query ({queries})"])
-    ax.set_ylim(-0.6, 1.6)
-    ax.set_xlabel("round")
+    ax.set(ylim=(-0.6, 1.6), xlabel="round")
     whole_rounds(ax)
     legend_above(ax)
     legend: Any = ax.get_legend()
@@ -109,9 +108,8 @@ def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" 
     for color, label in zip([*CYCLE[: len(named)], _OTHERS], labels, strict=False):
         ax.plot([], [], color=color, linewidth=2, label=label)
     ax.set_yticks(range(len(runs)), [str(name) for name in runs])
-    ax.set_ylim(len(runs) - 0.4, -0.6)
-    ax.set_xlim(min(d[0].round for d in runs.values()) - 0.5, last + 0.5)
-    ax.set_xlabel("round")
+    first = min(decisions[0].round for decisions in runs.values())
+    ax.set(xlim=(first - 0.5, last + 0.5), ylim=(len(runs) - 0.4, -0.6), xlabel="round")
     whole_rounds(ax)
     if counts:
         legend_above(ax)

@@ -51,8 +51,7 @@ def plot_slice(found: Slice, ax: "Axes | None" = None, width: float = 2.0) -> "A
     position: Any = held if numbers else x[found.values.index(held)]
     label = f"held configuration: {f'{held:.4g}' if isinstance(held, float) else held}"
     ax.axvline(position, color=VERMILION, linestyle=":", linewidth=1, label=label)
-    ax.set_xlabel(found.name)
-    ax.set_ylabel(f"reward in round {found.round}")
+    ax.set(xlabel=found.name, ylabel=f"reward in round {found.round}")
     legend_above(ax)
     return ax
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,15 +55,8 @@ def stack(panels: int, height: float = 1.6) -> "list[Axes]":
 def legend_above(ax: "Axes") -> None:
     """Place the legend above the panel, where it hides nothing, in two columns if they fit."""
     handles, labels = ax.get_legend_handles_labels()
-    ax.legend(
-        handles,
-        labels,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        fontsize="small",
-        frameon=False,
-        ncols=_columns(labels),
-    )
+    options: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": _columns(labels)}
+    ax.legend(handles, labels, fontsize="small", frameon=False, **options)
 
 
 def height_above(labels: Sequence[str]) -> float:

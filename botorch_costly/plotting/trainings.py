@@ -54,8 +54,7 @@ def plot_trainings(trainings: Sequence[Training], ax: "Axes | None" = None) -> "
             ax.plot(*ends, marker, color=color, markersize=4, label=f"{name} ({len(group)})")
     best = max(begun, key=lambda training: training.latest)
     ax.plot(*_curve(best), color=BLACK, linewidth=2, label="best at hand")
-    ax.set_xlabel("iteration")
-    ax.set_ylabel("reward")
+    ax.set(xlabel="iteration", ylabel="reward")
     ax.legend(frameon=False, fontsize="small")
     return ax
 
@@ -83,10 +82,9 @@ def plot_curve_weights(
     for i, (name, compression) in enumerate(compressions.items()):
         weights = compression.weights.detach().flatten()
         shares = [(k + 1) / len(weights) for k in range(len(weights))]
-        color = CYCLE[i % len(CYCLE)]
-        marker: Any = {"marker": MARKERS[i % len(MARKERS)], "markevery": 0.1, "markersize": 4}
-        ax.plot(shares, (weights / weights.max()).tolist(), color=color, label=name, **marker)
-    ax.set_xlabel("share of the training")
-    ax.set_ylabel("weight, of the largest")
+        style: Any = {"color": CYCLE[i % len(CYCLE)], "marker": MARKERS[i % len(MARKERS)]}
+        relative = (weights / weights.max()).tolist()
+        ax.plot(shares, relative, label=name, markevery=0.1, markersize=4, **style)
+    ax.set(xlabel="share of the training", ylabel="weight, of the largest")
     ax.legend(frameon=False, fontsize="small")
     return ax

@@ -56,8 +56,7 @@ def plot_transfer(
     rounds = [decision.round for decision in with_share]
     shares: Any = [decision.share for decision in with_share]
     panels[1].plot(rounds, shares, "o-", color=BLUE, markersize=3, linewidth=1.2)
-    panels[1].set_ylim(-0.05, 1.05)
-    panels[1].set_ylabel("share of all tasks")
+    panels[1].set(ylim=(-0.05, 1.05), ylabel="share of all tasks")
     _draw_weights(panels[2], with_share, tasks)
     panels[2].set_xlabel("evaluation")
     locator: Any = panels[2].xaxis.get_major_locator()

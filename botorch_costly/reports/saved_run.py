@@ -19,16 +19,11 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision, SubsetObservation
 from botorch_costly.transfer_records import TransferDecision
 
-_DECISIONS = (
-    Decision,
-    TwinDecision,
-    CurveDecision,
-    SubsetDecision,
-    TransferDecision,
-    PopulationDecision,
+_KINDS = (
+    *(Decision, TwinDecision, CurveDecision, SubsetDecision, TransferDecision, PopulationDecision),
+    *(Observation, CurveObservation, SubsetObservation, PopulationObservation),
 )
-_OBSERVATIONS = (Observation, CurveObservation, SubsetObservation, PopulationObservation)
-_RECORDS = {kind.__name__: kind for kind in (*_DECISIONS, *_OBSERVATIONS)}
+_RECORDS = {kind.__name__: kind for kind in _KINDS}
 
 
 @dataclass(frozen=True)
