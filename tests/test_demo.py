@@ -1,4 +1,4 @@
-"""The demo of the command: a run of its own, whose lines say what the tuner did."""
+"""The demo of the command: its lines, and the run that it saves."""
 
 import os
 import re
@@ -14,19 +14,19 @@ from botorch_costly.tuners import FixedTuner
 LINE = re.compile(r"^round (\d+)/(\d+) \[[#.]{24}\] queries (\d+)/(\d+)( reward \S+)?  lr=")
 
 
-def said(**options):
+def lines_of(**options):
     lines = []
     demo(lines.append, **options)
     return lines
 
 
 def accuracies(lines):
-    return [float(found) / 100 for found in re.findall(r"^ *([\d.]+)%  ", "\n".join(lines), re.M)]
+    return [float(share) / 100 for share in re.findall(r"^ *([\d.]+)%  ", "\n".join(lines), re.M)]
 
 
 def test_each_query_has_a_line_and_none_is_beyond_the_budget():
-    shown = [LINE.match(line) for line in said(rounds=24)]
-    rows = [tuple(map(int, one.groups()[:4])) for one in shown if one]
+    shown = [LINE.match(line) for line in lines_of(rounds=24)]
+    rows = [tuple(map(int, match.groups()[:4])) for match in shown if match]
     assert [row[2] for row in rows] == list(range(1, len(rows) + 1))
     assert {row[1] for row in rows} == {24}
     assert {row[3] for row in rows} == {6}
@@ -37,16 +37,16 @@ def test_each_query_has_a_line_and_none_is_beyond_the_budget():
 
 def test_equal_seeds_say_the_same_and_leave_the_global_generator_alone():
     before = torch.get_rng_state()
-    first = said(rounds=8, seed=3)
+    first = lines_of(rounds=8, seed=3)
     assert torch.equal(torch.get_rng_state(), before)
     torch.rand(1)
-    assert said(rounds=8, seed=3) == first
-    assert accuracies(said(rounds=8, seed=4)) != accuracies(first)
+    assert lines_of(rounds=8, seed=3) == first
+    assert accuracies(lines_of(rounds=8, seed=4)) != accuracies(first)
 
 
 def test_the_settings_are_of_the_space_and_the_start_is_the_bad_one():
     assert SPACE.encode(BAD).shape == SPACE.encode(GOOD).shape == (3,)
-    lines = [line for line in said(rounds=12) if LINE.match(line)]
+    lines = [line for line in lines_of(rounds=12) if LINE.match(line)]
     assert lines[0].endswith("lr=0.005, dropout=0.7, noise=1.2")
 
 
@@ -54,14 +54,14 @@ def test_the_last_round_is_queried_whatever_the_tuner_says():
     shown = []
     training = Training(examples_of(0), 0)
     tuner = FixedTuner(SPACE, GOOD, horizon=3)
-    training.run(tuner, 3, lambda decision, told: shown.append(decision.round))
+    training.run(tuner, 3, lambda decision, observation: shown.append(decision.round))
     assert shown == [2]
 
 
 @pytest.mark.slow
 def test_a_bad_setting_is_left():
     for seed in (5, 6):
-        lines = said(seed=seed)
+        lines = lines_of(seed=seed)
         bad, tuned, good = accuracies(lines)
         assert bad + 0.2 < tuned <= good
         assert any(line.strip().startswith("Halfway: Tuning pays") for line in lines)

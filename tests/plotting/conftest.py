@@ -1,4 +1,4 @@
-"""What several pictures show."""
+"""Fixtures of the tests of pictures."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What the tests of pictures share."""
+"""Records and helpers of the tests of pictures."""
 
 from botorch_costly.records import Decision
 

@@ -12,13 +12,15 @@ pytest.importorskip("matplotlib")
 
 def test_importance_is_stacked_up_to_the_whole():
     alone = ((0.1, 0.5), (0.2, 0.6), (0.0, 0.0))
-    found = Importance(("lr", "dropout"), (0, 4, 8), alone, ((0.5, 0.9), (0.4, 0.8), (0.0, 0.0)))
-    ax = plotting.plot_importance(found)
+    importance = Importance(
+        ("lr", "dropout"), (0, 4, 8), alone, ((0.5, 0.9), (0.4, 0.8), (0.0, 0.0))
+    )
+    ax = plotting.plot_importance(importance)
     assert labels(ax) == ["several together", "lr", "dropout"]
     tops = {c.get_label(): c.get_paths()[0].vertices for c in ax.collections}
     at_first = {name: max(y for x, y in top if x == 0) for name, top in tops.items()}
     assert at_first == pytest.approx({"dropout": 0.5, "lr": 0.6, "several together": 1.0})
-    assert max(y for x, y in tops["several together"] if x == 8) == 0  # nothing was known
+    assert max(y for x, y in tops["several together"] if x == 8) == 0  # no observation yet
     with pytest.raises(InvalidArgumentError, match="at least two rounds"):
         plotting.plot_importance(Importance(("lr",), (0,), ((1.0,),), ((1.0,),)))
 

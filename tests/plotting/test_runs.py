@@ -1,4 +1,4 @@
-"""Schedules, and what might have been best, read off the artists."""
+"""Schedules and bands of the best values, read off the artists."""
 
 import pytest
 
@@ -40,13 +40,13 @@ def test_rewards_get_a_panel_without_missing_ones(decisions):
 
 def best_of(name="lr", **changes):
     """Of three values, in rounds 0, 2 and 4: all alike, then the last two, then the ends."""
-    found = {
+    fields = {
         "rounds": (0, 2, 4),
         "values": (1e-6, 1e-4, 1e-2),
         "behind": ((0.0, 0.0, 0.0), (2.5, 0.0, 1.5), (0.5, 3.0, 0.0)),
         "log": True,
     }
-    return BestValues(name=name, **{**found, **changes})
+    return BestValues(name=name, **{**fields, **changes})
 
 
 def test_where_the_best_value_might_be_is_rectangles():
@@ -89,9 +89,9 @@ def test_a_schedule_shows_what_might_have_been_best(decisions):
 
 
 def test_failed_queries_are_crosses_below_the_rewards(decisions):
-    told = [Observation(0, {"lr": 0.1}, 0.7), Observation(3, {"lr": 0.1}, failed=True)]
-    told.append(Observation(4, {"lr": 0.1}))  # a query without a reward yet
-    ax = plotting.plot_schedule(decisions, ["lr"], told)[-1]
+    observations = [Observation(0, {"lr": 0.1}, 0.7), Observation(3, {"lr": 0.1}, failed=True)]
+    observations.append(Observation(4, {"lr": 0.1}))  # a query without a reward yet
+    ax = plotting.plot_schedule(decisions, ["lr"], observations)[-1]
     rewards, failed = ax.lines
     assert rewards.get_xydata().tolist() == [[0, 0.7]]
     assert failed.get_xdata() == [3]

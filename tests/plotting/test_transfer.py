@@ -31,8 +31,8 @@ def test_transfer_shows_values_share_and_weights(maximize, best, worst):
     values, share, weights = plotting.plot_transfer(
         decisions, TOLD, ["iris", "wine"], maximize=maximize
     )
-    told, steps, failed = values.lines
-    assert told.get_xydata().tolist() == [[0, 0.4], [1, 0.2], [3, 0.6]]
+    points, steps, failed = values.lines
+    assert points.get_xydata().tolist() == [[0, 0.4], [1, 0.2], [3, 0.6]]
     assert steps.get_xydata().tolist() == [[0, best[0]], [1, best[1]], [3, best[2]]]
     assert failed.get_xydata().tolist() == [[2, worst]]
     assert share.lines[0].get_ydata().tolist() == [1 - 0.2 * i for i in range(4)]

@@ -29,19 +29,19 @@ def problem(**changes):
 
 
 def test_ends_costs_and_what_is_whole():
-    found = problem()
-    assert len(found) == 4
-    assert found.ends.tolist() == pytest.approx([0.5, 0.4, 0.3, NAN], nan_ok=True)
-    assert found.costs.tolist() == [9.0, 3.0, 5.0, 0.5]
-    assert found.whole.tolist() == [True, True, False, False]
-    assert (found.best, found.worst) == (0.5, 0.1)
+    curves = problem()
+    assert len(curves) == 4
+    assert curves.ends.tolist() == pytest.approx([0.5, 0.4, 0.3, NAN], nan_ok=True)
+    assert curves.costs.tolist() == [9.0, 3.0, 5.0, 0.5]
+    assert curves.whole.tolist() == [True, True, False, False]
+    assert (curves.best, curves.worst) == (0.5, 0.1)
 
 
 @pytest.mark.parametrize("stops", [[4], [1, 4], [1, 2, 3, 4], [3, 4]])
 def test_a_training_in_parts_shows_and_costs_what_it_does_at_once(stops):
-    found, since, cost = problem(), 0, 0.0
+    curves, since, cost = problem(), 0, 0.0
     for until in stops:
-        stretch = found.advance(0, since, until)
+        stretch = curves.advance(0, since, until)
         assert stretch.curve.tolist() == REWARDS[0][:until]
         since, cost = until, cost + stretch.cost
     assert cost == pytest.approx(9.0)
@@ -49,13 +49,13 @@ def test_a_training_in_parts_shows_and_costs_what_it_does_at_once(stops):
 
 
 def test_a_training_that_diverges_has_cost_the_time_until_then():
-    found = problem()
-    stretch = found.advance(2, 0, 3)
+    curves = problem()
+    stretch = curves.advance(2, 0, 3)
     assert stretch.broken
     assert (stretch.curve.tolist(), stretch.cost) == ([0.3], 5.0)
-    assert not found.advance(2, 0, 1).broken
-    assert found.advance(2, 1, 2)[1:] == (0.0, True)
-    assert found.advance(3, 0, 1).cost == 0.5
+    assert not curves.advance(2, 0, 1).broken
+    assert curves.advance(2, 1, 2)[1:] == (0.0, True)
+    assert curves.advance(3, 0, 1).cost == 0.5
 
 
 @pytest.mark.parametrize(

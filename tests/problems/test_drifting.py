@@ -22,10 +22,10 @@ def test_paths_have_the_product_covariance(forgetting):
     problem = truth(forgetting)
     paths = problem.paths(horizon=6, trials=4000, generator=seeded())
     for lag in (0, 1, 5):
-        found = paths[:, 0].mT @ paths[:, lag] / len(paths)
+        covariance = paths[:, 0].mT @ paths[:, lag] / len(paths)
         expected = problem.prior_cov * (1 - forgetting) ** (lag / 2)
         # One standard error is about 1.4 / sqrt(4000) = 0.022.
-        assert (found - expected).abs().max() < 0.09
+        assert (covariance - expected).abs().max() < 0.09
 
 
 def test_the_limits_stand_still_and_start_anew():

@@ -38,8 +38,8 @@ def test_samples_have_the_product_covariance(family, nu):
     expected = dense_gp.matern(x, x, 0.6, nu=nu)
     for i, lag in enumerate(lags):
         # One standard error is about 1.4 / sqrt(3000) = 0.026.
-        found = values[:, 0].mT @ values[:, i] / len(values)
-        assert (found - expected * 0.7 ** (lag / 2)).abs().max() < 0.09
+        covariance = values[:, 0].mT @ values[:, i] / len(values)
+        assert (covariance - expected * 0.7 ** (lag / 2)).abs().max() < 0.09
         now = values[:, i].mT @ values[:, i] / len(values)
         assert (now - expected).abs().max() < 0.09
 
@@ -128,12 +128,12 @@ def test_an_optimum_once_found_is_followed():
 @BOTH
 def test_paths_are_reproducible_and_maxima_do_not_depend_on_who_asks_when(name):
     before = torch.random.get_rng_state()
-    one, two = (MAKERS[name](3).path(4, seeded(1)) for _ in range(2))
+    first, second = (MAKERS[name](3).path(4, seeded(1)) for _ in range(2))
     other = MAKERS[name](3).path(4, seeded(2))
-    assert torch.equal(one.value(2, cube(7, 3)), two.value(2, cube(7, 3)))
-    assert not torch.equal(one.value(2, cube(7, 3)), other.value(2, cube(7, 3)))
-    forward = [one.maximum(t) for t in range(4)]
-    assert [two.maximum(t) for t in (3, 2, 1, 0)] == forward[::-1]
+    assert torch.equal(first.value(2, cube(7, 3)), second.value(2, cube(7, 3)))
+    assert not torch.equal(first.value(2, cube(7, 3)), other.value(2, cube(7, 3)))
+    forward = [first.maximum(t) for t in range(4)]
+    assert [second.maximum(t) for t in (3, 2, 1, 0)] == forward[::-1]
     assert torch.equal(before, torch.random.get_rng_state())
 
 

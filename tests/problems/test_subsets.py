@@ -32,12 +32,12 @@ def test_costs_are_in_those_of_the_target_and_regret_is_there():
 
 
 def test_what_is_told_may_be_another_number_than_what_counts():
-    told = (9.0, 8.0, 7.0, 6.0)
-    problem = SubsetProblem(SPACE, SHARES, PAIRS, (0.5, 0.1, 0.4, 0.3), (1.0,) * 4, told)
-    assert problem.told.tolist() == list(told)
+    reported = (9.0, 8.0, 7.0, 6.0)
+    problem = SubsetProblem(SPACE, SHARES, PAIRS, (0.5, 0.1, 0.4, 0.3), (1.0,) * 4, reported)
+    assert problem.told.tolist() == list(reported)
     assert problem.best == 0.3
     with pytest.raises(InvalidShapeError, match="told"):
-        SubsetProblem(SPACE, SHARES, PAIRS, (0.5, 0.1, 0.4, 0.3), (1.0,) * 4, told[:2])
+        SubsetProblem(SPACE, SHARES, PAIRS, (0.5, 0.1, 0.4, 0.3), (1.0,) * 4, reported[:2])
     with pytest.raises(InvalidArgumentError, match="told"):
         SubsetProblem(SPACE, SHARES, PAIRS, (0.5, 0.1, 0.4, 0.3), (1.0,) * 4, (math.nan,) * 4)
 

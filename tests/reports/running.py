@@ -1,4 +1,4 @@
-"""A run whose numbers are known, and its saved state."""
+"""A run with fixed numbers, and its saved state."""
 
 import botorch_costly as bc
 
@@ -25,12 +25,12 @@ def played(rounds=16, **options):
 
 
 def played_twins(metric="loss"):
-    """Twins that were told the metric of four rounds."""
-    tuner, told = bc.TwinTuner(SPACE, 40, metric=metric), [0.4, 0.2, 0.6, 0.5]
-    while told:
+    """Twins with the metric of four rounds."""
+    tuner, metrics = bc.TwinTuner(SPACE, 40, metric=metric), [0.4, 0.2, 0.6, 0.5]
+    while metrics:
         decision = tuner.ask()
         if decision.query:
-            tuner.tell(decision, told.pop(0))
+            tuner.tell(decision, metrics.pop(0))
     return tuner
 
 

@@ -1,4 +1,4 @@
-"""The command: what it writes, and what it refuses to write over."""
+"""The command: its output, and the files that it refuses to overwrite."""
 
 import csv
 import io
@@ -129,12 +129,12 @@ def test_without_matplotlib_pictures_name_their_extra_and_text_is_there(
 @pytest.mark.slow
 def test_of_several_runs_the_queries_are_drawn_or_one_run(tmp_path, capsys):
     pytest.importorskip("matplotlib")
-    target, one = tmp_path / "all.svg", tmp_path / "one.svg"
+    target, single = tmp_path / "all.svg", tmp_path / "one.svg"
     assert main(["plot", "two.pt", "-o", str(target)]) == 0
     runs = saved_runs("two.pt")
     assert target.read_bytes() == raster_of(runs, "svg")
-    assert main(["plot", "two.pt", "-o", str(one), "--run", "second"]) == 0
-    assert one.read_bytes() == picture_of(runs[1], "svg") != target.read_bytes()
+    assert main(["plot", "two.pt", "-o", str(single), "--run", "second"]) == 0
+    assert single.read_bytes() == picture_of(runs[1], "svg") != target.read_bytes()
     with pytest.raises(InvalidArgumentError, match="at least one round"):
         raster_of([SavedRun.from_state(played(rounds=0).state_dict())])
     with pytest.raises(InvalidArgumentError, match="format"):
@@ -158,7 +158,7 @@ def test_the_file_that_is_read_is_never_written_over(capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["report", "missing.pt"], "missing.pt"),
         (["report", "."], "directory"),
@@ -170,11 +170,11 @@ def test_the_file_that_is_read_is_never_written_over(capsys):
         (["plot", "run.pt", "-o", "run.gif"], ".png or .svg"),
     ],
 )
-def test_errors_say_what_was_expected(arguments, said, capsys):
+def test_errors_say_what_was_expected(arguments, message, capsys):
     Path("text.txt").write_text("no state")
     Path("other.json").write_text("{}")
     before = sorted(Path().iterdir())
-    assert said in refused(capsys, *arguments)
+    assert message in refused(capsys, *arguments)
     assert sorted(Path().iterdir()) == before
 
 
@@ -189,7 +189,7 @@ def test_names_cannot_command_the_terminal(tmp_path, capsys):
 
 
 def commands():
-    """What is typed on the page."""
+    """The shell lines of the page."""
     page = (ROOT / "docs" / "guide" / "command-line.md").read_text(encoding="utf-8")
     blocks = "".join(re.findall(r"^```console\n(.*?)^```$", page, flags=re.M | re.S))
     return [

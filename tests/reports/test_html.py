@@ -1,4 +1,4 @@
-"""The page of a run: what it shows, that names in it do nothing, that it loads nothing."""
+"""The page of a run: its content, that names in it do nothing, that it loads nothing."""
 
 import base64
 import re
@@ -82,7 +82,7 @@ def test_each_query_has_a_row_with_its_reason(tuner, text):
 
 @pytest.mark.parametrize("metric", ["loss", "accuracy"])
 def test_a_metric_that_was_told_has_its_name(metric, monkeypatch):
-    """Kind: a page calls all that is told a reward, a loss too."""
+    """Kind: a page calls every metric a reward, a loss too."""
     drawn = []
     monkeypatch.setattr(picture, "_file_of", lambda draw, _: drawn.append(draw()) or b"<svg/>")
     page = Page(html_of([SavedRun.from_state(played_twins(metric).state_dict())]))
@@ -94,8 +94,8 @@ def test_a_metric_that_was_told_has_its_name(metric, monkeypatch):
 
 def test_names_are_text_and_nothing_is_loaded(text, hostile):
     for page in (Page(text), Page(hostile)):
-        known = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "img"}
-        assert {tag for tag, _ in page.tags} <= known | {"table", "tr", "td", "th"}
+        allowed = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "img"}
+        assert {tag for tag, _ in page.tags} <= allowed | {"table", "tr", "td", "th"}
         assert {name for _, attributes in page.tags for name in attributes} <= {
             *("lang", "charset", "http-equiv", "content", "alt", "src")
         }
@@ -115,8 +115,8 @@ def test_of_several_runs_their_queries_are_shown_first(tuner):
     runs = [SavedRun.from_state(tuner.state_dict(), name) for name in ("first $x$", "second")]
     begun = Page(html_of(runs))
     assert begun.titles[1] == "Queries of all runs"
-    said = [attributes["alt"] for tag, attributes in begun.tags if tag == "img"]
-    assert said == ["The queries of the runs"] + 2 * ["The hyperparameters over the rounds"]
+    texts = [attributes["alt"] for tag, attributes in begun.tags if tag == "img"]
+    assert texts == ["The queries of the runs"] + 2 * ["The hyperparameters over the rounds"]
     alone = Page(html_of([runs[0], SavedRun.from_state(played(rounds=0).state_dict())]))
     assert len([tag for tag, _ in alone.tags if tag == "img"]) == 1
 

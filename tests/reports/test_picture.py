@@ -1,4 +1,4 @@
-"""The page to look into a run: what is told on pointing at a round, and that names in it do nothing."""
+"""The interactive page of a run: the text of a round on hover, and that names in it do nothing."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def test_there_is_a_panel_for_each_hyperparameter_and_one_for_the_rewards(tuner,
     assert [layout[f"yaxis{i}"].get("type") for i in ("", 2, 3)] == ["log", "linear", "category"]
     assert "yaxis5" not in layout
     played_lr = curves["data"][0]
-    assert played_lr["y"] == [one.config["lr"] for one in tuner.decisions]
+    assert played_lr["y"] == [decision.config["lr"] for decision in tuner.decisions]
     assert played_lr["line"]["shape"] == "hv"
     rewards = curves["data"][-1]
     assert rewards["y"] == [o.reward for o in tuner.observations if o.reward is not None]
@@ -50,7 +50,7 @@ def test_a_metric_that_was_told_has_its_name(tuner):
 
 def test_marks_are_the_rounds_with_a_query_and_crosses_those_that_failed(tuner, curves):
     marks = curves["data"][1]
-    queried = [one.round for one in tuner.decisions if one.query]
+    queried = [decision.round for decision in tuner.decisions if decision.query]
     assert marks["x"] == queried
     symbols = dict(zip(queried, marks["marker"]["symbol"], strict=True))
     assert [at for at, symbol in symbols.items() if symbol == "x"] == [FAILED]
@@ -88,7 +88,7 @@ def test_a_command_writes_it_and_equal_runs_have_equal_pages(tmp_path, tuner):
         assert main(["plot", str(path), "-o", str(tmp_path / name)]) == 0
     page = (tmp_path / "a.html").read_text()
     assert page == (tmp_path / "b.html").read_text()
-    # What a browser would fetch is in attributes; the script itself names sites of its makers.
+    # A browser fetches only URLs in attributes; the script itself names sites of its makers.
     assert not re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=[\"']?http", page)
 
 

@@ -31,12 +31,12 @@ def test_the_least_loss_is_the_best():
 
 @pytest.mark.parametrize(("metric", "best"), [("loss", 0.2), ("accuracy", 0.6)])
 def test_of_metrics_the_best_is_that_of_their_kind(metric, best):
-    """Kind: the direction of what is told is taken from a default, and the worst is called the best."""
+    """Kind: a direction is taken from a default, and the worst is called the best."""
     several = bc.PopulationTuner(SPACE, 40, members=2, metric=metric)
     for value in (0.4, 0.2, 0.6, 0.5):
         several.tell(several.ask(), [value, value])
-    for one in (played_twins(metric), several):
-        run = SavedRun.from_state(one.state_dict())
+    for tuner_ in (played_twins(metric), several):
+        run = SavedRun.from_state(tuner_.state_dict())
         assert run.best.reward == best
         assert f"best {metric} told: {best}" in text_of(run)
 
@@ -56,10 +56,10 @@ def test_the_text_tells_what_came_of_the_latest_queries():
     tuner = played(rounds=10)
     lines = text_of(SavedRun.from_state(tuner.state_dict())).partition("latest queries:\n")[2]
     first, second, *_ = tuner.decisions[1::2]
-    said = lines.splitlines()
-    assert said[0].startswith(f"  round 1: lr={first.config['lr']:.4g}, depth=2, ")
-    assert said[1].endswith(f"; {second.config['lr']:.4g}")
-    assert [line.rpartition("; ")[2] for line in said[2:4]] == ["failed", "not told"]
+    rows = lines.splitlines()
+    assert rows[0].startswith(f"  round 1: lr={first.config['lr']:.4g}, depth=2, ")
+    assert rows[1].endswith(f"; {second.config['lr']:.4g}")
+    assert [line.rpartition("; ")[2] for line in rows[2:4]] == ["failed", "not told"]
 
 
 def test_rows_have_the_columns_of_logs(tuner):

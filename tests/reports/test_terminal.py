@@ -34,7 +34,7 @@ class Terminal:
             self._patch.setitem(sys.modules, name, None)
 
     def shown(self, path, encoding="utf-8"):
-        """What a report writes."""
+        """The output of a report."""
         ours, theirs = pty.openpty()
         written = []
         reader = threading.Thread(target=self._read, args=(ours, written))
@@ -73,7 +73,7 @@ def path(tmp_path):
 
 
 def words(text):
-    """Its words, without the sequences that a terminal obeys and without what tables are drawn with."""
+    """Words of an output, without escape sequences and the lines of tables."""
     return re.sub(rf"{CODES}|[^\w.<>$\\/]", " ", text).split()
 
 
@@ -83,9 +83,9 @@ def test_a_terminal_has_tables_and_they_say_what_the_text_says(path, terminal):
     assert "\x1b[1m" in shown
     assert "─" * 20 in shown
     assert max(len(line) for line in re.sub(CODES, "", shown).splitlines()) <= 100
-    told = words(shown)
-    assert [word for word in words(plain(path)) if word not in told] == ["run"]  # it is a title
-    assert "failed" in told
+    printed = words(shown)
+    assert [word for word in words(plain(path)) if word not in printed] == ["run"]  # it is a title
+    assert "failed" in printed
 
 
 def test_no_color_is_respected(path, terminal):

@@ -13,16 +13,16 @@ def problem(forgetting=0.1, n=20):
     return DriftingFunction.on_unit_interval(n, forgetting)
 
 
-def assert_same(one, other):
-    assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+def assert_same(first, other):
+    assert all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
 
 
 @pytest.mark.parametrize("n", [7, 20, 33])
 def test_a_trial_is_the_same_to_the_last_bit_whatever_is_drawn_beside_it(n):
     whole = draw(problem(n=n), range(12), 70, seed=3)
-    for part in (range(5, 6), range(2, 9), range(11, 12)):
-        alone = draw(problem(n=n), part, 70, seed=3)
-        assert_same(alone, [values[part.start : part.stop] for values in whole])
+    for trials in (range(5, 6), range(2, 9), range(11, 12)):
+        alone = draw(problem(n=n), trials, 70, seed=3)
+        assert_same(alone, [values[trials.start : trials.stop] for values in whole])
 
 
 def test_a_longer_run_begins_as_a_shorter_one():
@@ -35,7 +35,7 @@ def test_a_longer_run_begins_as_a_shorter_one():
 
 def test_trials_and_seeds_differ():
     draws = [draw(problem(), range(6), 5, seed) for seed in (0, 1, 2**32, 2**32 + 1, 2**70)]
-    values = torch.cat([one.paths[:, 0, 0] for one in draws])
+    values = torch.cat([trial.paths[:, 0, 0] for trial in draws])
     assert len(values.unique()) == len(values) == 30
 
 
@@ -51,9 +51,9 @@ def test_what_is_drawn_has_the_distribution_claimed(forgetting):
     truth = problem(forgetting, 5)
     draws = draw(truth, range(3000), 6)
     for lag in (0, 1, 5):
-        found = draws.paths[:, 0].mT @ draws.paths[:, lag] / 3000
+        covariance = draws.paths[:, 0].mT @ draws.paths[:, lag] / 3000
         expected = truth.prior_cov * (1 - forgetting) ** (lag / 2)
-        assert (found - expected).abs().max() < 0.09  # one standard error is about 0.026
+        assert (covariance - expected).abs().max() < 0.09  # one standard error is about 0.026
     assert draws.noise.var().item() == pytest.approx(0.01, rel=0.05)
     assert draws.coins.mean().item() == pytest.approx(0.5, abs=0.01)
     assert (draws.coins.sort().values[0] >= 0).all()

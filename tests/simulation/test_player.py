@@ -1,4 +1,4 @@
-"""One program drives every player, and a history is played instead of what a player would do."""
+"""One loop drives every player; a history is played in place of the decisions of a player."""
 
 import torch
 
@@ -10,10 +10,10 @@ TRIALS, ROUNDS = 2, 6
 
 
 class Always:
-    """Plays one point, queries in even rounds, and writes down what it is told."""
+    """Plays one point, queries in even rounds, and records the rounds that it takes in."""
 
     def __init__(self, where):
-        self.where, self.told, self.now = torch.tensor(where), [], 0
+        self.where, self.taken_in, self.now = torch.tensor(where), [], 0
 
     def decide(self, chance):
         assert chance.coin.shape == chance.luck.shape == (TRIALS,)
@@ -21,7 +21,7 @@ class Always:
         return Decided(self.where, torch.full_like(self.where, self.now % 2, dtype=torch.bool))
 
     def take_in(self, at, reward, query):
-        self.told.append((at.tolist(), reward.tolist(), query.tolist()))
+        self.taken_in.append((at.tolist(), reward.tolist(), query.tolist()))
 
 
 def world():
@@ -37,7 +37,7 @@ def test_a_player_is_told_what_it_played_with_noise():
     rounds = drive(player, values, noise, coins, luck)
     assert rounds.value.equal(torch.stack([values[0, :, 2], values[1, :, 0]]))
     assert rounds.query[0].tolist() == [True, False] * 3
-    at, reward, query = player.told[3]
+    at, reward, query = player.taken_in[3]
     assert (at, query) == ([2, 0], [False, False])
     assert reward == [float(values[i, 3, k] + noise[i, 3]) for i, k in enumerate((2, 0))]
 
@@ -59,7 +59,7 @@ def test_a_history_is_played_and_the_player_says_what_it_would_have_done():
     rounds = drive(player, values, noise, coins, luck, history)
     assert rounds.choice[0].tolist() == [2] * ROUNDS
     assert rounds.value.equal(values[:, :, 1])
-    assert all(at == [1, 1] and query == [True, True] for at, _, query in player.told)
+    assert all(at == [1, 1] and query == [True, True] for at, _, query in player.taken_in)
 
 
 def test_a_bandit_is_a_player_too():

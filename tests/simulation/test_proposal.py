@@ -41,7 +41,7 @@ def test_the_rival_of_a_lone_maximum_is_the_best_beyond_the_bandwidth():
 
 
 def test_on_a_fine_grid_no_rival_is_next_door():
-    """What a policy with a low threshold would otherwise query for."""
+    """A rival in the neighbourhood would make a policy with a low threshold query."""
     truth = DriftingFunction.on_unit_interval(1000, forgetting=0.05)
     generator = torch.Generator().manual_seed(0)
     belief = DriftingGrid(truth.prior_cov, 0.05, truth.noise, torch.Size([20]))

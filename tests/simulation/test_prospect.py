@@ -24,24 +24,24 @@ TRIALS, HORIZON, POINTS, FORGETTING = 3, 30, 17, 0.1
 
 @dataclass(frozen=True)
 class Watched(PricedQuery):
-    """Keeps what it is told about the run, and what it says to that."""
+    """A priced query that records the progress it receives and its verdicts."""
 
     heard: list = field(default_factory=list, compare=False)
-    said: list = field(default_factory=list, compare=False)
+    verdicts: list = field(default_factory=list, compare=False)
 
     def __call__(self, comparison, progress, generator):
         query_values = progress.query_values.clone()  # which are kept in place
         self.heard.append(progress._replace(query_values=query_values))
-        self.said.append(super().__call__(comparison, progress, generator))
-        return self.said[-1]
+        self.verdicts.append(super().__call__(comparison, progress, generator))
+        return self.verdicts[-1]
 
 
 @pytest.fixture(scope="module")
 def setting():
     generator = torch.Generator().manual_seed(5)
     points = torch.rand(POINTS, 1, generator=generator, dtype=torch.float64).sort(0).values
-    one = torch.ones((), dtype=torch.float64)
-    truth = DriftingFunction(points, Stationary("matern32", 0.2 * one, one), FORGETTING, 0.01)
+    unit = torch.ones((), dtype=torch.float64)
+    truth = DriftingFunction(points, Stationary("matern32", 0.2 * unit, unit), FORGETTING, 0.01)
     return truth, draw(truth, range(TRIALS), HORIZON, seed=38)
 
 
@@ -56,7 +56,7 @@ def everywhere(mean, cov, noise, effective_horizon):
 
 
 def at_the_peaks(mean, cov, noise, effective_horizon):
-    """The maximizer of the mean and two local maxima of what a query promises roughly."""
+    """The maximizer of the mean and two local maxima of the approximate value of a query."""
     gains = (
         oracle.rough_knowledge_gradient(mean, cov, i, noise, oracle.FAR) for i in range(POINTS)
     )
@@ -72,7 +72,7 @@ def by_hand(setting, trial, opening, price, lookahead_weight, weighed):
     queries, history = [], []
     for t in range(HORIZON):
         belief = ce_gp_ucb.belief(prior, FORGETTING, truth.noise, queries, t)
-        mean, cov = (part.tolist() for part in belief)
+        mean, cov = (moment.tolist() for moment in belief)
         effective_horizon = oracle.effective_horizon(HORIZON - t - 1, FORGETTING, supersession=0.0)
         best = max(range(POINTS), key=lambda i: mean[i])
         at, query = opening, True
@@ -135,11 +135,11 @@ def test_the_rule_hears_what_queries_were_worth_lately(setting, monkeypatch):
     rule = Watched(budget=12)
     run_of(setting, rule)
     for t, heard in enumerate(rule.heard):
-        past = list(zip(rule.said, rule.heard, strict=True))[:t][-7:]
+        past = list(zip(rule.verdicts, rule.heard, strict=True))[:t][-7:]
         lately = [verdict.value / rule.effective_horizon(then) for verdict, then in past]
         for i in range(TRIALS):
-            known = heard.query_values[i][~heard.query_values[i].isnan()]
-            assert known.tolist() == [
+            values = heard.query_values[i][~heard.query_values[i].isnan()]
+            assert values.tolist() == [
                 float(query_values[i]) for query_values in lately
             ]  # the oldest first
 
@@ -190,7 +190,7 @@ def test_few_candidates_and_lines_find_the_knowledge_gradient_of_all_points(
     at = picked.unsqueeze(-1)
     torch.testing.assert_close(prospect.mean, mean.gather(-1, at)[:, 0], rtol=0, atol=0)
     gain = exact.gather(-1, at)[:, 0]
-    # Several tolerances, and what lies between two of the lines.
+    # Several tolerances, and points that lie between two of the lines.
     torch.testing.assert_close(prospect.gain, gain, rtol=0, atol=0.01)
     value = mean + effective_horizon * exact
     assert (value.gather(-1, at)[:, 0] >= value.amax(-1) - 0.01 * effective_horizon).all()
@@ -216,7 +216,7 @@ def test_few_points_find_the_lookahead_of_all_points(fine_belief, price):
     terms = (torch.full((2,), value).double() for value in (effective_horizon, price))
     prior, keep = fine_belief.prior_cov, math.sqrt(0.95)
     lookahead = lookahead_value(mean, cov, prior, slope, fine_belief.noise, keep, *terms)
-    # What lies between two of the points where the next query may be.
+    # Points that lie between two of the points where the next query may be.
     torch.testing.assert_close(
         prospect.lookahead, lookahead[:, 0], rtol=0, atol=0.01 * effective_horizon
     )
@@ -248,7 +248,7 @@ def test_unqueried_rounds_may_play_the_mean(setting):
     value = paths.gather(-1, ours.choice.unsqueeze(-1)).squeeze(-1)
     torch.testing.assert_close(ours.regret, paths.amax(-1) - value)
     assert (ours.regret >= 0).all()
-    # The last round without a query plays the best of what was believed then.
+    # The last round without a query plays the maximizer of the mean of that round.
     last = unqueried[:, -1]
     assert last.any()
     assert torch.equal(ours.choice[last, -1], ours.mean[last].argmax(-1))

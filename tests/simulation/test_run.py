@@ -66,8 +66,8 @@ def setting():
     generator = torch.Generator().manual_seed(5)
     # Uneven points: on an even grid two equally good ones may lie on either side of a query.
     points = torch.rand(POINTS, 1, generator=generator, dtype=torch.float64).sort(0).values
-    one = torch.ones((), dtype=torch.float64)
-    truth = DriftingFunction(points, Stationary("matern32", 0.2 * one, one), 0.1, 0.01)
+    unit = torch.ones((), dtype=torch.float64)
+    truth = DriftingFunction(points, Stationary("matern32", 0.2 * unit, unit), 0.1, 0.01)
     return truth, draw(truth, range(TRIALS), HORIZON, seed=38)
 
 
@@ -88,10 +88,10 @@ def test_a_run_is_the_loop_of_the_paper(setting, name):
         )  # fmt: skip
         choice, query, regret = zip(*history, strict=True)
         expected = torch.tensor(regret, dtype=torch.float64)
-        for found in (run.of(0), together):
-            assert found.query[i].tolist() == list(query)
-            assert found.choice[i].tolist() == list(choice)
-            torch.testing.assert_close(found.regret[i], expected, rtol=0, atol=1e-12)
+        for run_ in (run.of(0), together):
+            assert run_.query[i].tolist() == list(query)
+            assert run_.choice[i].tolist() == list(choice)
+            torch.testing.assert_close(run_.regret[i], expected, rtol=0, atol=1e-12)
 
 
 def test_the_cases_tell_the_rules_apart(setting):
@@ -126,8 +126,8 @@ def test_a_history_is_played_whatever_would_be_decided(setting):
     again = play(truth, [rule], draws, history=first)
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     other = play(truth, [always], draws, history=first)
-    assert other.query.all()  # what it would do
-    assert torch.equal(other.regret, first.regret)  # what was done
+    assert other.query.all()  # its decisions
+    assert torch.equal(other.regret, first.regret)  # that of the history
     assert torch.equal(other.mean, first.mean)
 
 
@@ -188,15 +188,15 @@ def test_shapes_are_checked(changed, message):
 
 
 @pytest.mark.parametrize(
-    ("part", "dtype"), [("paths", torch.long), ("noise", torch.float16), ("opening", torch.double)]
+    ("name", "dtype"), [("paths", torch.long), ("noise", torch.float16), ("opening", torch.double)]
 )
-def test_dtypes_are_checked(part, dtype):
+def test_dtypes_are_checked(name, dtype):
     truth = DriftingFunction.on_unit_interval(10)
     draws = draw(truth, range(2), 5)
-    wrong = draws._replace(**{part: getattr(draws, part).to(dtype)})
-    with pytest.raises(InvalidShapeError, match=rf"{part}: Expected .*; Received {dtype}"):
+    wrong = draws._replace(**{name: getattr(draws, name).to(dtype)})
+    with pytest.raises(InvalidShapeError, match=rf"{name}: Expected .*; Received {dtype}"):
         play(truth, [GridPolicy("", AlwaysQuery())], wrong)
-    elsewhere = draws._replace(**{part: getattr(draws, part).to("meta")})
+    elsewhere = draws._replace(**{name: getattr(draws, name).to("meta")})
     with pytest.raises(InvalidShapeError, match="Expected to be on"):
         play(truth, [GridPolicy("", AlwaysQuery())], elsewhere)
 
@@ -204,23 +204,23 @@ def test_dtypes_are_checked(part, dtype):
 def test_what_is_passed_in_is_not_changed():
     truth, policy = DriftingFunction.on_unit_interval(30), GridPolicy("", PricedQuery(budget=6))
     draws = draw(truth, range(3), 20)
-    before = [part.clone() for part in draws]
+    before = [tensor.clone() for tensor in draws]
     run = play(truth, [policy], draws)
-    told = [part.clone() for part in run]
+    result = [tensor.clone() for tensor in run]
     play(truth, [policy], draws, history=run)
-    for part, kept in zip([*draws, *run], [*before, *told], strict=True):
-        assert torch.equal(part, kept)
+    for tensor, kept in zip([*draws, *run], [*before, *result], strict=True):
+        assert torch.equal(tensor, kept)
 
 
 @dataclass(frozen=True)
 class Keeping(PricedQuery):
-    """Keeps what it is told, and a copy of that."""
+    """A rule that records its inputs, and copies of them."""
 
     heard: list = field(default_factory=list, compare=False)
 
     def __call__(self, comparison, progress, generator):
-        told = (comparison, progress)
-        self.heard.append((told, each(told, torch.clone)))
+        inputs = (comparison, progress)
+        self.heard.append((inputs, each(inputs, torch.clone)))
         return super().__call__(comparison, progress, generator)
 
 
@@ -228,9 +228,9 @@ def test_what_a_rule_is_told_is_not_changed_later():
     truth, rule = DriftingFunction.on_unit_interval(30), Keeping(budget=6)
     play(truth, [GridPolicy("", rule)], draw(truth, range(3), 40))
     assert len(rule.heard) == 40
-    for told, kept in rule.heard:
-        for part, copy in zip(tensors(told), tensors(kept), strict=True):
-            assert torch.equal(part.nan_to_num(-9.0), copy.nan_to_num(-9.0))
+    for inputs, kept in rule.heard:
+        for tensor, copy in zip(tensors(inputs), tensors(kept), strict=True):
+            assert torch.equal(tensor.nan_to_num(-9.0), copy.nan_to_num(-9.0))
 
 
 def test_what_does_not_fit_is_named():

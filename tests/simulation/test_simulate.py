@@ -46,11 +46,11 @@ def whole(problem):
     return simulate(problem, POLICIES, trials=12, horizon=HORIZON, seed=1, trials_at_once=12)
 
 
-def assert_same(found, expected):
-    assert torch.equal(found.query, expected.query)
-    assert torch.equal(found.choice, expected.choice)
-    for part in ("regret", "mean", "variance"):
-        values = getattr(found, part), getattr(expected, part)
+def assert_same(actual, expected):
+    assert torch.equal(actual.query, expected.query)
+    assert torch.equal(actual.choice, expected.choice)
+    for name in ("regret", "mean", "variance"):
+        values = getattr(actual, name), getattr(expected, name)
         torch.testing.assert_close(*values, rtol=0, atol=1e-9)
 
 
@@ -64,7 +64,7 @@ def test_a_trial_does_not_depend_on_how_many_share_a_program(problem, whole, at_
 @pytest.mark.parametrize("trial", quick([0, 7, 11], 11))
 def test_a_trial_alone_is_the_trial(problem, whole, trial):
     alone = simulate(problem, POLICIES, 1, HORIZON, seed=1, first_trial=trial)
-    assert_same(alone, Run(*(part[:, trial : trial + 1] for part in whole)))
+    assert_same(alone, Run(*(tensor[:, trial : trial + 1] for tensor in whole)))
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_every_policy_meets_the_same_chance(problem, whole):
     first = whole.choice[..., 0]
     assert (first == first[0]).all()
     draws = draw(problem, range(12), HORIZON, seed=1)
-    assert_same(play(problem, POLICIES[:2], draws), Run(*(part[:2] for part in whole)))
+    assert_same(play(problem, POLICIES[:2], draws), Run(*(tensor[:2] for tensor in whole)))
 
 
 def test_the_cases_query_neither_always_nor_never(whole):
@@ -115,7 +115,7 @@ def test_global_randomness_is_not_touched(problem):
 
 @pytest.fixture(scope="module")
 def fine():
-    """Functions on many points, where neighbours tie, and what float32 makes of each round."""
+    """Functions on many points, where neighbours tie, and the decisions of each round in float32."""
     problem = DriftingFunction.on_unit_interval(400, forgetting=0.05)
     policies = [p for p in POLICIES if p.name in ("always", "coin", "confidence", "priced")]
     draws = draw(problem, range(5), 100)

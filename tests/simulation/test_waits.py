@@ -1,7 +1,8 @@
 """A step of the simulator never waits for its device.
 
-The kind: a step asks its device whether there is work to save, or checks what is known to be right. On a
-CPU that is free, so the counts are made where a device is, with ``--device far`` or ``--device cuda``.
+The kind: a step asks its device whether there is work to save, or checks values that are known to be
+valid. On a CPU that is free, so the counts are made where a device is, with ``--device far`` or
+``--device cuda``.
 """
 
 import pytest
@@ -50,6 +51,6 @@ def test_a_step_never_waits(device, forgetting):
         with counting(device) as count:
             runs.append(play(problem, POLICIES, draws))
             totals.append(count())
-    assert totals[0] == totals[1]  # what is built before the first step is
+    assert totals[0] == totals[1]  # tensors that are built before the first step
     near = play(problem, POLICIES, draw(problem, range(trials), HORIZON))
     assert torch.equal(runs[-1].query.cpu(), near.query)

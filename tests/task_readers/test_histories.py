@@ -51,8 +51,8 @@ def test_windows_of_a_history_are_tasks():
         {**row, "round": r, "reward": None if r in (1, 6, 7) else float(r)} for r in range(11)
     ]
     history[6]["failed"] = True  # rounds 6 and 7 hold no value
-    found = [(t.name, t.values) for t in bc.tasks_from_history(history[::-1], window=2)]
-    assert found == [
+    tasks = [(t.name, t.values) for t in bc.tasks_from_history(history[::-1], window=2)]
+    assert tasks == [
         ("rounds 0 to 1", (0.0,)),
         ("rounds 2 to 3", (2.0, 3.0)),
         ("rounds 4 to 5", (4.0, 5.0)),
@@ -66,9 +66,9 @@ def test_windows_of_a_history_are_tasks():
 def test_a_history_of_a_real_tuner_in_windows_is_the_whole():
     history = online_history()
     windows = bc.tasks_from_history(history, window=5)
-    told = [row for row in history if row["reward"] is not None]
+    observed = [row for row in history if row["reward"] is not None]
     assert [v for task in windows for v in task.values if v is not None] == [
-        r["reward"] for r in told
+        r["reward"] for r in observed
     ]
     assert 1 < len(windows) <= 3
 
@@ -121,7 +121,7 @@ def test_a_training_has_its_last_reward_unless_it_diverged():
     task = bc.task_from_history(history)
     assert task == bc.Task([{"x": 0.0}, {"x": 0.1}, {"x": 0.5}], [3.0, None, 5.0])
     windows = bc.tasks_from_history(history, window=5)
-    assert [one.values for one in windows] == [(3.0, None), (5.0,)]
+    assert [task.values for task in windows] == [(3.0, None), (5.0,)]
 
 
 def test_a_history_of_subsets_is_of_equal_fidelities():
@@ -159,7 +159,7 @@ ROW = {"round": 0, "config": {"x": 0.5}, "reward": None, "failed": False}
 
 
 @pytest.mark.parametrize(
-    ("history", "options", "said"),
+    ("history", "options", "message"),
     [
         ([], {}, "history: Expected a row with an outcome; Received 'none in 0 rows'"),
         ([ROW], {}, "history: Expected a row with an outcome"),
@@ -169,10 +169,10 @@ ROW = {"round": 0, "config": {"x": 0.5}, "reward": None, "failed": False}
         (ROW, {}, "history: Expected the rows"),
     ],
 )
-def test_what_is_no_history(history, options, said):
-    with pytest.raises(InvalidArgumentError, match=said):
+def test_what_is_no_history(history, options, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         bc.task_from_history(history, **options)
-    with pytest.raises(InvalidArgumentError, match=said):
+    with pytest.raises(InvalidArgumentError, match=message):
         bc.tasks_from_history(history, window=2, **options)
 
 
@@ -195,7 +195,7 @@ def test_a_history_out_of_a_data_frame_has_nan_for_what_is_missing():
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([{**ROW, "round": "0", "reward": 1.0}], "round 0: Expected a number of a round"),
         ([{**ROW, "round": None, "reward": 1.0}], "Expected a number of a round"),
@@ -214,8 +214,8 @@ def test_a_history_out_of_a_data_frame_has_nan_for_what_is_missing():
         ),
     ],
 )
-def test_rows_that_are_none_of_a_history_are_named(rows, said):
-    with pytest.raises(InvalidArgumentError, match=said):
+def test_rows_that_are_none_of_a_history_are_named(rows, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         bc.task_from_history(rows)
 
 

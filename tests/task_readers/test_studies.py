@@ -46,7 +46,7 @@ def test_a_study_of_optuna_has_the_direction_of_the_coming_optimizer(direction, 
 
 
 @pytest.mark.parametrize(
-    ("study", "options", "said"),
+    ("study", "options", "message"),
     [
         (optuna_study(trial(0.1, 1.0), directions=["MINIMIZE"] * 2), {}, "study: .*one objective"),
         (optuna_study(trial(0.1, 1.0, "PRUNED")), {}, "study: .*completed trial; .*none of 1"),
@@ -55,8 +55,8 @@ def test_a_study_of_optuna_has_the_direction_of_the_coming_optimizer(direction, 
         (optuna_study(trial(0.1, 1.0)), {"maximize": "minimize"}, "maximize: Expected a bool"),
     ],
 )
-def test_what_is_no_study_of_optuna(study, options, said):
-    with pytest.raises(InvalidArgumentError, match=said):
+def test_what_is_no_study_of_optuna(study, options, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         bc.task_from_optuna(study, **options)
     with pytest.raises(InvalidConfigError, match="x: Expected a str"):
         bc.task_from_optuna(optuna_study(trial(object(), 1.0)))
@@ -127,8 +127,8 @@ def test_an_experiment_of_ax_has_the_direction_of_the_coming_optimizer(lower, ma
         (experiment(optimization_config=None, lower=lower), {}),
         (experiment(minimize=not lower, lower=not lower), {"lower_is_better": lower}),
     ]
-    for one, options in says:
-        assert bc.task_from_ax(one, "loss", maximize=maximize, **options) == expected
+    for experiment_, options in says:
+        assert bc.task_from_ax(experiment_, "loss", maximize=maximize, **options) == expected
 
 
 def test_clients_of_ax_hold_an_experiment():
@@ -146,7 +146,7 @@ def test_data_that_ax_has_not_read_yet_are_fetched():
 
 
 @pytest.mark.parametrize(
-    ("given", "metric", "options", "said"),
+    ("given", "metric", "options", "message"),
     [
         (experiment(), "accuracy", {}, r"metric: .*of \['loss', 'size'\]; Received 'accuracy'"),
         (experiment(), "size", {}, "lower_is_better: .*does not define it for 'size'"),
@@ -156,8 +156,8 @@ def test_data_that_ax_has_not_read_yet_are_fetched():
         (data(MEANS), "loss", {}, "experiment: Expected an Experiment of Ax"),
     ],
 )
-def test_what_is_no_experiment_of_ax(given, metric, options, said):
-    with pytest.raises(InvalidArgumentError, match=said):
+def test_what_is_no_experiment_of_ax(given, metric, options, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         bc.task_from_ax(given, metric, **options)
 
 

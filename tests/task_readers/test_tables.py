@@ -79,7 +79,7 @@ def test_rows_that_end_early_have_empty_cells(table, caplog):
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "said"),
+    ("text", "options", "message"),
     [
         ("x,y\n1,2\n", {"task": "study"}, r"column: Expected one of \['x', 'y'\]; .*'study'"),
         ("x,z\n1,2\n", {}, "column: .*Received 'y'"),
@@ -97,8 +97,8 @@ def test_rows_that_end_early_have_empty_cells(table, caplog):
         ("", {}, "path: Expected a file whose first row .*'an empty file'"),
     ],
 )
-def test_what_is_no_table(table, text, options, said):
-    with pytest.raises(InvalidArgumentError, match=said):
+def test_what_is_no_table(table, text, options, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         bc.tasks_from_csv(table(text), "y", **options)
     with pytest.raises(FileNotFoundError):
         bc.tasks_from_csv("nowhere.csv", "y")
@@ -192,7 +192,7 @@ def test_files_as_programs_write_them(table, text, encoding, caplog):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"x;y\n1;0,9\n", "svm.csv, line 2, y: Expected a number written as 1234.5 .*'0,9'"),
         (b'x,y\n1,"1,234"\n', "line 2, y: Expected a number .*'1,234'"),
@@ -209,10 +209,10 @@ def test_files_as_programs_write_them(table, text, encoding, caplog):
         (b"x\ty\n1\t2\t3\n", r"line 2: Expected 2 cells; Received \['3'\]"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_where_and_what_is_expected(table, content, said):
+def test_a_file_that_cannot_be_read_says_where_and_what_is_expected(table, content, message):
     path = table("")
     path.write_bytes(content)
-    with pytest.raises(InvalidArgumentError, match=said):
+    with pytest.raises(InvalidArgumentError, match=message):
         bc.tasks_from_csv(path, "y")
 
 
