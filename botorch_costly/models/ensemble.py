@@ -17,7 +17,7 @@ from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.models.log_posterior import LogPosterior, assign, factored, free_parameters
 from botorch_costly.models.promises import OneOutcome
 from botorch_costly.numerics.ensemble_sampling import Diagnosis, LogDensity, diagnose, walk
-from botorch_costly.numerics.reweighting import survivors
+from botorch_costly.numerics.reweighting import resample
 from botorch_costly.randomness import check_generator
 
 _WIDE = 10.0  # standard deviation of raw parameters, beside their priors: no density is improper
@@ -208,7 +208,7 @@ def _carried_over(
     raw = start.raw[rows]
     grown = torch.cat([log_density(half) for half in raw.chunk(2)]) - start.log_density[rows]
     coin = torch.rand((), generator=generator, dtype=raw.dtype, device=generator.device)
-    places = survivors(grown, coin.to(raw.device))
+    places = resample(grown, coin.to(raw.device))
     order = torch.randperm(count, generator=generator, device=generator.device)
     begun = raw[places][order.to(raw.device)]
     return begun if count == len(start.raw) else _near(begun, generator)

@@ -17,7 +17,7 @@ from botorch_costly.errors import InvalidShapeError, check, check_nonnegative
 from botorch_costly.models import task_fitting
 from botorch_costly.models.promises import NamedStates
 from botorch_costly.numerics import padded
-from botorch_costly.numerics.padded import Factored, Padded, Pulled
+from botorch_costly.numerics.padded import Factored, MomentsAndVJP, Padded
 from botorch_costly.numerics.radial import check_family
 
 _AT_ONCE = 2**18  # entries of covariance matrices that are held at once: those stay in the cache
@@ -194,7 +194,7 @@ class TaskEnsemble(NamedStates, nn.Module):
         mean, variance = (self._joined(part) for part in zip(*parts, strict=True))
         return Moments(mean, variance.sqrt())
 
-    def asker(self, columns: int) -> Callable[[Tensor], Pulled]:
+    def moments_and_vjp(self, columns: int) -> Callable[[Tensor], MomentsAndVJP]:
         """Return what does as ``moments``, with slopes in closed form and no graph.
 
         It maps points ``m x d`` to moments ``tasks x m``, whose slopes come back as those by the points.
@@ -204,21 +204,21 @@ class TaskEnsemble(NamedStates, nn.Module):
             columns: About how many points will be asked about at once.
         """
         chunks = self._chunks(columns)
-        asks = [padded.asker(self.kernel, *self._part(s)) for s in chunks]
+        asks = [padded.moments_and_vjp(self.kernel, *self._part(s)) for s in chunks]
 
-        def ask(X: Tensor) -> Pulled:
+        def ask(X: Tensor) -> MomentsAndVJP:
             parts = [one(X) for one in asks]
             mean = self._joined([part.mean for part in parts])
             variance = self._joined([part.spread for part in parts])
             std = variance.sqrt()
 
-            def pull(by_mean: Tensor, by_std: Tensor) -> Tensor:
+            def vjp(by_mean: Tensor, by_std: Tensor) -> Tensor:
                 by_variance = 0.5 * by_std / std
                 pairs = zip(parts, chunks, strict=True)
-                slopes = [part.pull(by_mean[s.tasks], by_variance[s.tasks]) for part, s in pairs]
+                slopes = [part.vjp(by_mean[s.tasks], by_variance[s.tasks]) for part, s in pairs]
                 return slopes[0] if len(slopes) == 1 else torch.stack(slopes).sum(0)
 
-            return Pulled(mean, std, pull)
+            return MomentsAndVJP(mean, std, vjp)
 
         return ask
 

@@ -33,7 +33,7 @@ from botorch_costly.models.joint_gaussian import JointGaussian, JointMoments, ch
 from botorch_costly.models.promises import check_further
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer_slopes import LEAST_UNKNOWN, LEAST_VARIANCE, Conditioned
-from botorch_costly.numerics.padded import Pulled
+from botorch_costly.numerics.padded import MomentsAndVJP
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Scaled, Units, most_probable
 
@@ -244,24 +244,26 @@ class TransferGP(JointGaussian):
             LEAST_VARIANCE
         ).sqrt()
 
-    def asker(self, columns: int) -> Callable[[Tensor], Pulled]:
+    def moments_and_vjp(self, columns: int) -> Callable[[Tensor], MomentsAndVJP]:
         """Return what does as ``moments`` at ``m x d`` points, with slopes in closed form and no graph.
 
         Args:
             columns: About how many points will be asked about at once.
         """
-        tasks, target = self.tasks.asker(columns), transfer_slopes.asker(self._conditioned())
+        tasks = self.tasks.moments_and_vjp(columns)
+        target = transfer_slopes.moments_and_vjp(self._conditioned())
         factor = self._solved.scale
 
-        def ask(X: Tensor) -> Pulled:
-            means, stds, pull = tasks(X)
+        def ask(X: Tensor) -> MomentsAndVJP:
+            means, stds, task_vjp = tasks(X)
             at = target(X, means.mT, stds.square().sum(0))
 
-            def pulled(by_mean: Tensor, by_std: Tensor) -> Tensor:
-                slopes = at.pull(factor * by_mean, factor * by_std)
-                return slopes.by_points + pull(slopes.by_means.mT, 2 * slopes.by_variance * stds)
+            def vjp(by_mean: Tensor, by_std: Tensor) -> Tensor:
+                slopes = at.vjp(factor * by_mean, factor * by_std)
+                by_stds = 2 * slopes.by_variance * stds
+                return slopes.by_points + task_vjp(slopes.by_means.mT, by_stds)
 
-            return Pulled(self.units.offset + factor * at.mean, factor * at.std, pulled)
+            return MomentsAndVJP(self.units.offset + factor * at.mean, factor * at.std, vjp)
 
         return ask
 

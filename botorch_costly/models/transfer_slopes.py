@@ -68,13 +68,13 @@ class Asked(NamedTuple):
 
     mean: Tensor  # shape: (m,)
     std: Tensor  # shape: (m,)
-    pull: Callable[[Tensor, Tensor], SlopesOf]  # slopes by mean and std, (m,) each
+    vjp: Callable[[Tensor, Tensor], SlopesOf]  # slopes by mean and std, (m,) each
 
 
 Ask = Callable[[Tensor, Tensor, Tensor], Asked]
 
 
-def asker(target: Conditioned) -> Ask:
+def moments_and_vjp(target: Conditioned) -> Ask:
     """Return what maps points ``m x d``, means ``m x T`` and summed variances there to moments."""
     ready = _ready(target)
     return lambda X, means, variance: _asked(ready, X, means, variance)
@@ -113,7 +113,7 @@ def _asked(ready: _Ready, X: Tensor, means: Tensor, variance: Tensor) -> Asked:
     left = prior + (target.own + target.offset) - white.square().sum(-1)
     std = left.clamp_min(LEAST_VARIANCE).sqrt()
 
-    def pull(by_mean: Tensor, by_std: Tensor) -> SlopesOf:
+    def vjp(by_mean: Tensor, by_std: Tensor) -> SlopesOf:
         half = torch.where(left > LEAST_VARIANCE, by_std / std, 0.0)  # 2 h
         # G
         by_cross = by_mean.unsqueeze(-1) * weights - (half.unsqueeze(-1) * white) @ inverse
@@ -127,4 +127,4 @@ def _asked(ready: _Ready, X: Tensor, means: Tensor, variance: Tensor) -> Asked:
         away = pulled @ target.x - pulled.sum(-1, keepdim=True) * X
         return SlopesOf(unit.square() * away, by_means, by_variance)
 
-    return Asked(target.level * average + cross @ weights, std, pull)
+    return Asked(target.level * average + cross @ weights, std, vjp)

@@ -29,11 +29,11 @@ from botorch_costly.errors import InvalidShapeError, NumericalError, check
 from botorch_costly.numerics.orthant import (
     Orthants,
     Sites,
-    believed,
     derivatives,
     fitted_sites,
     log_probability,
     loss_of,
+    posterior_of,
     pull_of,
 )
 
@@ -199,7 +199,7 @@ def _of_points(
 def _solved(means: Tensor, covs: Tensor, *, corrected: bool) -> tuple[Tensor, Tensor, Tensor]:
     problem = _posed(means, covs)
     sites = fitted_sites(problem.orthants)
-    belief = believed(problem.orthants, sites)
+    belief = posterior_of(problem.orthants, sites)
     raw = log_probability(problem.orthants, sites, belief, corrected=corrected)
     pull, loss = pull_of(sites, belief), loss_of(sites, belief.covariance)
     return raw.reshape(means.shape), *_of_points(problem, pull, loss, means.shape[-1])
@@ -214,7 +214,7 @@ class _LogEvidence(torch.autograd.Function):
         for some_means, some_covs in _chunks(means, covs):
             problem = _posed(some_means, some_covs)
             sites = fitted_sites(problem.orthants)
-            belief = believed(problem.orthants, sites)
+            belief = posterior_of(problem.orthants, sites)
             raws.append(log_probability(problem.orthants, sites, belief, corrected=corrected))
             taus.append(sites.tau)
             nus.append(sites.nu)

@@ -102,7 +102,7 @@ def fitted_sites(orthants: Orthants) -> Sites:
             else Orthants(*(p[numbers] for p in orthants))
         )
         sites = Sites(x[:, :n], x[:, n:])
-        belief = believed(mine, sites)
+        belief = posterior_of(mine, sites)
         return torch.cat(matching(sites, belief.mean, belief.variance, mine.width), -1)
 
     start = torch.zeros_like(orthants.mean).repeat(1, 2)
@@ -112,7 +112,7 @@ def fitted_sites(orthants: Orthants) -> Sites:
     return Sites(found[:, :n], found[:, n:])
 
 
-def believed(orthants: Orthants, sites: Sites) -> Belief:
+def posterior_of(orthants: Orthants, sites: Sites) -> Belief:
     """Return the distribution of ``v`` by the prior and some sites."""
     A, mean = orthants.factor, orthants.mean
     precision = (A * sites.tau.unsqueeze(-1)).mT @ A
@@ -198,7 +198,7 @@ def derivatives(
     orthants: Orthants, sites: Sites, *, corrected: bool = True
 ) -> tuple[Tensor, Tensor]:  # shapes: (b, n), (b, n, n)
     """Return the derivatives of ``log P`` by the mean and by ``K``."""
-    belief = believed(orthants, sites)
+    belief = posterior_of(orthants, sites)
     pull, covariance = pull_of(sites, belief), belief.covariance
     outer = pull.unsqueeze(-1) * pull.unsqueeze(-2)
     by_mean, by_cov = pull, 0.5 * (outer - loss_of(sites, covariance))

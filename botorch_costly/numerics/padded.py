@@ -141,30 +141,32 @@ def _remaining(prior: Tensor, explained: Tensor) -> Tensor:
     return (prior - explained).clamp_min(_LEAST * prior)
 
 
-class Pulled(NamedTuple):
+class MomentsAndVJP(NamedTuple):
     """Means and variances, or standard deviations, with the way back from their slopes to the points."""
 
     mean: Tensor  # shape: (b, m), or (m,) of one problem
     spread: Tensor  # variances or standard deviations, of the same shape
-    pull: Callable[
+    vjp: Callable[
         [Tensor, Tensor], Tensor
     ]  # slopes by either -> by the points, summed over problems
 
 
-def asker(family: str, rows: Padded, theta: Tensor, known: Factored) -> Callable[[Tensor], Pulled]:
+def moments_and_vjp(
+    family: str, rows: Padded, theta: Tensor, known: Factored
+) -> Callable[[Tensor], MomentsAndVJP]:
     """Return what maps points ``m x d`` to posterior means and variances with slopes, without a graph.
 
     What does not depend on the points is worked out once.
     """
     ready = _ready(family, rows, theta)
 
-    def ask(X: Tensor) -> Pulled:
+    def ask(X: Tensor) -> MomentsAndVJP:
         asked = _asked(ready, known, X)
 
-        def pull(by_mean: Tensor, by_variance: Tensor) -> Tensor:
+        def vjp(by_mean: Tensor, by_variance: Tensor) -> Tensor:
             return _pulled(asked, rows, known, X, by_mean, by_variance).sum(0)
 
-        return Pulled(asked.mean, asked.variance, pull)
+        return MomentsAndVJP(asked.mean, asked.variance, vjp)
 
     return ask
 

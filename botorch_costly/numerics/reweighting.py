@@ -17,7 +17,7 @@ from torch import Tensor
 _COUNTED = 0.5  # share of the walkers that the weights leave
 
 
-def survivors(
+def resample(
     log_weight: Tensor,  # finite, or the walker does not survive, shape: (k,)
     coin: Tensor,  # uniform in [0, 1), shape: ()
 ) -> Tensor:  # shape: (k,)

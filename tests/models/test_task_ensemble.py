@@ -205,13 +205,15 @@ def test_tasks_of_unlike_sizes_are_as_each_alone(mixed, asked):
     ):
         for part, parts in zip(ours, zip(*theirs, strict=True), strict=True):
             torch.testing.assert_close(part, torch.cat(parts), **tolerance)
-    said = tasks.asker(len(asked))(asked)
+    said = tasks.moments_and_vjp(len(asked))(asked)
     torch.testing.assert_close(said.mean, tasks.moments(asked).mean, **tolerance)
     weight = torch.ones_like(said.mean)
-    slopes = sum(one.asker(len(asked))(asked).pull(weight[:1], weight[:1]) for one in alone)
+    slopes = sum(
+        one.moments_and_vjp(len(asked))(asked).vjp(weight[:1], weight[:1]) for one in alone
+    )
     scale = float(slopes.abs().max())
     torch.testing.assert_close(
-        said.pull(weight, weight) / scale, slopes / scale, atol=tolerance["atol"] * 100, rtol=0
+        said.vjp(weight, weight) / scale, slopes / scale, atol=tolerance["atol"] * 100, rtol=0
     )
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from botorch_costly.numerics.reweighting import survivors
+from botorch_costly.numerics.reweighting import resample
 from tests.oracles import reweighting as oracle
 
 
@@ -19,22 +19,22 @@ def test_they_are_those_of_the_definition(seed, tkwargs):
     log_weight = torch.rand(30, generator=generator, dtype=torch.float64) + 700
     assert oracle.counted(log_weight.tolist()) > 15  # no power is taken
     at = float(torch.rand((), generator=generator))
-    found = survivors(log_weight.to(**tkwargs), coin(at).to(**tkwargs)).tolist()
-    expected = oracle.survivors(log_weight.tolist(), at)
+    found = resample(log_weight.to(**tkwargs), coin(at).to(**tkwargs)).tolist()
+    expected = oracle.resample(log_weight.tolist(), at)
     assert sum(a != b for a, b in zip(found, expected, strict=True)) <= 1  # rounding of a tooth
 
 
 @pytest.mark.parametrize("level", [0.0, -1e6, 1e30])
 def test_equal_weights_change_nothing(level, tkwargs):
     for at in (0.01, 0.3, 0.7):
-        found = survivors(torch.full((8,), level).to(**tkwargs), coin(at).to(**tkwargs))
+        found = resample(torch.full((8,), level).to(**tkwargs), coin(at).to(**tkwargs))
         assert found.tolist() == list(range(8))
 
 
 @pytest.mark.parametrize("huge", [30.0, 1e4, 1e300])
 def test_half_of_the_walkers_count_however_unlike_the_weights_are(huge):
     log_weight = huge * torch.linspace(-1, 0, 40, dtype=torch.float64)
-    found = survivors(log_weight, coin(0.5))
+    found = resample(log_weight, coin(0.5))
     assert len(found.unique()) >= 15
     copies = found.bincount(minlength=40)
     assert (copies.diff() >= -1).all()  # the better the more, but for the comb
@@ -45,11 +45,11 @@ def test_half_of_the_walkers_count_however_unlike_the_weights_are(huge):
 def test_who_is_impossible_does_not_survive(never):
     log_weight = torch.tensor([never, 0.0, never, 0.1, never], dtype=torch.float64)
     for at in (0.0, 0.5, 1 - 2**-53):
-        assert set(survivors(log_weight, coin(at)).tolist()) == {1, 3}
+        assert set(resample(log_weight, coin(at)).tolist()) == {1, 3}
     alone = torch.tensor([never, -5.0, never])
-    assert survivors(alone, coin(0.5)).tolist() == [1, 1, 1]
+    assert resample(alone, coin(0.5)).tolist() == [1, 1, 1]
 
 
 def test_if_all_are_impossible_all_stay():
     log_weight = torch.full((4,), -math.inf)
-    assert survivors(log_weight, coin(0.5)).tolist() == [0, 1, 2, 3]
+    assert resample(log_weight, coin(0.5)).tolist() == [0, 1, 2, 3]

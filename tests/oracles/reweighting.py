@@ -3,7 +3,7 @@
 import math
 
 
-def survivors(log_weights, coin):
+def resample(log_weights, coin):
     """Return which walker each tooth falls on; the weights may be of any scale."""
     largest = max(log_weights)
     weights = [math.exp(w - largest) for w in log_weights]

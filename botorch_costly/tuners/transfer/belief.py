@@ -10,7 +10,7 @@ from torch import Tensor
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_fitting import rougher, typical
 from botorch_costly.models.transfer import units_of
-from botorch_costly.numerics.padded import Pulled
+from botorch_costly.numerics.padded import MomentsAndVJP
 from botorch_costly.numerics.robust import outliers
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
@@ -115,17 +115,17 @@ class Alone(NamedTuple):
         mean, std = self.model.moments(X)
         return self.offset + self.scale * mean[0], self.scale * std[0]
 
-    def asker(self, columns: int) -> Callable[[Tensor], Pulled]:
-        """Return what does as ``moments``, with slopes in closed form; see ``TaskEnsemble.asker``."""
-        model, offset, factor = self.model.asker(columns), self.offset, self.scale
+    def moments_and_vjp(self, columns: int) -> Callable[[Tensor], MomentsAndVJP]:
+        """Return a function equal to ``moments`` with an analytic VJP; see ``TaskEnsemble``."""
+        model, offset, factor = self.model.moments_and_vjp(columns), self.offset, self.scale
 
-        def ask(X: Tensor) -> Pulled:
-            mean, std, pull = model(X)
+        def ask(X: Tensor) -> MomentsAndVJP:
+            mean, std, model_vjp = model(X)
 
-            def pulled(by_mean: Tensor, by_std: Tensor) -> Tensor:
-                return pull(factor * by_mean.unsqueeze(0), factor * by_std.unsqueeze(0))
+            def vjp(by_mean: Tensor, by_std: Tensor) -> Tensor:
+                return model_vjp(factor * by_mean.unsqueeze(0), factor * by_std.unsqueeze(0))
 
-            return Pulled(offset + factor * mean[0], factor * std[0], pulled)
+            return MomentsAndVJP(offset + factor * mean[0], factor * std[0], vjp)
 
         return ask
 

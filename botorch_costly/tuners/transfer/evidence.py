@@ -85,8 +85,8 @@ class EvidenceSharing:
             return share * theirs + (1 - share) * bound(target.moments(X), beta)
 
         def climber(columns: int) -> ValueAndGradient:
-            theirs, part = transfer.asker(columns), transfer.scale.new_tensor(share)
-            ours = None if target is None else target.asker(columns)
+            theirs, part = transfer.moments_and_vjp(columns), transfer.scale.new_tensor(share)
+            ours = None if target is None else target.moments_and_vjp(columns)
 
             def with_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
                 if ours is None:

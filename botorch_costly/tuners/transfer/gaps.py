@@ -99,9 +99,9 @@ class GapSharing:
             return blend(mean + factor * (above.evaluate(said) - mean), X, factor)
 
         def climber(columns: int) -> ValueAndGradient:
-            theirs, each = some.asker(columns), upper.weights.unsqueeze(-1)
+            theirs, each = some.moments_and_vjp(columns), upper.weights.unsqueeze(-1)
             if target is not None:
-                each, ours = share * each, target.asker(columns)
+                each, ours = share * each, target.moments_and_vjp(columns)
             rest = each.new_tensor(1 - share)
 
             def with_gradient(X: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.online_weights import function_gaps
-from botorch_costly.numerics.padded import Pulled
+from botorch_costly.numerics.padded import MomentsAndVJP
 from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.tuners.transfer.belief import Alone, Told
 
@@ -66,7 +66,7 @@ def gaps_of(tasks: TaskEnsemble, target: Alone, *, beta: float, largest: bool, o
     return function_gaps(values, tasks.seen, mean, std, beta=beta, largest=largest)
 
 
-def bound_and_slope(moments: Pulled, factor: float, weight: Tensor) -> tuple[Tensor, Tensor]:
+def bound_and_slope(moments: MomentsAndVJP, factor: float, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Return a weighted sum of upper bounds and its slopes by the points.
 
     Args:
@@ -77,7 +77,7 @@ def bound_and_slope(moments: Pulled, factor: float, weight: Tensor) -> tuple[Ten
     each = weight.expand_as(moments.mean)
     value = each * torch.add(moments.mean, moments.spread, alpha=factor)
     total = value.sum(0) if value.dim() == 2 else value
-    return total, moments.pull(each, factor * each)
+    return total, moments.vjp(each, factor * each)
 
 
 def bound(moments: tuple[Tensor, Tensor], factor: float) -> Tensor:
