@@ -1,12 +1,12 @@
 r"""Fixed points of many maps at once, by Anderson acceleration.
 
-The residual is ``g(x) = F(x) - x``, and a damped step goes to ``x + damping g``. Anderson's step takes
-off what the last few differences ``dX`` and ``dG`` explain of the residual, by least squares:
+The residual is ``g(x) = F(x) - x``; a damped step goes to ``x + damping g``. Anderson's step subtracts
+the part of it that the last few differences ``dX`` and ``dG`` explain by least squares:
 
     x' = x + damping g - (dX + damping dG) argmin_c |dG c - g|.
 
-A problem that has converged leaves the batch. A problem that has not after ``patience`` steps goes on
-with damped steps alone, which are slower and surer.
+Converged problems leave the batch. After ``patience`` steps the remaining problems take damped steps
+only, which are slower and more reliable.
 
 References:
     H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM J. Numer. Anal. 49, 2011.
@@ -18,20 +18,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-_WARM_UP = 3  # damped steps from afar, whose differences explain nothing
-_RIDGE = 1e-10  # of the largest square, added to all of them
+_WARM_UP = 3  # damped steps at the start: differences far from the solution explain nothing
+_RIDGE = 1e-10  # added to the diagonal of the Gram matrix, relative to its largest entry
 
 
 class FixedPoints(NamedTuple):
-    """Where the iterations ended."""
+    """The best points of the iterations."""
 
-    point: Tensor  # the best seen, shape: (b, p)
-    residual: Tensor  # largest change of a component by the map, by 1 + its size, shape: (b,)
-    steps: int  # of the batch
+    point: Tensor  # point of least residual, shape: (b, p)
+    residual: Tensor  # max over the components of |g| / (1 + |x|), shape: (b,)
+    steps: int  # number of steps of the batch
 
 
 Map = Callable[[Tensor, Tensor], Tensor]
-"""From the numbers of some problems, ``(k,)``, and their points, ``(k, p)``, their images."""
+"""Maps the indices of some problems, ``(k,)``, and their points, ``(k, p)``, to the images ``(k, p)``."""
 
 
 def fixed_points(
@@ -45,9 +45,9 @@ def fixed_points(
     patience: int = 40,
     steps: int = 200,
 ) -> FixedPoints:
-    """Iterate until no component of any problem changes by more than the tolerance.
+    """Iterate until the residuals of all problems are at most ``tolerance``, or for ``steps`` steps.
 
-    All points stay at or above ``bound``, as all images do.
+    All points stay at or above ``bound``; the images must, too.
     """
     best, least = start.clone(), start.new_full(start.shape[:1], torch.inf)
     under_way = torch.arange(len(start), device=start.device)
@@ -63,7 +63,8 @@ def fixed_points(
         if not remaining:
             break
         plain = taken <= _WARM_UP or taken > patience
-        xs, gs = _kept(xs, x, 0 if plain else memory), _kept(gs, g, 0 if plain else memory)
+        length = 0 if plain else memory
+        xs, gs = _appended(xs, x, length), _appended(gs, g, length)
         x = x + (0.5 * damping if taken > patience else damping) * g
         if len(xs) > 1 and not plain:
             x = x - _explained(xs, gs, damping)
@@ -73,8 +74,8 @@ def fixed_points(
     return FixedPoints(best, least, taken)
 
 
-def _kept(history: Tensor, latest: Tensor, memory: int) -> Tensor:
-    """Return the latest points, and at most ``memory`` before them."""
+def _appended(history: Tensor, latest: Tensor, memory: int) -> Tensor:
+    """Return the last ``memory`` points of the history, followed by the latest ones."""
     if memory == 0 or not len(history):
         return latest.unsqueeze(0)
     return torch.cat([history[-memory:], latest.unsqueeze(0)])
@@ -85,7 +86,7 @@ def _explained(
     gs: Tensor,  # shape: (m + 1, b, p)
     damping: float,
 ) -> Tensor:  # shape: (b, p)
-    """Return the part of the step that earlier differences explain."""
+    """Return the part of the step that the differences explain."""
     scale = 1 / (1 + xs[-1].abs())
     dx, dg = xs.diff(dim=0), gs.diff(dim=0)
     scaled = (dg * scale).movedim(0, -1)  # b x p x m

@@ -1,4 +1,4 @@
-r"""A Cholesky factor that grows by one row and forgets any row, in O(n^2) each.
+r"""A Cholesky factor to which a row is appended, or from which any row is removed, in O(n^2).
 
 The factor ``L`` of ``A = L L^T`` is stored with its inverse ``X = L^{-1}`` and the whitened
 right-hand sides ``W = L^{-1} Y``, so that conditioning and prediction are matrix products:
@@ -10,18 +10,18 @@ Append (bordering). With ``l = X a`` and ``d^2 = a** - |l|^2``,
     [A  a ]   [L  0] [L^T l]            [ X         0 ]
     [a' a**] = [l' d] [0   d],   X_new = [-l'X/d    1/d],   w_new = (y - l'W) / d.
 
-Remove row i. Write the factor around it as ``[[A 0 0], [b d 0], [B c C]]``. Without row i the last
-block becomes ``C' C'^T = C C^T + c c^T``. With ``v = C^{-1} c`` this is ``C (I + v v^T) C^T``, and
+Remove row i. Partition the factor as ``[[A 0 0], [b d 0], [B c C]]`` with row i in the middle. Without
+it the last block becomes ``C' C'^T = C C^T + c c^T = C (I + v v^T) C^T`` with ``v = C^{-1} c``, and
 ``I + v v^T`` has the Cholesky factor (s_k = 1 + v_1^2 + .. + v_k^2, s_0 = 1)
 
     M[k, k] = sqrt(s_k / s_{k-1}),     M[j, k] = v_j v_k / sqrt(s_k s_{k-1})   (j > k),
     M^{-1}[k, k] = sqrt(s_{k-1} / s_k), M^{-1}[j, k] = -v_j v_k / sqrt(s_j s_{j-1})   (k < j),
 
-so that ``C' = C M`` is one reversed cumulative sum and ``M^{-1} R`` another: no loop over rows.
-Only positive terms are added, so removing is as stable as factorizing anew. Because
-``X[>i, <i] + v X[i, <i] = -C^{-1} B A^{-1}``, the inverse and ``W`` follow from that formula.
+so that ``C' = C M`` and ``M^{-1} R`` are one cumulative sum each, without a loop over rows. Only positive
+terms are added, so removal is as stable as a new factorization. The inverse and ``W`` follow from
+``X[>i, <i] + v X[i, <i] = -C^{-1} B A^{-1}``.
 
-Convention: everything is ``(*batch, ...)``; rows are in the order they were appended.
+Convention: all tensors are ``(*batch, ...)``; rows are in the order in which they were appended.
 """
 
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class Factor(NamedTuple):
 
 
 class Jitter(NamedTuple):
-    """What was added to a pivot so that the factor is positive definite; zero where nothing was."""
+    """Amount added to a squared pivot to keep the factor positive definite, 0 if none was needed."""
 
     amount: Tensor  # shape: (*batch,)
 
@@ -52,14 +52,14 @@ def empty_factor(
     dtype: torch.dtype = torch.float64,
     device: torch.device | str = "cpu",
 ) -> Factor:
-    """Return the factor of a 0 x 0 matrix with ``right_hand_sides`` columns to whiten."""
+    """Return the factor of a 0 x 0 matrix with ``right_hand_sides`` columns in ``Y``."""
     square = torch.zeros(*batch_shape, 0, 0, dtype=dtype, device=device)
     whitened = torch.zeros(*batch_shape, 0, right_hand_sides, dtype=dtype, device=device)
     return Factor(square, square, whitened)
 
 
 def factorize(matrix: Tensor, right_hand_sides: Tensor) -> Factor:
-    """Factorize ``matrix`` from scratch, in O(n^3).
+    """Factorize a matrix in O(n^3).
 
     Args:
         matrix: Symmetric positive definite, shape ``(*batch, n, n)``.
@@ -69,23 +69,18 @@ def factorize(matrix: Tensor, right_hand_sides: Tensor) -> Factor:
         NumericalError: If ``matrix`` is not positive definite.
     """
     chol, info = torch.linalg.cholesky_ex(matrix)
-    check(
-        not bool(info.any()),
-        "matrix",
-        "a positive definite matrix",
-        f"a non-positive pivot in row {int(info.max())}",
-        NumericalError,
-    )
+    received = f"a non-positive pivot in row {int(info.max())}"
+    check(not bool(info.any()), "matrix", "a positive definite matrix", received, NumericalError)
     identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
     inverse = torch.linalg.solve_triangular(chol, identity.expand_as(chol), upper=False)
     return Factor(chol, inverse, inverse @ right_hand_sides)
 
 
 def sure_root(cov: Tensor) -> Tensor:
-    """Return the Cholesky factors of covariances ``*batch x n x n``, of singular ones as well.
+    """Return the Cholesky factors of covariances ``*batch x n x n``, which may be singular.
 
-    Where rounding has left one that is not positive definite, as much as was rounded is added to its
-    diagonal.
+    Where a factorization fails, the diagonal is enlarged by a relative amount that starts at the machine
+    epsilon and grows a hundredfold until it succeeds.
 
     Raises:
         NumericalError: If a number is not finite.
@@ -93,13 +88,13 @@ def sure_root(cov: Tensor) -> Tensor:
     root, info = torch.linalg.cholesky_ex(cov)
     if not bool(info.any()):
         return root
-    diagonal, added = cov.diagonal(dim1=-2, dim2=-1), torch.finfo(cov.dtype).eps
-    while bool(info.any()) and added < 1:
-        raised = cov + torch.diag_embed(added * diagonal)
-        again, still = torch.linalg.cholesky_ex(raised)
-        root = torch.where((info > 0)[..., None, None], again, root)
-        info = torch.where(info > 0, still, info)
-        added *= 100
+    diagonal, jitter = cov.diagonal(dim1=-2, dim2=-1), torch.finfo(cov.dtype).eps
+    while bool(info.any()) and jitter < 1:
+        raised = cov + torch.diag_embed(jitter * diagonal)
+        raised_root, raised_info = torch.linalg.cholesky_ex(raised)
+        root = torch.where((info > 0)[..., None, None], raised_root, root)
+        info = torch.where(info > 0, raised_info, info)
+        jitter *= 100
     expected = "a positive definite matrix of finite numbers"
     check(not bool(info.any()), "cov", expected, diagonal.flatten().tolist(), NumericalError)
     return root
@@ -115,10 +110,10 @@ def append(
 ) -> tuple[Factor, Jitter]:
     """Append one row of ``A = K + noise I`` in O(n^2).
 
-    The noise is an argument apart from the prior variance because it bounds the pivot from below: the
-    squared pivot is the posterior variance of the new value plus its noise, and rounding may push
-    only the variance under zero. So a million identical rows cannot break the factor. What is added
-    beyond that clipping, where even the noise is below ``minimum_pivot``, is returned by name.
+    The noise is separate from the prior variance because it bounds the pivot from below: the squared
+    pivot is the posterior variance of the new value, clipped at 0 because of rounding, plus the noise.
+    So a million identical rows cannot break the factor. If the noise is below ``minimum_pivot`` as
+    well, the missing amount is added and returned as ``Jitter``.
 
     Args:
         factor: The factor of the ``n`` rows so far.
@@ -126,11 +121,10 @@ def append(
         prior: Prior variance of the new value.
         noise: Noise variance of the new observation.
         right_hand_side: The new row of ``Y``.
-        minimum_pivot: The least squared pivot, as a fraction of ``prior``; by default 1e-10, or
-            1,000 machine epsilons where those are more.
+        minimum_pivot: Least squared pivot as a fraction of ``prior``; ``least_pivot`` by default.
 
     Returns:
-        The factor with ``n + 1`` rows, and the jitter that was needed.
+        The factor with ``n + 1`` rows, and the jitter.
 
     Raises:
         InvalidShapeError: If ``cross`` does not have one entry for each row, or ``right_hand_side``
@@ -158,15 +152,15 @@ def append(
 
 
 def least_pivot(dtype: torch.dtype) -> float:
-    """Return the least squared pivot of ``append``, as a fraction of the prior variance.
+    """Return ``append``'s default least squared pivot, as a fraction of the prior variance.
 
-    A noise of at least as much leaves no pivot smaller, so that nothing is ever added.
+    With a noise of at least that fraction no jitter is ever added.
     """
     return max(1e-10, 1000 * torch.finfo(dtype).eps)
 
 
 def remove(factor: Factor, index: int) -> Factor:
-    """Forget row ``index``, in O(n^2), as if it had never been appended.
+    """Remove row ``index`` in O(n^2).
 
     Raises:
         InvalidShapeError: If there is no such row.
@@ -180,9 +174,9 @@ def remove(factor: Factor, index: int) -> Factor:
     scale = torch.cat([torch.ones_like(chol[..., :1, 0]), 1 + v.square().cumsum(-1)], -1)  # s
 
     def without_row(rows: Tensor) -> Tensor:
-        """Replace the rows below by ``M^{-1} (rows + v row_i)`` and leave out row i."""
-        freed = rows[..., below:, :] + v.unsqueeze(-1) * rows[..., index : index + 1, :]
-        return torch.cat([rows[..., :index, :], _solve_update(v, scale, freed)], -2)
+        """Remove row i and replace the rows below it by ``M^{-1} (rows + v row_i)``."""
+        later = rows[..., below:, :] + v.unsqueeze(-1) * rows[..., index : index + 1, :]
+        return torch.cat([rows[..., :index, :], _solve_update(v, scale, later)], -2)
 
     trailing = _multiply_update(v, scale, chol[..., below:, below:])
     new_chol = chol[..., others, :][..., others].clone()
@@ -197,10 +191,10 @@ def all_but(index: int, number: int, device: torch.device) -> Tensor:
 
 
 def _solve(chol: Tensor, inverse: Tensor, rhs: Tensor) -> Tensor:
-    """Return ``chol^{-1} rhs``, as accurately as substitution does.
+    """Return ``chol^{-1} rhs`` as accurately as forward substitution.
 
-    The explicit inverse alone would leave a residual that grows with the condition number and from
-    row to row. One step of iterative refinement takes that away for two more products.
+    The residual of the explicit inverse alone grows with the condition number and from row to row. One
+    step of iterative refinement removes it for two more products.
     """
     rhs = rhs.unsqueeze(-1)
     solution = inverse @ rhs

@@ -1,19 +1,19 @@
-r"""A Gaussian process seen through differences: what one point is better than another by.
+r"""A Gaussian process of which only differences are observed: the advantage of one point over another.
 
-Two configurations played from one state on the same batches differ by what the configurations do, and by
-little else. With an additive ``f(x, t) = sum_j f_j(x_j, t)``, whose parts are independent,
+Two runs from one state on the same batches differ by the effect of their configurations and by little
+else. With an additive ``f(x, t) = sum_j f_j(x_j, t)`` of independent terms,
 
 .. math::
 
     y_i = f(x_i, t_i) - f(c_i, t_i) + \epsilon_i, \qquad
     \operatorname{cov}(f_j(a, t), f_j(b, u)) = s_j^2\, \phi(|a - b| / \ell)\, e^{-\phi_t |t - u|},
 
-the covariance of two differences is, part by part,
+each term ``j`` contributes to the covariance of two differences
 
 .. math:: s_j^2 [\phi(x, x') - \phi(x, c') - \phi(c, x') + \phi(c, c')]\, e^{-\phi_t |t - t'|}.
 
-It is a kernel over ``[x, c, t]``: posteriors are those of any Gaussian process. The scales ``s_j`` and
-the noise are maxima a posteriori on a grid, all points of which are factored in one batch.
+This is a kernel over ``[x, c, t]``. The scales ``s_j`` and the noise are maximum a posteriori estimates
+on a grid, whose points are factorized in one batch.
 
 Convention: a difference is ``f(point) - f(reference)``, positive where the point is better.
 
@@ -30,14 +30,14 @@ from botorch_costly.device import moved
 from botorch_costly.numerics.cholesky import sure_root
 from botorch_costly.numerics.radial import PROFILES
 
-_SCALES = torch.logspace(-2.3, 0.2, 12, dtype=torch.float64)  # of s_j, 0.005 to 1.5
+_SCALES = torch.logspace(-2.3, 0.2, 12, dtype=torch.float64)  # grid of s_j, 0.005 to 1.5
 _NOISES = torch.tensor([0.5, 1.0, 2.0, 4.0], dtype=torch.float64)  # multiples of the prior noise
-_JITTER = 1e-8  # relative to a unit of y squared
-_SWEEPS = 2  # over the columns, after which the scales hardly move
+_JITTER = 1e-8  # in squared units of y
+_SWEEPS = 2  # passes over the columns; more hardly change the scales
 
 
 class Differences(NamedTuple):
-    """Pairs of points that are compared, and when."""
+    """Pairs of points and the times of their comparison."""
 
     points: Tensor  # x, in the unit cube, shape: (n, d)
     references: Tensor  # c, in the unit cube, shape: (n, d)
@@ -45,39 +45,39 @@ class Differences(NamedTuple):
 
 
 class Smoothness(NamedTuple):
-    """How alike near points and near times are."""
+    """Correlation over points and over times."""
 
     lengthscale: float  # of each column of the unit cube
-    forgetting: float  # phi_t, by unit of time
+    forgetting: float  # phi_t, per unit of time
 
 
 class ScalePrior(NamedTuple):
-    """Log-normal beliefs about the scales and the noise, before the first difference."""
+    """Log-normal priors of the scales and of the noise."""
 
-    scale: float  # the median of all s_j, in units of y
-    spread: float = 1.0  # sd of log s that the columns share
-    relevance: float = 1.0  # sd of log s_j around what they share
-    noise: float = 0.05  # the median of its sd, in units of y
-    noise_spread: float = 0.7  # sd of its logarithm
+    scale: float  # median of all s_j, in units of y
+    spread: float = 1.0  # sd of the mean of log s_j over the columns
+    relevance: float = 1.0  # sd of log s_j around that mean
+    noise: float = 0.05  # median of the sd of the noise, in units of y
+    noise_spread: float = 0.7  # sd of the logarithm of the sd of the noise
 
 
 class Scales(NamedTuple):
-    """What was learnt of them."""
+    """Estimated scales and noise."""
 
     scales: Tensor  # s_j, shape: (d,)
     noise: float  # sd, in units of y
 
 
 def covariances(rows: Differences, others: Differences, smoothness: Smoothness) -> Tensor:
-    """Return the covariance of differences by column, for unit scales, shape ``d x n x m``."""
+    """Return each column's covariances of differences for unit scales, shape ``d x n x m``."""
     profile = PROFILES["matern52"]
 
-    def alike(a: Tensor, b: Tensor) -> Tensor:  # shape: (d, n, m)
+    def correlation(a: Tensor, b: Tensor) -> Tensor:  # shape: (d, n, m)
         distance = (a.mT.unsqueeze(-1) - b.mT.unsqueeze(-2)).abs()
         return profile.phi(profile.constant * distance / smoothness.lengthscale)
 
     (x, c, t), (y, e, u) = rows, others
-    paired = alike(x, y) - alike(x, e) - alike(c, y) + alike(c, e)
+    paired = correlation(x, y) - correlation(x, e) - correlation(c, y) + correlation(c, e)
     return paired * (-smoothness.forgetting * (t.unsqueeze(-1) - u).abs()).exp()
 
 
@@ -86,8 +86,8 @@ def fit_scales(parts: Tensor, values: Tensor, prior: ScalePrior) -> Scales:
 
     Args:
         parts: ``covariances`` of the differences with themselves, ``d x n x n``.
-        values: What was measured, shape ``(n,)``.
-        prior: What is believed of them.
+        values: Observed differences, shape ``(n,)``.
+        prior: Priors of the scales and of the noise.
     """
     d = len(parts)
     if not len(values):
@@ -112,48 +112,44 @@ def _log_density(
     values: Tensor,  # shape: (n,)
     prior: ScalePrior,
 ) -> Tensor:  # shape: (k,)
-    """Return the log posterior density of several scales and noises, up to a constant."""
+    """Return the log posterior density of ``k`` scales and noises, up to a constant."""
     n = len(values)
     cov = torch.einsum("kd,dij->kij", scales.square(), parts)
-    diagonal = (noises.square() + _JITTER).view(-1, 1, 1) * torch.eye(
-        n, dtype=cov.dtype, device=cov.device
-    )
-    factor = sure_root(cov + diagonal)
-    told = values.unsqueeze(-1).expand(len(cov), n, 1)
-    white = torch.linalg.solve_triangular(factor, told, upper=False)
+    eye = torch.eye(n, dtype=cov.dtype, device=cov.device)
+    factor = sure_root(cov + (noises.square() + _JITTER).view(-1, 1, 1) * eye)
+    targets = values.unsqueeze(-1).expand(len(cov), n, 1)
+    white = torch.linalg.solve_triangular(factor, targets, upper=False)
     fit = white.square().sum((-2, -1)) / 2 + factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     logs = scales.log()
     mean = logs.mean(-1)
     shared = (mean - math.log(prior.scale)) / prior.spread
-    own = (logs - mean.unsqueeze(-1)) / prior.relevance
-    rough = (noises / prior.noise).log() / prior.noise_spread
-    return -fit - (shared.square() + own.square().sum(-1) + rough.square()) / 2
+    deviation = (logs - mean.unsqueeze(-1)) / prior.relevance
+    noise = (noises / prior.noise).log() / prior.noise_spread
+    return -fit - (shared.square() + deviation.square().sum(-1) + noise.square()) / 2
 
 
 def posterior(
     rows: Differences, values: Tensor, asked: Differences, scales: Scales, smoothness: Smoothness
 ) -> tuple[Tensor, Tensor]:
-    """Return mean and variance of differences that are asked about, each of shape ``(m,)``.
+    """Return posterior means and variances of differences, each of shape ``(m,)``.
 
     Args:
-        rows: Differences that were measured.
-        values: What was measured of them, shape ``(n,)``.
-        asked: Differences asked about.
-        scales: As ``fit_scales`` returns them.
-        smoothness: As it was fitted with.
+        rows: Observed differences.
+        values: Values of the observed differences, shape ``(n,)``.
+        asked: Differences to predict.
+        scales: Result of ``fit_scales``.
+        smoothness: Smoothness with which the scales were fitted.
     """
     weights = scales.scales.square()
-    away = (asked.points - asked.references).abs() / smoothness.lengthscale
+    distance = (asked.points - asked.references).abs() / smoothness.lengthscale
     profile = PROFILES["matern52"]
-    prior = (2 * (1 - profile.phi(profile.constant * away)) * weights).sum(-1)
+    prior = (2 * (1 - profile.phi(profile.constant * distance)) * weights).sum(-1)
     if not len(values):
         return torch.zeros_like(prior), prior
     cov = torch.einsum("d,dij->ij", weights, covariances(rows, rows, smoothness))
     cross = torch.einsum("d,dij->ij", weights, covariances(rows, asked, smoothness))
     noise = (scales.noise**2 + _JITTER) * torch.eye(len(values), dtype=cov.dtype, device=cov.device)
-    factor = sure_root(cov + noise)
-    white = torch.linalg.solve_triangular(
-        factor, torch.cat([cross, values.unsqueeze(-1)], -1), upper=False
-    )
-    half, told = white[:, :-1], white[:, -1]
-    return half.mT @ told, (prior - half.square().sum(0)).clamp_min(0)
+    columns = torch.cat([cross, values.unsqueeze(-1)], -1)
+    white = torch.linalg.solve_triangular(sure_root(cov + noise), columns, upper=False)
+    white_cross, white_values = white[:, :-1], white[:, -1]
+    return white_cross.mT @ white_values, (prior - white_cross.square().sum(0)).clamp_min(0)

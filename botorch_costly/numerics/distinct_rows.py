@@ -1,7 +1,7 @@
-"""The distinct rows of a matrix, in lexicographic order, without waiting for a device.
+"""The distinct rows of a matrix in lexicographic order, without synchronizing with a device.
 
-How many there are is a number that only the device knows. So all rows are kept, and those that repeat the
-row before them are marked.
+The number of distinct rows would have to be read from the device. So all rows are kept, and those equal
+to the row before them are marked.
 """
 
 from typing import NamedTuple
@@ -16,13 +16,13 @@ class SortedRows(NamedTuple):
     """Rows in lexicographic order."""
 
     rows: Tensor  # shape: (n, d)
-    repeated: Tensor  # whether a row is the one before it once more, bool, shape: (n,)
+    repeated: Tensor  # bool, whether a row equals the one before it, shape: (n,)
 
 
 def sorted_rows(rows: Tensor) -> SortedRows:
-    """Sort rows (``n x d``) by their columns, the first one first.
+    """Sort rows (``n x d``) lexicographically.
 
-    On a CPU, where their number is known at once, repeated rows are left out.
+    On a CPU, which needs no synchronization, repeated rows are removed.
 
     Example:
         >>> sorted_rows(torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).rows
@@ -33,9 +33,8 @@ def sorted_rows(rows: Tensor) -> SortedRows:
         distinct = rows.unique(dim=0)
         return SortedRows(distinct, torch.zeros_like(distinct[:, 0], dtype=torch.bool))
     order = torch.arange(len(rows), device=rows.device)
-    for column in reversed(
-        rows.unbind(-1)
-    ):  # stable sorts from the least to the most significant key
+    # Stable sorts from the least to the most significant key.
+    for column in reversed(rows.unbind(-1)):
         order = order[column[order].argsort(stable=True)]
     rows = rows[order]
     first = torch.zeros_like(rows[:1, 0], dtype=torch.bool)

@@ -1,11 +1,11 @@
-r"""What a belief about a drifting function becomes between queries: exact, in closed form.
+r"""Prediction and update of a belief about a drifting function, exact and in closed form.
 
-A function drifts as an Ornstein-Uhlenbeck process on top of a prior ``GP(0, K)``,
+The function drifts as an Ornstein-Uhlenbeck process with the stationary distribution ``GP(0, K)``,
 
     f_{t+s} = a f_t + sqrt(1 - a^2) g,    a = (1 - forgetting)^(s / 2),    g ~ GP(0, K),
 
-which is the GP with covariance ``K(x, x') (1 - forgetting)^(|t - t'| / 2)`` [Bogunovic2016]_. So a
-belief relaxes towards the prior: ``mean -> a mean`` and ``cov -> a^2 cov + (1 - a^2) K``.
+which is the GP with covariance ``K(x, x') (1 - forgetting)^(|t - t'| / 2)`` [Bogunovic2016]_. Between
+queries the belief relaxes to the prior: ``mean -> a mean``, ``cov -> a^2 cov + (1 - a^2) K``.
 
 Convention: ``retention`` is ``a``, not ``a^2``; time is counted in rounds.
 
@@ -31,31 +31,30 @@ class Belief(NamedTuple):
 def retention(forgetting: Tensor, elapsed: Tensor) -> Tensor:
     """Return ``a = (1 - forgetting)^(elapsed / 2)``, exact at forgetting 0 and 1.
 
-    Its gradient is finite everywhere; at forgetting 1, where ``a`` jumps, it is taken as zero.
+    The gradient is finite everywhere, and 0 at forgetting 1, where ``a`` jumps.
 
     Args:
         forgetting: Rate in [0, 1] per round, any shape.
         elapsed: Rounds, at least 0, broadcastable with ``forgetting``.
     """
-    # At forgetting 1 the logarithm is -inf and would leave NaN in the value or the gradients.
-    anew = forgetting == 1
-    log_rate = torch.log1p(-torch.where(anew, torch.zeros_like(forgetting), forgetting))
+    # At forgetting 1 the logarithm is -inf and would make the value or the gradients NaN.
+    forgets_all = forgetting == 1
+    log_rate = torch.log1p(-torch.where(forgets_all, torch.zeros_like(forgetting), forgetting))
     retained = (log_rate * elapsed / 2).exp()
-    return torch.where(anew, (elapsed == 0).to(retained), retained)
+    return torch.where(forgets_all, (elapsed == 0).to(retained), retained)
 
 
 def retention_float(forgetting: float, elapsed: float) -> float:
-    """Return ``retention`` for two plain numbers, without making a tensor."""
+    """Return ``retention`` for two floats."""
     if elapsed == 0:
         return 1.0
     return 0.0 if forgetting == 1 else math.exp(0.5 * elapsed * math.log1p(-forgetting))
 
 
 def memory(forgetting: float, tolerance: float) -> float:
-    """Return the rounds after which one observation has less than ``tolerance`` of its influence left.
+    """Return the rounds after which an observation's influence is less than ``tolerance``.
 
-    Influence is the weight ``a^2`` of its rank-one term in the covariance; infinite without
-    forgetting.
+    The influence is the weight ``a^2`` of its rank-one term in the covariance. Infinite at forgetting 0.
     """
     if forgetting == 0:
         return math.inf
@@ -63,10 +62,10 @@ def memory(forgetting: float, tolerance: float) -> float:
 
 
 def predict(belief: Belief, prior_cov: Tensor, forgetting: Tensor, elapsed: Tensor) -> Belief:
-    """Let ``elapsed`` rounds pass: the belief relaxes towards the prior.
+    """Return the belief ``elapsed`` rounds later.
 
     Args:
-        belief: The belief before.
+        belief: Belief before.
         prior_cov: ``K``, shape ``(*batch, n, n)``.
         forgetting: Rate in [0, 1] per round, shape ``(*batch,)``.
         elapsed: Rounds, at least 0, shape ``(*batch,)``.
@@ -77,19 +76,19 @@ def predict(belief: Belief, prior_cov: Tensor, forgetting: Tensor, elapsed: Tens
 
 
 def update(belief: Belief, index: Tensor, y: Tensor, noise: Tensor) -> tuple[Belief, Tensor]:
-    """Condition on ``y = f[index] + N(0, noise)``; also return ``log p(y | past)``.
+    """Return the belief given ``y = f[index] + N(0, noise)``, and ``log p(y | past)``.
 
     Args:
-        belief: The belief before.
-        index: Which of the ``n`` points was queried, shape ``(*batch,)``.
-        y: What was seen, shape ``(*batch,)``.
-        noise: Its noise variance, shape ``(*batch,)``.
+        belief: Belief before.
+        index: Index of the queried point among the ``n`` points, shape ``(*batch,)``.
+        y: Observation, shape ``(*batch,)``.
+        noise: Noise variance of the observation, shape ``(*batch,)``.
     """
     n = belief.mean.shape[-1]
-    at = index[..., None]
-    column = belief.cov.gather(-1, at[..., None].expand(*belief.mean.shape, 1)).squeeze(-1)
-    variance = column.gather(-1, at).squeeze(-1) + noise
-    residual = y - belief.mean.gather(-1, at).squeeze(-1)
+    place = index[..., None]
+    column = belief.cov.gather(-1, place[..., None].expand(*belief.mean.shape, 1)).squeeze(-1)
+    variance = column.gather(-1, place).squeeze(-1) + noise
+    residual = y - belief.mean.gather(-1, place).squeeze(-1)
     gain = column / variance[..., None]
     mean = belief.mean + gain * residual[..., None]
     cov = belief.cov - gain.unsqueeze(-1) * column.unsqueeze(-2).expand(*belief.mean.shape, n)
@@ -102,7 +101,7 @@ def log_density(residual: Tensor, variance: Tensor) -> Tensor:
 
 
 def information_gain(variance: Tensor, noise: Tensor) -> Tensor:
-    r"""Return Lemma 3's information gain of the queried points.
+    r"""Return the information gain of the queried points in nats (Lemma 3), shape ``(*batch,)``.
 
     ``I(f; y) = 1/2 sum_i log(1 + variance_i / noise)``, where ``variance_i`` is the posterior
     variance at the i-th queried point just before its observation.
@@ -114,9 +113,6 @@ def information_gain(variance: Tensor, noise: Tensor) -> Tensor:
     Args:
         variance: Shape ``(*batch, queries)``.
         noise: Observation noise variance, broadcastable to ``(*batch, queries)``.
-
-    Returns:
-        In nats, shape ``(*batch,)``.
     """
     return 0.5 * torch.log1p(variance / noise).sum(-1)
 
@@ -124,29 +120,28 @@ def information_gain(variance: Tensor, noise: Tensor) -> Tensor:
 def regret_bound(
     gain: Tensor, beta: Tensor, noise: Tensor, horizon: int, queries: Tensor
 ) -> Tensor:
-    r"""Return Theorem 4's bound on the expected cumulative regret under Bernoulli queries.
+    r"""Return the bound on the expected cumulative regret under Bernoulli queries (Theorem 4).
 
     ``E[R_T] <= sqrt(C_1 beta_T (T^2 / B_1) gain)`` with ``C_1 = 8 / log(1 + 1/noise)`` (eq. 31). It
     assumes prior variances of at most 1 and the finite-domain schedule of beta.
 
-    Read the number as a scale, not as a guarantee: the proof holds a point while waiting on the
-    strength of Lemma 1, which is false in general (rankings of the upper confidence bound can swap),
-    and (28) takes the mean of a product, waits times variances that grow with them, for the product
-    of the means.
+    The bound is a scale, not a guarantee: the proof keeps the point while waiting because of Lemma 1,
+    which is false in general (rankings by the upper confidence bound can swap), and (28) replaces the
+    mean of a product (waits times variances, which grow with them) by the product of the means.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
         optimization. 2021, Theorem 4.
 
     Args:
-        gain: Maximum information gain of as many points as there are queries, in nats, ``(*batch,)``.
-        beta: The last, largest exploration coefficient beta_T, ``(*batch,)``.
+        gain: Maximum information gain of B_1 points in nats, ``(*batch,)``.
+        beta: Last and largest exploration coefficient beta_T, ``(*batch,)``.
         noise: Observation noise variance, ``(*batch,)``.
         horizon: Rounds T.
         queries: Expected queries B_1, ``(*batch,)``.
 
     Returns:
-        The bound on the regret summed over the horizon, in units of the reward, ``(*batch,)``.
+        Bound on the regret summed over the horizon, in units of the reward, ``(*batch,)``.
     """
     constant = 8 / torch.log1p(1 / noise)
     return (constant * beta * horizon**2 / queries * gain).sqrt()

@@ -1,13 +1,13 @@
-r"""Draws from densities of which only the logarithm is known, by an ensemble of walkers for each.
+r"""MCMC sampling from unnormalized log densities by differential evolution, in batches.
 
 Half of the walkers move at a time, each by the difference of two walkers of the other half:
 
     ``y = x + mask * (g (x' - x'') + e)``,    accepted with ``min(1, p(y) / p(x))``.
 
-The mask picks some of the coordinates, for a step of all of them is often refused where there are many.
-With ``m`` coordinates ``g`` is about ``2.38 / sqrt(2 m)``, and now and then 1: that leads from one mode
-to another. The noise ``e`` is small beside the spread of the others. Differences know the scales of the
-density, so that no step size is to be tuned.
+The mask selects ``m`` coordinates, since in many dimensions a step of all of them is often rejected.
+``g`` is about ``2.38 / sqrt(2 m)``, and 1 now and then, for jumps between modes. The noise ``e`` is small
+compared to the spread of the other half. Because differences adapt to the scales of the density, there is
+no step size to tune.
 
 References:
     - C. J. F. ter Braak. A Markov chain Monte Carlo version of the genetic algorithm differential
@@ -28,15 +28,15 @@ from torch import Tensor
 
 from botorch_costly.errors import check
 
-_OPTIMAL = 2.38  # of steps in one dimension, for a normal density
-_SCALES = 0.5  # standard deviation of the logarithm of a step by the optimal one
-_SHARES = (0.2, 0.5, 1.0)  # of the coordinates that move, each as often as the others
-_LEAPS = 0.1  # share of the moves by a whole difference
-_NOISE = 1e-3  # by the spread of the other half
+_OPTIMAL = 2.38  # optimal scale of a step in one dimension, for a normal density
+_SCALES = 0.5  # standard deviation of the logarithm of a step relative to the optimal one
+_SHARES = (0.2, 0.5, 1.0)  # shares of the coordinates that move, equally probable
+_LEAPS = 0.1  # share of the moves with g = 1
+_NOISE = 1e-3  # relative to the spread of the other half
 
 
 class Chain(NamedTuple):
-    """The steps of a walk that were kept."""
+    """The recorded steps of a walk."""
 
     points: Tensor  # shape: (kept, *batch, walkers, d)
     log_density: Tensor  # shape: (kept, *batch, walkers)
@@ -44,7 +44,7 @@ class Chain(NamedTuple):
 
 
 LogDensity = Callable[[Tensor], Tensor]
-"""From points ``(*batch, walkers / 2, d)`` to logs ``(*batch, walkers / 2)``; NaN is a density of 0."""
+"""Maps points ``(*batch, walkers / 2, d)`` to logs ``(*batch, walkers / 2)``; NaN is a density of 0."""
 
 
 def walk(
@@ -55,60 +55,59 @@ def walk(
     *,
     every: int = 1,
 ) -> Chain:
-    """Move all walkers ``steps`` times, and keep them after every ``every`` steps.
+    """Move all walkers ``steps`` times, and record them after every ``every`` steps.
 
     Raises:
         InvalidArgumentError: If the number of walkers is odd, or less than 2.
     """
     walkers = start.shape[-2]
-    even = walkers > 0 and walkers % 2 == 0
-    check(even, "start", "an even number of walkers", walkers)
+    check(walkers > 0 and walkers % 2 == 0, "start", "an even number of walkers", walkers)
     halves = list(start.clone().chunk(2, -2))
     logs = [_finite(log_density(half)) for half in halves]
     kept, kept_logs, accepted = [], [], 0.0
     for step in range(1, steps + 1):
-        for mine, other in ((0, 1), (1, 0)):
-            proposed = _moved(halves[mine], halves[other], generator)
+        for moving, other in ((0, 1), (1, 0)):
+            proposed = _proposals(halves[moving], halves[other], generator)
             log_new = _finite(log_density(proposed))
-            coin = _uniform(logs[mine], generator).log()
-            takes = coin < log_new - logs[mine]
-            accepted += float(takes.double().mean()) / (2 * steps)
-            halves[mine] = torch.where(takes.unsqueeze(-1), proposed, halves[mine])
-            logs[mine] = torch.where(takes, log_new, logs[mine])
+            coin = _uniform(logs[moving], generator).log()
+            accepts = coin < log_new - logs[moving]
+            accepted += float(accepts.double().mean()) / (2 * steps)
+            halves[moving] = torch.where(accepts.unsqueeze(-1), proposed, halves[moving])
+            logs[moving] = torch.where(accepts, log_new, logs[moving])
         if step % every == 0:
             kept.append(torch.cat(halves, -2))
             kept_logs.append(torch.cat(logs, -1))
     return Chain(torch.stack(kept), torch.stack(kept_logs), accepted)
 
 
-def _moved(mine: Tensor, other: Tensor, generator: torch.Generator) -> Tensor:
-    """Return where walkers would go: some coordinates, by a difference of two of the others."""
-    leaps = _uniform(mine[..., :1], generator) < _LEAPS
-    moves = leaps | _some_coordinates(mine, generator)
+def _proposals(walkers: Tensor, other: Tensor, generator: torch.Generator) -> Tensor:
+    """Return proposed positions of the walkers of one half, given the other half."""
+    leaps = _uniform(walkers[..., :1], generator) < _LEAPS
+    moves = leaps | _mask(walkers, generator)
     optimal = _OPTIMAL / (2 * moves.sum(-1, keepdim=True, dtype=torch.float32)).sqrt()
     scale = torch.where(leaps, 1.0, optimal * (_SCALES * _normal(optimal, generator)).exp())
-    noise = _NOISE * other.std(-2, correction=0, keepdim=True) * _normal(mine, generator)
-    return mine + moves * (scale * _difference(other, generator) + noise)
+    noise = _NOISE * other.std(-2, correction=0, keepdim=True) * _normal(walkers, generator)
+    return walkers + moves * (scale * _difference(other, generator) + noise)
 
 
-def _some_coordinates(like: Tensor, generator: torch.Generator) -> Tensor:
+def _mask(walkers: Tensor, generator: torch.Generator) -> Tensor:
     """Return which coordinates of each walker move, at least one."""
-    each = (*like.shape[:-1], 1)
-    share = torch.tensor(_SHARES).to(like)[_integers(len(_SHARES), each, generator).to(like.device)]
-    one = _integers(like.shape[-1], each, generator).to(like.device)
-    return (_uniform(like, generator) < share).scatter(-1, one, value=True)
+    shape, device = (*walkers.shape[:-1], 1), walkers.device
+    share = torch.tensor(_SHARES).to(walkers)[_integers(len(_SHARES), shape, generator).to(device)]
+    forced = _integers(walkers.shape[-1], shape, generator).to(device)
+    return (_uniform(walkers, generator) < share).scatter(-1, forced, value=True)
 
 
 def _difference(walkers: Tensor, generator: torch.Generator) -> Tensor:
-    """Return the difference of two walkers for each, which are never the same."""
+    """Return as many differences of two different walkers as there are walkers."""
     count = walkers.shape[-2]
     first = _integers(count, walkers.shape[:-1], generator)
     second = (first + 1 + _integers(max(count - 1, 1), first.shape, generator)) % count
-    return _taken(walkers, first) - _taken(walkers, second)
+    return _selected(walkers, first) - _selected(walkers, second)
 
 
-def _taken(walkers: Tensor, at: Tensor) -> Tensor:
-    return walkers.gather(-2, at.to(walkers.device).unsqueeze(-1).expand(walkers.shape))
+def _selected(walkers: Tensor, index: Tensor) -> Tensor:
+    return walkers.gather(-2, index.to(walkers.device).unsqueeze(-1).expand(walkers.shape))
 
 
 def _integers(below: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -130,14 +129,14 @@ def _finite(logs: Tensor) -> Tensor:
 
 
 class Diagnosis(NamedTuple):
-    """Whether a walk may be trusted, dimension by dimension."""
+    """Convergence diagnostics of each dimension."""
 
-    r_hat: Tensor  # 1 where the halves of all paths agree, shape: (*batch, d)
-    effective: Tensor  # independent draws that say as much of the mean, shape: (*batch, d)
+    r_hat: Tensor  # split R-hat, 1 at convergence, shape: (*batch, d)
+    effective: Tensor  # effective sample size, shape: (*batch, d)
 
 
 def diagnose(points: Tensor) -> Diagnosis:  # shape: (kept, *batch, walkers, d)
-    """Return split R-hat and effective sample size, with each walker's path as a chain."""
+    """Return split R-hat and effective sample size; each walker's path is a chain."""
     half = len(points) // 2
     chains = torch.cat([points[:half], points[len(points) - half :]], -2)
     chains = chains.movedim(0, -1).transpose(-2, -3)  # *batch x d x chains x half
@@ -151,7 +150,7 @@ def diagnose(points: Tensor) -> Diagnosis:  # shape: (kept, *batch, walkers, d)
     covariance = torch.fft.irfft(spectrum.abs().square(), n=2 * half)[..., :half].mean(-2) / half
     rho = 1 - (within.unsqueeze(-1) - covariance) / pooled.unsqueeze(-1).clamp_min(tiny)
     pairs = rho[..., : 2 * (half // 2)].unflatten(-1, (-1, 2)).sum(-1)
-    positive = (pairs > 0).cumprod(-1)  # Geyer: until the sum of two neighbours is negative
+    positive = (pairs > 0).cumprod(-1)  # Geyer: up to the first negative sum of two neighbours
     time = (2 * (pairs * positive).cummin(-1).values.clamp_min(0) * positive).sum(-1) - 1
     total = chains.shape[-1] * chains.shape[-2]
     return Diagnosis(r_hat, total / time.clamp_min(1 / math.log10(total)))

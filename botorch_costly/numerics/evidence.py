@@ -1,18 +1,18 @@
-r"""How well hyperparameters explain rewards: the log evidence, its gradient and its curvature.
+r"""The log evidence of GP hyperparameters, its gradient and its curvature.
 
-The rewards ``y`` at configurations ``x`` in rounds ``t`` are taken as
+The rewards ``y`` at configurations ``x`` in rounds ``t`` are modelled as
 
     y ~ N(0, K),   K_ik = s phi(|u_i - u_k|) a_ik + noise [i = k],   u_ij = c x_ij / l_j,
     a_ik = (1 - eps)^(lag_ik / 2) = exp(-lam lag_ik / 2),   lag_ik = |t_i - t_k|.
 
-Notation: ``alpha = K^{-1} y``, ``P = K^{-1}``, ``G = alpha alpha' - P``, and ``theta`` for the unknowns
-in log units, ``[log l_1 .. log l_d, log s, log noise]`` and, where the rate is to be learnt, ``log lam``
-of ``lam = -log(1 - eps)``. (The logit of the rate would go flat where it nears 1.)
+Notation: ``alpha = K^{-1} y``, ``P = K^{-1}``, ``G = alpha alpha' - P``; ``theta``: the unknowns in log
+units, ``[log l_1 .. log l_d, log s, log noise]`` and, if the rate is learnt, ``log lam`` of
+``lam = -log(1 - eps)``. (The logit of the rate would be flat near 1.)
 
 *Evidence.* With ``K = L L'``: ``log p(y) = -1/2 y'alpha - sum_i log L_ii - n/2 log 2 pi``.
 
-*Gradient.* ``d log p / d theta = 1/2 tr(G dK/dtheta)``, for which no product of two n x n matrices is
-needed. Because ``K = K_f + noise I``, ``tr(G K) = y'alpha - n`` and ``tr G = |alpha|^2 - tr P``,
+*Gradient.* ``d log p / d theta = 1/2 tr(G dK/dtheta)`` needs no product of two n x n matrices. Because
+``K = K_f + noise I``, ``tr(G K) = y'alpha - n`` and ``tr G = |alpha|^2 - tr P``,
 
     log noise   1/2 noise tr G
     log s       1/2 (y'alpha - n - noise tr G)
@@ -20,25 +20,25 @@ needed. Because ``K = K_f + noise I``, ``tr(G K) = y'alpha - n`` and ``tr G = |a
     log l_j     1/2 sum_ik W_ik (u_ij - u_kj)^2,   W = G o M,   M = s a o psi
                 = (x_j^2 . W 1 - x_j'W x_j) c^2 / l_j^2               (W is symmetric)
 
-with the ``phi``, ``psi`` and ``c`` of ``numerics.radial``. The last line costs one product of ``W`` with
-the ``n x d`` inputs. It subtracts numbers of the size of ``x^2``, so the columns of ``x`` are centred
-first. That ``psi`` of Matérn-1/2 is taken as 0 where rows coincide loses nothing: ``x_ij = x_kj`` there.
+with ``phi``, ``psi`` and ``c`` from ``numerics.radial``. The last line costs a product of ``W`` with the
+``n x d`` inputs. It subtracts numbers of the size of ``x^2``, so the columns of ``x`` are centred first.
+Setting ``psi`` of Matérn-1/2 to 0 where rows coincide is exact, because ``x_ij = x_kj`` there.
 
 *Curvature.* With ``K_a = dK / dtheta_a``, minus the second derivatives of the evidence are
 
     alpha'K_a P K_b alpha - 1/2 tr(P K_a P K_b) - 1/2 tr(G K_ab),
 
-in expectation ``1/2 tr(P K_a P K_b)``, for that of ``G`` is 0. Either needs products of n x n matrices.
-Half way between the two, but for the last term, both traces cancel: the *average information*
+with expectation ``1/2 tr(P K_a P K_b)``, as that of ``G`` is 0. Both need products of n x n matrices.
+In their average, without the last term, the traces cancel: the *average information*
 
     A_ab = 1/2 (K_a alpha)' P (K_b alpha)
 
-costs O(d n^2), has that expectation too, and is never negative.
+costs O(d n^2), has the same expectation, and is positive semidefinite.
 
 Convention: the leading dimensions of ``theta`` broadcast with those of the rows. Where ``K`` is singular
 (a squared pivot of at most ``n`` rounding errors of the largest variance) or a number is not finite, the
-evidence is ``-inf`` and its gradient 0; other problems of the batch do not notice. Everything is in
-float64: other tensors are refused.
+evidence is ``-inf`` and its gradient 0; other problems of the batch are not affected. All tensors must be
+float64.
 
 References:
     - C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. 2006, section 5.4.1.
@@ -60,21 +60,21 @@ _LOG_TWO_PI = math.log(2 * math.pi)
 
 
 class Rows(NamedTuple):
-    """Rewards to explain, with all that does not depend on the unknowns."""
+    """Data and derived tensors that do not depend on the unknowns."""
 
-    x: Tensor  # configurations less their mean, shape: (*batch, n, d)
+    x: Tensor  # configurations minus their mean, shape: (*batch, n, d)
     y: Tensor  # shape: (*batch, n)
     lag: Tensor  # shape: (*batch, n, n)
-    retentions: Tensor | None  # a_ik where the rate is given, shape: (*batch, n, n)
+    retentions: Tensor | None  # a_ik, or None if the rate is unknown, shape: (*batch, n, n)
 
     @property
     def unknowns(self) -> int:
-        """How many entries ``theta`` has."""
+        """Number of entries of ``theta``."""
         return self.x.shape[-1] + (3 if self.retentions is None else 2)
 
 
 class _Solved(NamedTuple):
-    """What the evidence and its derivatives have in common, of ``p`` unknowns."""
+    """Intermediate results for the evidence and its derivatives by ``p`` unknowns."""
 
     log_prob: Tensor  # shape: (*batch,)
     failed: Tensor  # bool, shape: (*batch,)
@@ -89,22 +89,22 @@ class _Solved(NamedTuple):
 def prepare(
     inputs: Tensor,  # [configuration, round], shape: (*batch, n, d + 1)
     y: Tensor,  # shape: (*batch, n)
-    forgetting: Tensor | None = None,  # a given rate, shape: (*batch,)
+    forgetting: Tensor | None = None,  # shape: (*batch,)
 ) -> Rows:
-    """Return the rows with all that does not depend on the unknowns.
+    """Return the rows for ``log_evidence`` and its companions.
 
     Args:
         inputs: Configurations and rounds.
-        y: What is explained, in units of the prior.
-        forgetting: The rate in [0, 1] per round, or ``None`` where it is among the unknowns.
+        y: Rewards, in units of the prior.
+        forgetting: Rate in [0, 1] per round, or ``None`` if it is among the unknowns.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other, or a tensor is not in float64.
         InvalidArgumentError: If a number is not finite, or a rate outside [0, 1].
     """
     shape, expected = tuple(inputs.shape), "n >= 1 rows [configuration, round]"
-    rows = inputs.dim() >= 2 and shape[-1] >= 2 and shape[-2] >= 1
-    check(rows, "inputs", expected, shape, InvalidShapeError)
+    fits = inputs.dim() >= 2 and shape[-1] >= 2 and shape[-2] >= 1
+    check(fits, "inputs", expected, shape, InvalidShapeError)
     check(y.shape == shape[:-1], "y", f"shape {shape[:-1]}", tuple(y.shape), InvalidShapeError)
     for name, tensor in (("inputs", inputs), ("y", y), ("forgetting", forgetting)):
         if tensor is not None:
@@ -117,8 +117,8 @@ def prepare(
     x = x - x.mean(-2, keepdim=True)
     if forgetting is None:
         return Rows(x, y, lag, None)
-    rates = bool(((forgetting >= 0) & (forgetting <= 1)).all())
-    check(rates, "forgetting", "rates in [0, 1]", forgetting, InvalidArgumentError)
+    in_range = bool(((forgetting >= 0) & (forgetting <= 1)).all())
+    check(in_range, "forgetting", "rates in [0, 1]", forgetting, InvalidArgumentError)
     fits = forgetting.shape in (torch.Size(), y.shape[:-1])
     check(fits, "forgetting", f"shape {shape[:-2]}", tuple(forgetting.shape), InvalidShapeError)
     return Rows(x, y, lag, retention(forgetting[..., None, None], lag))
@@ -126,11 +126,11 @@ def prepare(
 
 @torch.no_grad()
 def log_evidence(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the log evidence and its gradient, of every problem in one pass.
+    """Return the log evidence and its gradient for all problems of the batch.
 
     Args:
         family: One of ``radial.SCALED``.
-        rows: What ``prepare`` returned, with batch dimensions that broadcast with those of ``theta``.
+        rows: Result of ``prepare``; its batch dimensions broadcast with those of ``theta``.
         theta: Unknowns in log units, ``(*batch, p)``.
 
     Returns:
@@ -138,19 +138,18 @@ def log_evidence(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor, Tensor
 
     Raises:
         InvalidArgumentError: If the family has no lengthscale.
-        InvalidShapeError: If ``theta`` has not one entry for each unknown, or is not in float64.
+        InvalidShapeError: If ``theta`` does not have one entry per unknown, or is not in float64.
     """
-    solved = _solve(family, rows, theta)
-    return _value_and_gradient(rows, solved)
+    return _value_and_gradient(rows, _solve(family, rows, theta))
 
 
 @torch.no_grad()
 def log_evidence_and_slopes(
     family: str, rows: Rows, theta: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the log evidence, its gradient, and its gradient by what is explained: ``-alpha``.
+    """Return the log evidence, its gradient, and its gradient by the rewards, ``-alpha``.
 
-    Arguments and errors are those of ``log_evidence``; ``y`` may have a batch of its own.
+    Arguments and errors are those of ``log_evidence``; ``y`` may have more batch dimensions.
 
     Returns:
         Values ``(*batch,)`` and gradients ``(*batch, p)`` and ``(*batch, n)``.
@@ -164,7 +163,7 @@ def log_evidence_and_slopes(
 def average_information(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the log evidence, its gradient and its average information, ``(*batch, p, p)``.
 
-    Arguments and errors are those of ``log_evidence``. The information of a problem that failed is 0.
+    Arguments and errors are those of ``log_evidence``. The information of a singular problem is 0.
     """
     solved = _solve(family, rows, theta)
     changes = _changes(rows, solved)
@@ -174,12 +173,12 @@ def average_information(family: str, rows: Rows, theta: Tensor) -> tuple[Tensor,
 
 
 def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
-    """Factorize, and solve for what the derivatives are made of."""
+    """Factorize ``K`` and solve for ``alpha``."""
     _check_theta(family, rows, theta)
     values, dim, profile = theta.exp(), rows.x.shape[-1], PROFILES[family]
     unit = profile.constant / values[..., :dim]
     scaled = rows.x * unit.unsqueeze(-2)
-    # The fast way by inner products loses half the digits where points are close to each other.
+    # Distances by inner products would lose half the digits of close points.
     s = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
     amplitude = _retentions(rows, values) * values[..., dim, None, None]
     noisy, slope = _covariance_and_slope(profile, s, amplitude)
@@ -191,7 +190,7 @@ def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
     if bool(failed.any()):  # the inverse would raise
         identity = torch.eye(chol.shape[-1], dtype=chol.dtype, device=chol.device)
         chol = torch.where(failed[..., None, None], identity, chol)
-    # LAPACK leaves columns contiguous; rows are, after a transposition that changes nothing.
+    # LAPACK returns contiguous columns; the transposition makes rows contiguous (P is symmetric).
     inverse = torch.cholesky_inverse(chol).mT
     alpha = (inverse @ rows.y.unsqueeze(-1)).squeeze(-1)
     log_det = chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
@@ -201,12 +200,11 @@ def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
 
 def _is_singular(
     chol: Tensor,  # shape: (*batch, n, n)
-    largest: Tensor,  # entry of the diagonal of the matrix, shape: (*batch,)
+    largest: Tensor,  # largest entry of the diagonal of the matrix, shape: (*batch,)
 ) -> Tensor:  # shape: (*batch,), bool
-    """Return whether a squared pivot is no more than rounding leaves of zero, ``n eps`` of the largest.
+    """Return whether a squared pivot is within rounding errors of zero, ``n eps`` of ``largest``.
 
-    Whether the factorization of a singular matrix fails is a matter of rounding, which differs between
-    processors; this is not.
+    Unlike a failure of the factorization, this does not depend on the rounding of the processor.
     """
     pivot = chol.diagonal(dim1=-2, dim2=-1).square().amin(-1)
     return pivot <= chol.shape[-1] * torch.finfo(chol.dtype).eps * largest
@@ -226,7 +224,7 @@ def _covariance_and_slope(
 ) -> tuple[Tensor, Tensor]:
     """Return ``amplitude phi`` and ``amplitude psi``."""
     phi, psi = profile.slope(s)
-    cov = phi * amplitude  # the caller adds the noise to it, and psi may be phi
+    cov = phi * amplitude  # not in place: psi may be phi, and the caller adds noise to cov
     return cov, psi.mul_(amplitude)
 
 
@@ -234,9 +232,9 @@ def _value_and_gradient(rows: Rows, solved: _Solved) -> tuple[Tensor, Tensor]:
     log_prob, failed, noisy, slope, inverse, alpha, values, unit = solved
     dim, n = rows.x.shape[-1], rows.y.shape[-1]
     trace = alpha.square().sum(-1) - inverse.diagonal(dim1=-2, dim2=-1).sum(-1)  # tr G
-    noise_part = values[..., dim + 1] * trace
-    scale_part = (rows.y * alpha).sum(-1) - n - noise_part
-    parts = [scale_part.unsqueeze(-1), noise_part.unsqueeze(-1)]
+    by_noise = values[..., dim + 1] * trace
+    by_scale = (rows.y * alpha).sum(-1) - n - by_noise
+    parts = [by_scale.unsqueeze(-1), by_noise.unsqueeze(-1)]
 
     outer = alpha.unsqueeze(-1) * alpha.unsqueeze(-2)
     outer -= inverse  # G
@@ -244,20 +242,20 @@ def _value_and_gradient(rows: Rows, solved: _Solved) -> tuple[Tensor, Tensor]:
         total = (outer * noisy).mul_(rows.lag).sum((-2, -1))
         parts.append((-0.5 * values[..., -1] * total).unsqueeze(-1))
     outer *= slope  # W
-    pulled = (rows.x * (outer @ rows.x)).sum(-2)  # x_j'W x_j
-    spread = (rows.x.square() * outer.sum(-1, keepdim=True)).sum(-2)  # x_j^2 . W 1
-    lengthscale_part = 2 * (spread - pulled) * unit.square()
-    gradient = 0.5 * torch.cat([lengthscale_part, *parts], -1)
+    cross = (rows.x * (outer @ rows.x)).sum(-2)  # x_j'W x_j
+    squares = (rows.x.square() * outer.sum(-1, keepdim=True)).sum(-2)  # x_j^2 . W 1
+    by_lengthscale = 2 * (squares - cross) * unit.square()
+    gradient = 0.5 * torch.cat([by_lengthscale, *parts], -1)
 
-    good = ~failed & ((log_prob + gradient.sum(-1)).abs() < torch.inf)
-    value = torch.where(good, log_prob, -torch.inf)
-    return value, torch.where(good.unsqueeze(-1), gradient, 0.0)
+    finite = ~failed & ((log_prob + gradient.sum(-1)).abs() < torch.inf)
+    value = torch.where(finite, log_prob, -torch.inf)
+    return value, torch.where(finite.unsqueeze(-1), gradient, 0.0)
 
 
 def _changes(rows: Rows, solved: _Solved) -> Tensor:
     """Return ``K_a alpha`` for each unknown ``a``, shape ``(*batch, n, p)``.
 
-    For a lengthscale it is ``sum_k M_ik (u_ij - u_kj)^2 alpha_k``, three products with ``M``.
+    For a lengthscale this is ``sum_k M_ik (u_ij - u_kj)^2 alpha_k``, three products with ``M``.
     """
     _, _, noisy, slope, _, alpha, values, unit = solved
     dim = rows.x.shape[-1]
@@ -276,8 +274,8 @@ def _changes(rows: Rows, solved: _Solved) -> Tensor:
 
 
 def _check_theta(family: str, rows: Rows, theta: Tensor) -> None:
-    known = sorted(SCALED)
-    check(family in known, "family", f"one of {known}", family, InvalidArgumentError)
+    families = sorted(SCALED)
+    check(family in families, "family", f"one of {families}", family, InvalidArgumentError)
     p, shape = rows.unknowns, tuple(theta.shape)
     fits = theta.dim() >= 1 and shape[-1] == p
     check(fits, "theta", f"{p} entries", shape, InvalidShapeError)

@@ -1,7 +1,7 @@
-r"""The posterior around some configurations, to second order, in every round until the next query.
+r"""Second-order expansion of the posterior around points, for every round until the next observation.
 
-Around a configuration the closed form is its second-order expansion: mean ``m`` and explained variance
-``q`` with gradients and Hessians, computed once. With ``delta_i = u - u_i`` in the units of the rows,
+The mean ``m`` and the explained variance ``q`` of the closed form are computed once, with gradients and
+Hessians. With ``delta_i = u - u_i`` in the units of the rows,
 
     grad phi_i = -psi_i delta_i,    Hess phi_i = -psi_i I + chi_i delta_i delta_i',
 
@@ -9,12 +9,12 @@ so that, with ``J`` the gradients of all ``phi_i`` and ``v = B'B phi``,
 
     Hess m = sum_i alpha_i Hess phi_i,    Hess q = 2 (B J)'(B J) + 2 sum_i v_i Hess phi_i.
 
-After waiting for a retention ``a`` the bound is ``a m + w sigma`` with ``sigma^2 = s - a^2 q``, and
+After a wait with retention ``a`` the bound is ``a m + w sigma`` with ``sigma^2 = s - a^2 q``, and
 
     grad sigma = -a^2 grad q / (2 sigma),
     Hess sigma = -a^2 Hess q / (2 sigma) - grad sigma grad sigma' / sigma.
 
-A further round of waiting costs these few numbers for each point, and nothing for an observation.
+So the cost of a further round does not depend on the number of observations.
 
 Notation: ``n`` observations, ``j`` points, ``d`` columns.
 """
@@ -29,20 +29,20 @@ from botorch_costly.numerics.radial import PROFILES
 
 
 class Quadratic(NamedTuple):
-    """A function at some points, to second order."""
+    """Second-order expansion of a function around each of several points."""
 
     value: Tensor  # shape: (*batch, j)
     gradient: Tensor  # shape: (*batch, j, d)
     hessian: Tensor  # shape: (*batch, j, d, d)
 
     def at(self, step: Tensor) -> Tensor:
-        """Return the values after steps (``*batch x j x d``) from the points."""
+        """Return the values at the points plus steps (``*batch x j x d``)."""
         bend = (step.unsqueeze(-2) @ self.hessian).squeeze(-2)
         return self.value + (step * torch.add(self.gradient, bend, alpha=0.5)).sum(-1)
 
 
 class Expansion(NamedTuple):
-    """Mean and explained variance around some configurations."""
+    """Mean and explained variance around configurations."""
 
     points: Tensor  # shape: (*batch, j, d)
     mean: Quadratic
@@ -58,30 +58,28 @@ def expand(form: ClosedForm, X: Tensor) -> Expansion:
     chi = profile.chi(s, phi, psi)
     projected = phi @ form.solver.mT  # B phi
     factors = torch.stack([form.alpha.mT.expand_as(phi), projected @ form.solver])  # alpha, v
-    slopes, bends = _pull_twice(factors * psi, factors * chi, delta)
-    ways = (psi.unsqueeze(-1) * delta).transpose(-3, -2)  # -J, shape: (*batch, n, j, d)
-    seen = (form.solver @ ways.flatten(-2)).unflatten(-1, ways.shape[-2:]).transpose(-3, -2)
-    bends[1].add_(seen.mT @ seen).mul_(2)
+    gradients, hessians = _gradient_and_hessian(factors * psi, factors * chi, delta)
+    slopes = (psi.unsqueeze(-1) * delta).transpose(-3, -2)  # -J, shape: (*batch, n, j, d)
+    white = (form.solver @ slopes.flatten(-2)).unflatten(-1, slopes.shape[-2:]).transpose(-3, -2)
+    hessians[1].add_(white.mT @ white).mul_(2)
     unit = form.unit.expand(X.shape[-1])
-    (up, steep), (bend, curve) = slopes * unit, bends * (unit * unit.unsqueeze(-1))
+    gradients, hessians = gradients * unit, hessians * (unit * unit.unsqueeze(-1))
     return Expansion(
         points=X,
-        mean=Quadratic((phi @ form.alpha).squeeze(-1), up, bend),
-        explained=Quadratic(projected.square().sum(-1), 2 * steep, curve),
+        mean=Quadratic((phi @ form.alpha).squeeze(-1), gradients[0], hessians[0]),
+        explained=Quadratic(projected.square().sum(-1), 2 * gradients[1], hessians[1]),
     )
 
 
-def _pull_twice(once: Tensor, twice: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``-sum_i g_i delta_i`` and ``sum_i h_i delta_i delta_i' - sum_i g_i I``.
-
-    Args:
-        once: ``g`` of mean and explained variance, shape ``(2, *batch, j, n)``.
-        twice: ``h`` of both, shape ``(2, *batch, j, n)``.
-        delta: Shape ``(*batch, j, n, d)``.
-    """
-    gradient = -(once.unsqueeze(-2) @ delta).squeeze(-2)
-    trace = once.sum(-1, keepdim=True).expand_as(gradient)
-    return gradient, delta.mT @ (twice.unsqueeze(-1) * delta) - torch.diag_embed(trace)
+def _gradient_and_hessian(
+    psi: Tensor,  # weighted psi_i of mean and explained variance, shape: (2, *batch, j, n)
+    chi: Tensor,  # weighted chi_i of both, shape: (2, *batch, j, n)
+    delta: Tensor,  # shape: (*batch, j, n, d)
+) -> tuple[Tensor, Tensor]:
+    """Return ``-sum_i psi_i delta_i`` and ``sum_i chi_i delta_i delta_i' - sum_i psi_i I``."""
+    gradient = -(psi.unsqueeze(-2) @ delta).squeeze(-2)
+    trace = psi.sum(-1, keepdim=True).expand_as(gradient)
+    return gradient, delta.mT @ (chi.unsqueeze(-1) * delta) - torch.diag_embed(trace)
 
 
 def expanded_upper_bound(
@@ -90,11 +88,11 @@ def expanded_upper_bound(
     """Return ``mean + width std`` around the points of an expansion, after waiting.
 
     Args:
-        around: Of the posterior in some round.
+        around: Expansion of the posterior in one round.
         prior: Prior variance, shape ``(*batch, 1)`` or ``()``.
-        retained: Retention ``a`` since that round; of several later rounds, shape ``(r, *batch, 1)``.
-        width: Standard deviations to add, of the shape of ``retained``.
-        floor: Least variance, below which it has no gradient.
+        retained: Retention ``a`` since that round; for ``r`` later rounds, shape ``(r, *batch, 1)``.
+        width: Number of standard deviations to add, same shape as ``retained``.
+        floor: Least variance; a clamped variance has no gradient.
     """
     mean, explained = around.mean, around.explained
     if not isinstance(retained, Tensor):

@@ -1,11 +1,11 @@
-r"""The Gittins index of a box whose content is Gaussian and whose opening has a price.
+r"""The Gittins index of a box with a Gaussian reward and a price for opening it (Pandora's box).
 
-The index is the reward ``g`` at which opening is worth its price and no more:
+The index is the reward ``g`` at which the expected improvement over ``g`` equals the price:
 
     E max(y - g, 0) = price,    y ~ N(mean, sd^2).
 
-With ``g = mean + sd v`` it is ``h(-v) = price / sd`` for the excess ``h`` of ``numerics.improvement``,
-which is decreasing in ``v``. Because ``h(u) >= u``, the root is at least ``-price / sd``; because
+With ``g = mean + sd v`` this is ``h(-v) = price / sd`` with the excess ``h`` of ``numerics.improvement``,
+which decreases in ``v``. Because ``h(u) >= u``, the root is at least ``-price / sd``; because
 ``h(-v) <= phi(v)`` for ``v >= 0``, it is at most ``sqrt(-2 log(sqrt(2 pi) price / sd))`` or 0.
 
 *Derivative.* ``dg = dmean + phi(v) / Phi(-v) dsd - dprice / Phi(-v)``.
@@ -24,7 +24,7 @@ from torch import Tensor
 from botorch_costly.numerics.improvement import log_excess, mills_ratio
 
 _BISECTIONS = 60
-_LEAST = 1e-300  # of the price in standard deviations, whose logarithm is taken
+_LEAST = 1e-300  # least price / sd, so that its logarithm is finite
 
 
 def gittins_index(
@@ -32,13 +32,13 @@ def gittins_index(
     sd: Tensor,  # > 0, shape: (*batch,)
     price: Tensor,  # > 0, shape: (*batch,)
 ) -> Tensor:  # shape: (*batch,)
-    """Return the index, found by bisection in double precision; its first derivatives are exact."""
+    """Return the index by bisection in float64, with exact first derivatives."""
     mean, sd, price = torch.broadcast_tensors(mean, sd, price)
     v = _root((price / sd).detach().double()).to(mean)
     with torch.no_grad():
         ratio = 1 / mills_ratio(v)  # phi(v) / Phi(-v)
         by_price = 1 / torch.special.ndtr(-v).clamp_min(torch.finfo(v.dtype).tiny)  # 1 / Phi(-v)
-    # Each change is zero, and has the derivative that the bisection does not know.
+    # The changes are zero; they carry the derivatives through the root, which bisection lacks.
     changes = ratio * (sd - sd.detach()) - by_price * (price - price.detach())
     return mean + sd.detach() * v + changes
 

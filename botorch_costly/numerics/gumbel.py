@@ -1,7 +1,7 @@
-"""Draws in proportion to weights of which only the logarithms are known, by the Gumbel-top-k trick.
+"""Sampling without replacement in proportion to weights, from their logarithms (Gumbel-top-k trick).
 
-With ``g = -log(-log(coin))`` and uniform coins, the largest of all ``log_weight + g`` is a draw in
-proportion to the weights, the second largest is one from the others, and so on.
+With ``g = -log(-log(coin))`` and uniform coins, the index of the largest ``log_weight + g`` is a draw in
+proportion to the weights, that of the second largest a draw from the remaining ones, and so on.
 
 References:
     W. Kool, H. van Hoof, M. Welling. Stochastic beams and where to find them: the Gumbel-top-k trick for
@@ -16,6 +16,6 @@ def without_replacement(
     count: int,
     coins: Tensor,  # uniform in [0, 1), shape: (*batch, n)
 ) -> Tensor:  # shape: (*batch, min(count, n))
-    """Return the numbers of what was drawn without replacement, in the order of the draws."""
+    """Return the drawn indices, in the order of the draws."""
     gumbel = -(-coins.log()).log()
     return (log_weight + gumbel).topk(min(count, log_weight.shape[-1])).indices

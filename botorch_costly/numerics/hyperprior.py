@@ -1,16 +1,15 @@
 r"""Log priors of hyperparameters in log units, with gradient and curvature.
 
-Notation: ``u`` is a column of ``theta`` of ``numerics.evidence``. The densities are those of the
-hyperparameters themselves, taken at ``exp(u)`` *without* the Jacobian of the logarithm: what is
-maximized is the density of the hyperparameters, as in GPyTorch, and its maximizer does not depend on
-the units the search is done in.
+Notation: ``u`` is a column of the ``theta`` of ``numerics.evidence``. The densities are those of the
+hyperparameters ``exp(u)``, *without* the Jacobian of the logarithm, as in GPyTorch: the maximizer does
+not depend on the parametrization of the search.
 
     log-normal(mu, sigma):   -u - (u - mu)^2 / (2 sigma^2) - log(sigma sqrt(2 pi))
     gamma(k, b):             (k - 1) u - b exp(u) + k log b - log Gamma(k)
 
 Where ``u = log lam`` of a rate ``eps = 1 - exp(-lam)``, ``d log eps / du = lam / (exp(lam) - 1)``.
-Curvatures are those of the negative log prior, without the second derivative of ``log eps``, so that
-they are never negative.
+Curvatures are second derivatives of the negative log prior, without that of ``log eps``, so that they are
+never negative.
 """
 
 import math
@@ -55,17 +54,17 @@ def log_prior(
     theta: Tensor,  # shape: (*batch, p)
     dim: int,
 ) -> LogPrior:
-    """Return the log prior of ``theta``, of which the first ``dim`` entries are lengthscales."""
+    """Return the log prior of ``theta``, whose first ``dim`` entries are lengthscales."""
     parts = [
         _log_normal(prior.lengthscale, theta[..., :dim], torch.ones_like(theta[..., :dim])),
         _gamma(prior.outputscale, theta[..., dim : dim + 1]),
-        LogPrior(*(torch.zeros_like(theta[..., :1]) for _ in range(3))),  # of the noise
+        LogPrior(*(torch.zeros_like(theta[..., :1]) for _ in range(3))),  # the noise has no prior
     ]
     if theta.shape[-1] > dim + 2:
         decay = theta[..., dim + 2 :].exp()
         log_rate = (-torch.expm1(-decay)).log()
         parts.append(_log_normal(prior.forgetting, log_rate, decay / torch.expm1(decay)))
-    value, gradient, curvature = (torch.cat(part, -1) for part in zip(*parts, strict=True))
+    value, gradient, curvature = (torch.cat(columns, -1) for columns in zip(*parts, strict=True))
     return LogPrior(value.sum(-1), gradient, curvature)
 
 
@@ -76,21 +75,21 @@ def draw(
     noise: tuple[float, float],
     generator: torch.Generator,
 ) -> Tensor:  # shape: (*shape, dim + 3)
-    """Draw ``theta`` with a rate; the noise, which has no prior, log-uniformly between two bounds."""
+    """Draw ``theta`` with a rate; the noise, which has no prior, is log-uniform between two bounds."""
     like = torch.empty(0, dtype=torch.float64, device=generator.device)
     normal = like.new_empty(*shape, dim + 1).normal_(generator=generator)
     (mu, sigma), (slow, spread) = prior.lengthscale, prior.forgetting
     k = like.new_full((*shape, 1), prior.outputscale.shape)
     outputscale = torch._standard_gamma(k, generator=generator) / prior.outputscale.rate
     low, high = map(math.log, noise)
-    level = like.new_empty(*shape, 1).uniform_(low, high, generator=generator)
-    rate = (slow + spread * normal[..., dim:]).exp().clamp(max=0.5)  # the tail beyond 1 is no rate
-    parts = [mu + sigma * normal[..., :dim], outputscale.log(), level, (-torch.log1p(-rate)).log()]
-    return torch.cat(parts, -1)
+    log_noise = like.new_empty(*shape, 1).uniform_(low, high, generator=generator)
+    rate = (slow + spread * normal[..., dim:]).exp().clamp(max=0.5)  # rates above 1 are invalid
+    log_lam, lengthscale = (-torch.log1p(-rate)).log(), mu + sigma * normal[..., :dim]
+    return torch.cat([lengthscale, outputscale.log(), log_noise, log_lam], -1)
 
 
 def _log_normal(prior: LogNormal, u: Tensor, inner: Tensor) -> LogPrior:
-    """Return the prior at ``exp(u)``, where ``u`` changes by ``inner`` per unit of the unknown."""
+    """Return the log prior at ``exp(u)``; ``inner`` is the derivative of ``u`` by the unknown."""
     mu, sigma = prior
     standard = (u - mu) / sigma
     value = -u - 0.5 * standard.square() - math.log(sigma * math.sqrt(2 * math.pi))

@@ -1,28 +1,28 @@
-r"""The knowledge gradient: what a query adds to the largest mean, exactly and batched.
+r"""The knowledge gradient: the expected rise of the largest mean by a query, exactly and batched.
 
-A query at ``x`` will change the means of all points together, along lines ``mean + slope z`` with
+A query at ``x`` changes the means of all points jointly, along lines ``mean + slope z`` with
 
     slope_j = cov(x_j, x) / sqrt(variance(x) + noise),    z ~ N(0, 1).
 
-The knowledge gradient is the expected maximum of these lines less the largest mean. Only lines on
-their upper envelope count. With ``l_1, .. l_k`` the lines on it, by ascending slope, and ``c_i`` where
-``l_i`` meets ``l_{i+1}`` [Frazier2009]_,
+The knowledge gradient is the expected maximum of these lines minus the largest mean. Only lines on their
+upper envelope count. With ``l_1, .. l_k`` these lines by ascending slope, and ``c_i`` the crossing of
+``l_i`` and ``l_{i+1}`` [Frazier2009]_,
 
     E_z max_j (mean_j + slope_j z) - max_j mean_j = sum_i (slope_{i+1} - slope_i) h(-|c_i|),
     h(u) = u Phi(u) + phi(u).
 
-A search may do with less: the sum over a few strata of the normal distribution, each by its conditional
-mean, takes a fraction of the time. Of maxima, which have kinks, such sums err a third as much as
-Gauss-Hermite quadrature of as many points does, and always below, as for every convex function.
+A faster approximation for searches is a sum over a few strata of the normal distribution, evaluated at
+their conditional means. For maxima, which have kinks, its error is a third of that of Gauss-Hermite
+quadrature with as many points, and it never overestimates, because a maximum of lines is convex.
 
-The envelope is found by evaluation, not by sorting: a line that is the maximum at one of a few ``z`` is
-on it, and where two neighbours meet either no line is above them, which proves that none lies between,
-or a new line is. The work is ``n`` times the lines found, in tensor operations over any batch. With a
-tolerance no device but a CPU is asked whether there are new lines: five passes find all that matter,
-where four were the most of 2,100 decisions.
+The envelope is found by evaluation, not by sorting. A line that is the maximum at any evaluated ``z`` is
+on it. At the crossing of two neighbours either no line is above them, so that there is none between, or
+the maximum there is a new line. The work is ``n`` times the number of lines on the envelope, in tensor
+operations over any batch. With a tolerance, devices other than CPUs are not synchronized to learn whether
+there are new lines, but make five passes; in 2,100 decisions no more than four were needed.
 
-Conventions: the envelope is followed within ``|z| <= 9``, beyond which doubles hold no probability;
-lists of lines are padded by repetition, which adds nothing to the sum.
+Conventions: the envelope is followed within ``|z| <= 9``; the probability beyond vanishes in float64.
+Lists of lines are padded by repetition, which adds nothing to the sum.
 
 References:
     .. [Frazier2009] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated
@@ -39,26 +39,26 @@ from botorch_costly.numerics.improvement import excess
 
 _FAR = 9.0
 _LEAST_SURPRISE = 1e-30
-_SMALL = 50_000  # numbers that are asked for at once
-_FIRST_QUESTIONS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
-_MOST_PASSES = 50  # a bound for the loop alone: lines are few and each pass finds new ones
-_PASSES_UNASKED = 5  # on a device that is not asked whether there are new lines,
-_LINES_UNASKED = 65  # and the most lines that it holds, of which 25 were on any envelope
-OUTCOMES = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)  # of a rough query: between the strata
-# Where much is known, only what is rare changes the best.
+_SMALL = 50_000  # values of lines that are computed in one tensor
+_FIRST_POINTS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
+_MOST_PASSES = 50  # only bounds the loop: lines are few and each pass finds new ones
+_PASSES_UNSYNCED = 5  # passes on a device that is not synchronized,
+_LINES_UNSYNCED = 65  # and its limit of lines; no envelope of the decisions above had more than 25
+OUTCOMES = (-2.2, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.2)  # bounds of the strata
+# For precise beliefs: there only rare outcomes change the best point.
 FAR_OUTCOMES = (-3.8, -3.0, *OUTCOMES, 3.0, 3.8)
 
 
 def knowledge_gradient(
     mean: Tensor,  # shape: (*batch, n)
-    cov: Tensor,  # shape: (*batch, m, n): of the candidates with all points
-    variance: Tensor,  # shape: (*batch, m): of the candidates
+    cov: Tensor,  # covariances of the candidates with all points, shape: (*batch, m, n)
+    variance: Tensor,  # variances of the candidates, shape: (*batch, m)
     noise: float | Tensor,
     tolerance: float = 0.0,
 ) -> Tensor:  # shape: (*batch, m)
-    """Return what a query at each of ``m`` candidates adds to the largest of ``n`` means.
+    """Return the expected rise of the largest of ``n`` means by a query at each of ``m`` candidates.
 
-    With a tolerance it may be too small by a few tolerances, which saves time on fine grids.
+    With a tolerance the result may be too small by a few tolerances, which saves time on fine grids.
 
     Example:
         >>> mean, cov = torch.zeros(2), torch.eye(2)
@@ -70,12 +70,12 @@ def knowledge_gradient(
 
 
 def slopes(
-    cov: Tensor,  # shape: (*batch, n): of a candidate with all points
-    variance: Tensor,  # shape: (*batch,): of the candidate
+    cov: Tensor,  # covariances of a candidate with all points, shape: (*batch, n)
+    variance: Tensor,  # variance of the candidate, shape: (*batch,)
     noise: float | Tensor,
 ) -> Tensor:  # shape: (*batch, n)
-    """Return how far a query that turns out one deviation high raises each mean."""
-    # A point of which nothing is left to learn has no slope; rounding must not give it one.
+    """Return the rise of each mean if the observation is one standard deviation high."""
+    # A point without variance and noise has slope 0, whatever the rounding errors are.
     surprise = (variance.clamp_min(0) + noise).unsqueeze(-1)
     return torch.where(surprise > 0, cov / surprise.clamp_min(_LEAST_SURPRISE).sqrt(), 0.0)
 
@@ -87,8 +87,8 @@ def expected_rise(
 ) -> Tensor:  # shape: (*batch,)
     """Return ``E_z max_j (intercept_j + slope_j z) - max_j intercept_j``, at least 0.
 
-    Differentiable in both: the lines on the envelope are found without gradients, which they do not
-    need, since a line enters the envelope where it equals its neighbours.
+    Differentiable in both. The selection of the lines needs no gradients, because a line enters the
+    envelope where it equals its neighbours.
 
     Example:
         >>> flat_and_steep = torch.tensor([0.0, 0.0]), torch.tensor([0.0, 1.0])
@@ -99,7 +99,7 @@ def expected_rise(
         index = upper_envelope(intercept, slope, tolerance)
     level, steepness = intercept.gather(-1, index), slope.gather(-1, index)
     crossing, opening = _crossings(level, steepness)
-    # In double precision the order of the sum, and so what else is in the batch, does not matter.
+    # Summed in float64, so that the result does not depend on the padding by the rest of the batch.
     rise = (opening * excess(-crossing.abs())).sum(-1, dtype=torch.float64)
     return rise.to(intercept.dtype)
 
@@ -109,9 +109,9 @@ def rough_rise(
     slope: Tensor,  # shape: (*batch, n)
     between: tuple[float, ...] = OUTCOMES,
 ) -> Tensor:  # shape: (*batch,)
-    """Return ``expected_rise`` by a few strata: never above it, and rarely a tenth below.
+    """Approximate ``expected_rise`` by a few strata: never above it, and rarely a tenth below.
 
-    It is zero where lines cross beyond the mean of the outermost stratum, 2.6 by default.
+    The result is 0 if all lines cross beyond the mean of the outermost stratum, 2.6 by default.
 
     Example:
         >>> flat_and_steep = torch.tensor([0.0, 0.0]), torch.tensor([0.0, 1.0])
@@ -119,16 +119,17 @@ def rough_rise(
         0.3989
     """
     rise = -intercept.amax(-1)
-    for outcome, mass in zip(*(part.tolist() for part in strata(between)), strict=True):
-        # One at a time: the lines at all of them would not fit into the cache.
+    outcomes, masses = strata(between)
+    for outcome, mass in zip(outcomes.tolist(), masses.tolist(), strict=True):
+        # One outcome at a time: the values at all of them would not fit into the cache.
         rise = rise + mass * torch.add(intercept, slope, alpha=outcome).amax(-1)
     return rise.clamp_min(0)
 
 
 @cache
-@torch.inference_mode(mode=False)  # what is kept serves calls outside of it, too
+@torch.inference_mode(mode=False)  # the cached tensors must work outside of inference mode, too
 def strata(between: tuple[float, ...]) -> tuple[Tensor, Tensor]:
-    """Return the conditional mean and the probability of each stratum of a standard normal number."""
+    """Return conditional means and probabilities of the strata of a standard normal with these bounds."""
     bounds = torch.tensor([-torch.inf, *between, torch.inf], dtype=torch.float64)
     probability = torch.special.ndtr(bounds).diff()
     density = torch.exp(-0.5 * bounds.square()) / (2 * torch.pi) ** 0.5
@@ -139,57 +140,55 @@ def upper_envelope(
     intercept: Tensor,  # shape: (*batch, n)
     slope: Tensor,  # shape: (*batch, n)
     tolerance: float = 0.0,
-) -> Tensor:  # shape: (*batch, k): lines by ascending slope, perhaps with repetitions
-    """Return lines that are the maximum anywhere in ``|z| <= 9``; all that matter, or all.
+) -> Tensor:  # shape: (*batch, k)
+    """Return the lines of the envelope within ``|z| <= 9``, by ascending slope, with repetitions.
 
-    What is missed between two questions is highest where the lines found there meet, so its share of
-    the expected maximum is at most that height times the probability between the questions. A pair
-    is asked about until that is below the tolerance.
+    Any line missed between two neighbouring evaluated points is highest at the crossing of the lines
+    there. So its contribution is at most its height there times the probability between the points;
+    crossings are evaluated until that is below the tolerance.
     """
-    asked = moved(torch.tensor(_FIRST_QUESTIONS, dtype=intercept.dtype), intercept)
-    asked = asked.expand(*intercept.shape[:-1], -1)
-    found = _highest(intercept, slope, asked)
-    is_asked = is_near(intercept) or tolerance == 0
-    for _ in range(_MOST_PASSES if is_asked else _PASSES_UNASKED):
-        level, steepness = intercept.gather(-1, found), slope.gather(-1, found)
+    z = moved(torch.tensor(_FIRST_POINTS, dtype=intercept.dtype), intercept)
+    z = z.expand(*intercept.shape[:-1], -1)
+    lines = _highest(intercept, slope, z)
+    may_sync = is_near(intercept) or tolerance == 0
+    for _ in range(_MOST_PASSES if may_sync else _PASSES_UNSYNCED):
+        level, steepness = intercept.gather(-1, lines), slope.gather(-1, lines)
         crossing, opening = _crossings(level, steepness)
-        # Copies of one line that differ by rounding meet anywhere; to be asked there would put lines
-        # on the list that are on it already, elsewhere.
-        crossing = crossing.maximum(asked[..., :-1]).minimum(asked[..., 1:])
-        between = _highest(intercept, slope, crossing)
-        known = level[..., :-1] + steepness[..., :-1] * crossing
-        height = intercept.gather(-1, between) + slope.gather(-1, between) * crossing - known
-        probability = torch.special.ndtr(asked).diff(dim=-1)
-        new = (opening > 0) & (height > _rounding(known)) & (height * probability > tolerance)
-        if not is_asked:
-            asked, found = _insert_new(asked, crossing, new), _insert_new(found, between, new)
+        # Copies of a line that differ by rounding cross anywhere, where evaluation would insert lines
+        # that are elsewhere in the list already.
+        crossing = crossing.maximum(z[..., :-1]).minimum(z[..., 1:])
+        highest = _highest(intercept, slope, crossing)
+        bound = level[..., :-1] + steepness[..., :-1] * crossing
+        height = intercept.gather(-1, highest) + slope.gather(-1, highest) * crossing - bound
+        probability = torch.special.ndtr(z).diff(dim=-1)
+        new = (opening > 0) & (height > _rounding(bound)) & (height * probability > tolerance)
+        if not may_sync:
+            z, lines = _insert_new(z, crossing, new), _insert_new(lines, highest, new)
             continue
         if not bool(new.any()):
             break
-        some = new.reshape(-1, new.shape[-1]).any(
-            0
-        )  # where a problem of the batch found a new line
-        asked = _insert(asked, torch.where(new, crossing, asked[..., :-1]), some)
-        found = _insert(found, torch.where(new, between, found[..., :-1]), some)
-    return found
+        used = new.reshape(-1, new.shape[-1]).any(0)  # crossings with a new line in any problem
+        z = _insert(z, torch.where(new, crossing, z[..., :-1]), used)
+        lines = _insert(lines, torch.where(new, highest, lines[..., :-1]), used)
+    return lines
 
 
 def _highest(intercept: Tensor, slope: Tensor, z: Tensor) -> Tensor:
-    """Return the line that is the maximum at each ``z`` (``*batch x k``)."""
+    """Return the index of the highest line at each ``z`` (``*batch x k``)."""
     if intercept.numel() * z.shape[-1] <= _SMALL:
-        asked = torch.addcmul(intercept.unsqueeze(-2), slope.unsqueeze(-2), z.unsqueeze(-1))
-        return asked.argmax(-1)
-    # One question at a time: the lines at all of them would not fit into the cache.
-    by_question = z.unsqueeze(-2).unbind(-1)
-    return torch.stack([torch.addcmul(intercept, slope, at).argmax(-1) for at in by_question], -1)
+        values = torch.addcmul(intercept.unsqueeze(-2), slope.unsqueeze(-2), z.unsqueeze(-1))
+        return values.argmax(-1)
+    # One point at a time: the values at all of them would not fit into the cache.
+    points = z.unsqueeze(-2).unbind(-1)
+    return torch.stack([torch.addcmul(intercept, slope, x).argmax(-1) for x in points], -1)
 
 
 def _crossings(level: Tensor, steepness: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where neighbours meet and how much steeper the second one is; far off if parallel."""
+    """Return crossings of neighbours (9 if parallel) and the differences of their slopes."""
     opening = steepness[..., 1:] - steepness[..., :-1]
-    apart = opening > 0
+    cross = opening > 0
     drop = level[..., :-1] - level[..., 1:]
-    crossing = torch.where(apart, drop / torch.where(apart, opening, 1.0), _FAR)
+    crossing = torch.where(cross, drop / torch.where(cross, opening, 1.0), _FAR)
     return crossing.clamp(-_FAR, _FAR), opening.clamp_min(0)
 
 
@@ -198,16 +197,16 @@ def _rounding(values: Tensor) -> Tensor:
 
 
 def _insert_new(row: Tensor, between: Tensor, new: Tensor) -> Tensor:
-    """Return a row (``*batch x k``) with what is new between its entries, and its last as filling."""
+    """Insert the new entries between those of a row (``*batch x k``), padded by its last entry."""
     both = torch.stack([row[..., :-1], between], -1).flatten(-2)
     used = torch.stack([torch.ones_like(new), new], -1).flatten(-2)
-    order = (~used).to(torch.uint8).argsort(dim=-1, stable=True)[..., : _LINES_UNASKED - 1]
+    order = (~used).to(torch.uint8).argsort(dim=-1, stable=True)[..., : _LINES_UNSYNCED - 1]
     kept = torch.where(used.gather(-1, order), both.gather(-1, order), row[..., -1:])
     return torch.cat([kept, row[..., -1:]], -1)
 
 
-def _insert(row: Tensor, between: Tensor, some: Tensor) -> Tensor:
-    """Return a row (``*batch x k``) with what comes between its entries, where some of it counts."""
-    used = torch.stack([torch.ones_like(some), some], -1).flatten()
+def _insert(row: Tensor, between: Tensor, columns: Tensor) -> Tensor:
+    """Insert the chosen columns of ``between`` after the entries of a row (``*batch x k``)."""
+    used = torch.stack([torch.ones_like(columns), columns], -1).flatten()
     both = torch.stack([row[..., :-1], between], -1).flatten(-2)
     return torch.cat([both[..., used], row[..., -1:]], -1)

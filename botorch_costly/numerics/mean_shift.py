@@ -1,14 +1,14 @@
-"""Modes of a cloud of points by mean shift with a flat kernel, every seed at once.
+"""Modes of a cloud of points by mean shift with a flat kernel, for all seeds at once.
 
 A seed climbs the density of the cloud by shifting to the mean of the points around it,
 
     z <- sum_i w_i x_i / sum_i w_i    over the points with |x_i - z| <= bandwidth,
 
-until a shift is less than 1e-3 bandwidths. Where seeds end closer than a bandwidth to each other,
-the one that ended in the larger neighbourhood stands for all of them.
+until a shift is less than 1e-3 bandwidths. Of seeds that end within a bandwidth of each other, the one
+with the largest neighbourhood is kept.
 
-Conventions: a point at exactly the bandwidth counts as inside; the size of a mode is counted in the
-neighbourhood of the last but one position, whose mean is the center (as in scikit-learn).
+Conventions: a point at exactly the bandwidth counts as inside; the size of a mode is counted around the
+last but one position, whose neighbourhood's mean is the center (as in scikit-learn).
 
 Notation: ``n`` points, ``s`` seeds, ``m`` modes, ``d`` dimensions.
 """
@@ -27,20 +27,17 @@ from botorch_costly.errors import (
     check_positive,
 )
 
-# A seed has converged once it shifts by less than this share of the bandwidth.
-_STOP = 1e-3
-_PASSES_UNASKED = (
-    8  # of a device that is not asked whether they were enough; one to three are, as a rule
-)
+_STOP = 1e-3  # shift of a converged seed, relative to the bandwidth
+_PASSES_UNSYNCED = 8  # on a device that is not synchronized; usually one to three are enough
 
 
 class Modes(NamedTuple):
-    """Modes of each cloud, largest first; past ``number``, NaN centers of size 0 fill the batch."""
+    """Modes of each cloud, largest first, padded beyond ``number`` by NaN centers of size 0."""
 
     centers: Tensor  # shape: (*batch, m, d)
-    sizes: Tensor  # shape: (*batch, m): (weighted) number of points around the center
-    labels: Tensor  # shape: (*batch, n): the nearest center of each point
-    number: Tensor  # shape: (*batch,): how many modes each cloud has
+    sizes: Tensor  # (weighted) number of points around the center, shape: (*batch, m)
+    labels: Tensor  # index of the nearest center of each point, shape: (*batch, n)
+    number: Tensor  # number of modes, shape: (*batch,)
 
 
 def mean_shift(
@@ -50,12 +47,11 @@ def mean_shift(
     max_iter: int = 300,
     weights: Tensor | None = None,  # shape: (*batch, n) or (n,)
 ) -> Modes:
-    r"""Find the modes of each cloud of a batch and the mode each point belongs to.
+    r"""Find the modes of each cloud of a batch and the nearest mode of each point.
 
     .. math:: z \leftarrow \sum_i w_i x_i \, [\|x_i - z\| \le h] \,/\, \sum_i w_i [\|x_i - z\| \le h]
 
-    Sorted by size, descending; equal sizes by the center's coordinates, descending, first
-    coordinate first, which is scikit-learn's order.
+    Modes are sorted by size and then by the center's coordinates, all descending, as in scikit-learn.
 
     References:
         - Fukunaga & Hostetler, *The estimation of the gradient of a density function* (1975).
@@ -67,8 +63,8 @@ def mean_shift(
         bandwidth: Radius of the flat kernel, in the unit of the points.
         seeds: ``batch_shape x s x d`` positions to start from; by default the points.
         max_iter: Most shifts of a seed after its first.
-        weights: ``batch_shape x n`` non-negative weights. A weight of 0 leaves a point out (it
-            starts no seed, but is labelled), which lets clouds of different sizes share a batch.
+        weights: ``batch_shape x n`` non-negative weights. A point of weight 0 is excluded (it is no
+            seed, but is labelled), so that clouds of different sizes can share a batch.
 
     Returns:
         The modes, with shapes as in :class:`Modes`.
@@ -91,17 +87,13 @@ def mean_shift(
     if weights is not None:
         weights = weights.expand(points.shape[:-1])
     position = points if seeds is None else seeds.expand(*batch, *seeds.shape[-2:])
-    centers, sizes, _ = _shift(points, weights, bandwidth, position, max_iter, asks=True)
+    centers, sizes, _ = _shift(points, weights, bandwidth, position, max_iter, syncs=True)
     if seeds is None and weights is not None:
         sizes = sizes * (weights > 0)
-    check(
-        bool((sizes > 0).any(-1).all()),
-        "seeds",
-        f"a point within bandwidth {bandwidth} of some seed in every cloud",
-        "seeds with empty neighbourhoods",
-    )
-    modes, _ = _merge(points, bandwidth, centers, sizes, asks=True)
-    return modes
+    expected = f"a point within bandwidth {bandwidth} of some seed in every cloud"
+    fits = bool((sizes > 0).any(-1).all())
+    check(fits, "seeds", expected, "seeds with empty neighbourhoods")
+    return _merge(points, bandwidth, centers, sizes, syncs=True)[0]
 
 
 def mean_shift_unasked(
@@ -109,24 +101,24 @@ def mean_shift_unasked(
     bandwidth: float,
     counts: Tensor,  # bool, shape: (*batch, n)
 ) -> tuple[Modes, Tensor]:
-    """Return the modes of points and whether they are right, without waiting for a device.
+    """Return modes and whether they are those of ``mean_shift``, without synchronizing a device.
 
-    They are right unless a seed shifts more often, or centers hang together in longer chains, than eight
-    passes settle. Nothing is checked.
+    They are, unless a seed shifts more than eight times, or merging chains of near centers takes more
+    than eight passes. Arguments are not validated.
 
     Args:
-        points: Finite where they count.
-        bandwidth: As for ``mean_shift``.
-        counts: Which points there are; at least one in every cloud.
+        points: Points, finite where ``counts`` is true.
+        bandwidth: Radius of the flat kernel, in the unit of the points.
+        counts: Mask of the points that exist; at least one in every cloud.
 
     Returns:
-        As many modes as points, those beyond ``number`` NaN centers of size 0; and a bool, shape ``()``.
+        As many modes as points, padded beyond ``number``; and a bool, shape ``()``.
     """
     points, weights = points.nan_to_num(0.0, 0.0, 0.0), counts.to(points)
-    shifted = _shift(points, weights, bandwidth, points, _PASSES_UNASKED, asks=False)
-    centers, sizes, rest = shifted
-    modes, merged = _merge(points, bandwidth, centers, sizes * weights, asks=False)
-    return modes, (rest | ~counts).all() & merged
+    shifted = _shift(points, weights, bandwidth, points, _PASSES_UNSYNCED, syncs=False)
+    centers, sizes, converged = shifted
+    modes, merged = _merge(points, bandwidth, centers, sizes * weights, syncs=False)
+    return modes, (converged | ~counts).all() & merged
 
 
 def _check_cloud(points: Tensor, seeds: Tensor | None, weights: Tensor | None) -> None:
@@ -144,15 +136,15 @@ def _check_cloud(points: Tensor, seeds: Tensor | None, weights: Tensor | None) -
         fits = weights.shape in (points.shape[:-1], points.shape[-2:-1])
         expected = f"{shape[-2]} weights, one set or one per cloud"
         check(fits, "weights", expected, tuple(weights.shape), InvalidShapeError)
-        good = weights.isfinite() & (weights >= 0)
-        check(bool(good.all()), "weights", "finite numbers >= 0", "others", InvalidArgumentError)
+        valid = bool((weights.isfinite() & (weights >= 0)).all())
+        check(valid, "weights", "finite numbers >= 0", "others", InvalidArgumentError)
 
 
 def _distances(
     a: Tensor,  # shape: (*batch, p, d)
     b: Tensor,  # shape: (*batch, q, d)
 ) -> Tensor:  # shape: (*batch, p, q)
-    # The expansion |a|^2 + |b|^2 - 2ab would lose the digits that decide who is inside.
+    # The expansion |a|^2 + |b|^2 - 2ab would lose the digits that decide which points are inside.
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
 
 
@@ -163,11 +155,11 @@ def _shift(
     position: Tensor,  # shape: (*batch, s, d)
     max_iter: int,
     *,
-    asks: bool,
+    syncs: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # shapes: (*batch, s, d), (*batch, s), (*batch, s)
-    """Shift every seed until it rests, and return whether it does.
+    """Shift every seed until it converges; return positions, sizes and which seeds have converged.
 
-    A seed whose neighbourhood is empty ends with size 0. A device that is not asked makes all shifts.
+    A seed with an empty neighbourhood ends with size 0. Without synchronization all shifts are made.
     """
     sizes = position.new_zeros(position.shape[:-1])
     shifting = torch.ones_like(sizes, dtype=torch.bool)
@@ -182,7 +174,7 @@ def _shift(
         step = torch.linalg.vector_norm(mean - position, dim=-1)
         position = torch.where(shifting[..., None], mean, position)
         shifting = shifting & (step > _STOP * bandwidth)
-        if asks and not shifting.any():
+        if syncs and not shifting.any():
             break
     return position, sizes, ~shifting
 
@@ -193,22 +185,19 @@ def _merge(
     centers: Tensor,  # shape: (*batch, s, d)
     sizes: Tensor,  # shape: (*batch, s)
     *,
-    asks: bool,
+    syncs: bool,
 ) -> tuple[Modes, Tensor]:
-    """Return one center of those closer than a bandwidth, the largest, and whether all are decided."""
+    """Keep the largest of the centers within a bandwidth; also return whether all are decided."""
     order = _by_size(centers, sizes)
     centers, sizes = _take(centers, order), sizes.gather(-1, order)
     near = _distances(centers, centers) <= bandwidth
-    chosen, decided = _first_of_each(near, sizes > 0, asks=asks)
+    chosen, decided = _first_of_each(near, sizes > 0, syncs=syncs)
     number = chosen.sum(-1)
     # A stable sort puts the chosen centers first and leaves them in order.
     front = chosen.int().argsort(dim=-1, descending=True, stable=True)
-    front = front[..., : int(number.max())] if asks else front
-    centers, sizes, exists = (
-        _take(centers, front),
-        sizes.gather(-1, front),
-        chosen.gather(-1, front),
-    )
+    front = front[..., : int(number.max())] if syncs else front
+    centers, sizes = _take(centers, front), sizes.gather(-1, front)
+    exists = chosen.gather(-1, front)
     distance = _distances(points, centers).masked_fill(~exists[..., None, :], torch.inf)
     modes = Modes(
         centers.masked_fill(~exists[..., None], torch.nan),
@@ -235,9 +224,8 @@ def _by_size(
     keys = [*reversed(centers.unbind(-1)), sizes]
     order = keys[0].argsort(dim=-1, descending=True, stable=True)
     for key in keys[1:]:
-        order = order.gather(
-            -1, key.gather(-1, order).argsort(dim=-1, descending=True, stable=True)
-        )
+        by_key = key.gather(-1, order).argsort(dim=-1, descending=True, stable=True)
+        order = order.gather(-1, by_key)
     return order
 
 
@@ -245,19 +233,18 @@ def _first_of_each(
     near: Tensor,  # shape: (*batch, s, s), bool, symmetric
     candidate: Tensor,  # shape: (*batch, s), bool
     *,
-    asks: bool,
+    syncs: bool,
 ) -> tuple[Tensor, Tensor]:  # shapes: (*batch, s) and (), bool
-    """Mark a center unless one marked before it is near, and return whether all are decided.
+    """Choose a center unless an earlier chosen one is near; also return whether all are decided.
 
-    That rule reads like a loop over the centers, but every center whose earlier neighbours have
-    all been decided can be decided at once, so that a few rounds settle all of them.
+    Each pass decides all centers without undecided earlier neighbours, so that a few passes replace a
+    loop over the centers.
     """
     earlier = near.tril(-1)
     chosen = torch.zeros_like(candidate)
     undecided = candidate
-    passes = repeat(None) if asks else range(_PASSES_UNASKED)
-    for _ in passes:
-        if asks and not undecided.any():
+    for _ in repeat(None) if syncs else range(_PASSES_UNSYNCED):
+        if syncs and not undecided.any():
             break
         waits = (earlier & undecided[..., None, :]).any(-1)
         first = undecided & ~waits

@@ -1,16 +1,16 @@
-r"""How far earlier tasks are from the target, and what each is worth: gaps, weights and their share.
+r"""Function gaps between earlier tasks and the target, the weights of the tasks and their total share.
 
-With ``U, L = mean +- beta std`` of the target's belief at the inputs of task ``i``,
+With ``U, L = mean +- beta std`` of the target's posterior at the inputs of task ``i``,
 
     d_i = mean_j max(|y_ij - U_j|, |y_ij - L_j|)                           (5), Lemma 1
     w_i = exp(-eta sum_s d_is) / sum_k exp(-eta sum_s d_ks)                (7)
     nu_t = nu_{t-1} min(decay, (sum_i w_i d_i)^(-power))                   section 5.2
 
-``(7)`` is what follow-the-regularized-leader plays against linear losses on the simplex, with the entropy
-as regularizer. Lemma 1 has the maximum over ``j``; the paper's experiments have the mean.
+``(7)`` is follow-the-regularized-leader with an entropic regularizer for linear losses on the simplex.
+Lemma 1 uses the maximum over ``j``, the paper's experiments the mean.
 
 Convention: gaps are in units of the target's standard deviation. In the units of an accuracy all gaps
-are below 1, and ``nu`` would be ``decay^t`` whatever the tasks are.
+would be below 1, and ``nu`` would be ``decay^t`` for any tasks.
 
 References:
     Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
@@ -22,27 +22,26 @@ from torch import Tensor
 
 
 def function_gaps(
-    values: Tensor,  # of the tasks, shape: (b, n)
-    seen: Tensor,  # bool, which of them are there, shape: (b, n)
-    mean: Tensor,  # of the target at their inputs, shape: (b, n)
+    values: Tensor,  # values of the tasks, shape: (b, n)
+    seen: Tensor,  # bool, false for padding, shape: (b, n)
+    mean: Tensor,  # posterior mean of the target at the inputs of the tasks, shape: (b, n)
     std: Tensor,  # shape: (b, n)
     *,
     beta: float,  # factor of the standard deviation
     largest: bool = False,
 ) -> Tensor:  # shape: (b,)
-    """Return upper bounds of how far the tasks are from the target, on average or at most."""
-    # max(|y - U|, |y - L|) with U, L = mean +- beta std
-    apart = (values - mean).abs() + beta * std
+    """Return upper bounds of the mean (or ``largest``) distance of each task from the target."""
+    distance = (values - mean).abs() + beta * std  # max(|y - U|, |y - L|)
     if largest:
-        return torch.where(seen, apart, 0.0).amax(-1)
-    return torch.where(seen, apart, 0.0).sum(-1) / seen.sum(-1)
+        return torch.where(seen, distance, 0.0).amax(-1)
+    return torch.where(seen, distance, 0.0).sum(-1) / seen.sum(-1)
 
 
 def entropic_weights(
-    losses: Tensor,  # cumulated, shape: (*batch, b)
+    losses: Tensor,  # cumulative, shape: (*batch, b)
     rate: float,
 ) -> Tensor:  # shape: (*batch, b)
-    """Return the weights that follow the regularized leader (7)."""
+    """Return the weights (7) of the tasks."""
     return torch.softmax(-rate * losses, -1)
 
 
@@ -54,6 +53,6 @@ def decayed(
     decay: float,
     power: float,
 ) -> float:
-    """Return the next share of all tasks, which is never larger than the last."""
+    """Return the next total share ``nu`` of the tasks, which never increases."""
     gap = float((weights * gaps).sum())
     return share * (min(decay, gap**-power) if gap > 0 else decay)

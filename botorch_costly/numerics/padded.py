@@ -1,20 +1,19 @@
-r"""Many small Gaussian processes at once, of different sizes: rows that are missing are padded.
+r"""A batch of small Gaussian processes of different sizes, padded to the largest.
 
-Each problem has its own hyperparameters. A padded row has covariance 1 with itself, 0 with all others,
-and target 0, so that it changes neither evidence nor moments: with ``m`` the rows that are there,
+Each problem has its own hyperparameters. A padded row has variance 1, covariance 0 with all others and
+target 0, so that it changes neither evidence nor moments: with ``m`` the observed rows,
 
     K = [K_mm + noise I, 0; 0, I],    y = [y_m; 0].
 
-*Slopes of moments.* With ``k(x)`` the covariances of a point with the rows, ``M = dk / dx`` as in
+*Vector-Jacobian product.* With ``k(x)`` the covariances of a point with the rows, ``M = s psi`` as in
 ``numerics.evidence`` and ``u = c / l``, ``mean = k'K^{-1}y`` and ``variance = s - k'K^{-1}k`` have
 
     d (g mean + h variance) / dx_j = -u_j^2 sum_i W_i (x_j - x_ij),   W = M o [g K^{-1}y - 2 h K^{-1}k]
 
-which costs a product with the factor and no graph. Points are what moments are differentiable in, once.
+which costs a product with the factor. Moments are differentiable in the points alone, and only once.
 
 Convention: the mean is 0; ``theta = [log l_1 .. log l_d, log s, log noise]`` as in ``numerics.evidence``.
-Where ``K`` is
-singular the evidence is ``-inf`` and its gradient 0.
+Where ``K`` is singular, the evidence is ``-inf`` and its gradient 0.
 
 References:
     C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. 2006, algorithm 2.1.
@@ -34,23 +33,23 @@ from botorch_costly.numerics.radial import ARMS, PROFILES, Profile
 from botorch_costly.numerics.stationary import Stationary, covariance
 
 _LOG_TWO_PI = math.log(2 * math.pi)
-_LEAST = 1e-12  # of the prior variance, which is left whatever was observed
+_LEAST = 1e-12  # least posterior variance, relative to the prior variance
 
 
 class Padded(NamedTuple):
-    """Observations of several problems; what is missing is 0."""
+    """Observations of several problems, padded by zeros."""
 
     x: Tensor  # shape: (b, n, d)
     y: Tensor  # shape: (b, n)
-    seen: Tensor  # bool, which rows are there, shape: (b, n)
+    seen: Tensor  # bool, false for padded rows, shape: (b, n)
 
     def some(self, problems: slice | Tensor) -> "Padded":
-        """Return some of the problems."""
+        """Return a subset of the problems."""
         return Padded(self.x[problems], self.y[problems], self.seen[problems])
 
 
 class Factored(NamedTuple):
-    """What moments are computed from."""
+    """Factors of the covariances, from which moments are computed."""
 
     inverse_root: Tensor  # L^{-1} of K = L L', shape: (b, n, n)
     weights: Tensor  # K^{-1} y, shape: (b, n)
@@ -58,19 +57,19 @@ class Factored(NamedTuple):
 
 def pad(problems: Sequence[tuple[Tensor, Tensor]]) -> Padded:
     """Return problems ``(n_i x d, n_i)`` in one batch."""
-    most = max(len(y) for _, y in problems)
+    longest = max(len(y) for _, y in problems)
     first = problems[0][0]
-    x = first.new_zeros(len(problems), most, first.shape[-1])
+    x = first.new_zeros(len(problems), longest, first.shape[-1])
     y, seen = x.new_zeros(x.shape[:-1]), torch.zeros(x.shape[:-1], dtype=torch.bool)
     seen = seen.to(x.device)
-    for number, (inputs, targets) in enumerate(problems):
-        x[number, : len(targets)], y[number, : len(targets)] = inputs, targets
-        seen[number, : len(targets)] = True
+    for i, (inputs, targets) in enumerate(problems):
+        x[i, : len(targets)], y[i, : len(targets)] = inputs, targets
+        seen[i, : len(targets)] = True
     return Padded(x, y, seen)
 
 
 def kernels(family: str, theta: Tensor) -> Stationary:
-    """Return the covariance of each problem, from ``theta`` of shape ``(b, d + 2)``."""
+    """Return the batch of covariance functions of all problems, from ``theta`` (``b x (d + 2)``)."""
     return Stationary(family, theta[:, None, :-2].exp(), theta[:, None, None, -2].exp())
 
 
@@ -80,38 +79,42 @@ def log_evidence(family: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tens
 
 
 def average_information(family: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return what ``log_evidence`` does, and the average information, ``(b, d + 2, d + 2)``.
+    """Return ``log_evidence`` and the average information, ``(b, d + 2, d + 2)``.
 
-    That is a guess at minus the second derivatives, which is never negative. A padded row has target 0,
-    and nothing to say there.
+    The information is a positive semidefinite approximation of minus the second derivatives. Padded rows
+    do not contribute, because their targets are 0.
     """
-    value, gradient, told = evidence.average_information(family, _listed(rows), theta)
-    return *without_padding(rows.seen, theta, value, gradient), told
+    value, gradient, information = evidence.average_information(family, _listed(rows), theta)
+    return *without_padding(rows.seen, theta, value, gradient), information
 
 
 def _listed(rows: Padded) -> Rows:
+    """Return the rows for ``numerics.evidence``; the retention 0 makes padded rows independent."""
     both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
     return Rows(rows.x, rows.y, torch.zeros_like(rows.y)[..., None], both.to(rows.y))
 
 
 def without_padding(
-    seen: Tensor,  # bool, which rows are there, shape: (*batch, n)
+    seen: Tensor,  # bool, false for padded rows, shape: (*batch, n)
     theta: Tensor,  # shape: (*batch, d + 2)
     value: Tensor,  # log evidence with the padded rows, shape: (*batch,)
     gradient: Tensor,  # shape: (*batch, d + 2)
 ) -> tuple[Tensor, Tensor]:
-    """Take out that a padded row has the variance of the noise in ``numerics.evidence``."""
-    missing = 0.5 * (~seen).sum(-1).to(theta)
+    """Subtract the terms of padded rows, whose variance in ``numerics.evidence`` is the noise."""
+    half_count = 0.5 * (~seen).sum(-1).to(theta)
     correction = torch.zeros_like(gradient)
-    correction[..., -1] = missing
+    correction[..., -1] = half_count
     failed = value == -torch.inf
-    value = value + missing * (theta[..., -1] + _LOG_TWO_PI)
+    value = value + half_count * (theta[..., -1] + _LOG_TWO_PI)
     return value, torch.where(failed.unsqueeze(-1), 0.0, gradient + correction)
 
 
 def factor(family: str, rows: Padded, theta: Tensor) -> Factored:
     """Return the factors of all problems."""
-    root = _root(family, rows, theta)
+    prior = covariance(kernels(family, theta), rows.x, rows.x)
+    both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
+    noise = torch.where(rows.seen, theta[:, -1:].exp(), 1.0)
+    root = sure_root(torch.where(both, prior, 0.0) + torch.diag_embed(noise))
     eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
     inverse = torch.linalg.solve_triangular(root, eye.expand_as(root), upper=False)
     weights = inverse.mT @ (inverse @ rows.y.unsqueeze(-1))
@@ -133,105 +136,108 @@ def moments(
     cross = _cross(family, rows, theta, X)
     mean = (cross @ known.weights.unsqueeze(-1)).squeeze(-1)
     explained = (cross @ known.inverse_root.mT).square().sum(-1)
-    return mean, _remaining(theta[:, -2:-1].exp(), explained)
+    return mean, _posterior_variance(theta[:, -2:-1].exp(), explained)
 
 
-def _remaining(prior: Tensor, explained: Tensor) -> Tensor:
-    """Return what is left of a variance; rounding may leave a little less than nothing."""
-    return (prior - explained).clamp_min(_LEAST * prior)
+def _posterior_variance(prior: Tensor, explained: Tensor) -> Tensor:
+    return (prior - explained).clamp_min(_LEAST * prior)  # rounding may leave less than 0
 
 
 class MomentsAndVJP(NamedTuple):
-    """Means and variances, or standard deviations, with the way back from their slopes to the points."""
+    """Posterior moments at points, and their vector-Jacobian product."""
 
     mean: Tensor  # shape: (b, m), or (m,) of one problem
-    spread: Tensor  # variances or standard deviations, of the same shape
-    vjp: Callable[
-        [Tensor, Tensor], Tensor
-    ]  # slopes by either -> by the points, summed over problems
+    spread: Tensor  # variances or standard deviations, same shape
+    # From gradients by mean and spread to the gradient by the points (m, d), summed over the problems.
+    vjp: Callable[[Tensor, Tensor], Tensor]
 
 
 def moments_and_vjp(
-    family: str, rows: Padded, theta: Tensor, known: Factored
+    family: str, rows: Padded, theta: Tensor, factors: Factored
 ) -> Callable[[Tensor], MomentsAndVJP]:
-    """Return what maps points ``m x d`` to posterior means and variances with slopes, without a graph.
+    """Return a function of points ``m x d`` equal to ``moments``, with an analytic backward pass.
 
-    What does not depend on the points is worked out once.
+    Terms that do not depend on the points are computed once.
     """
-    ready = _ready(family, rows, theta)
+    constants = _constants(family, rows, theta)
 
-    def ask(X: Tensor) -> MomentsAndVJP:
-        asked = _asked(ready, known, X)
+    def moments_at(X: Tensor) -> MomentsAndVJP:
+        state = _forward(constants, factors, X)
 
         def vjp(by_mean: Tensor, by_variance: Tensor) -> Tensor:
-            return _pulled(asked, rows, known, X, by_mean, by_variance).sum(0)
+            return _backward(state, rows, factors, X, by_mean, by_variance).sum(0)
 
-        return MomentsAndVJP(asked.mean, asked.variance, vjp)
+        return MomentsAndVJP(state.mean, state.variance, vjp)
 
-    return ask
+    return moments_at
 
 
-class _Ready(NamedTuple):
-    """What does not depend on the points."""
+class _Constants(NamedTuple):
+    """Terms that do not depend on the points."""
 
     profile: Profile
     unit: Tensor  # u, shape: (b, 1, d)
     scaled: Tensor  # u x, shape: (b, n, d)
     prior: Tensor  # variance, shape: (b, 1)
-    amplitude: Tensor  # the same, but 0 for rows that are not there, shape: (b, 1, n)
+    amplitude: Tensor  # prior variance, 0 for padded rows, shape: (b, 1, n)
 
 
-class _Asked(NamedTuple):
-    """What moments and their slopes have in common."""
+class _Forward(NamedTuple):
+    """Moments, and the tensors that their backward pass needs."""
 
     mean: Tensor  # shape: (b, m)
     variance: Tensor  # shape: (b, m)
     white: Tensor  # L^{-1} k, shape: (b, m, n)
     slope: Tensor  # M, shape: (b, m, n)
     unit: Tensor  # u, shape: (b, 1, d)
-    left: Tensor  # bool, whether anything is left of the variance, shape: (b, m)
+    free: Tensor  # bool, whether the variance is not clamped, shape: (b, m)
 
 
-def _ready(family: str, rows: Padded, theta: Tensor) -> _Ready:
+def _constants(family: str, rows: Padded, theta: Tensor) -> _Constants:
     profile = PROFILES[family]
     unit = profile.constant / theta[:, None, :-2].exp()
     prior = theta[:, -2:-1].exp()
     amplitude = torch.where(rows.seen, prior, 0.0).unsqueeze(-2)
-    return _Ready(profile, unit, rows.x * unit, prior, amplitude)
+    return _Constants(profile, unit, rows.x * unit, prior, amplitude)
 
 
-def _asked(ready: _Ready, known: Factored, X: Tensor) -> _Asked:
-    profile, unit, scaled, prior, amplitude = ready
+def _forward(constants: _Constants, factors: Factored, X: Tensor) -> _Forward:
+    profile, unit, scaled, prior, amplitude = constants
     exact = "donot_use_mm_for_euclid_dist"
     phi, psi = profile.slope(torch.cdist(X * unit, scaled, compute_mode=exact))
     cross = phi * amplitude
-    white = cross @ known.inverse_root.mT
-    mean = (cross @ known.weights.unsqueeze(-1)).squeeze(-1)
-    variance = _remaining(prior, white.square().sum(-1))
-    return _Asked(mean, variance, white, psi.mul_(amplitude), unit, variance > _LEAST * prior)
+    white = cross @ factors.inverse_root.mT
+    mean = (cross @ factors.weights.unsqueeze(-1)).squeeze(-1)
+    variance = _posterior_variance(prior, white.square().sum(-1))
+    return _Forward(mean, variance, white, psi.mul_(amplitude), unit, variance > _LEAST * prior)
 
 
-def _pulled(
-    asked: _Asked, rows: Padded, known: Factored, X: Tensor, by_mean: Tensor, by_variance: Tensor
+def _backward(
+    state: _Forward,
+    rows: Padded,
+    factors: Factored,
+    X: Tensor,
+    by_mean: Tensor,
+    by_variance: Tensor,
 ) -> Tensor:  # shape: (b, m, d)
-    """Return the slopes of ``by_mean mean + by_variance variance`` by the points."""
-    scaled = asked.white * torch.where(asked.left, -2 * by_variance, 0.0).unsqueeze(-1)
-    pull = scaled @ known.inverse_root
-    pull.addcmul_(by_mean.unsqueeze(-1), known.weights.unsqueeze(-2)).mul_(asked.slope)  # W
-    away = pull @ rows.x - pull.sum(-1, keepdim=True) * X
-    return away.mul_(asked.unit.square())
+    """Return the gradient of ``by_mean mean + by_variance variance`` by the points."""
+    scaled = state.white * torch.where(state.free, -2 * by_variance, 0.0).unsqueeze(-1)
+    W = scaled @ factors.inverse_root
+    W.addcmul_(by_mean.unsqueeze(-1), factors.weights.unsqueeze(-2)).mul_(state.slope)
+    gradient = W @ rows.x - W.sum(-1, keepdim=True) * X
+    return gradient.mul_(state.unit.square())
 
 
 class _Moments(torch.autograd.Function):
-    """Posterior means and variances with their slopes in closed form."""
+    """Posterior means and variances with an analytic backward pass."""
 
     @staticmethod
     def forward(
-        ctx: Any, X: Tensor, family: str, rows: Padded, theta: Tensor, known: Factored
+        ctx: Any, X: Tensor, family: str, rows: Padded, theta: Tensor, factors: Factored
     ) -> tuple[Tensor, Tensor]:
-        mean, variance, *others = _asked(_ready(family, rows, theta), known, X)
+        mean, variance, *others = _forward(_constants(family, rows, theta), factors, X)
         ctx.save_for_backward(X, *others)
-        ctx.rows, ctx.known = rows, known
+        ctx.rows, ctx.factors = rows, factors
         return mean, variance
 
     @staticmethod
@@ -240,22 +246,22 @@ class _Moments(torch.autograd.Function):
         ctx: Any, by_mean: Tensor, by_variance: Tensor
     ) -> tuple[Tensor, None, None, None, None]:
         X, *others = ctx.saved_tensors
-        asked = _Asked(by_mean, by_variance, *others)  # the moments themselves are not needed again
-        each = _pulled(asked, ctx.rows, ctx.known, X, by_mean, by_variance)
-        return each if X.dim() == 3 else each.sum(0), None, None, None, None
+        state = _Forward(by_mean, by_variance, *others)  # fills the moments, which are not needed
+        gradient = _backward(state, ctx.rows, ctx.factors, X, by_mean, by_variance)
+        return gradient if X.dim() == 3 else gradient.sum(0), None, None, None, None
 
 
 def joint(
     family: str, rows: Padded, theta: Tensor, known: Factored, X: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return joint posteriors at ``X``, for all problems at once.
+    """Return joint posteriors at ``X`` for all problems.
 
     Args:
         family: A key of ``radial.PROFILES``.
-        rows: The observations.
+        rows: Observations.
         theta: Hyperparameters, ``(b, d + 2)``.
-        known: The factors.
-        X: Shape ``(*batch, q, d)``.
+        known: Factors of the covariances.
+        X: Points, ``(*batch, q, d)``.
 
     Returns:
         Means ``(b, *batch, q)`` and covariances ``(b, *batch, q, q)``.
@@ -277,15 +283,8 @@ def covariances(
 ) -> Tensor:
     """Return posterior covariances of ``m x d`` points with ``n x d`` others, ``(b, m, n)``."""
     prior = covariance(kernels(family, theta), X, others)
-    told = _cross(family, rows, theta, others) @ known.inverse_root.mT
-    return prior - _cross(family, rows, theta, X) @ (told @ known.inverse_root).mT
-
-
-def _root(family: str, rows: Padded, theta: Tensor) -> Tensor:
-    prior = covariance(kernels(family, theta), rows.x, rows.x)
-    both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
-    noise = torch.where(rows.seen, theta[:, -1:].exp(), 1.0)
-    return sure_root(torch.where(both, prior, 0.0) + torch.diag_embed(noise))
+    white = _cross(family, rows, theta, others) @ known.inverse_root.mT
+    return prior - _cross(family, rows, theta, X) @ (white @ known.inverse_root).mT
 
 
 def _cross(family: str, rows: Padded, theta: Tensor, X: Tensor) -> Tensor:

@@ -1,12 +1,12 @@
-r"""Configurations that together are good on all earlier tasks, the most useful first.
+r"""Greedy portfolios: configurations that together are good on all earlier tasks, most useful first.
 
 Values of a task are normalized to regrets ``r = (max - value) / (max - min)`` in [0, 1] by their range
-over the candidates; each step takes the candidate that lowers
+over the candidates. Each step takes the candidate that minimizes
 
-    mean over tasks of min(best regret so far, r)
+    mean over tasks of min(best regret so far, r).
 
-most. A set function of this form is submodular, so that the first ``k`` reach at least ``1 - 1/e`` of
-what the best ``k`` reach.
+The reduction is submodular, so that the first ``k`` candidates achieve at least ``1 - 1/e`` of the
+reduction by the best ``k``.
 
 References:
     - M. Feurer, J. T. Springenberg, F. Hutter. Initializing Bayesian hyperparameter optimization via
@@ -30,14 +30,14 @@ def greedy_portfolio(values: Tensor, count: int) -> Tensor:
 
     Args:
         values: Larger is better, ``tasks x m``, such as posterior means at ``m`` candidates.
-        count: How many, at most ``m``.
+        count: Size of the portfolio, at most ``m``.
 
     Returns:
-        Shape ``(count,)``, all different; of equally good candidates the first.
+        Different indices, shape ``(count,)``; ties are broken by the lowest index.
 
     Raises:
-        InvalidShapeError: If there is no task, or fewer candidates than are asked for.
-        InvalidArgumentError: If a value is not finite, or ``count`` no integer >= 0.
+        InvalidShapeError: If there is no task, or fewer candidates than ``count``.
+        InvalidArgumentError: If a value is not finite, or ``count`` is not an integer >= 0.
 
     Example:
         >>> greedy_portfolio(torch.tensor([[1.0, 0.6, 0.0], [0.0, 0.7, 1.0]]), 3).tolist()
@@ -49,21 +49,21 @@ def greedy_portfolio(values: Tensor, count: int) -> Tensor:
     check(fits, "values", f"tasks x at least {count} candidates", shape, InvalidShapeError)
     check(bool(values.isfinite().all()), "values", "finite numbers", "NaN or infinite ones")
     regret = normalized_regret(values)
-    best, left = torch.ones_like(regret[:, 0]), torch.zeros_like(regret[0])
+    best, penalty = torch.ones_like(regret[:, 0]), torch.zeros_like(regret[0])
     chosen = []
     for _ in range(count):
-        after = torch.minimum(best.unsqueeze(-1), regret).mean(0) + left
-        # Where nothing is gained any more, a candidate that is good by itself comes first.
+        after = torch.minimum(best.unsqueeze(-1), regret).mean(0) + penalty
+        # Candidates that tie (once nothing is gained, all do) are ranked by their own mean regret.
         tied = after <= after.amin() + 1e-6
         pick = torch.where(tied, regret.mean(0), torch.inf).argmin()
         best = torch.minimum(best, regret[:, pick])
-        left[pick] = torch.inf
+        penalty[pick] = torch.inf
         chosen.append(pick)
     return torch.stack(chosen) if chosen else torch.empty(0, dtype=torch.long, device=values.device)
 
 
 def normalized_regret(values: Tensor) -> Tensor:
-    """Return regrets in [0, 1] by the range of each task, ``tasks x m``; 0 where a task is constant."""
+    """Return regrets normalized to [0, 1] by task, ``tasks x m``; 0 where a task is constant."""
     top, bottom = values.amax(-1, keepdim=True), values.amin(-1, keepdim=True)
     width = top - bottom
     return (top - values) / torch.where(width > 0, width, 1.0)

@@ -1,16 +1,17 @@
-r"""How well a Gaussian process ranks observations, and weights for an ensemble of such processes.
+r"""Ranking losses of Gaussian processes, and weights for a ranking-weighted ensemble (RGPE).
 
-The ranking loss of a function ``f`` counts the ordered pairs it puts the wrong way round,
+The ranking loss of a function ``f`` counts the misordered pairs,
 
     L(f) = sum_j sum_k 1[(f(x_j) < f(x_k)) xor (y_j < y_k)].
 
-A process that has seen the observations is judged without them, one at a time: ``f_-j`` is conditioned
-on all but ``y_j``, and ``f_-j(x_j)`` compared with ``f_-j(x_k)``. With ``M`` the prior covariance with
-noise, ``P = M^{-1}``, ``G = K P`` and the posterior ``N(mu, C)`` given all observations,
+The loss of a process that was fitted to the observations is a leave-one-out estimate: ``f_-j`` is
+conditioned on all observations but ``y_j``, and ``f_-j(x_j)`` is compared with ``f_-j(x_k)``. With ``M``
+the prior covariance with noise, ``P = M^{-1}``, ``G = K P``, the residual ``r`` and the posterior
+``N(mu, C)`` given all observations,
 
     f_-j ~ N(mu - G_j (P r)_j / P_jj,  C + G_j G_j' / P_jj),
 
-so that one root of ``C`` draws from all of them.
+so that one root of ``C`` serves for samples of all of them.
 
 References:
     M. Feurer, B. Letham, E. Bakshy. Scalable meta-learning for Bayesian optimization using
@@ -24,117 +25,107 @@ from torch import Tensor
 
 from botorch_costly.numerics.cholesky import sure_root
 
-_AT_ONCE = 2**25  # pairs that are compared at once
-_DILUTES = 0.95  # quantile of the target's losses above which the median of a task is too large
+_AT_ONCE = 2**25  # pairs in a chunk
+_DILUTES = 0.95  # quantile of the target's losses, the largest allowed median loss of a task
 
 
 class Prior(NamedTuple):
-    """A Gaussian process at the points of its observations, before these are seen."""
+    """Prior of a Gaussian process at the points of its observations."""
 
     mean: Tensor  # shape: (n,)
     cov: Tensor  # shape: (n, n)
-    noisy: Tensor  # the covariance with noise, positive definite, shape: (n, n)
+    noisy: Tensor  # covariance with noise, positive definite, shape: (n, n)
 
 
 class LeftOut(NamedTuple):
-    """What a process says of all points without one observation, for each of them."""
+    """The ``n`` leave-one-out posteriors at all points."""
 
     mean: Tensor  # row j: without observation j, shape: (n, n)
     root: Tensor  # R of the posterior covariance given all, C = R R', shape: (n, n)
-    loss: Tensor  # row j: G_j / sqrt(P_jj), what leaving observation j out adds, shape: (n, n)
+    loss: (
+        Tensor  # row j: G_j / sqrt(P_jj), root of the variance added without observation j, (n, n)
+    )
 
 
 def leave_one_out(prior: Prior, values: Tensor) -> LeftOut:
-    """Return the posteriors without one of the values (``n``) each."""
+    """Return the leave-one-out posteriors given values, shape ``(n,)``."""
     eye = torch.eye(len(values), dtype=values.dtype, device=values.device)
     precision = torch.cholesky_solve(eye, sure_root(prior.noisy))
     gain = prior.cov @ precision
     residual = values - prior.mean
-    own = precision.diagonal()
-    told = precision @ residual / own
-    mean = (prior.mean + gain @ residual) - (gain * told).mT
+    diagonal = precision.diagonal()
+    mean = (prior.mean + gain @ residual) - (gain * (precision @ residual / diagonal)).mT
     cov = prior.cov - gain @ prior.cov
-    return LeftOut(mean, symmetric_root(cov), (gain / own.sqrt()).mT)
+    return LeftOut(mean, symmetric_root(cov), (gain / diagonal.sqrt()).mT)
 
 
 def draw_left_out(left: LeftOut, normals: Tensor) -> Tensor:
-    """Return samples without one observation each, from standard normals.
+    """Return samples ``(*batch, n, n)`` of the leave-one-out posteriors; row ``j`` is without ``y_j``.
 
     Args:
         left: The posteriors.
-        normals: Shape ``(*batch, n, n + 1)``.
-
-    Returns:
-        Shape ``(*batch, n, n)``; row ``j`` is without observation ``j``.
+        normals: Standard normals, ``(*batch, n, n + 1)``.
     """
     return left.mean + normals[..., :-1] @ left.root + normals[..., -1:] * left.loss
 
 
 def draw(mean: Tensor, cov: Tensor, normals: Tensor) -> Tensor:
-    """Return joint samples ``(t, *batch, n)`` of ``t`` normals from standard normals of that shape."""
+    """Return joint samples of ``t`` Gaussians from standard normals, both ``(t, *batch, n)``."""
     root = symmetric_root(cov)
     rows = normals.reshape(len(mean), -1, mean.shape[-1])
     return (mean.unsqueeze(-2) + rows @ root).reshape(normals.shape)
 
 
 def symmetric_root(cov: Tensor) -> Tensor:
-    """Return the symmetric ``R`` of ``C = R R``, which is unique even if ``C`` is singular."""
+    """Return the symmetric root ``R`` of ``C = R R``, which is unique even if ``C`` is singular."""
     values, vectors = torch.linalg.eigh(0.5 * (cov + cov.mT))
     return (vectors * values.clamp_min(0).sqrt().unsqueeze(-2)) @ vectors.mT
 
 
 def ranking_loss(samples: Tensor, values: Tensor) -> Tensor:
-    """Return ``L`` of samples at the points of the values.
-
-    Args:
-        samples: Shape ``(*batch, n)``.
-        values: Shape ``(n,)``.
-
-    Returns:
-        Whole numbers, ``(*batch,)``.
-    """
+    """Return ``L`` of samples ``(*batch, n)`` given values ``(n,)``, integers of shape ``(*batch,)``."""
     flat = samples.reshape(-1, len(values))
     order = _order(values)
-    parts = flat.split(max(1, _AT_ONCE // max(1, order.numel())))
-    wrong = [(_order(part) != order).sum((-1, -2)) for part in parts]
+    chunks = flat.split(max(1, _AT_ONCE // max(1, order.numel())))
+    wrong = [(_order(chunk) != order).sum((-1, -2)) for chunk in chunks]
     return torch.cat(wrong).reshape(samples.shape[:-1])
 
 
 def left_out_loss(samples: Tensor, values: Tensor) -> Tensor:
-    """Return ``L`` of samples ``(*batch, n, n)`` of which row ``j`` is without observation ``j``."""
-    own = samples.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
-    return ((own < samples) != _order(values)).sum((-1, -2))
+    """Return ``L`` of samples ``(*batch, n, n)`` whose row ``j`` is without observation ``j``."""
+    diagonal = samples.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
+    return ((diagonal < samples) != _order(values)).sum((-1, -2))
 
 
 def discordance(predictions: Tensor, values: Tensor) -> Tensor:
-    """Return which share of all ordered pairs predictions ``(*batch, n)`` put the wrong way round.
+    """Return the share of ordered pairs that predictions ``(*batch, n)`` misorder.
 
-    It is 0 for the order of the values and 1 for its reverse; 0 where there is no pair.
+    It is 0 for the order of the values, 1 for the reverse order, and 0 if there is no pair.
     """
     pairs = max(1, len(values) * (len(values) - 1))
     return ranking_loss(predictions, values).to(values) / pairs
 
 
 def ensemble_weights(losses: Tensor, own: Tensor) -> Tensor:
-    """Return how often each process ranks best; equally good ones share a draw.
+    """Return the share of the draws in which each process has the least loss; ties share a draw.
 
-    A task whose median loss is above the 95th percentile of the target's takes no part: without that,
-    many useless tasks would dilute the others.
+    Tasks whose median loss is above the 95th percentile of the target's are excluded, so that many
+    useless tasks do not dilute the weights.
 
     Args:
         losses: Ranking losses of the tasks, ``tasks x draws``.
-        own: Those of the target, ``(draws,)``.
+        own: Ranking losses of the target, ``(draws,)``.
 
     Returns:
-        Shape ``(tasks + 1,)``, the target's last; of sum 1.
+        Weights of sum 1, ``(tasks + 1,)``, the target's last.
     """
     losses, own = losses.double(), own.double()
     dilutes = losses.quantile(0.5, -1) > own.quantile(_DILUTES)
-    entering = torch.cat([losses.masked_fill(dilutes.unsqueeze(-1), torch.inf), own[None]])
-    best = (entering == entering.amin(0)).double()
+    candidates = torch.cat([losses.masked_fill(dilutes.unsqueeze(-1), torch.inf), own[None]])
+    best = (candidates == candidates.amin(0)).double()
     return (best / best.sum(0)).mean(-1)
 
 
 def _order(values: Tensor) -> Tensor:
-    """Return whether value ``j`` is less than value ``k``, ``(*batch, n, n)``."""
+    """Return whether value ``j`` is less than value ``k``, bool ``(*batch, n, n)``."""
     return values.unsqueeze(-1) < values.unsqueeze(-2)

@@ -1,8 +1,9 @@
-r"""Walkers that drew from one density are carried over to a density close to it, by their weights.
+r"""Resampling of MCMC walkers when their density changes a little, by importance weights.
 
-A walker at ``x`` has the weight ``p_new(x) / p_old(x)``, and is copied about so many times; steps of the
-walk then tell the copies apart. Where few walkers would have all of the weight, a power of the weights is
-taken, of 1/2, 1/4, ... the first by which half of the walkers count: what is left is up to the walk.
+A walker at ``x`` has the weight ``p_new(x) / p_old(x)``, and is copied in proportion to it; later steps
+of the walk separate the copies. If a few walkers would have most of the weight, the weights are tempered
+by the first power 1/2, 1/4, ... whose effective sample size is at least half of the walkers; the walk has
+to correct the remaining difference.
 
 References:
     - N. Chopin. A sequential particle filter method for static models. Biometrika 89, 2002.
@@ -14,28 +15,28 @@ References:
 import torch
 from torch import Tensor
 
-_COUNTED = 0.5  # share of the walkers that the weights leave
+_LEAST_SHARE = 0.5  # effective sample size, relative to the number of walkers
 
 
 def resample(
-    log_weight: Tensor,  # finite, or the walker does not survive, shape: (k,)
+    log_weight: Tensor,  # walkers without a finite weight are dropped, shape: (k,)
     coin: Tensor,  # uniform in [0, 1), shape: ()
 ) -> Tensor:  # shape: (k,)
-    """Return which walker each place goes to, in ascending order; all keep theirs if all are to go."""
-    places = torch.arange(len(log_weight), device=log_weight.device)
-    able = log_weight.isfinite()
-    if not able.any():
-        return places
-    known = torch.where(able, log_weight, -torch.inf)
-    ends = _tempered(known, _COUNTED * float(able.sum())).cumsum(0)
-    teeth = (places + coin) / len(places) * ends[-1]
-    return torch.searchsorted(ends, teeth, right=True).clamp_max(places[able][-1])
+    """Return the indices of the resampled walkers, ascending; all of them if no weight is finite."""
+    index = torch.arange(len(log_weight), device=log_weight.device)
+    valid = log_weight.isfinite()
+    if not valid.any():
+        return index
+    log_weight = torch.where(valid, log_weight, -torch.inf)
+    ends = _tempered(log_weight, _LEAST_SHARE * float(valid.sum())).cumsum(0)
+    points = (index + coin) / len(index) * ends[-1]
+    return torch.searchsorted(ends, points, right=True).clamp_max(index[valid][-1])
 
 
-def _tempered(log_weight: Tensor, counted: float) -> Tensor:
-    """Return weights by which so many walkers count, of the largest power 1, 1/2, 1/4, ..."""
+def _tempered(log_weight: Tensor, least_size: float) -> Tensor:
+    """Return the weights of the largest power 1, 1/2, ... with at least this effective sample size."""
     while True:
         weight = log_weight.softmax(0)
-        if 1 / float(weight.square().sum()) >= counted:
+        if 1 / float(weight.square().sum()) >= least_size:
             return weight
         log_weight = log_weight / 2

@@ -1,7 +1,7 @@
-"""Location, scale and ranks of rewards, which a few extreme rewards do not change.
+"""Robust location, scale and ranks of rewards.
 
-A round in which training diverged costs a network more than a hundred good rounds gain. Mean and
-standard deviation follow such a reward; median, median absolute deviation and ranks do not.
+One round in which training diverges can cost more reward than a hundred good rounds gain. The mean and
+the standard deviation follow such a reward; the median, the median absolute deviation and ranks do not.
 """
 
 import math
@@ -13,9 +13,9 @@ from torch import Tensor
 
 from botorch_costly.errors import check
 
-_FEW = 4  # of so many values one may be an outlier, of eight two
-_MANY = 100  # outliers are told apart one by one
-_APART = 10.0  # ranges of all other values that an outlier is away from them
+_FEW = 4  # values per allowed outlier
+_MANY = 100  # most outliers: the search is quadratic in it
+_APART = 10.0  # distance of an outlier from all other values, in ranges of these
 _NORMAL_MEDIAN = 1.4826  # standard deviation of normal numbers over their median distance ...
 _NORMAL_MEAN = math.sqrt(math.pi / 2)  # ... and over their mean distance
 
@@ -27,34 +27,33 @@ class Affine(NamedTuple):
     scale: float
 
     def standardize(self, reward: float) -> float:
-        """Reward in units of the model."""
+        """Convert a reward to units of the model."""
         return (reward - self.center) / self.scale
 
     def restore(self, value: float) -> float:
-        """Value of the model as a reward: the inverse of ``standardize``."""
+        """Convert a value in units of the model to a reward."""
         return self.center + self.scale * value
 
 
 def estimate_scale(rewards: Sequence[float], weights: Sequence[float] | None = None) -> Affine:
-    """Weighted median of the finite rewards, and 1.4826 times their median distance from it.
+    """Return the weighted median of the rewards, and 1.4826 times their median distance from it.
 
-    Where more than half of the rewards coincide, 1.2533 times the mean distance takes the place of
-    1.4826 times the median distance: of normal rewards both are the standard deviation. Where all
-    rewards coincide the scale is 1. It is never zero and never NaN.
+    If more than half of the rewards coincide, the scale is 1.2533 times the mean distance. For normal
+    rewards both are the standard deviation. If all rewards coincide, the scale is 1.
 
     References:
         P. J. Huber, E. M. Ronchetti. Robust statistics. Wiley, 2nd edition 2009, chapter 5.
 
     Args:
-        rewards: The rewards, ``n`` of them; those that are not finite (failed queries) are left out.
-        weights: The weight of each reward, at least 0; equal by default. Only their ratios matter.
+        rewards: ``n`` rewards; those that are not finite (failed queries) are ignored.
+        weights: Weights of the rewards, at least 0; equal by default. Only their ratios matter.
 
     Returns:
-        Center and scale; ``Affine(0, 1)`` without any reward.
+        Center and scale, which is positive and finite; ``Affine(0, 1)`` without any reward.
 
     Raises:
-        InvalidArgumentError: If there are not as many weights as rewards, or one is negative or
-            not finite.
+        InvalidArgumentError: If the number of weights differs from that of rewards, or a weight is
+            negative or not finite.
 
     Example:
         >>> estimate_scale([1.0, 2.0, 3.0, -1000.0, float("nan")])
@@ -71,10 +70,10 @@ def estimate_scale(rewards: Sequence[float], weights: Sequence[float] | None = N
     center = weighted_median(kept)
     distances = [(abs(y - center), w) for y, w in kept]
     scale = _NORMAL_MEDIAN * weighted_median(distances)
-    # Rounding alone separates constant rewards.
+    # Constant rewards may differ by rounding errors.
     negligible = 1e-12 * max(abs(y) for y, _ in kept)
     if scale <= negligible:
-        largest = max(w for _, w in kept)  # divided by first: a sum could over- or underflow
+        largest = max(w for _, w in kept)  # divide by it first: a sum could over- or underflow
         shares = [w / largest for _, w in kept]
         mean = math.fsum(d * p for (d, _), p in zip(distances, shares, strict=True)) / sum(shares)
         scale = _NORMAL_MEAN * mean
@@ -82,7 +81,7 @@ def estimate_scale(rewards: Sequence[float], weights: Sequence[float] | None = N
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """Return the median of ``(value, weight)`` pairs, the middle of two where it lies between them.
+    """Return the median of ``(value, weight)`` pairs; between two values it is their mean.
 
     Raises:
         InvalidArgumentError: If there is no pair.
@@ -102,20 +101,21 @@ def weighted_median(values: Sequence[tuple[float, float]]) -> float:
             return value
         if reached >= half * (1 - 1e-12) and i + 1 < len(ordered):
             after = ordered[i + 1][0]
-            # Halves of equal values may be rounded where they are as small as floats can be.
+            # Halves of subnormal values are rounded.
             return value if value == after else value / 2 + after / 2
     return ordered[-1][0]
 
 
 def outliers(values: Tensor) -> Tensor:
-    """Return which of some values lie far off all others, bool of shape ``(n,)``.
+    """Return which values are outliers, such as diverged trainings or wrong units, bool ``(n,)``.
 
-    They are at most a fourth of the values, and ten ranges of all others away from them: a diverged
-    training, a wrong unit. High ones are ten sizes away as well, for a training that succeeds alone among
-    many that do not learn is no outlier. Where all others are equal there is none.
+    At most a fourth of the values are outliers. Their distance from the other values is more than ten
+    times the range of these; for high outliers also more than ten times the largest absolute value, since
+    a training that succeeds among many that do not learn is no outlier. If all other values are equal,
+    there are no outliers.
 
     Args:
-        values: Finite, shape ``(n,)``.
+        values: Finite values, shape ``(n,)``.
 
     Example:
         >>> outliers(torch.tensor([-1e6, 0.0, 1.0, 0.5, 0.25])).tolist()
@@ -125,16 +125,16 @@ def outliers(values: Tensor) -> Tensor:
     nothing = torch.zeros_like(values, dtype=torch.bool)
     if not most:
         return nothing
-    ordered = values.sort().values / 2  # differences of huge values are finite
+    ordered = values.sort().values / 2  # keeps differences of huge values finite
     if ordered[-1] - ordered[0] <= _APART * (ordered[-1 - most] - ordered[most]):
         return nothing
     cut = torch.arange(most + 1, device=values.device)
     first, last = ordered[: most + 1].unsqueeze(-1), ordered.flip(0)[: most + 1]
-    width = last - first  # of the others, less so many low and so many high values
+    width = last - first  # range without the i lowest and the j highest values
     size = torch.maximum(first.abs(), last.abs())
-    lowest, highest = (_steps(one) for one in (first.squeeze(-1), -last))
-    below = (cut == 0).unsqueeze(-1) | (lowest.unsqueeze(-1) > _APART * width)
-    above = (cut == 0) | (highest > _APART * torch.maximum(width, size))
+    low_gaps, high_gaps = _steps(first.squeeze(-1)), _steps(-last)
+    below = (cut == 0).unsqueeze(-1) | (low_gaps.unsqueeze(-1) > _APART * width)
+    above = (cut == 0) | (high_gaps > _APART * torch.maximum(width, size))
     count = cut.unsqueeze(-1) + cut
     rounding = 100 * torch.finfo(values.dtype).eps * size
     fits = below & above & (count <= most) & (width > rounding)
@@ -144,20 +144,20 @@ def outliers(values: Tensor) -> Tensor:
 
 
 def tempered(values: Tensor) -> Tensor:
-    """Return values, ``outliers`` among them moved to the nearest of all others.
+    """Return the values with ``outliers`` moved to the nearest other value.
 
     Example:
         >>> tempered(torch.tensor([-1e6, 0.0, 1.0, 0.5, 0.25])).tolist()
         [0.0, 0.0, 1.0, 0.5, 0.25]
     """
-    far = outliers(values)
-    if not bool(far.any()):
+    is_outlier = outliers(values)
+    if not bool(is_outlier.any()):
         return values
-    return values.clamp(*values[~far].aminmax())
+    return values.clamp(*values[~is_outlier].aminmax())
 
 
 def _steps(ordered: Tensor) -> Tensor:
-    """Return how far each value is above the one before it; the first has none."""
+    """Return the difference of each value from the one before it; 0 for the first."""
     return torch.cat([torch.zeros_like(ordered[:1]), ordered.diff()])
 
 
@@ -167,19 +167,18 @@ def normal_scores(rewards: Tensor, among: Tensor | None = None) -> Tensor:
     Equal rewards share their mean rank.
 
     Args:
-        rewards: Finite, of any shape.
-        among: Finite rewards that they are ranked among, shape ``(n,)``; themselves if omitted. What is
-            below or above all of these has the score of the lowest or the highest.
+        rewards: Finite rewards, any shape.
+        among: Finite reference rewards for the ranks, shape ``(n,)``; ``rewards`` if omitted. Rewards
+            below or above all of these have the score of the lowest or the highest.
 
     Example:
         >>> [round(z, 2) for z in normal_scores(torch.tensor([5.0, -1000.0, 6.0])).tolist()]
         [0.0, -0.97, 0.97]
     """
     ordered = (rewards.flatten() if among is None else among).sort().values
-    below, through = (
-        torch.searchsorted(ordered, rewards.contiguous(), right=r) for r in (False, True)
-    )
-    middle = (below + through).to(rewards) / 2  # rank - 1/2 of the middle one of equal rewards
+    below = torch.searchsorted(ordered, rewards.contiguous())
+    through = torch.searchsorted(ordered, rewards.contiguous(), right=True)
+    middle = (below + through).to(rewards) / 2  # mean of rank - 1/2 over equal rewards
     number = len(ordered)
     return torch.special.ndtri(middle.clamp(0.5, number - 0.5) / number)
 

@@ -1,8 +1,8 @@
-"""Two-level screening designs: which of many numbers matter, from few runs.
+"""Two-level screening designs, for main effects of many factors from few runs.
 
-Each number is at its low level in about one half of the runs and at its high level in the other half,
-and the levels of any two numbers are nearly independent: a main effect is a difference of two means
-over all runs. Of uniformly random points few have all of four numbers low.
+Each factor is at its low level in about one half of the runs and at its high level in the other half, and
+the levels of any two factors are nearly independent. So a main effect is a difference of two means over
+all runs. Of uniformly random points few would have all of four factors low.
 
 References:
     R. L. Plackett, J. P. Burman. The design of optimum multifactorial experiments. Biometrika 33,
@@ -12,19 +12,19 @@ References:
 import torch
 from torch import Generator, Tensor
 
-_DRAWS = 100  # of rows, where not all of an array are taken
+_DRAWS = 100  # random selections of rows to choose from
 
 
 def two_level(runs: int, factors: int, generator: Generator) -> Tensor:
-    """Return a two-level design, of zeros and ones, shape ``(runs, factors)``.
+    """Return a two-level design of zeros and ones, shape ``(runs, factors)``.
 
-    Its rows are those of the smallest orthogonal array with at least as many runs and with more runs
-    than factors. Where rows must be left out, the best balanced of some random selections is taken.
+    The rows are from the smallest orthogonal array with at least ``runs`` and more than ``factors`` rows.
+    If it has more rows than runs, the best balanced of 100 random selections of rows is used.
 
     Args:
         runs: Number of runs.
-        factors: Number of numbers that are varied.
-        generator: Source of the selection of rows and columns, and of which level is called low.
+        factors: Number of factors.
+        generator: Random generator for rows, columns, and the labels of the levels.
     """
     size = 1
     while size < max(runs, factors + 1):
@@ -39,7 +39,7 @@ def two_level(runs: int, factors: int, generator: Generator) -> Tensor:
 
 
 def _unevenness(design: Tensor) -> tuple[int, int]:
-    """Return the largest imbalance of a column, and the largest inner product of two columns."""
+    """Return the largest imbalance of a column and the largest inner product of two columns."""
     signs = 2 * design - 1
     if not design.numel():
         return 0, 0
@@ -48,7 +48,7 @@ def _unevenness(design: Tensor) -> tuple[int, int]:
 
 
 def _parity(numbers: Tensor) -> Tensor:
-    """Return 1 where the number of ones in binary is odd, else 0."""
+    """Return 1 where the binary representation has an odd number of ones, else 0."""
     parity = torch.zeros_like(numbers)
     while bool(numbers.any()):
         parity ^= numbers & 1

@@ -1,11 +1,11 @@
-r"""Stationary covariances as plain functions of two point sets, differentiable once, in reverse.
+r"""Stationary covariances as plain functions of two point sets, differentiable once in reverse mode.
 
-``k(x, x') = outputscale * phi(r)``, ``r = |(x - x') / lengthscale|``. GPyTorch's kernel modules are
-the public face; these are what the streaming belief evaluates dozens of times a decision, without
-lazy operators in between. Tests hold the two together.
+``k(x, x') = outputscale * phi(r)``, ``r = |(x - x') / lengthscale|``. GPyTorch's kernel modules are the
+public interface. The streaming GP evaluates these functions instead, dozens of times per decision, to
+avoid the overhead of lazy operators. Tests check that both agree.
 
-Convention: where two points coincide, the slope of ``phi`` is taken as zero, which it is for every family
-but Matérn-1/2, whose kink has no derivative.
+Convention: where two points coincide, the slope of ``phi`` is 0; for Matérn-1/2, which has a kink there,
+this is a choice.
 """
 
 from typing import NamedTuple
@@ -36,10 +36,10 @@ def covariance(kernel: Stationary, x1: Tensor, x2: Tensor) -> Tensor:
     Returns:
         Shape ``(*batch, n, m)``.
     """
-    if kernel.family == ARMS:  # the differences of thousands of arms would fill memory
+    if kernel.family == ARMS:  # broadcast differences of thousands of arms would fill the memory
         same = torch.cdist(x1, x2, p=0) == 0
         return kernel.outputscale * same.to(x1)
-    # The fast way by inner products loses half the digits where points are close to each other.
+    # Distances by inner products would lose half the digits of close points.
     exact = "donot_use_mm_for_euclid_dist"
     profile = PROFILES[kernel.family]
     unit = profile.constant / kernel.lengthscale
@@ -48,20 +48,20 @@ def covariance(kernel: Stationary, x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def information_share(cov: Tensor) -> float:
-    """Return the share that one query tells of what tells the points apart, from their covariance.
+    """Return the share of the information about contrasts of the points that one query gives.
 
-    With ``l_i`` the eigenvalues of the covariance of the points less their common average, it is
-    ``sum l_i^2 / (sum l_i)^2``: one over the number of contrasts that such eigenvalues amount to. What
-    all points have in common is left out, for it says nothing about which of them is best; at
-    long lengthscales in many dimensions that is most of what a query tells.
+    With ``l_i`` the eigenvalues of the covariance of the points minus their average, it is
+    ``sum l_i^2 / (sum l_i)^2``, the inverse of the effective number of contrasts. The average is removed
+    because it does not tell which point is best; for long lengthscales in many dimensions it is most of
+    the information of a query.
 
     Example:
-        >>> round(information_share(0.5 + 0.5 * torch.eye(5)), 4)  # four contrasts, whatever is common
+        >>> round(information_share(0.5 + 0.5 * torch.eye(5)), 4)  # four contrasts of five points
         0.25
     """
-    centred = cov - cov.mean(-1, keepdim=True)
-    centred = centred - centred.mean(-2, keepdim=True)
-    sums = centred.diagonal().sum(), cov.diagonal().sum(), centred.square().sum()
+    centered = cov - cov.mean(-1, keepdim=True)
+    centered = centered - centered.mean(-2, keepdim=True)
+    sums = centered.diagonal().sum(), cov.diagonal().sum(), centered.square().sum()
     total, prior, squares = map(float, read(*sums))
-    # Only rounding is left of a single point, or of points that are known to be equal.
+    # For a single point, or points that are certainly equal, the total is a rounding error.
     return squares / total**2 if total > 1e-9 * prior else 0.0

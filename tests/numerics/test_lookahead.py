@@ -232,7 +232,7 @@ def test_it_moves_no_faster_than_the_price():
 def test_where_waiting_earns_nothing_it_is_a_chance_and_the_smaller_the_dearer():
     mean, cov, prior = beliefs((8,), 6)
     # For nothing, a query that tells nothing leaves what the next one earns.
-    earns = lookahead._next_earns(
+    earns = lookahead._net_value(
         0.95 * mean[:, None, None, :],
         (0.95**2 * cov + (1 - 0.95**2) * prior).unsqueeze(-3),
         NOISE,

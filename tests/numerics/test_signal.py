@@ -46,7 +46,7 @@ def test_it_is_what_the_text_says(n, seed):
 def test_chance_is_not_taken_for_configurations(level):
     points, times = points_and_times(100, 0)
     lag = (times.unsqueeze(-1) - times).abs()
-    covariance = signal._rest(lag, 0.0, level)
+    covariance = signal._background(lag, 0.0, level)
     found = [explained(draw(covariance, s), correlations_of(points), times) for s in range(8)]
     assert sum(float(f.nothing) > 0.5 for f in found) >= 7
     assert max(float(f.signal) for f in found) < 0.15
