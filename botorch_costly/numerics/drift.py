@@ -12,6 +12,8 @@ Convention: ``retention`` is ``a``, not ``a^2``; time is counted in rounds.
 References:
     .. [Bogunovic2016] I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit
         optimization. AISTATS 2016.
+    .. [Wang2021] J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online
+        hyperparameter optimization. 2021.
 """
 
 import math
@@ -101,14 +103,11 @@ def log_density(residual: Tensor, variance: Tensor) -> Tensor:
 
 
 def information_gain(variance: Tensor, noise: Tensor) -> Tensor:
-    r"""Return the information gain of the queried points in nats (Lemma 3), shape ``(*batch,)``.
+    r"""Return the information gain of the queried points in nats, shape ``(*batch,)``.
 
     ``I(f; y) = 1/2 sum_i log(1 + variance_i / noise)``, where ``variance_i`` is the posterior
-    variance at the i-th queried point just before its observation.
-
-    References:
-        J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
-        optimization. 2021, Lemma 3 (eq. 17).
+    variance at the i-th queried point just before its observation ([Wang2021]_,
+    Lemma 3, eq. 17).
 
     Args:
         variance: Shape ``(*batch, queries)``.
@@ -120,18 +119,14 @@ def information_gain(variance: Tensor, noise: Tensor) -> Tensor:
 def regret_bound(
     gain: Tensor, beta: Tensor, noise: Tensor, horizon: int, queries: Tensor
 ) -> Tensor:
-    r"""Return the bound on the expected cumulative regret under Bernoulli queries (Theorem 4).
+    r"""Return the bound on the expected cumulative regret under Bernoulli queries.
 
-    ``E[R_T] <= sqrt(C_1 beta_T (T^2 / B_1) gain)`` with ``C_1 = 8 / log(1 + 1/noise)`` (eq. 31). It
-    assumes prior variances of at most 1 and the finite-domain schedule of beta.
+    ``E[R_T] <= sqrt(C_1 beta_T (T^2 / B_1) gain)`` with ``C_1 = 8 / log(1 + 1/noise)`` ([Wang2021]_,
+    Theorem 4, eq. 31). It assumes prior variances of at most 1 and the finite-domain schedule of beta.
 
     The bound is a scale, not a guarantee: the proof keeps the point while waiting because of Lemma 1,
     which is false in general (rankings by the upper confidence bound can swap), and (28) replaces the
     mean of a product (waits times variances, which grow with them) by the product of the means.
-
-    References:
-        J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
-        optimization. 2021, Theorem 4.
 
     Args:
         gain: Maximum information gain of B_1 points in nats, ``(*batch,)``.

@@ -103,11 +103,8 @@ def _difference(walkers: Tensor, generator: torch.Generator) -> Tensor:
     count = walkers.shape[-2]
     first = _integers(count, walkers.shape[:-1], generator)
     second = (first + 1 + _integers(max(count - 1, 1), first.shape, generator)) % count
-    return _selected(walkers, first) - _selected(walkers, second)
-
-
-def _selected(walkers: Tensor, index: Tensor) -> Tensor:
-    return walkers.gather(-2, index.to(walkers.device).unsqueeze(-1).expand(walkers.shape))
+    first, second = (index.to(walkers.device).unsqueeze(-1) for index in (first, second))
+    return walkers.take_along_dim(first, -2) - walkers.take_along_dim(second, -2)
 
 
 def _integers(below: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:

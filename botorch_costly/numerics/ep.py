@@ -72,10 +72,6 @@ def log_prob_min(
     to the exact probabilities is .002 to .006 on average over problems of 5 to 50 points, a third of that
     without correction.
 
-    References:
-        P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
-        2012.
-
     Args:
         mean: Means, ``batch_shape x Z``.
         cov: Covariances, ``batch_shape x Z x Z``; may be singular.

@@ -54,7 +54,7 @@ from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.numerics.drift import retention
-from botorch_costly.numerics.radial import PROFILES, SCALED, Profile
+from botorch_costly.numerics.radial import PROFILES, SCALED
 
 _LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -180,8 +180,13 @@ def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
     scaled = rows.x * unit.unsqueeze(-2)
     # Distances by inner products would lose half the digits of close points.
     s = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
-    amplitude = _retentions(rows, values) * values[..., dim, None, None]
-    noisy, slope = _covariance_and_slope(profile, s, amplitude)
+    retentions = rows.retentions
+    if retentions is None:
+        retentions = (rows.lag * (-0.5 * values[..., -1:, None])).exp_()
+    amplitude = retentions * values[..., dim, None, None]
+    phi, psi = profile.slope(s)
+    noisy = phi * amplitude  # not in place: psi may be phi
+    slope = psi.mul_(amplitude)
     noisy.diagonal(dim1=-2, dim2=-1).add_(values[..., dim + 1, None])
 
     prior = noisy.diagonal(dim1=-2, dim2=-1).amax(-1)
@@ -208,24 +213,6 @@ def _is_singular(
     """
     pivot = chol.diagonal(dim1=-2, dim2=-1).square().amin(-1)
     return pivot <= chol.shape[-1] * torch.finfo(chol.dtype).eps * largest
-
-
-def _retentions(rows: Rows, values: Tensor) -> Tensor:
-    """Return ``a_ik``, shape ``(*batch, n, n)``."""
-    if rows.retentions is not None:
-        return rows.retentions
-    return (rows.lag * (-0.5 * values[..., -1:, None])).exp_()
-
-
-def _covariance_and_slope(
-    profile: Profile,
-    s: Tensor,  # shape: (*batch, n, n)
-    amplitude: Tensor,  # s a_ik, shape: (*batch, n, n)
-) -> tuple[Tensor, Tensor]:
-    """Return ``amplitude phi`` and ``amplitude psi``."""
-    phi, psi = profile.slope(s)
-    cov = phi * amplitude  # not in place: psi may be phi, and the caller adds noise to cov
-    return cov, psi.mul_(amplitude)
 
 
 def _value_and_gradient(rows: Rows, solved: _Solved) -> tuple[Tensor, Tensor]:

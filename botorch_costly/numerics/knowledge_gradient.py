@@ -161,7 +161,8 @@ def upper_envelope(
         bound = level[..., :-1] + steepness[..., :-1] * crossing
         height = intercept.gather(-1, highest) + slope.gather(-1, highest) * crossing - bound
         probability = torch.special.ndtr(z).diff(dim=-1)
-        new = (opening > 0) & (height > _rounding(bound)) & (height * probability > tolerance)
+        rounding = 8 * torch.finfo(bound.dtype).eps * bound.abs().clamp_min(1e-3)
+        new = (opening > 0) & (height > rounding) & (height * probability > tolerance)
         if not may_sync:
             z, lines = _insert_new(z, crossing, new), _insert_new(lines, highest, new)
             continue
@@ -190,10 +191,6 @@ def _crossings(level: Tensor, steepness: Tensor) -> tuple[Tensor, Tensor]:
     drop = level[..., :-1] - level[..., 1:]
     crossing = torch.where(cross, drop / torch.where(cross, opening, 1.0), _FAR)
     return crossing.clamp(-_FAR, _FAR), opening.clamp_min(0)
-
-
-def _rounding(values: Tensor) -> Tensor:
-    return 8 * torch.finfo(values.dtype).eps * values.abs().clamp_min(1e-3)
 
 
 def _insert_new(row: Tensor, between: Tensor, new: Tensor) -> Tensor:

@@ -1,11 +1,7 @@
 """Modes of a cloud of points by mean shift with a flat kernel, for all seeds at once.
 
-A seed climbs the density of the cloud by shifting to the mean of the points around it,
-
-    z <- sum_i w_i x_i / sum_i w_i    over the points with |x_i - z| <= bandwidth,
-
-until a shift is less than 1e-3 bandwidths. Of seeds that end within a bandwidth of each other, the one
-with the largest neighbourhood is kept.
+A seed shifts to the mean of the points within the bandwidth until a shift is less than 1e-3 bandwidths.
+Of seeds that end within a bandwidth of each other, the one with the largest neighbourhood is kept.
 
 Conventions: a point at exactly the bandwidth counts as inside; the size of a mode is counted around the
 last but one position, whose neighbourhood's mean is the center (as in scikit-learn).
@@ -189,14 +185,14 @@ def _merge(
 ) -> tuple[Modes, Tensor]:
     """Keep the largest of the centers within a bandwidth; also return whether all are decided."""
     order = _by_size(centers, sizes)
-    centers, sizes = _take(centers, order), sizes.gather(-1, order)
+    centers, sizes = centers.take_along_dim(order[..., None], -2), sizes.gather(-1, order)
     near = _distances(centers, centers) <= bandwidth
     chosen, decided = _first_of_each(near, sizes > 0, syncs=syncs)
     number = chosen.sum(-1)
     # A stable sort puts the chosen centers first and leaves them in order.
     front = chosen.int().argsort(dim=-1, descending=True, stable=True)
     front = front[..., : int(number.max())] if syncs else front
-    centers, sizes = _take(centers, front), sizes.gather(-1, front)
+    centers, sizes = centers.take_along_dim(front[..., None], -2), sizes.gather(-1, front)
     exists = chosen.gather(-1, front)
     distance = _distances(points, centers).masked_fill(~exists[..., None, :], torch.inf)
     modes = Modes(
@@ -206,13 +202,6 @@ def _merge(
         number,
     )
     return modes, decided
-
-
-def _take(
-    centers: Tensor,  # shape: (*batch, s, d)
-    order: Tensor,  # shape: (*batch, m)
-) -> Tensor:  # shape: (*batch, m, d)
-    return centers.gather(-2, order[..., None].expand(*order.shape, centers.shape[-1]))
 
 
 def _by_size(

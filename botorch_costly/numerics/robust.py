@@ -132,8 +132,8 @@ def outliers(values: Tensor) -> Tensor:
     first, last = ordered[: most + 1].unsqueeze(-1), ordered.flip(0)[: most + 1]
     width = last - first  # range without the i lowest and the j highest values
     size = torch.maximum(first.abs(), last.abs())
-    low_gaps, high_gaps = _steps(first.squeeze(-1)), _steps(-last)
-    below = (cut == 0).unsqueeze(-1) | (low_gaps.unsqueeze(-1) > _APART * width)
+    low_gaps, high_gaps = first.diff(dim=0, prepend=first[:1]), (-last).diff(prepend=-last[:1])
+    below = (cut == 0).unsqueeze(-1) | (low_gaps > _APART * width)
     above = (cut == 0) | (high_gaps > _APART * torch.maximum(width, size))
     count = cut.unsqueeze(-1) + cut
     rounding = 100 * torch.finfo(values.dtype).eps * size
@@ -154,11 +154,6 @@ def tempered(values: Tensor) -> Tensor:
     if not bool(is_outlier.any()):
         return values
     return values.clamp(*values[~is_outlier].aminmax())
-
-
-def _steps(ordered: Tensor) -> Tensor:
-    """Return the difference of each value from the one before it; 0 for the first."""
-    return torch.cat([torch.zeros_like(ordered[:1]), ordered.diff()])
 
 
 def normal_scores(rewards: Tensor, among: Tensor | None = None) -> Tensor:

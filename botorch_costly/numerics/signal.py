@@ -39,13 +39,6 @@ class Explained(NamedTuple):
     nothing: Tensor  # probability that configurations have no effect
 
 
-class _Cell(NamedTuple):
-    signal: float
-    trend: float
-    forgetting: float
-    level_noise: float
-
-
 def explained(targets: Tensor, correlations: Tensor, times: Tensor) -> Explained:
     """Return the shares of the variance of the targets, as posterior means over the grid.
 
@@ -57,12 +50,12 @@ def explained(targets: Tensor, correlations: Tensor, times: Tensor) -> Explained
     lag = (times.unsqueeze(-1) - times).abs()
     shares = list(product(TRENDS, LEVEL_NOISE))
     background = torch.stack([_background(lag, trend, level) for trend, level in shares])
-    cells = [_Cell(0.0, trend, math.nan, level) for trend, level in shares]
+    cells = [(0.0, trend, math.nan, level) for trend, level in shares]  # as in `Explained`
     evidence = [_log_evidence(background, targets)]
     for contrast, rate in product(contrasts(correlations), FORGETTING):
         effect = contrast * retention(lag.new_tensor(rate), lag)
         for signal in SIGNALS:
-            cells += [_Cell(signal, (1 - signal) * t, rate, level) for t, level in shares]
+            cells += [(signal, (1 - signal) * trend, rate, level) for trend, level in shares]
             cov = signal * effect + (1 - signal) * background
             evidence.append(_log_evidence(cov, targets))
     grid = torch.tensor(cells, dtype=targets.dtype, device=targets.device)
