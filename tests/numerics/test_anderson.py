@@ -1,4 +1,4 @@
-"""Fixed points of many maps at once."""
+"""Fixed points of a batch of maps."""
 
 import torch
 
@@ -23,10 +23,10 @@ def test_linear_maps_are_solved_in_few_steps_even_where_plain_steps_diverge():
         def image(numbers, x, A=A, b=b):
             return torch.einsum("bij,bj->bi", A[numbers], x) + b[numbers]
 
-        found = fixed_points(image, torch.zeros_like(b), bound=FREE, tolerance=1e-9)
+        actual = fixed_points(image, torch.zeros_like(b), bound=FREE, tolerance=1e-9)
         exact = torch.linalg.solve(torch.eye(6, **NUMBERS) - A, b)
-        torch.testing.assert_close(found.point, exact, atol=1e-5, rtol=1e-5)
-        assert found.residual.max() <= 1e-9
+        torch.testing.assert_close(actual.point, exact, atol=1e-5, rtol=1e-5)
+        assert actual.residual.max() <= 1e-9
 
 
 def test_each_problem_ends_by_itself():
@@ -39,19 +39,19 @@ def test_each_problem_ends_by_itself():
         return torch.where(numbers[:, None] == 1, to_and_fro, 0.5 * x + 1)
 
     start = torch.zeros(4, 6, **NUMBERS)
-    found = fixed_points(image, start, bound=FREE, tolerance=1e-8, steps=60)
-    torch.testing.assert_close(found.point[[0, 2, 3]], torch.full((3, 6), 2.0, **NUMBERS))
+    actual = fixed_points(image, start, bound=FREE, tolerance=1e-8, steps=60)
+    torch.testing.assert_close(actual.point[[0, 2, 3]], torch.full((3, 6), 2.0, **NUMBERS))
     assert seen[-1] == [1]
-    assert found.steps == 60
-    assert found.residual[1] > 1e-8
+    assert actual.steps == 60
+    assert actual.residual[1] > 1e-8
 
 
 def test_a_map_that_fails_leaves_the_best_that_was_seen():
     def image(numbers, x):
         return torch.where(x > 0.5, torch.nan, 0.5 * x + 1)
 
-    found = fixed_points(image, torch.zeros(2, 6, **NUMBERS), bound=FREE, tolerance=1e-8)
-    assert found.point.isfinite().all()
+    actual = fixed_points(image, torch.zeros(2, 6, **NUMBERS), bound=FREE, tolerance=1e-8)
+    assert actual.point.isfinite().all()
 
 
 def test_no_point_goes_below_the_bound():
@@ -62,7 +62,7 @@ def test_no_point_goes_below_the_bound():
         return torch.cat([(0.1 - x[:, :3]).clamp_min(0), 0.3 * x[:, 3:] - 1], -1)
 
     bound = torch.tensor([0.0] * 3 + [-torch.inf] * 3, **NUMBERS)
-    found = fixed_points(image, torch.ones(1, 6, **NUMBERS), bound=bound, tolerance=1e-10)
-    torch.testing.assert_close(found.point[0, :3], torch.full((3,), 0.05, **NUMBERS))
-    assert found.point[0, :3].min() >= 0
-    torch.testing.assert_close(found.point[0, 3:], torch.full((3,), -1 / 0.7, **NUMBERS))
+    actual = fixed_points(image, torch.ones(1, 6, **NUMBERS), bound=bound, tolerance=1e-10)
+    torch.testing.assert_close(actual.point[0, :3], torch.full((3,), 0.05, **NUMBERS))
+    assert actual.point[0, :3].min() >= 0
+    torch.testing.assert_close(actual.point[0, 3:], torch.full((3,), -1 / 0.7, **NUMBERS))

@@ -1,13 +1,18 @@
-"""The growing and forgetting factor against factorizing from scratch."""
+"""The updated Cholesky factor against a new factorization, and factors of singular covariances."""
 
 import pytest
 import torch
 
 from botorch_costly.errors import InvalidShapeError, NumericalError
-from botorch_costly.numerics.cholesky import append, empty_factor, factorize, remove
+from botorch_costly.models import LogLinearCost, TaskEnsemble
+from botorch_costly.numerics.cholesky import append, empty_factor, factorize, remove, sure_root
+from botorch_costly.numerics.radial import FAMILIES
+from botorch_costly.numerics.stationary import Stationary
+from botorch_costly.problems import DriftingFunction
 from tests.oracles import cholesky as oracle
 
 NOISE = 0.02
+LINE = torch.linspace(0, 1, 200).unsqueeze(-1)
 EXACT = {"rtol": 1e-8, "atol": 1e-8}
 
 
@@ -84,7 +89,7 @@ def test_a_batch_is_a_loop(rows):
         for j in range(3):
             matrix = noisy(kernels[i, j][keep][:, keep])
             alone = oracle.factorize(matrix, ys[i, j][keep])
-            assert_same([part[i, j] for part in factor], alone, rtol=1e-12, atol=1e-12)
+            assert_same([tensor[i, j] for tensor in factor], alone, rtol=1e-12, atol=1e-12)
 
 
 def test_a_thousand_appends_and_drops_do_not_drift_off(rows):
@@ -142,7 +147,7 @@ def test_jitter_is_reported_only_where_noise_is_below_the_least_pivot():
     assert (added[:, :2] == 0).all()
     assert added[0, 2] == 0  # the first row needs none
     assert ((added[1:, 2] > 0) & (added[1:, 2] <= 2e-10)).all()
-    assert all(part.isfinite().all() for part in factor)
+    assert all(tensor.isfinite().all() for tensor in factor)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +159,8 @@ def test_errors_do_not_feed_on_themselves_in_an_ill_conditioned_window(noise, dt
     kernel = (-((x - x.mT) ** 2) * 2).exp()  # numerically of rank 10
     factor, held = empty_factor(1, dtype=dtype), []
     for new in range(300):
-        cross, one = kernel[new, held].to(dtype), torch.ones((), dtype=dtype)
-        factor, jitter = append(factor, cross, one, noise * one, one[None])
+        cross, unit = kernel[new, held].to(dtype), torch.ones((), dtype=dtype)
+        factor, jitter = append(factor, cross, unit, noise * unit, unit[None])
         held.append(new)
         if len(held) > 40:
             factor = remove(factor, 0)
@@ -169,31 +174,31 @@ def test_errors_do_not_feed_on_themselves_in_an_ill_conditioned_window(noise, dt
 def test_too_little_noise_for_single_precision_is_made_up_for():
     x = torch.rand(300, 1, generator=torch.Generator().manual_seed(0))
     kernel = (-((x - x.mT) ** 2) * 2).exp()
-    factor, one, added = empty_factor(1, dtype=torch.float32), torch.ones(()), []
+    factor, unit, added = empty_factor(1, dtype=torch.float32), torch.ones(()), []
     for new in range(300):
         held = list(range(max(new - 40, 0), new))
-        factor, jitter = append(factor, kernel[new, held], one, 1e-6 * one, one[None])
+        factor, jitter = append(factor, kernel[new, held], unit, 1e-6 * unit, unit[None])
         factor = remove(factor, 0) if new >= 40 else factor
         added.append(jitter.amount)
-    assert all(part.isfinite().all() for part in factor)
+    assert all(tensor.isfinite().all() for tensor in factor)
     assert 1e-5 < torch.stack(added).max() < 2e-4
 
 
 def test_a_variance_that_rounding_pushed_below_zero_counts_as_zero():
-    one = torch.ones((), dtype=torch.float64)
-    factor, _ = append(empty_factor(1), one[None][:0], one, 0 * one, one[None])
-    grown, jitter = append(factor, (one + 1e-7)[None], one, 1e-5 * one, one[None])
+    unit = torch.ones((), dtype=torch.float64)
+    factor, _ = append(empty_factor(1), unit[None][:0], unit, 0 * unit, unit[None])
+    grown, jitter = append(factor, (unit + 1e-7)[None], unit, 1e-5 * unit, unit[None])
     assert grown.chol[1, 1].item() ** 2 == pytest.approx(1e-5, rel=1e-12)
     assert jitter.amount == 0
 
 
 def test_dtype_and_device_are_kept(rows, tkwargs):
-    kernel, y = (part.to(**tkwargs) for part in rows)
+    kernel, y = (tensor.to(**tkwargs) for tensor in rows)
     factor = remove(factorize(noisy(kernel[:6, :6]), y[:6]), 2)
     factor, _ = appended(factor, kernel, y, [0, 1, 3, 4, 5], 6)
-    for part in (*factor, *empty_factor(2, **tkwargs)):
-        assert part.dtype == tkwargs["dtype"]
-        assert part.device.type == tkwargs["device"].type
+    for tensor in (*factor, *empty_factor(2, **tkwargs)):
+        assert tensor.dtype == tkwargs["dtype"]
+        assert tensor.device.type == tkwargs["device"].type
 
 
 @pytest.mark.parametrize("index", [-1, 3])
@@ -206,12 +211,53 @@ def test_there_is_no_such_row(rows, index):
 @pytest.mark.parametrize(("cross", "width"), [(2, 2), (4, 2), (3, 1), (3, 3)])
 def test_wrong_shapes_are_named(rows, cross, width):
     kernel, y = rows
-    factor, one = factorize(noisy(kernel[:3, :3]), y[:3]), y.new_ones(())
+    factor, unit = factorize(noisy(kernel[:3, :3]), y[:3]), y.new_ones(())
     with pytest.raises(InvalidShapeError, match=r"Expected . entries; Received"):
-        append(factor, y.new_zeros(cross), one, one, y.new_zeros(width))
+        append(factor, y.new_zeros(cross), unit, unit, y.new_zeros(width))
 
 
 def test_an_indefinite_matrix_is_named():
     indefinite = torch.tensor([[1.0, 2.0], [2.0, 1.0]])
     with pytest.raises(NumericalError, match="non-positive pivot in row 2"):
         factorize(indefinite, torch.ones(2, 1))
+
+
+# -- singular covariances ----------------------------------------------------------------------
+
+
+def test_a_positive_definite_matrix_has_its_own_factor():
+    cov = torch.eye(3, dtype=torch.float64) + 0.5
+    assert torch.equal(sure_root(cov), torch.linalg.cholesky(cov))
+
+
+def test_only_singular_matrices_of_a_batch_get_jitter():
+    good, bad = torch.eye(4) + 0.5, torch.ones(4, 4) - 1e-7 * torch.eye(4)
+    root = sure_root(torch.stack([good, bad]).expand(2, 2, 4, 4))
+    assert torch.equal(root[1, 0], torch.linalg.cholesky(good))
+    torch.testing.assert_close(root[0, 1] @ root[0, 1].mT, bad, rtol=1e-3, atol=1e-3)
+
+
+def test_numbers_that_are_not_finite_are_refused():
+    with pytest.raises(NumericalError, match="cov: Expected a positive definite matrix"):
+        sure_root(torch.full((2, 2), torch.nan))
+
+
+@pytest.mark.parametrize("kernel", ["matern52", "rbf"])
+def test_single_precision_tolerates_repeated_points(kernel):
+    points = LINE[[0, 90, 199]].repeat(60, 1)
+    tasks = TaskEnsemble([points], [points.squeeze(-1)], kernel=kernel).fit()
+    assert tasks.moments(LINE).mean.isfinite().all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("lengthscale", [0.2, 100.0])
+def test_single_precision_tolerates_close_points_of_a_drifting_function(family, lengthscale):
+    kernel = Stationary(family, torch.tensor([lengthscale]), torch.tensor(1.0))
+    truth = DriftingFunction(LINE, kernel, forgetting=0.1, noise=0.1)
+    assert truth.paths(2, 1, torch.Generator().manual_seed(0)).isfinite().all()
+
+
+def test_costs_tolerate_large_collinear_inputs():
+    rows = 1e8 * LINE.repeat(1, 3)
+    cost = LogLinearCost(rows, 1 + LINE)
+    assert cost(rows).isfinite().all()

@@ -64,11 +64,11 @@ def dense(belief, X, now):
 def test_moments_are_those_of_the_dense_solve(family, now):
     belief, X = belief_of(family), points(6)
     seen, retained = form_in(belief, now)
-    found = moments(seen, X)
+    actual = moments(seen, X)
     mean, variance = dense(belief, X, now)
-    torch.testing.assert_close(retained * found.mean, mean, rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(retained * actual.mean, mean, rtol=1e-10, atol=1e-11)
     torch.testing.assert_close(
-        1.3 - retained**2 * found.explained, variance, rtol=1e-10, atol=1e-11
+        1.3 - retained**2 * actual.explained, variance, rtol=1e-10, atol=1e-11
     )
 
 
@@ -93,9 +93,9 @@ def test_a_nugget_is_known_where_it_was_seen_and_nowhere_else(lengthscale):
         covariance(x, x), times, belief.rewards, NOISE, covariance(X, x), covariance(X, X), now,
         FORGETTING,
     )  # fmt: skip
-    found = belief.snapshot(now).mean_and_variance(X)
-    torch.testing.assert_close(found[0], mean, rtol=1e-9, atol=1e-10)
-    torch.testing.assert_close(found[1], cov.diagonal(), rtol=1e-9, atol=1e-10)
+    actual = belief.snapshot(now).mean_and_variance(X)
+    torch.testing.assert_close(actual[0], mean, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(actual[1], cov.diagonal(), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("now", [5.0, 40.0])
@@ -157,19 +157,19 @@ def test_known_moments_give_the_bound_of_any_round():
     belief, X = belief_of("matern52"), points(7)
     width = torch.tensor(1.1, **NUMBERS)
     seen, _ = form_in(belief, 19.0)
-    known = moments(seen, X)
+    before = moments(seen, X)
     for now in (19.0, 22.0, 90.0):
         retained = form_in(belief, now)[1]
         expected, _ = upper_bound_with_gradient(seen, retained, width, FLOOR)(X)
-        found = upper_bound_at(belief.kernel.outputscale, known, retained, width, FLOOR)
-        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+        actual = upper_bound_at(belief.kernel.outputscale, before, retained, width, FLOOR)
+        torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_rankings_swap_between_queries():
     """Lemma 1 of the paper says they do not: 1 > .6 now, and 1 < 1.005 after a = .8."""
-    known = Moments(torch.tensor([0.0, 0.5], **NUMBERS), torch.tensor([0.0, 0.99], **NUMBERS))
-    one = torch.tensor(1.0, **NUMBERS)
-    now, later = (upper_bound_at(one, known, retained, one, FLOOR) for retained in (1.0, 0.8))
+    before = Moments(torch.tensor([0.0, 0.5], **NUMBERS), torch.tensor([0.0, 0.99], **NUMBERS))
+    unit = torch.tensor(1.0, **NUMBERS)
+    now, later = (upper_bound_at(unit, before, retained, unit, FLOOR) for retained in (1.0, 0.8))
     torch.testing.assert_close(now, torch.tensor([1.0, 0.6], **NUMBERS))
     assert now[0] > now[1]
     assert later[0] < later[1]
@@ -214,8 +214,8 @@ def test_several_rounds_are_each_of_them():
         alone = expanded_upper_bound(
             around, seen.prior, float(retentions[row]), widths[row, 0], FLOOR
         )
-        for part, expected in zip(together, alone, strict=True):
-            torch.testing.assert_close(part[row], expected, rtol=1e-13, atol=1e-13)
+        for quantity, expected in zip(together, alone, strict=True):
+            torch.testing.assert_close(quantity[row], expected, rtol=1e-13, atol=1e-13)
 
 
 def test_single_precision_stays_single_and_close():

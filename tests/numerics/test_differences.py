@@ -1,4 +1,4 @@
-"""A process of differences against its text, entry by entry, and against what must hold."""
+"""A process of differences against its definition, entry by entry, and its properties."""
 
 import itertools
 
@@ -59,8 +59,8 @@ def test_covariances_are_those_of_a_process():
 def test_posteriors_by_conditioning(n):
     rows, values, asked = drawn(n), values_of(n), drawn(5, seed=3)
     mean, variance = posterior(rows, values, asked, SCALES, SMOOTHNESS)
-    told, spread = naive.posterior(rows, values, asked, SCALES, SMOOTHNESS)
-    assert close(mean, told)
+    average, spread = naive.posterior(rows, values, asked, SCALES, SMOOTHNESS)
+    assert close(mean, average)
     assert close(variance, spread)
 
 
@@ -90,10 +90,10 @@ def test_densities_are_those_of_the_text():
         Scales(torch.tensor(scales, dtype=torch.float64), noise)
         for scales, noise in itertools.product([[0.5, 0.1, 0.02], [0.3, 0.3, 0.3]], [0.05, 0.2])
     ]
-    scales = torch.stack([one.scales for one in several])
-    noises = torch.tensor([one.noise for one in several], dtype=torch.float64)
+    scales = torch.stack([candidate.scales for candidate in several])
+    noises = torch.tensor([candidate.noise for candidate in several], dtype=torch.float64)
     ours = differences._log_density(scales, noises, parts, values, PRIOR)
-    theirs = [naive.log_density(one, parts, values, PRIOR) for one in several]
+    theirs = [naive.log_density(candidate, parts, values, PRIOR) for candidate in several]
     theirs = torch.tensor(theirs, dtype=torch.float64)
     assert close(ours - ours[0], theirs - theirs[0])
 
@@ -102,12 +102,12 @@ def test_fitted_scales_are_better_than_those_around_them():
     """No single column can be moved to a greater density, of which the prior is part."""
     rows, values = drawn(8), 0.2 * values_of(8)
     parts = covariances(rows, rows, SMOOTHNESS)
-    found = fit_scales(parts, values, PRIOR)
-    best = naive.log_density(found, parts, values, PRIOR)
+    actual = fit_scales(parts, values, PRIOR)
+    best = naive.log_density(actual, parts, values, PRIOR)
     for column, factor in itertools.product(range(3), (0.25, 4.0)):
-        moved = found.scales.clone()
+        moved = actual.scales.clone()
         moved[column] = (moved[column] * factor).clamp(0.006, 1.5)
-        other = naive.log_density(Scales(moved, found.noise), parts, values, PRIOR)
+        other = naive.log_density(Scales(moved, actual.noise), parts, values, PRIOR)
         assert other <= best + 0.1  # up to the steps of the grid
 
 
@@ -128,6 +128,6 @@ def test_the_column_that_matters_has_the_largest_scale(matters):
 def test_without_data_the_prior_is_what_is_known():
     none = drawn(0)
     parts = covariances(none, none, SMOOTHNESS)
-    found = fit_scales(parts, torch.zeros(0, dtype=torch.float64), PRIOR)
-    assert found.scales.tolist() == [PRIOR.scale] * 3
-    assert found.noise == PRIOR.noise
+    actual = fit_scales(parts, torch.zeros(0, dtype=torch.float64), PRIOR)
+    assert actual.scales.tolist() == [PRIOR.scale] * 3
+    assert actual.noise == PRIOR.noise

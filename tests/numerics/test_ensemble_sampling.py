@@ -1,4 +1,4 @@
-"""Walkers that draw from a density, and whether they may be trusted."""
+"""MCMC samples from a density, and convergence diagnostics."""
 
 import math
 
@@ -66,9 +66,9 @@ def test_an_odd_ensemble_is_refused():
 def test_independent_draws_count_in_full_and_correlated_ones_by_their_time():
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(2000, 10, 2, generator=generator, **NUMBERS)
-    found = diagnose(noise)
-    assert (found.r_hat - 1).abs().max() < 0.01
-    assert (found.effective / 20_000 - 1).abs().max() < 0.15
+    actual = diagnose(noise)
+    assert (actual.r_hat - 1).abs().max() < 0.01
+    assert (actual.effective / 20_000 - 1).abs().max() < 0.15
     chain, kept = torch.zeros_like(noise), 0.8
     for step in range(1, len(noise)):
         chain[step] = kept * chain[step - 1] + math.sqrt(1 - kept**2) * noise[step]
@@ -80,8 +80,8 @@ def test_walkers_that_do_not_mix_are_found_out():
     generator = torch.Generator().manual_seed(0)
     stuck = torch.randn(500, 10, 1, generator=generator, **NUMBERS)
     stuck = stuck + 3 * torch.arange(10, **NUMBERS)[:, None]
-    found = diagnose(stuck)
-    assert found.r_hat.item() > 3
-    assert found.effective.item() < 50
+    actual = diagnose(stuck)
+    assert actual.r_hat.item() > 3
+    assert actual.effective.item() < 50
     drifting = stuck[:, :1] + torch.linspace(0, 10, 500, **NUMBERS)[:, None, None]
     assert diagnose(drifting).r_hat.item() > 1.5

@@ -1,4 +1,4 @@
-"""Which of several Gaussian values is the smallest."""
+"""Probabilities that each of several Gaussian values is the smallest."""
 
 import pytest
 import torch
@@ -29,11 +29,11 @@ def problem_of(kind, points, seed):
         return torch.zeros(points, **NUMBERS), matern(X, X, 0.3)
     if kind == "smooth":
         return 0.5 * X[:, 0], torch.exp(-0.5 * (torch.cdist(X, X) / 0.8).square())
-    known = torch.rand(6, X.shape[1], generator=generator, **NUMBERS)
-    K = matern(known, known, 0.3) + 1e-3 * torch.eye(6, **NUMBERS)
+    inputs = torch.rand(6, X.shape[1], generator=generator, **NUMBERS)
+    K = matern(inputs, inputs, 0.3) + 1e-3 * torch.eye(6, **NUMBERS)
     y = torch.linalg.cholesky(K) @ torch.randn(6, generator=generator, **NUMBERS)
-    weights = torch.linalg.solve(K, matern(known, X, 0.3))
-    return weights.T @ y, matern(X, X, 0.3) - weights.T @ matern(known, X, 0.3)
+    weights = torch.linalg.solve(K, matern(inputs, X, 0.3))
+    return weights.T @ y, matern(X, X, 0.3) - weights.T @ matern(inputs, X, 0.3)
 
 
 KINDS = ("wishart", "prior", "smooth", "posterior")
@@ -47,16 +47,16 @@ def variation(p, q):
 def test_it_is_one_site_after_another(points):
     for seed in range(2):
         mean, cov = problem_of("wishart", points, seed)
-        found = log_prob_min(mean, cov, corrected=False)
-        torch.testing.assert_close(found, oracle.log_prob_min(mean, cov), rtol=0, atol=1e-6)
+        actual = log_prob_min(mean, cov, corrected=False)
+        torch.testing.assert_close(actual, oracle.log_prob_min(mean, cov), rtol=0, atol=1e-6)
 
 
 def test_of_two_values_it_is_the_closed_form():
     mean = torch.tensor([0.3, -0.4], **NUMBERS)
     cov = torch.tensor([[1.0, 0.6], [0.6, 2.0]], **NUMBERS)
     first = torch.special.ndtr((mean[1] - mean[0]) / (1.0 + 2.0 - 1.2) ** 0.5)
-    found = log_prob_min(mean, cov).exp()
-    torch.testing.assert_close(found, torch.stack([first, 1 - first]), atol=1e-7, rtol=0)
+    actual = log_prob_min(mean, cov).exp()
+    torch.testing.assert_close(actual, torch.stack([first, 1 - first]), atol=1e-7, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_gradcheck_of_both_arguments():
 
 def test_what_all_values_share_changes_nothing(generator):
     mean, cov = problem_of("wishart", 7, 0)
-    found = log_prob_min(mean, cov)
+    actual = log_prob_min(mean, cov)
     shared = log_prob_min(mean + 3.0, cov + 2.0)
-    torch.testing.assert_close(shared, found, rtol=0, atol=1e-5)
+    torch.testing.assert_close(shared, actual, rtol=0, atol=1e-5)
     scaled = log_prob_min(1e4 * mean, 1e8 * cov)
-    torch.testing.assert_close(scaled, found, rtol=0, atol=1e-5)
+    torch.testing.assert_close(scaled, actual, rtol=0, atol=1e-5)
     order = torch.randperm(7)
     torch.testing.assert_close(
-        log_prob_min(mean[order], cov[order][:, order]), found[order], rtol=0, atol=1e-5
+        log_prob_min(mean[order], cov[order][:, order]), actual[order], rtol=0, atol=1e-5
     )
 
 
@@ -147,12 +147,12 @@ def test_a_batch_is_a_loop():
     problems = [problem_of(kind, 6, seed) for kind in KINDS for seed in range(2)]
     means = torch.stack([mean for mean, _ in problems]).reshape(4, 2, 6)
     covs = torch.stack([cov for _, cov in problems]).reshape(4, 2, 6, 6)
-    found = log_prob_min(means, covs)
+    actual = log_prob_min(means, covs)
     least = minimum(means, covs)
-    torch.testing.assert_close(least.log_prob, found)
+    torch.testing.assert_close(least.log_prob, actual)
     for at, (mean, cov) in enumerate(problems):
         alone = log_prob_min(mean, cov)
-        torch.testing.assert_close(found.reshape(8, 6)[at], alone, rtol=0, atol=1e-4)
+        torch.testing.assert_close(actual.reshape(8, 6)[at], alone, rtol=0, atol=1e-4)
     broadcast = log_prob_min(means, covs[0, 0])
     torch.testing.assert_close(
         broadcast[1, 1], log_prob_min(means[1, 1], covs[0, 0]), atol=1e-4, rtol=0
@@ -188,10 +188,10 @@ def test_no_number_is_ever_nan(corrected):
     mean = torch.randn(k, 5, generator=generator, **NUMBERS)
     mean = mean * 10 ** (12 * torch.rand(k, 1, generator=generator, **NUMBERS) - 6)
     mean, cov = mean.requires_grad_(), cov.requires_grad_()
-    found = log_prob_min(mean, cov, corrected=corrected)
-    assert found.isfinite().all()
-    torch.testing.assert_close(found.logsumexp(-1), torch.zeros(k, **NUMBERS), atol=1e-9, rtol=0)
-    found.exp().square().sum().backward()
+    actual = log_prob_min(mean, cov, corrected=corrected)
+    assert actual.isfinite().all()
+    torch.testing.assert_close(actual.logsumexp(-1), torch.zeros(k, **NUMBERS), atol=1e-9, rtol=0)
+    actual.exp().square().sum().backward()
     assert mean.grad.isfinite().all()
     assert cov.grad.isfinite().all()
 
@@ -212,10 +212,10 @@ def test_duplicates_share_and_without_variance_the_mean_decides():
 
 def test_dtype_and_device_are_kept(tkwargs):
     mean, cov = torch.tensor([0.0, 1.0], **tkwargs), torch.eye(2, **tkwargs)
-    found = log_prob_min(mean, cov)
-    assert found.dtype == tkwargs["dtype"]
-    assert found.device.type == tkwargs["device"].type
-    assert found.exp()[0].item() == pytest.approx(0.7602, abs=1e-4)
+    actual = log_prob_min(mean, cov)
+    assert actual.dtype == tkwargs["dtype"]
+    assert actual.device.type == tkwargs["device"].type
+    assert actual.exp()[0].item() == pytest.approx(0.7602, abs=1e-4)
 
 
 @pytest.mark.parametrize("function", [log_prob_min, minimum])

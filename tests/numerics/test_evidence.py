@@ -1,4 +1,4 @@
-"""The log evidence in one pass: against loops, finite differences, GPyTorch and its own batches."""
+"""The log evidence against loops, finite differences, GPyTorch and its own batches."""
 
 import math
 
@@ -156,8 +156,8 @@ def test_average_information_is_its_definition(family, learnt):
     def noisy(at):
         return torch.stack(
             [
-                oracle.noisy_covariance(family, inputs, *words(one, dim))
-                for one in at.reshape(-1, len(theta))
+                oracle.noisy_covariance(family, inputs, *words(row, dim))
+                for row in at.reshape(-1, len(theta))
             ]
         ).squeeze(0)
 
@@ -202,8 +202,8 @@ def test_a_batch_of_trials_and_restarts_is_a_loop(learnt, evaluate):
     for i in range(3):
         rows = prepare(inputs[i, 0], y[i, 0], None if learnt else rates[i, 0])
         for j in range(4):
-            for part, alone in zip(together, evaluate("matern32", rows, theta[i, j]), strict=True):
-                torch.testing.assert_close(part[i, j], alone, rtol=1e-10, atol=1e-10)
+            for block, alone in zip(together, evaluate("matern32", rows, theta[i, j]), strict=True):
+                torch.testing.assert_close(block[i, j], alone, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("entry", [-1e3, 1e3, torch.nan, torch.inf, -torch.inf])
@@ -222,8 +222,8 @@ def test_what_fails_fails_alone(entry):
         assert value[0] == -torch.inf or bool(value[0].isfinite())
         assert bool(gradient.isfinite().all())
         assert not bool(value[0].isfinite()) or bool(information[0].isfinite().all())
-        for part, expected in zip((value, gradient, information), alone, strict=True):
-            torch.testing.assert_close(part[1], expected, rtol=1e-12, atol=1e-12)
+        for block, expected in zip((value, gradient, information), alone, strict=True):
+            torch.testing.assert_close(block[1], expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("family", SCALED)

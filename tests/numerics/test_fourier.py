@@ -1,4 +1,4 @@
-"""Random features: their inner products are the kernel, and draws have the exact posterior."""
+"""Random features: inner products are the kernel, and draws have the exact posterior."""
 
 import pytest
 import torch
@@ -44,8 +44,8 @@ def test_rows_that_are_padded_change_no_draw_s_distribution():
     features, values = drawn(3, 8, seed=2), drawn(3, seed=3)
     noise = torch.tensor([0.1], dtype=torch.float64)
     wider = torch.cat([features, torch.zeros(2, 8, dtype=torch.float64)])
-    told = torch.cat([values, torch.zeros(2, dtype=torch.float64)])
-    ours = posterior_weights(wider, told, noise, MANY, torch.Generator().manual_seed(4))
+    padded = torch.cat([values, torch.zeros(2, dtype=torch.float64)])
+    ours = posterior_weights(wider, padded, noise, MANY, torch.Generator().manual_seed(4))
     theirs = posterior_weights(features, values, noise, MANY, torch.Generator().manual_seed(5))
     torch.testing.assert_close(ours.mean(0), theirs.mean(0), atol=8 / MANY**0.5, rtol=0)
 

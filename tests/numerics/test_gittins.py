@@ -12,8 +12,8 @@ from tests.oracles import gittins as oracle
 @pytest.mark.parametrize("sd", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("price", [0.003, 0.4, 7.0])
 def test_it_is_a_search_over_rewards(mean, sd, price):
-    found = gittins_index(*(torch.tensor(v, dtype=torch.float64) for v in (mean, sd, price)))
-    assert found.item() == pytest.approx(oracle.index(mean, sd, price), abs=2e-3 * max(sd, 1))
+    actual = gittins_index(*(torch.tensor(v, dtype=torch.float64) for v in (mean, sd, price)))
+    assert actual.item() == pytest.approx(oracle.index(mean, sd, price), abs=2e-3 * max(sd, 1))
 
 
 def test_at_the_index_opening_is_worth_its_price_however_small_or_large():
@@ -48,15 +48,17 @@ def test_gradients_are_finite_differences(generator):
         torch.rand(6, generator=generator, device=generator.device, dtype=torch.float64) + 0.2
         for _ in range(3)
     ]
-    assert torch.autograd.gradcheck(gittins_index, [part.requires_grad_() for part in parts])
+    assert torch.autograd.gradcheck(
+        gittins_index, [argument.requires_grad_() for argument in parts]
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_dtype_is_kept(dtype):
     mean = torch.tensor([0.0, 1.0], dtype=dtype)
-    found = gittins_index(mean, torch.ones_like(mean), torch.full_like(mean, 0.1))
-    assert found.dtype == dtype
-    assert (found[1] - found[0]).item() == pytest.approx(1.0, abs=1e-5)
+    actual = gittins_index(mean, torch.ones_like(mean), torch.full_like(mean, 0.1))
+    assert actual.dtype == dtype
+    assert (actual[1] - actual[0]).item() == pytest.approx(1.0, abs=1e-5)
 
 
 def test_the_logarithm_of_the_excess_where_the_closed_form_is_good():
@@ -79,5 +81,5 @@ def test_the_logarithm_of_the_excess_far_out():
 
 def test_improvement_and_excess_agree():
     mean, sd = torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.5], dtype=torch.float64)
-    found = expected_improvement(mean, sd, 0.1).item()
-    assert found == pytest.approx(oracle.excess(0.3, 0.5, 0.1), rel=1e-4)
+    actual = expected_improvement(mean, sd, 0.1).item()
+    assert actual == pytest.approx(oracle.excess(0.3, 0.5, 0.1), rel=1e-4)

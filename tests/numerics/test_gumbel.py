@@ -1,4 +1,4 @@
-"""Draws without replacement."""
+"""Sampling without replacement."""
 
 import pytest
 import torch

@@ -25,8 +25,8 @@ def test_it_is_the_sum_of_the_densities(dim, learnt):
     values = theta.exp().tolist()
     rate = -math.expm1(-values[-1]) if learnt else None
     expected = oracle.log_prior(values[:dim], values[dim], rate)
-    found = log_prior(priors_and_bounds(dim)[0], theta, dim)
-    assert found.value.item() == pytest.approx(expected, rel=1e-6)  # the modules are in float32
+    actual = log_prior(priors_and_bounds(dim)[0], theta, dim)
+    assert actual.value.item() == pytest.approx(expected, rel=1e-6)  # the modules are in float32
 
 
 @pytest.mark.parametrize("learnt", [True, False])

@@ -1,4 +1,4 @@
-"""The information of observations about which point is the smallest, in closed form."""
+"""The information of observations about the index of the smallest value."""
 
 import math
 
@@ -12,7 +12,7 @@ from botorch_costly.numerics.ep import minimum
 def naive(c, least, nodes):
     """Bayes' rule and the sums of the module's notes, one number after the other."""
     t, log_weight = information.hermite(nodes, c)
-    found = torch.zeros(c.shape[:-1], dtype=c.dtype)
+    actual = torch.zeros(c.shape[:-1], dtype=c.dtype)
     for b in range(c.shape[0]):
         for k in range(c.shape[1]):
             x, joint = c[b, k], []
@@ -24,13 +24,15 @@ def naive(c, least, nodes):
                     left = max(float(1 - x @ loss @ x), 1e-3)
                     error = (node - float(x @ pull)) ** 2 / left
                     likely.append(math.exp(float(log_p) - 0.5 * error) / math.sqrt(left))
-                joint.append([weight, [one / sum(likely) for one in likely]])
+                joint.append([weight, [share / sum(likely) for share in likely]])
             p = [sum(weight * q[j] for weight, q in joint) for j in range(c.shape[-1])]
             for weight, q in joint:
-                found[b, k] += weight * sum(
-                    one * math.log(one / of) for one, of in zip(q, p, strict=True) if one > 0
+                actual[b, k] += weight * sum(
+                    share * math.log(share / of)
+                    for share, of in zip(q, p, strict=True)
+                    if share > 0
                 )
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("at_once", [1, 1 << 18])

@@ -222,10 +222,10 @@ NAMES = ["parabola", "few-slopes", "ties", "high"]
 
 def test_the_envelope_holds_every_line_that_is_the_maximum_somewhere():
     a, b = LINES["parabola-60"]
-    found = upper_envelope(a, b)
+    actual = upper_envelope(a, b)
     z = torch.linspace(-6, 6, 2001).double().unsqueeze(-1)
-    assert set((a + b * z).argmax(-1).tolist()) <= set(found.tolist())
-    assert (b[found].diff() >= 0).all()  # by ascending slope
+    assert set((a + b * z).argmax(-1).tolist()) <= set(actual.tolist())
+    assert (b[actual].diff() >= 0).all()  # by ascending slope
 
 
 # -- roughly --------------------------------------------------------------------------------------

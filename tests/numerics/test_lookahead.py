@@ -1,4 +1,4 @@
-"""What a query does for the next one: against its twin in plain numbers, by its limits and its laws."""
+"""The value of a query for the next one, against a naive implementation, its limits and its laws."""
 
 import math
 
@@ -29,8 +29,8 @@ def belief(n, seed=0):
 def beliefs(shape, n):
     """A batch of them."""
     each = [belief(n, seed) for seed in range(math.prod(shape))]
-    parts = (torch.stack(part) for part in zip(*each, strict=True))
-    return [part.view(*shape, *part.shape[1:]) for part in parts]
+    parts = (torch.stack(tensor) for tensor in zip(*each, strict=True))
+    return [tensor.view(*shape, *tensor.shape[1:]) for tensor in parts]
 
 
 def gained(mean, cov, prior, picks=None, noise=NOISE, keep=0.95, effective_horizon=5.0, price=0.5):
@@ -46,7 +46,7 @@ def gained(mean, cov, prior, picks=None, noise=NOISE, keep=0.95, effective_horiz
 
 
 def exact(mean, cov, prior, effective_horizon, price, outcomes, next_outcomes):
-    numbers = (part.tolist() for part in (mean, cov, prior))
+    numbers = (tensor.tolist() for tensor in (mean, cov, prior))
     mean, cov, prior = numbers
     return [
         oracle.lookahead(
@@ -69,10 +69,10 @@ def test_it_is_its_twin(shape, noise, keep):
     price = torch.linspace(0.5, 2, trials).double().view(shape)
     picks = [4, 0, 2]
     ours = gained(mean, cov, prior, picks, noise, keep, effective_horizon, price).view(trials, 3)
-    flat = (part.reshape(trials, *part.shape[len(shape) :]) for part in (mean, cov, prior))
+    flat = (tensor.reshape(trials, *tensor.shape[len(shape) :]) for tensor in (mean, cov, prior))
     columns = (*flat, effective_horizon.reshape(-1), price.reshape(-1))
-    for row, *one in zip(ours, *(c.tolist() for c in columns), strict=True):
-        m, c, k, lasting, cost = one
+    for row, *problem in zip(ours, *(c.tolist() for c in columns), strict=True):
+        m, c, k, lasting, cost = problem
         expected = [oracle.lookahead(m, c, k, i, noise, keep, lasting, cost) for i in picks]
         assert row.tolist() == pytest.approx(expected, rel=1e-10, abs=1e-10)
     assert ours.abs().max() > 0.01
@@ -80,7 +80,7 @@ def test_it_is_its_twin(shape, noise, keep):
 
 def test_in_single_precision_it_is_as_close_as_it_can_be():
     parts = beliefs((6,), 8)
-    single = gained(*(part.float() for part in parts), effective_horizon=20.0)
+    single = gained(*(tensor.float() for tensor in parts), effective_horizon=20.0)
     assert single.dtype == torch.float32
     torch.testing.assert_close(
         single.double(), gained(*parts, effective_horizon=20.0), rtol=1e-5, atol=1e-4
@@ -137,7 +137,7 @@ def test_of_two_questions_one_is_answered(price, monkeypatch):
 @pytest.mark.parametrize("keep", [0.0, 0.9, 1.0])
 @pytest.mark.parametrize("noise", [0.0, NOISE])
 def test_for_an_infinite_price_there_is_no_next_query(dtype, keep, noise):
-    parts = (part.to(dtype) for part in belief(6))
+    parts = (tensor.to(dtype) for tensor in belief(6))
     assert gained(*parts, noise=noise, keep=keep, price=math.inf).tolist() == [0.0] * 6
 
 
@@ -145,7 +145,7 @@ def test_for_an_infinite_price_there_is_no_next_query(dtype, keep, noise):
 @pytest.mark.parametrize("keep", [0.0, 0.9, 1.0])
 @pytest.mark.parametrize("known", ["nothing", "everything", "one point", "twins"])
 def test_without_noise_and_price_it_is_a_number(dtype, keep, known):
-    mean, cov, prior = (part.to(dtype) for part in belief(6))
+    mean, cov, prior = (tensor.to(dtype) for tensor in belief(6))
     cov = {"nothing": prior, "everything": 0 * cov}.get(known, cov)
     if known == "one point":
         cov = cov - torch.outer(cov[2], cov[2]) / cov[2, 2]

@@ -1,4 +1,4 @@
-"""Mean shift against scikit-learn, against its naive twin, and against itself one by one."""
+"""Mean shift against scikit-learn, a naive implementation, and itself without batches."""
 
 import pytest
 import torch

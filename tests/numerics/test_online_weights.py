@@ -1,4 +1,4 @@
-"""Gaps, weights and their share: against loops, and a numerical minimizer."""
+"""Gaps, weights and their share against loops and a numerical minimizer."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_gaps_are_those_of_the_paper(largest, generator, tkwargs):
     seen = torch.tensor([[True] * 4, [True, True, False, False]], device=values.device)
     ours = function_gaps(values, seen, mean, std, beta=1.7, largest=largest)
     for row, many in enumerate((4, 2)):
-        parts = (part[row, :many].tolist() for part in (values, mean, std))
+        parts = (column[row, :many].tolist() for column in (values, mean, std))
         assert float(ours[row]) == pytest.approx(oracle.gap(*parts, 1.7, largest), rel=1e-5)
 
 
@@ -24,7 +24,7 @@ def test_gaps_are_those_of_the_paper(largest, generator, tkwargs):
 def test_weights_minimize_the_regularized_loss(rate):
     losses = [0.3, 1.1, 0.9, 2.0]
     ours = entropic_weights(torch.tensor(losses, dtype=torch.float64), rate)
-    found = minimize(
+    actual = minimize(
         oracle.regularized_loss,
         np.full(4, 0.25),
         args=(losses, rate),
@@ -33,7 +33,7 @@ def test_weights_minimize_the_regularized_loss(rate):
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    np.testing.assert_allclose(ours.numpy(), found.x, atol=2e-5)
+    np.testing.assert_allclose(ours.numpy(), actual.x, atol=2e-5)
 
 
 def test_weights_of_huge_losses_are_finite():

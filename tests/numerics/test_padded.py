@@ -1,4 +1,4 @@
-"""Several Gaussian processes in one batch: each as if it were alone, whatever is padded."""
+"""Padded Gaussian processes in one batch against each of them alone."""
 
 import math
 
@@ -35,8 +35,8 @@ def hyper(theta):
 
 def test_evidence_is_that_of_each_problem_alone(problems, theta):
     value, _ = padded.log_evidence("matern52", padded.pad(problems), theta)
-    for (x, y), one, ours in zip(problems, theta, value, strict=True):
-        assert ours == pytest.approx(float(oracle.gp_evidence(x, y, *hyper(one))), abs=1e-9)
+    for (x, y), single, ours in zip(problems, theta, value, strict=True):
+        assert ours == pytest.approx(float(oracle.gp_evidence(x, y, *hyper(single))), abs=1e-9)
 
 
 def test_gradient_is_the_finite_difference(problems, theta):
@@ -51,12 +51,12 @@ def test_gradient_is_the_finite_difference(problems, theta):
 
 
 def test_information_is_that_of_each_problem_alone(problems, theta):
-    value, gradient, found = padded.average_information("matern52", padded.pad(problems), theta)
+    value, gradient, actual = padded.average_information("matern52", padded.pad(problems), theta)
     plain = padded.log_evidence("matern52", padded.pad(problems), theta)
     torch.testing.assert_close((value, gradient), plain)
-    for number, one in enumerate(problems):
-        alone = padded.average_information("matern52", padded.pad([one]), theta[number, None])
-        torch.testing.assert_close(found[number], alone[2][0])
+    for number, single in enumerate(problems):
+        alone = padded.average_information("matern52", padded.pad([single]), theta[number, None])
+        torch.testing.assert_close(actual[number], alone[2][0])
 
 
 @pytest.mark.parametrize("own_points", [False, True])
@@ -64,9 +64,9 @@ def test_moments_are_those_of_each_problem_alone(problems, theta, own_points):
     X = torch.rand(4, DIM, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     asked = torch.stack([X, X.flip(0), X / 2]) if own_points else X
     rows = padded.pad(problems)
-    known = padded.factor("matern52", rows, theta)
-    mean, variance = padded.moments("matern52", rows, theta, known, asked)
-    torch.testing.assert_close(padded.means("matern52", rows, theta, known, asked), mean)
+    factored = padded.factor("matern52", rows, theta)
+    mean, variance = padded.moments("matern52", rows, theta, factored, asked)
+    torch.testing.assert_close(padded.means("matern52", rows, theta, factored, asked), mean)
     for number, (x, y) in enumerate(problems):
         points = asked[number] if own_points else asked
         theirs = oracle.gp_moments(x, y, *hyper(theta[number]), points)
@@ -80,11 +80,11 @@ def test_moments_have_the_slopes_of_finite_differences(problems, theta, own_poin
     draws = torch.Generator().manual_seed(4)
     X = torch.rand(*([3] if own_points else []), 4, DIM, generator=draws, dtype=torch.float64)
     rows = padded.pad(problems)
-    known = padded.factor(family, rows, theta)
+    factored = padded.factor(family, rows, theta)
     factors = torch.randn(2, 3, 4, generator=draws, dtype=torch.float64)
 
     def total(X):
-        mean, variance = padded.moments(family, rows, theta, known, X)
+        mean, variance = padded.moments(family, rows, theta, factored, X)
         return (factors[0] * mean + factors[1] * variance).sum()
 
     asked = X.clone().requires_grad_(True)
@@ -93,8 +93,8 @@ def test_moments_have_the_slopes_of_finite_differences(problems, theta, own_poin
     (slope,) = torch.autograd.grad(value, asked)
     assert slope.shape == X.shape
     if not own_points:
-        mean, variance, vjp = padded.moments_and_vjp(family, rows, theta, known)(X)
-        expected = padded.moments(family, rows, theta, known, X)
+        mean, variance, vjp = padded.moments_and_vjp(family, rows, theta, factored)(X)
+        expected = padded.moments(family, rows, theta, factored, X)
         torch.testing.assert_close((mean, variance), expected)
         torch.testing.assert_close(vjp(*factors), slope)
     for number in range(X.numel()):
@@ -109,9 +109,9 @@ def test_a_variance_of_which_nothing_is_left_is_flat():
     x = torch.full((1, DIM), 0.5, dtype=torch.float64)
     rows = padded.pad([(x, torch.ones(1, dtype=torch.float64))])
     theta = torch.tensor([[0.0, 0.0, 0.0, -40.0]], dtype=torch.float64)
-    known = padded.factor("rbf", rows, theta)
+    factored = padded.factor("rbf", rows, theta)
     X = x.clone().requires_grad_(True)
-    _, variance = padded.moments("rbf", rows, theta, known, X)
+    _, variance = padded.moments("rbf", rows, theta, factored, X)
     variance.sqrt().sum().backward()
     assert float(X.grad.abs().max()) == 0.0
 

@@ -1,4 +1,4 @@
-"""Walkers that are carried over by their weights."""
+"""Resampling of walkers by their weights."""
 
 import math
 
@@ -19,24 +19,24 @@ def test_they_are_those_of_the_definition(seed, tkwargs):
     log_weight = torch.rand(30, generator=generator, dtype=torch.float64) + 700
     assert oracle.counted(log_weight.tolist()) > 15  # no power is taken
     at = float(torch.rand((), generator=generator))
-    found = resample(log_weight.to(**tkwargs), coin(at).to(**tkwargs)).tolist()
+    actual = resample(log_weight.to(**tkwargs), coin(at).to(**tkwargs)).tolist()
     expected = oracle.resample(log_weight.tolist(), at)
-    assert sum(a != b for a, b in zip(found, expected, strict=True)) <= 1  # rounding of a tooth
+    assert sum(a != b for a, b in zip(actual, expected, strict=True)) <= 1  # rounding of a tooth
 
 
 @pytest.mark.parametrize("level", [0.0, -1e6, 1e30])
 def test_equal_weights_change_nothing(level, tkwargs):
     for at in (0.01, 0.3, 0.7):
-        found = resample(torch.full((8,), level).to(**tkwargs), coin(at).to(**tkwargs))
-        assert found.tolist() == list(range(8))
+        actual = resample(torch.full((8,), level).to(**tkwargs), coin(at).to(**tkwargs))
+        assert actual.tolist() == list(range(8))
 
 
 @pytest.mark.parametrize("huge", [30.0, 1e4, 1e300])
 def test_half_of_the_walkers_count_however_unlike_the_weights_are(huge):
     log_weight = huge * torch.linspace(-1, 0, 40, dtype=torch.float64)
-    found = resample(log_weight, coin(0.5))
-    assert len(found.unique()) >= 15
-    copies = found.bincount(minlength=40)
+    actual = resample(log_weight, coin(0.5))
+    assert len(actual.unique()) >= 15
+    copies = actual.bincount(minlength=40)
     assert (copies.diff() >= -1).all()  # the better the more, but for the comb
     assert copies[-1] > copies[0]
 

@@ -25,10 +25,12 @@ def test_indices_are_those_of_their_definition(generator, tkwargs):
     cells = torch.cartesian_prod(*(torch.tensor(grid, **tkwargs),) * 2)
     pairs = torch.cartesian_prod(torch.arange(9), torch.arange(9)).to(cells.device)
     first, second = cells[pairs[:, 0]], cells[pairs[:, 1]]
-    found = sensitivity(lambda X: function(X[:, 0], X[:, 1]), first, second, COLUMNS[:2])
+    actual = sensitivity(lambda X: function(X[:, 0], X[:, 1]), first, second, COLUMNS[:2])
     alone, total = indices(function, [grid, grid])
-    torch.testing.assert_close(found.first_order, torch.tensor(alone, **tkwargs), atol=1e-5, rtol=0)
-    torch.testing.assert_close(found.total, torch.tensor(total, **tkwargs), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        actual.first_order, torch.tensor(alone, **tkwargs), atol=1e-5, rtol=0
+    )
+    torch.testing.assert_close(actual.total, torch.tensor(total, **tkwargs), atol=1e-5, rtol=0)
     assert total[0] > alone[0] + 0.05  # there is an interaction to find
 
 
@@ -39,18 +41,18 @@ def test_ishigami(generator, tkwargs):
         x, y, z = (math.pi * (2 * U - 1)).unbind(-1)
         return x.sin() + 7 * y.sin().square() + 0.1 * z**4 * x.sin()
 
-    found = sensitivity(function, *designs(2**15, generator, tkwargs), COLUMNS)
+    actual = sensitivity(function, *designs(2**15, generator, tkwargs), COLUMNS)
     expected = torch.tensor([0.3139, 0.4424, 0.0], **tkwargs)
-    torch.testing.assert_close(found.first_order, expected, atol=0.03, rtol=0)
+    torch.testing.assert_close(actual.first_order, expected, atol=0.03, rtol=0)
     expected = torch.tensor([0.5576, 0.4424, 0.2437], **tkwargs)
-    torch.testing.assert_close(found.total, expected, atol=0.03, rtol=0)
+    torch.testing.assert_close(actual.total, expected, atol=0.03, rtol=0)
 
 
 def test_columns_of_a_group_count_together(generator, tkwargs):
     first, second = designs(4096, generator, tkwargs)
     groups = [slice(0, 2), slice(2, 3)]
-    found = sensitivity(lambda X: X[:, 0] * X[:, 1], first, second, groups)
-    torch.testing.assert_close(found.total, torch.tensor([1.0, 0.0], **tkwargs), atol=0.05, rtol=0)
+    actual = sensitivity(lambda X: X[:, 0] * X[:, 1], first, second, groups)
+    torch.testing.assert_close(actual.total, torch.tensor([1.0, 0.0], **tkwargs), atol=0.05, rtol=0)
 
 
 def test_a_batch_is_a_loop(generator, tkwargs):
@@ -60,22 +62,22 @@ def test_a_batch_is_a_loop(generator, tkwargs):
     def function(X):
         return (weights.unsqueeze(-2) * X).sum(-1).sin()
 
-    found = sensitivity(function, first, second, COLUMNS)
-    assert found.total.shape == (2, 4, 3)
+    actual = sensitivity(function, first, second, COLUMNS)
+    assert actual.total.shape == (2, 4, 3)
     for i in range(2):
         for j in range(4):
             alone = sensitivity(
                 lambda X, w=weights[i, j]: (w * X).sum(-1).sin(), first, second, COLUMNS
             )
-            for one, many in zip(alone, found, strict=True):
+            for one, many in zip(alone, actual, strict=True):
                 torch.testing.assert_close(many[i, j], one)
 
 
 @pytest.mark.parametrize("level", [0.0, 1e6])
 def test_what_does_not_vary_has_no_sensitivity(level, generator, tkwargs):
     first, second = designs(64, generator, tkwargs)
-    found = sensitivity(lambda X: torch.full_like(X[:, 0], level), first, second, COLUMNS)
-    assert found.first_order.tolist() == found.total.tolist() == [0.0] * 3
+    actual = sensitivity(lambda X: torch.full_like(X[:, 0], level), first, second, COLUMNS)
+    assert actual.first_order.tolist() == actual.total.tolist() == [0.0] * 3
 
 
 def test_an_offset_changes_nothing(generator):
@@ -98,6 +100,6 @@ def test_shares_know_no_unit(generator, tkwargs, scale):
 
 
 def test_what_is_not_a_number_has_no_shares(generator, tkwargs):
-    found = sensitivity(lambda X: X[:, 0] / 0 * 0, *designs(64, generator, tkwargs), COLUMNS)
-    assert found.first_order.isnan().all()
-    assert found.total.isnan().all()
+    actual = sensitivity(lambda X: X[:, 0] / 0 * 0, *designs(64, generator, tkwargs), COLUMNS)
+    assert actual.first_order.isnan().all()
+    assert actual.total.isnan().all()

@@ -1,4 +1,4 @@
-"""Which of several Gaussian values is the smallest, by draws of few variables."""
+"""Probabilities that each of several Gaussian values is the smallest, by quasi-Monte Carlo."""
 
 import math
 
@@ -27,17 +27,17 @@ def test_an_orthant_is_one_draw_after_another(drawn):
         sd = covariance.diagonal().sqrt()
         correlation = covariance / (sd * sd.unsqueeze(-1))
         coins = torch.rand(drawn, 16, generator=torch.Generator().manual_seed(9), **NUMBERS)
-        found = separation._log_orthant(level.T, correlation.unsqueeze(0), coins)
+        actual = separation._log_orthant(level.T, correlation.unsqueeze(0), coins)
         expected = oracle.probability(level.squeeze(-1).numpy(), correlation.numpy(), coins.numpy())
-        assert found.exp().item() / 16 == pytest.approx(expected, rel=1e-5)
+        assert actual.exp().item() / 16 == pytest.approx(expected, rel=1e-5)
 
 
 def test_of_two_values_it_is_the_closed_form():
     mean = torch.tensor([0.3, -0.4], **NUMBERS)
     cov = torch.tensor([[1.0, 0.6], [0.6, 2.0]], **NUMBERS)
     first = torch.special.ndtr((mean[1] - mean[0]) / (1.0 + 2.0 - 1.2) ** 0.5)
-    found = log_prob_min_by_draws(mean, cov).exp()
-    torch.testing.assert_close(found, torch.stack([first, 1 - first]), atol=1e-7, rtol=0)
+    actual = log_prob_min_by_draws(mean, cov).exp()
+    torch.testing.assert_close(actual, torch.stack([first, 1 - first]), atol=1e-7, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -107,22 +107,22 @@ def test_parts_are_the_whole_with_derivatives_too(monkeypatch):
 
 def test_what_all_values_share_changes_nothing():
     mean, cov = problem_of("wishart", 7, 0)
-    found = log_prob_min_by_draws(mean, cov)
+    actual = log_prob_min_by_draws(mean, cov)
     torch.testing.assert_close(
-        log_prob_min_by_draws(mean + 3.0, cov + 2.0), found, rtol=0, atol=1e-6
+        log_prob_min_by_draws(mean + 3.0, cov + 2.0), actual, rtol=0, atol=1e-6
     )
     torch.testing.assert_close(
-        log_prob_min_by_draws(1e4 * mean, 1e8 * cov), found, rtol=0, atol=1e-6
+        log_prob_min_by_draws(1e4 * mean, 1e8 * cov), actual, rtol=0, atol=1e-6
     )
 
 
 def test_duplicates_share_and_certainty_is_certain():
     mean, cov = problem_of("wishart", 4, 0)
     again = torch.tensor([0, 1, 2, 3, 0])
-    found = log_prob_min_by_draws(mean[again], cov[again][:, again]).exp()
+    actual = log_prob_min_by_draws(mean[again], cov[again][:, again]).exp()
     alone = log_prob_min_by_draws(mean, cov).exp()
-    assert found[0] == pytest.approx(found[4].item(), rel=1e-3)
-    assert float(found[0] + found[4]) == pytest.approx(float(alone[0]), abs=0.01)
+    assert actual[0] == pytest.approx(actual[4].item(), rel=1e-3)
+    assert float(actual[0] + actual[4]) == pytest.approx(float(alone[0]), abs=0.01)
     certain = log_prob_min_by_draws(torch.tensor([1.0, 0.0, 2.0]), torch.zeros(3, 3)).exp()
     torch.testing.assert_close(certain, torch.tensor([0.0, 1.0, 0.0]))
     even = log_prob_min_by_draws(torch.zeros(3), torch.zeros(3, 3)).exp()
@@ -140,19 +140,19 @@ def test_no_number_is_ever_nan(scale):
         -4, 5, (7_000, 1), generator=generator
     )
     mean = (scale * mean).requires_grad_()
-    found = log_prob_min_by_draws(mean, scale**2 * (root @ root.mT), draws=16)
-    assert found.isfinite().all()
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(7_000, **NUMBERS))
-    (slope,) = torch.autograd.grad(found.exp()[:, 0].sum(), mean)
+    actual = log_prob_min_by_draws(mean, scale**2 * (root @ root.mT), draws=16)
+    assert actual.isfinite().all()
+    torch.testing.assert_close(actual.exp().sum(-1), torch.ones(7_000, **NUMBERS))
+    (slope,) = torch.autograd.grad(actual.exp()[:, 0].sum(), mean)
     assert slope.isfinite().all()
 
 
 def test_single_precision_is_rounded_double(tkwargs):
     mean, cov = problem_of("wishart", 8, 0)
-    found = log_prob_min_by_draws(mean.to(**tkwargs), cov.to(**tkwargs))
-    assert found.dtype == tkwargs["dtype"]
+    actual = log_prob_min_by_draws(mean.to(**tkwargs), cov.to(**tkwargs))
+    assert actual.dtype == tkwargs["dtype"]
     expected = log_prob_min_by_draws(mean, cov)
-    torch.testing.assert_close(found.double().cpu(), expected, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(actual.double().cpu(), expected, rtol=1e-3, atol=1e-3)
 
 
 def test_what_makes_no_sense_is_refused():

@@ -1,4 +1,4 @@
-"""What explains rewards: configurations, time or chance."""
+"""Decomposition of the variance of rewards into configurations, time and noise."""
 
 import pytest
 import torch
@@ -47,10 +47,10 @@ def test_chance_is_not_taken_for_configurations(level):
     points, times = points_and_times(100, 0)
     lag = (times.unsqueeze(-1) - times).abs()
     covariance = signal._background(lag, 0.0, level)
-    found = [explained(draw(covariance, s), correlations_of(points), times) for s in range(8)]
-    assert sum(float(f.nothing) > 0.5 for f in found) >= 7
-    assert max(float(f.signal) for f in found) < 0.15
-    mean = sum(float(f.level_noise) for f in found) / 8
+    actual = [explained(draw(covariance, s), correlations_of(points), times) for s in range(8)]
+    assert sum(float(f.nothing) > 0.5 for f in actual) >= 7
+    assert max(float(f.signal) for f in actual) < 0.15
+    mean = sum(float(f.level_noise) for f in actual) / 8
     assert mean < 0.1 if level == 0 else mean > 0.4
 
 
@@ -59,9 +59,9 @@ def test_progress_of_training_is_not_taken_for_configurations():
         points, times = points_and_times(100, seed)
         noise = torch.randn(100, generator=generator(seed + 50), dtype=torch.float64)
         gains = (-times / 25).exp() + 0.1 * noise
-        found = explained(gains - gains.mean(), correlations_of(points), times)
-        assert found.trend > 0.3
-        assert found.signal < 0.1
+        actual = explained(gains - gains.mean(), correlations_of(points), times)
+        assert actual.trend > 0.3
+        assert actual.signal < 0.1
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1])
@@ -71,8 +71,8 @@ def test_configurations_that_matter_are_found_and_so_is_their_drift(rate):
     alike = correlations_of(points, (0.25, 0.5, 1.0))
     moving = alike[1] * retention(torch.tensor(rate, dtype=torch.float64), lag)
     covariance = 0.8 * moving + 0.2 * torch.eye(120, dtype=torch.float64)
-    found = [explained(draw(covariance, s), alike, times) for s in range(8)]
-    sure = [float(f.forgetting) for f in found if f.nothing < 0.1]
+    actual = [explained(draw(covariance, s), alike, times) for s in range(8)]
+    sure = [float(f.forgetting) for f in actual if f.nothing < 0.1]
     assert len(sure) >= 6
     drift = sum(sure) / len(sure)
     assert drift < 0.01 if rate == 0 else drift > 0.05

@@ -1,4 +1,4 @@
-"""Offset and scale that are not known: against a mixture of normals, and shifts of it."""
+"""Unknown offset and scale against a mixture of normals, and shifts of it."""
 
 import pytest
 import torch
