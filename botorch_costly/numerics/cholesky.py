@@ -102,10 +102,10 @@ def sure_root(cov: Tensor) -> Tensor:
 
 def append(
     factor: Factor,
-    cross: Tensor,  # shape: (*batch, n)
-    prior: Tensor,  # shape: (*batch,)
-    noise: Tensor,  # shape: (*batch,)
-    right_hand_side: Tensor,  # shape: (*batch, r)
+    cross: Tensor,
+    prior: Tensor,
+    noise: Tensor,
+    right_hand_side: Tensor,
     minimum_pivot: float | None = None,
 ) -> tuple[Factor, Jitter]:
     """Append one row of ``A = K + noise I`` in O(n^2).
@@ -117,10 +117,10 @@ def append(
 
     Args:
         factor: The factor of the ``n`` rows so far.
-        cross: Prior covariance between the new value and each earlier one.
-        prior: Prior variance of the new value.
-        noise: Noise variance of the new observation.
-        right_hand_side: The new row of ``Y``.
+        cross: Prior covariance between the new value and each earlier one, ``(*batch, n)``.
+        prior: Prior variance of the new value, ``(*batch,)``.
+        noise: Noise variance of the new observation, ``(*batch,)``.
+        right_hand_side: The new row of ``Y``, ``(*batch, r)``.
         minimum_pivot: Least squared pivot as a fraction of ``prior``; ``least_pivot`` by default.
 
     Returns:

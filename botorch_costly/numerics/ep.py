@@ -60,12 +60,7 @@ class _Problem(NamedTuple):
     sd: Tensor  # shape: (b, Z)
 
 
-def log_prob_min(
-    mean: Tensor,  # shape: (*batch, Z)
-    cov: Tensor,  # shape: (*batch, Z, Z)
-    *,
-    corrected: bool = True,
-) -> Tensor:  # shape: (*batch, Z)
+def log_prob_min(mean: Tensor, cov: Tensor, *, corrected: bool = True) -> Tensor:
     r"""Return ``log P(f_j is the smallest)`` of ``f ~ N(mean, cov)``, once differentiable.
 
     Expectation propagation, corrected by third cumulants and normalized. The total variation distance

@@ -86,17 +86,13 @@ class _Solved(NamedTuple):
     unit: Tensor  # c / l_j, shape: (*batch, d)
 
 
-def prepare(
-    inputs: Tensor,  # [configuration, round], shape: (*batch, n, d + 1)
-    y: Tensor,  # shape: (*batch, n)
-    forgetting: Tensor | None = None,  # shape: (*batch,)
-) -> Rows:
+def prepare(inputs: Tensor, y: Tensor, forgetting: Tensor | None = None) -> Rows:
     """Return the rows for ``log_evidence`` and its companions.
 
     Args:
-        inputs: Configurations and rounds.
-        y: Rewards, in units of the prior.
-        forgetting: Rate in [0, 1] per round, or ``None`` if it is among the unknowns.
+        inputs: Rows ``[configuration, round]``, ``(*batch, n, d + 1)``.
+        y: Rewards in units of the prior, ``(*batch, n)``.
+        forgetting: Rate in [0, 1] per round, ``(*batch,)``; ``None`` if it is among the unknowns.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other, or a tensor is not in float64.

@@ -37,11 +37,11 @@ class Modes(NamedTuple):
 
 
 def mean_shift(
-    points: Tensor,  # shape: (*batch, n, d)
+    points: Tensor,
     bandwidth: float,
-    seeds: Tensor | None = None,  # shape: (*batch, s, d) or (s, d)
+    seeds: Tensor | None = None,
     max_iter: int = 300,
-    weights: Tensor | None = None,  # shape: (*batch, n) or (n,)
+    weights: Tensor | None = None,
 ) -> Modes:
     r"""Find the modes of each cloud of a batch and the nearest mode of each point.
 
@@ -57,10 +57,10 @@ def mean_shift(
     Args:
         points: ``batch_shape x n x d`` clouds.
         bandwidth: Radius of the flat kernel, in the unit of the points.
-        seeds: ``batch_shape x s x d`` positions to start from; by default the points.
+        seeds: ``s x d`` or ``batch_shape x s x d`` positions to start from; by default the points.
         max_iter: Most shifts of a seed after its first.
-        weights: ``batch_shape x n`` non-negative weights. A point of weight 0 is excluded (it is no
-            seed, but is labelled), so that clouds of different sizes can share a batch.
+        weights: ``n`` or ``batch_shape x n`` non-negative weights. A point of weight 0 is excluded (it
+            is no seed, but is labelled), so that clouds of different sizes can share a batch.
 
     Returns:
         The modes, with shapes as in :class:`Modes`.
@@ -92,20 +92,16 @@ def mean_shift(
     return _merge(points, bandwidth, centers, sizes, syncs=True)[0]
 
 
-def mean_shift_unasked(
-    points: Tensor,  # shape: (*batch, n, d)
-    bandwidth: float,
-    counts: Tensor,  # bool, shape: (*batch, n)
-) -> tuple[Modes, Tensor]:
+def mean_shift_unasked(points: Tensor, bandwidth: float, counts: Tensor) -> tuple[Modes, Tensor]:
     """Return modes and whether they are those of ``mean_shift``, without synchronizing a device.
 
     They are, unless a seed shifts more than eight times, or merging chains of near centers takes more
     than eight passes. Arguments are not validated.
 
     Args:
-        points: Points, finite where ``counts`` is true.
+        points: ``batch_shape x n x d`` clouds, finite where ``counts`` is true.
         bandwidth: Radius of the flat kernel, in the unit of the points.
-        counts: Mask of the points that exist; at least one in every cloud.
+        counts: Mask of the points that exist, ``batch_shape x n``; at least one in every cloud.
 
     Returns:
         As many modes as points, padded beyond ``number``; and a bool, shape ``()``.

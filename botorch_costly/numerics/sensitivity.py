@@ -19,10 +19,7 @@ class Sensitivity(NamedTuple):
 
 
 def sensitivity(
-    function: Callable[[Tensor], Tensor],
-    first: Tensor,  # shape: (n, d)
-    second: Tensor,  # shape: (n, d)
-    groups: Sequence[slice],
+    function: Callable[[Tensor], Tensor], first: Tensor, second: Tensor, groups: Sequence[slice]
 ) -> Sensitivity:
     r"""Estimate Sobol indices by mixed designs from ``n (groups + 2)`` evaluations in one call.
 
@@ -38,8 +35,8 @@ def sensitivity(
 
     Args:
         function: Maps rows ``(m, d)`` to values ``(*batch, m)``.
-        first: Rows of a design.
-        second: Rows of another design, independent of the first.
+        first: Rows of a design, ``(n, d)``.
+        second: Rows of another design, independent of the first, ``(n, d)``.
         groups: Columns of each group.
 
     Returns:

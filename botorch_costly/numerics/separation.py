@@ -37,12 +37,7 @@ _AT_ONCE = {"cpu": 1 << 20}  # numbers in a batch
 _AT_ONCE_ELSEWHERE = 1 << 26
 
 
-def log_prob_min_by_draws(
-    mean: Tensor,  # shape: (*batch, Z)
-    cov: Tensor,  # shape: (*batch, Z, Z)
-    *,
-    draws: int = 256,
-) -> Tensor:  # shape: (*batch, Z)
+def log_prob_min_by_draws(mean: Tensor, cov: Tensor, *, draws: int = 256) -> Tensor:
     r"""Return ``log P(f_j is the smallest)`` of ``f ~ N(mean, cov)``, differentiable.
 
     Args:
