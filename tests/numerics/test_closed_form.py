@@ -61,7 +61,7 @@ def dense(belief, X, now):
 
 @pytest.mark.parametrize("now", [19.0, 23.0, 60.0])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_moments_are_those_of_the_dense_solve(family, now):
+def test_moments_match_a_dense_solve(family, now):
     belief, X = belief_of(family), points(6)
     seen, retained = form_in(belief, now)
     actual = moments(seen, X)

@@ -44,7 +44,7 @@ def test_covariances_entry_by_entry():
     assert close(ours, naive.covariances(rows, others, SMOOTHNESS))
 
 
-def test_covariances_are_those_of_a_process():
+def test_covariances_match_a_gaussian_process():
     rows = drawn(12)
     parts = covariances(rows, rows, SMOOTHNESS)
     assert close(parts, parts.mT)
@@ -64,7 +64,7 @@ def test_posteriors_by_conditioning(n):
     assert close(variance, spread)
 
 
-def test_what_was_observed_without_noise_is_known():
+def test_noiseless_observations_are_interpolated():
     rows, values = drawn(1), torch.tensor([0.3], dtype=torch.float64)
     mean, variance = posterior(rows, values, rows, SCALES._replace(noise=0.0), SMOOTHNESS)
     assert mean.item() == pytest.approx(0.3, abs=1e-5)
@@ -83,7 +83,7 @@ def test_a_point_is_no_better_than_itself():
     assert variance.abs().max() < 1e-12
 
 
-def test_densities_are_those_of_the_text():
+def test_densities_match_the_definition():
     rows, values = drawn(6), values_of(6)
     parts = covariances(rows, rows, SMOOTHNESS)
     several = [
@@ -125,7 +125,7 @@ def test_the_column_that_matters_has_the_largest_scale(matters):
     assert right >= 4
 
 
-def test_without_data_the_prior_is_what_is_known():
+def test_without_data_the_prior_is_returned():
     none = drawn(0)
     parts = covariances(none, none, SMOOTHNESS)
     actual = fit_scales(parts, torch.zeros(0, dtype=torch.float64), PRIOR)

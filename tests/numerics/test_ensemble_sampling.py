@@ -26,7 +26,7 @@ def chain():
     return walk(gaussian, start, 1500, generator, every=3)
 
 
-def test_moments_are_those_of_the_density_whatever_the_scales(chain):
+def test_moments_match_the_density_for_all_scales(chain):
     points = chain.points[100:]
     mean, cov = points.mean((0, 2)), [torch.cov(points[:, i].reshape(-1, 2).T) for i in (0, 1)]
     torch.testing.assert_close(mean[0], torch.zeros(2, **NUMBERS), atol=0.08, rtol=0)
@@ -41,7 +41,7 @@ def test_moments_are_those_of_the_density_whatever_the_scales(chain):
     assert 0.3 < chain.accepted < 0.9
 
 
-def test_logarithms_are_those_of_the_points(chain):
+def test_recorded_log_densities_match_the_points(chain):
     torch.testing.assert_close(chain.log_density[-1], gaussian(chain.points[-1]))
 
 

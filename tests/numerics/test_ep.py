@@ -63,7 +63,7 @@ def test_of_two_values_it_is_the_closed_form():
     ("points", "bound", "mean_bound"),
     quick([(5, 0.015, 0.006), (25, 0.02, 0.01)], (5, 0.015, 0.006)),
 )
-def test_it_is_near_what_is_drawn_and_the_correction_helps(points, bound, mean_bound):
+def test_probabilities_are_close_to_draws_and_the_correction_helps(points, bound, mean_bound):
     generator = torch.Generator().manual_seed(0)
     errors, plain = [], []
     for kind in KINDS:
@@ -130,7 +130,7 @@ def test_gradcheck_of_both_arguments():
         )
 
 
-def test_what_all_values_share_changes_nothing(generator):
+def test_a_common_component_changes_nothing(generator):
     mean, cov = problem_of("wishart", 7, 0)
     actual = log_prob_min(mean, cov)
     shared = log_prob_min(mean + 3.0, cov + 2.0)
@@ -159,7 +159,7 @@ def test_a_batch_is_a_loop():
     )
 
 
-def test_given_which_is_the_smallest_moments_are_those_of_the_draws():
+def test_moments_given_the_smallest_match_draws():
     """Of what was drawn, those draws are kept in which a point is the smallest."""
     mean, cov = problem_of("wishart", 6, 5)  # of the last value too, which is not compared
     least = minimum(mean[:5], cov[:5, :5])
@@ -219,7 +219,7 @@ def test_dtype_and_device_are_kept(tkwargs):
 
 
 @pytest.mark.parametrize("function", [log_prob_min, minimum])
-def test_what_makes_no_sense_is_refused(function):
+def test_invalid_arguments_are_refused(function):
     mean, cov = torch.zeros(3), torch.eye(3)
     for shape in ((mean, torch.eye(4)), (mean, torch.zeros(3)), (torch.tensor(0.0), cov)):
         with pytest.raises(InvalidShapeError, match="Expected a mean"):

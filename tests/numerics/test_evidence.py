@@ -207,7 +207,7 @@ def test_a_batch_of_trials_and_restarts_is_a_loop(learnt, evaluate):
 
 
 @pytest.mark.parametrize("entry", [-1e3, 1e3, torch.nan, torch.inf, -torch.inf])
-def test_what_fails_fails_alone(entry):
+def test_a_failed_problem_does_not_affect_the_batch(entry):
     """No noise at all where two rows are one, and numbers that overflow, vanish or are none."""
     inputs, y = rows_of(12, 2)
     inputs[1] = inputs[0]
@@ -229,7 +229,7 @@ def test_what_fails_fails_alone(entry):
 @pytest.mark.parametrize("family", SCALED)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("log_noise", [-torch.inf, -1e3, -40.0])
-def test_singular_is_what_rounding_cannot_tell_from_it(family, seed, log_noise):
+def test_matrices_within_rounding_of_singular_are_singular(family, seed, log_noise):
     """Two rows are one, and the noise at most a rounding error: some processors would factorize it."""
     inputs, y = rows_of(12, 2, seed=seed)
     inputs[1] = inputs[0]

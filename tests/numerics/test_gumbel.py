@@ -8,7 +8,7 @@ from botorch_costly.numerics.gumbel import without_replacement
 NUMBERS = {"dtype": torch.float64}
 
 
-def test_first_and_second_draws_are_in_proportion_to_what_is_left():
+def test_draws_are_in_proportion_to_the_remaining_weights():
     p = torch.tensor([0.1, 0.2, 0.3, 0.4], **NUMBERS)
     coins = torch.rand(100_000, 4, generator=torch.Generator().manual_seed(0), **NUMBERS)
     drawn = without_replacement((100 * p).log().expand(100_000, 4), 2, coins)

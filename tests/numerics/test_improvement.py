@@ -29,7 +29,7 @@ def test_expected_improvement_against_draws():
     assert ((ours - drawn.mean(0)).abs() <= 6 * drawn.std(0) / 632 + 1e-9).all()
 
 
-def test_what_is_known_improves_by_its_difference():
+def test_certain_values_improve_by_their_difference():
     mean = torch.tensor([-1.0, 0.5, 2.0], dtype=torch.float64, requires_grad=True)
     ours = expected_improvement(mean, torch.zeros(3, dtype=torch.float64), 0.5)
     assert ours.tolist() == [0.0, 0.0, 1.5]

@@ -10,7 +10,7 @@ from tests.oracles import tasks as oracle
 
 
 @pytest.mark.parametrize("largest", [False, True])
-def test_gaps_are_those_of_the_paper(largest, generator, tkwargs):
+def test_gaps_match_the_paper(largest, generator, tkwargs):
     values, mean, std = torch.randn(3, 2, 4, generator=generator, **tkwargs)
     std = std.abs()
     seen = torch.tensor([[True] * 4, [True, True, False, False]], device=values.device)

@@ -60,7 +60,7 @@ def test_information_is_that_of_each_problem_alone(problems, theta):
 
 
 @pytest.mark.parametrize("own_points", [False, True])
-def test_moments_are_those_of_each_problem_alone(problems, theta, own_points):
+def test_moments_match_each_problem_alone(problems, theta, own_points):
     X = torch.rand(4, DIM, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     asked = torch.stack([X, X.flip(0), X / 2]) if own_points else X
     rows = padded.pad(problems)

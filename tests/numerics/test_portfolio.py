@@ -38,7 +38,7 @@ def test_constant_tasks_and_a_single_one():
     assert greedy_portfolio(values[1:], 0).tolist() == []
 
 
-def test_what_does_not_fit_is_refused():
+def test_wrong_shapes_are_refused():
     for bad, count in ((torch.zeros(0, 3), 1), (torch.zeros(3), 1), (torch.zeros(2, 3), 4)):
         with pytest.raises(InvalidShapeError, match="values"):
             greedy_portfolio(bad, count)

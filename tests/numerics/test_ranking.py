@@ -70,7 +70,7 @@ def test_the_root_of_a_singular_covariance():
     torch.testing.assert_close(root @ root, ones)
 
 
-def test_weights_share_ties_and_leave_out_what_dilutes():
+def test_weights_share_ties_and_exclude_diluting_tasks():
     generator = torch.Generator().manual_seed(4)
     losses = torch.randint(4, 9, (5, 200), generator=generator)
     losses[3] += 4

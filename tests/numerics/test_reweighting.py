@@ -14,7 +14,7 @@ def coin(at):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_they_are_those_of_the_definition(seed, tkwargs):
+def test_indices_match_the_naive_resampling(seed, tkwargs):
     generator = torch.Generator().manual_seed(seed)
     log_weight = torch.rand(30, generator=generator, dtype=torch.float64) + 700
     assert oracle.counted(log_weight.tolist()) > 15  # no power is taken
@@ -42,7 +42,7 @@ def test_half_of_the_walkers_count_however_unlike_the_weights_are(huge):
 
 
 @pytest.mark.parametrize("never", [-torch.inf, torch.nan, torch.inf])
-def test_who_is_impossible_does_not_survive(never):
+def test_walkers_without_a_finite_weight_are_dropped(never):
     log_weight = torch.tensor([never, 0.0, never, 0.1, never], dtype=torch.float64)
     for at in (0.0, 0.5, 1 - 2**-53):
         assert set(resample(log_weight, coin(at)).tolist()) == {1, 3}

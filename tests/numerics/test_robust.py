@@ -108,7 +108,7 @@ def test_standardizing_and_back():
     assert affine.standardize(2.0 + 1.4826) == pytest.approx(1.0)
 
 
-def test_normal_scores_are_those_of_mean_ranks():
+def test_normal_scores_use_mean_ranks():
     scores = normal_scores(torch.tensor([3.0, 1.0, 1.0, 9.0, 3.0, 3.0], dtype=torch.float64))
     ranks = torch.tensor([4.0, 1.5, 1.5, 6.0, 4.0, 4.0], dtype=torch.float64)
     assert torch.allclose(torch.special.ndtr(scores), (ranks - 0.5) / 6)

@@ -15,7 +15,7 @@ def designs(n, generator, tkwargs, d=3):
     return torch.rand(2, n, d, generator=generator, **tkwargs)
 
 
-def test_indices_are_those_of_their_definition(generator, tkwargs):
+def test_indices_match_the_definition(generator, tkwargs):
     """On all pairs of points of a grid nothing is left to chance."""
     grid = [0.0, 1.0, 3.0]
 
@@ -74,7 +74,7 @@ def test_a_batch_is_a_loop(generator, tkwargs):
 
 
 @pytest.mark.parametrize("level", [0.0, 1e6])
-def test_what_does_not_vary_has_no_sensitivity(level, generator, tkwargs):
+def test_a_constant_function_has_no_sensitivity(level, generator, tkwargs):
     first, second = designs(64, generator, tkwargs)
     actual = sensitivity(lambda X: torch.full_like(X[:, 0], level), first, second, COLUMNS)
     assert actual.first_order.tolist() == actual.total.tolist() == [0.0] * 3
@@ -99,7 +99,7 @@ def test_shares_know_no_unit(generator, tkwargs, scale):
     assert one.total[0] > 0.8
 
 
-def test_what_is_not_a_number_has_no_shares(generator, tkwargs):
+def test_nan_has_no_shares(generator, tkwargs):
     actual = sensitivity(lambda X: X[:, 0] / 0 * 0, *designs(64, generator, tkwargs), COLUMNS)
     assert actual.first_order.isnan().all()
     assert actual.total.isnan().all()

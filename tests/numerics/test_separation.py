@@ -44,7 +44,7 @@ def test_of_two_values_it_is_the_closed_form():
     ("points", "bound"),
     quick([(5, 0.004), (10, 0.006), (25, 0.008), (50, 0.013)], (5, 0.004), (25, 0.008)),
 )
-def test_it_is_near_what_is_drawn(points, bound):
+def test_probabilities_are_close_to_draws(points, bound):
     generator = torch.Generator().manual_seed(0)
     for kind in KINDS:
         mean, cov = problem_of(kind, points, 1)
@@ -105,7 +105,7 @@ def test_parts_are_the_whole_with_derivatives_too(monkeypatch):
         torch.testing.assert_close(log_prob_min_by_draws(means, covs), together)
 
 
-def test_what_all_values_share_changes_nothing():
+def test_a_common_component_changes_nothing():
     mean, cov = problem_of("wishart", 7, 0)
     actual = log_prob_min_by_draws(mean, cov)
     torch.testing.assert_close(
@@ -155,7 +155,7 @@ def test_single_precision_is_rounded_double(tkwargs):
     torch.testing.assert_close(actual.double().cpu(), expected, rtol=1e-3, atol=1e-3)
 
 
-def test_what_makes_no_sense_is_refused():
+def test_invalid_arguments_are_refused():
     with pytest.raises(InvalidShapeError, match="mean, cov"):
         log_prob_min_by_draws(torch.zeros(3), torch.eye(4))
     with pytest.raises(NumericalError, match="finite"):
@@ -164,7 +164,7 @@ def test_what_makes_no_sense_is_refused():
         log_prob_min_by_draws(torch.zeros(2), torch.eye(2), draws=0)
 
 
-def test_draws_are_the_same_whatever_was_drawn_before():
+def test_draws_do_not_depend_on_earlier_draws():
     mean, cov = problem_of("prior", 9, 0)
     first = log_prob_min_by_draws(mean, cov)
     separation._sobol.cache_clear()

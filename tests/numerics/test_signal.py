@@ -31,7 +31,7 @@ def draw(covariance, seed):
 
 @pytest.mark.parametrize("n", [1, 2, 9])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_it_is_what_the_text_says(n, seed):
+def test_it_matches_the_definition(n, seed):
     points, times = points_and_times(n, seed)
     times = times**1.3
     targets = torch.randn(n, generator=generator(seed + 9), dtype=torch.float64)

@@ -127,7 +127,7 @@ def test_independent_arms_are_told_apart_by_one_contrast_less_than_there_are_arm
     assert information_share(torch.eye(n, dtype=torch.float64)) == pytest.approx(1 / (n - 1))
 
 
-def test_what_all_points_have_in_common_covers_nothing():
+def test_a_common_component_carries_no_information():
     cov = positive(6)
     for common in (0.0, 0.3, 1e3):
         assert information_share(2.5 * (cov + common)) == pytest.approx(
