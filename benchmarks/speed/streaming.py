@@ -24,7 +24,7 @@ from benchmarks.harness.record import Row, recording
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import NumericalError
 from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
-from botorch_costly.models.streaming_form import stationary_of
+from botorch_costly.models.streaming import stationary_of
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import ConfidenceQuery, Progress
 from botorch_costly.simulation import GridPolicy, Ground

@@ -1,4 +1,4 @@
-"""BoTorch's GP whose caches are dropped when it moves to another dtype or device."""
+"""A BoTorch GP that drops its caches when it moves to another dtype or device."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +13,10 @@ from botorch_costly.models.promises import SingleOutput, check_options
 
 
 class AskedAnewGP(SingleOutput, SingleTaskGP):
-    """A ``SingleTaskGP`` that may be converted after it was asked; GPyTorch keeps its old caches."""
+    """A ``SingleTaskGP`` that can be converted after a prediction: GPyTorch would keep stale caches."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any) -> Any:
-        """Move or convert all tensors: ``float``, ``double`` and ``to`` end here."""
+        """Move or convert all tensors: ``float``, ``double`` and ``to`` call this."""
         moved = super()._apply(fn, *args)
         self.prediction_strategy = None
         return moved
@@ -29,11 +29,11 @@ class AskedAnewGP(SingleOutput, SingleTaskGP):
         posterior_transform: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the posterior at ``batch_shape x q x d`` points, as BoTorch's does.
+        """Return the posterior at ``batch_shape x q x d`` points, as in BoTorch.
 
         Raises:
-            InvalidShapeError: If the points have another number of columns, or if the variances of the
-                noise are not one for each value.
+            InvalidShapeError: If the points have the wrong number of columns, or ``observation_noise``
+                does not have one variance for each point.
             InvalidArgumentError: If a variance is negative or not finite.
         """
         check_inputs(X, self.train_inputs[0].shape[-1])
@@ -45,12 +45,12 @@ class AskedAnewGP(SingleOutput, SingleTaskGP):
         )
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Any:
-        """Return the model after further observations, as BoTorch's does.
+        """Return the model conditioned on further observations, as in BoTorch.
 
         Raises:
-            InvalidShapeError: If there is not one value for each row, or rows have other columns.
+            InvalidShapeError: If ``X`` has the wrong number of columns, or ``Y`` not one value per row.
             InvalidArgumentError: If a number is not finite, an option would be ignored, or ``noise`` is
-                missing where that of the data is known.
+                missing although the model was built with known noise.
         """
         columns = self.train_inputs[0].shape[-1]
         fits = X.dim() >= 2 and X.shape[-1] == columns and Y.shape[-2:] == (X.shape[-2], 1)

@@ -1,4 +1,4 @@
-"""What is believed, answered from the cached factor of the observations."""
+"""The posterior of a streaming GP, computed from the cached Cholesky factor of its observations."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -20,9 +20,9 @@ from botorch_costly.numerics.stationary import Stationary, covariance
 
 
 class _Frozen(NamedTuple):
-    """The snapshot of the newest observation's round, in units of the prior."""
+    """The snapshot at the newest observation's round, in prior units."""
 
-    factor: Factor  # of the belief that it is a snapshot of
+    factor: Factor  # identifies the observations
     newest: float
     snapshot: Snapshot
 
@@ -30,12 +30,12 @@ class _Frozen(NamedTuple):
 class CachedPosterior:
     """The posterior of ``reward = center + scale * f`` under a GP with given hyperparameters.
 
-    How it comes by its observations is the business of :class:`botorch_costly.models.StreamingGP`.
+    The subclass :class:`botorch_costly.models.StreamingGP` adds and removes observations.
     """
 
-    kernel: Stationary  # over configurations, of f
+    kernel: Stationary  # of f over configurations
     forgetting: float  # rate per round
-    noise: float  # variance, of f
+    noise: float  # variance, in units of f
     center: float
     scale: float
     _rows: CachedRows
@@ -43,17 +43,17 @@ class CachedPosterior:
 
     @property
     def has_slopes(self) -> bool:
-        """Whether moments have gradients in closed form: not among arms, nor before the first query."""
+        """Whether moments have analytic gradients: not over arms, nor without observations."""
         return self.kernel.family in FAMILIES and self.num_rows > 0
 
     @property
     def least_variance(self) -> float:
-        """Floor of the variance of ``f``, below which GPyTorch would warn."""
+        """Lower bound of the variance of ``f``, below which GPyTorch would warn."""
         return settings.min_variance.value(self.kernel.outputscale.dtype)
 
     @property
     def num_rows(self) -> int:
-        """Observations in the factor."""
+        """Number of observations in the factor."""
         return self._rows.number
 
     @property
@@ -68,12 +68,12 @@ class CachedPosterior:
 
     @property
     def rewards(self) -> Tensor:
-        """Rewards in the factor, shape ``(n,)``, in their own units."""
+        """Rewards in the factor, shape ``(n,)``, in the user's units."""
         return self._rows.rewards
 
     @property
     def targets(self) -> Tensor:
-        """What the factor is conditioned on, in units of the prior, shape ``(n,)``."""
+        """Standardized rewards in the factor, in prior units, shape ``(n,)``."""
         return self._rows.targets
 
     def weights(self, now: float) -> Tensor:
@@ -81,46 +81,46 @@ class CachedPosterior:
         return moved(self.near_weights(now), self._rows.rewards)
 
     def near_weights(self, now: float) -> Tensor:
-        """Return ``weights`` on the CPU, without waiting for a device."""
+        """Return ``weights`` on the CPU, without synchronizing with a device."""
         return self._rows.weights(now, self.forgetting)
 
     @property
     def near(self) -> Tensor:
-        """Rows ``[configuration, round, reward]`` as they were told, on the CPU, shape ``(n, d + 2)``."""
+        """Observations ``[configuration, round, reward]`` on the CPU, shape ``(n, d + 2)``."""
         return self._rows.near
 
     def mean_and_variance(self, X: Tensor | ProjectedRows) -> tuple[Tensor, Tensor]:
-        """Return mean and variance of the function at ``X``, in the units of the rewards.
+        """Return mean and variance of the function at ``X``, in units of the rewards.
 
         Args:
-            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``, or what ``project`` returned
+            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``, or the result of ``project``
                 since the last observation.
 
         Returns:
-            Each of shape ``(*batch,)``.
+            Mean and variance, each of shape ``(*batch,)``.
         """
         if isinstance(X, ProjectedRows):
             if self.num_rows:
                 return self._mean(X.projected), self._variance(X.projected)
             X = X.rows
         prior = self.kernel.outputscale
-        self._check_questions(X)
+        self._check_columns_of(X)
         if not self.num_rows:
-            mean = 0 * X[..., 0] + self.center  # differentiable, if flat
+            mean = 0 * X[..., 0] + self.center  # constant, but differentiable
             return mean, (self.scale**2 * prior).expand_as(mean)
         rows = X.reshape(-1, X.shape[-1])
         mean, variance = self.mean_and_variance(ProjectedRows(rows, self._project(rows)))
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
     def moments_of_rows(self, X: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return ``mean_and_variance`` of rows; None in another precision or on another device."""
+        """Return ``mean_and_variance`` of rows; None if they have another dtype or device."""
         like = self.kernel.outputscale
         fits = X.dtype == like.dtype and X.device == like.device
         return self.mean_and_variance(X) if fits else None
 
     def mean_and_covariance(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return joint mean ``(*batch, q)`` and covariance ``(*batch, q, q)`` at ``X``."""
-        self._check_questions(X)
+        self._check_columns_of(X)
         prior = self._covariance(X, X)
         if not self.num_rows:
             return torch.full_like(X[..., 0], self.center), self.scale**2 * prior
@@ -130,20 +130,20 @@ class CachedPosterior:
     def snapshot(self, now: float) -> Snapshot:
         """Return the posterior in round ``now``, in closed form.
 
-        The snapshots of all rounds from the newest observation to the next share their closed form.
+        The snapshots of all rounds from the newest observation to the next share one closed form.
 
         Raises:
-            InvalidArgumentError: If nothing has been observed.
+            InvalidArgumentError: If there are no observations.
         """
         check(self.num_rows > 0, "snapshot", "a belief with observations", "none")
         frozen, retained = self._freeze(), 1.0
-        found = frozen.snapshot
-        if now < frozen.newest:  # ages count both ways
-            found = self._frozen_at(now)
+        snapshot = frozen.snapshot
+        if now < frozen.newest:  # only the absolute lag matters
+            snapshot = self._frozen_at(now)
         else:
             retained = retention_float(self.forgetting, now - frozen.newest)
         return replace(
-            found,
+            snapshot,
             retained=retained,
             least_variance=self.least_variance,
             center=self.center,
@@ -153,17 +153,17 @@ class CachedPosterior:
     def in_round(self, X: Tensor, now: float) -> tuple[Tensor, Tensor]:
         """Return mean and variance at configurations ``batch_shape x d`` in one round.
 
-        What :meth:`mean_and_variance` says of ``[configuration, round]`` rows, at less cost and without
+        Equals :meth:`mean_and_variance` of ``[configuration, round]`` rows, but cheaper and without
         gradients.
 
         Raises:
-            InvalidShapeError: If ``X`` has not the columns of a configuration.
+            InvalidShapeError: If ``X`` does not have the columns of a configuration.
         """
         if not self.num_rows:
             return self.mean_and_variance(torch.cat([X, torch.full_like(X[..., :1], now)], -1))
-        seen = self.snapshot(now)
+        snapshot = self.snapshot(now)
         with torch.no_grad():
-            mean, variance = seen.mean_and_variance(seen.configurations(X))
+            mean, variance = snapshot.mean_and_variance(snapshot.configurations(X))
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
     def in_lengthscales(self, step: Tensor) -> Tensor:
@@ -171,8 +171,8 @@ class CachedPosterior:
         return step / self.kernel.lengthscale
 
     def project(self, rows: Tensor) -> ProjectedRows:
-        """Prepare rows (``m x (d + 1)``) that will be asked about many times."""
-        self._check_questions(rows)
+        """Project rows (``m x (d + 1)``) once, for many calls of ``covariance_with``."""
+        self._check_columns_of(rows)
         if not self.num_rows:
             return ProjectedRows(rows, rows.new_zeros(len(rows), 0))
         return ProjectedRows(rows, self._project(rows))
@@ -183,8 +183,8 @@ class CachedPosterior:
         """Return mean and variance at ``X``, and the covariances with the discretization.
 
         Args:
-            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``, or prepared ones.
-            discretization: What ``project`` returned since the last observation.
+            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``, or projected rows.
+            discretization: The result of ``project`` since the last observation.
 
         Returns:
             Mean and variance at ``X``, each ``(*batch,)``, and covariances, ``(*batch, m)``.
@@ -195,14 +195,14 @@ class CachedPosterior:
                 - X.projected @ discretization.projected.mT
             )
             return *self.mean_and_variance(X), self.scale**2 * cov
-        self._check_questions(X)
+        self._check_columns_of(X)
         flat = self.project(X.reshape(-1, X.shape[-1]))
         mean, variance, cov = self.covariance_with(flat, discretization)
         shape = X.shape[:-1]
         return mean.reshape(shape), variance.reshape(shape), cov.reshape(*shape, -1)
 
     def _freeze(self) -> _Frozen:
-        # What changes a belief replaces its factor, so a factor stands for one belief.
+        # Every change of the observations replaces the factor object, so its identity is a cache key.
         if self._frozen is None or self._frozen.factor is not self._rows.factor:
             newest = float(self._rows.near[:, -2].max())
             self._frozen = _Frozen(self._rows.factor, newest, self._frozen_at(newest))
@@ -210,7 +210,7 @@ class CachedPosterior:
 
     def _frozen_at(self, now: float) -> Snapshot:
         rows = self._rows
-        with torch.inference_mode(False):  # the snapshot may be asked for outside, too
+        with torch.inference_mode(False):  # the cached snapshot must also work outside of this mode
             lag = (now - rows.inputs[:, -1]).abs()
             retentions = retention(lag.new_full((), self.forgetting), lag)
             return Snapshot(
@@ -234,12 +234,12 @@ class CachedPosterior:
         raw = self.kernel.outputscale - projected.square().sum(-1)
         return self.scale**2 * raw.clamp_min(self.least_variance)
 
-    def _check_questions(self, X: Tensor) -> None:
-        """Raise unless there are rows of as many columns as were observed: one would broadcast."""
+    def _check_columns_of(self, X: Tensor) -> None:
+        """Raise unless ``X`` has the columns of the observations: a single one would broadcast."""
         columns = (
             self._rows.inputs.shape[-1] if self.num_rows else self.kernel.lengthscale.numel() + 1
         )
-        anything = not self.num_rows and columns == 2  # one lengthscale fits every dimension
-        fits = X.dim() >= 1 and X.shape[-1] >= 2 and (anything or X.shape[-1] == columns)
+        is_isotropic = not self.num_rows and columns == 2  # one lengthscale fits every dimension
+        fits = X.dim() >= 1 and X.shape[-1] >= 2 and (is_isotropic or X.shape[-1] == columns)
         expected = f"{columns} columns [configuration, round]"
         check(fits, "X", expected, tuple(X.shape), InvalidShapeError)

@@ -1,7 +1,7 @@
-"""The observations of a streaming belief, with the Cholesky factor of their covariance.
+"""The observations of a streaming GP, with the Cholesky factor of their covariance.
 
-What was told is held a second time on the CPU, so that a device is not asked for what is known: how old
-the rows are, and which of them are forgotten.
+The CPU holds a second copy of the observations, so that ages and the choice of rows to drop need no
+synchronization with a device.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,24 +16,26 @@ from botorch_costly.numerics.drift import retention
 
 
 class CachedRows(NamedTuple):
-    """Observations and their factor."""
+    """Observations and their Cholesky factor."""
 
     factor: Factor
-    inputs: Tensor  # [configuration, round], shape: (n, d + 1), or (0, 0) before the first
-    rewards: Tensor  # in their own units, shape: (n,)
-    targets: Tensor  # what the factor is conditioned on, in units of the prior, shape: (n,)
-    near: Tensor  # [configuration, round, reward] as told, on the CPU, shape: (n, d + 2) or (0, 2)
+    inputs: Tensor  # [configuration, round], shape: (n, d + 1); (0, 0) without observations
+    rewards: Tensor  # in the user's units, shape: (n,)
+    targets: Tensor  # standardized rewards that the factor is conditioned on, shape: (n,)
+    near: (
+        Tensor  # [configuration, round, reward], on the CPU, shape: (n, d + 2); (0, 2) without any
+    )
 
     @classmethod
     def none(cls, like: Tensor) -> "CachedRows":
-        """Return no observations, in the precision and on the device of a tensor."""
+        """Return an empty set of observations with the dtype and device of ``like``."""
         factor = empty_factor(1, dtype=like.dtype, device=like.device)
         near = torch.zeros(0, 2, dtype=like.dtype)
         return cls(factor, like.new_zeros(0, 0), like.new_zeros(0), like.new_zeros(0), near)
 
     @property
     def number(self) -> int:
-        """How many observations there are."""
+        """Number of observations."""
         return self.rewards.shape[-1]
 
     def weights(self, now: float, forgetting: float) -> Tensor:
@@ -42,7 +44,7 @@ class CachedRows(NamedTuple):
         return retention(ages.new_tensor(forgetting), ages).square()
 
     def within(self, window: float, maximum: int) -> "CachedRows":
-        """Return the rows of the last ``window`` rounds, at most ``maximum``: the oldest go first."""
+        """Return the rows of the last ``window`` rounds, at most ``maximum`` of them, the newest."""
         rows, newest = self, self.near[:, -2].max()
         while rows.number > maximum or newest - rows.near[:, -2].min() > window:
             oldest = int(rows.near[:, -2].argmin())
@@ -58,33 +60,33 @@ class CachedRows(NamedTuple):
         return rows
 
     def conditioned_on(self, targets: Tensor) -> "CachedRows":
-        """Return the rows with other targets, in O(n^2): the factor does not depend on them."""
+        """Return the rows with new targets, in O(n^2): the factorization does not depend on targets."""
         targets = moved(targets, self.rewards)
         whitened = self.factor.inverse @ targets.unsqueeze(-1)
         return self._replace(factor=self.factor._replace(whitened=whitened), targets=targets)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "CachedRows":
-        """Return the rows with a function applied to each tensor, such as a change of precision."""
+        """Return the rows with a function applied to each tensor, such as a change of dtype."""
         inputs, rewards, targets = map(function, (self.inputs, self.rewards, self.targets))
-        near = self.near.to(rewards.dtype)  # it stays where it is
+        near = self.near.to(rewards.dtype)  # remains on the CPU
         return CachedRows(Factor(*map(function, self.factor)), inputs, rewards, targets, near)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all tensors by name, but for what is held on the CPU once more."""
+        """Return all tensors by name, except the copy on the CPU."""
         stored = self._asdict()
         del stored["near"]
         return {**stored, "factor": list(self.factor)}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], device: torch.device) -> "CachedRows":
-        """Return what ``state_dict`` gave, perhaps among other things, on a device."""
-        factor = Factor(*(part.to(device) for part in state["factor"]))
+        """Return the rows of a ``state_dict`` on a device; further entries are ignored."""
+        factor = Factor(*(tensor.to(device) for tensor in state["factor"]))
         inputs, rewards, targets = (state[name].to(device) for name in cls._fields[1:4])
         return cls(factor, inputs, rewards, targets, near_rows(state["inputs"], state["rewards"]))
 
 
 def near_rows(inputs: Tensor, rewards: Tensor) -> Tensor:
-    """Return ``[configuration, round, reward]`` on the CPU, ``(n, d + 2)``, or ``(0, 2)`` of none."""
+    """Return ``[configuration, round, reward]`` on the CPU, ``(n, d + 2)``; ``(0, 2)`` if empty."""
     if not len(rewards):
         return torch.zeros(0, 2, dtype=rewards.dtype)
     return torch.cat([inputs, rewards.unsqueeze(-1)], -1).cpu()

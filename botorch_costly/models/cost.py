@@ -1,4 +1,4 @@
-"""What an evaluation costs: linear, or of a logarithm that is linear or a GP."""
+"""Models of the cost of an evaluation: linear, log-linear, and a GP of the logarithm."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ from torch.nn import functional as F  # noqa: N812
 from botorch_costly.errors import InvalidShapeError, check
 
 _SHARP = 10.0  # of the softplus
-_RIDGE = 1e-6  # in units of standardized columns, per row: columns may depend on each other
-_FEW = 0.5  # of the logarithm: a ridge in units of the cube, about what six rows say
-_MANY = 4  # costs, of which one may be far off
-_FAR, _FAR_SCALES = 3.0, 5.0  # distance from the others of a logarithm that is, at least
-_PULL, _ROUNDS = (
-    1.0,
-    30,
-)  # of the logarithms where one is looked for: most of each, and of the search
-_CONSTANT = 1e-6  # spread of a column, as a share of its size, that may be rounding alone
+_RIDGE = 1e-6  # per row, for standardized columns, which may be collinear
+_LOG_RIDGE = 0.5  # for log costs over the unit cube: as informative as about six rows
+_FEWEST = 4  # costs per outlier: at most a fourth of the costs are outliers
+_FAR, _FAR_SCALES = (
+    3.0,
+    5.0,
+)  # smallest residual of an outlier: absolute, and in robust standard deviations
+_HUBER, _ITERATIONS = 1.0, 30  # threshold of the Huber loss of log costs; reweighted least squares
+_CONSTANT = 1e-6  # relative spread of a column that may be rounding alone
 
 
 def _solved(gram: Tensor, right: Tensor) -> Tensor:
-    """Return the solution; inputs so large that rounding removes the ridge have the one of least norm."""
-    found, info = torch.linalg.solve_ex(gram, right)
-    return torch.linalg.pinv(gram, hermitian=True) @ right if bool(info) else found
+    """Return the solution, or that of minimal norm where rounding of huge inputs removes the ridge."""
+    solution, info = torch.linalg.solve_ex(gram, right)
+    return torch.linalg.pinv(gram, hermitian=True) @ right if bool(info) else solution
 
 
 def _check_costs(train_X: Tensor, train_cost: Tensor) -> None:
@@ -40,37 +40,34 @@ def _check_costs(train_X: Tensor, train_cost: Tensor) -> None:
 
 
 def _line(X: Tensor, logs: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
-    """Return weights and intercept of the ridge regression in which rows count by their shares."""
+    """Return slopes and intercept of the ridge regression whose rows are weighted by ``shares``."""
     total = shares.sum()
     center, level = (shares * X).sum(0) / total, (shares * logs).sum() / total
     rows = X - center
-    gram = rows.mT @ (shares * rows) + _FEW * torch.eye(rows.shape[-1]).to(rows)
+    gram = rows.mT @ (shares * rows) + _LOG_RIDGE * torch.eye(rows.shape[-1]).to(rows)
     weights = _solved(gram, rows.mT @ (shares * (logs - level))).squeeze(-1)
     return weights, level - center @ weights
 
 
-def _far_off(X: Tensor, logs: Tensor) -> Tensor:
-    """Return which logarithms lie far off a line through the others, at most a fourth, ``(n,)``.
-
-    That line follows each of them to a bound alone (Huber), however far off it is.
-    """
+def _outliers(X: Tensor, logs: Tensor) -> Tensor:
+    """Return which log costs are outliers of a robust linear fit (Huber), at most a fourth, ``(n,)``."""
     shares = torch.ones_like(logs)
-    if len(logs) < _MANY:
+    if len(logs) < _FEWEST:
         return torch.zeros_like(shares, dtype=torch.bool).squeeze(-1)
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         weights, intercept = _line(X, logs, shares)
-        away = (logs - (X @ weights + intercept).unsqueeze(-1)).abs()
-        shares = _PULL / away.clamp_min(_PULL)
-    least = max(_FAR, _FAR_SCALES * 1.4826 * float(away.median()))
-    most = away.flatten().topk(len(logs) // _MANY).values.min()
-    return ((away > least) & (away >= most)).squeeze(-1)
+        distance = (logs - (X @ weights + intercept).unsqueeze(-1)).abs()
+        shares = _HUBER / distance.clamp_min(_HUBER)
+    threshold = max(_FAR, _FAR_SCALES * 1.4826 * float(distance.median()))
+    largest = distance.flatten().topk(len(logs) // _FEWEST).values.min()
+    return ((distance > threshold) & (distance >= largest)).squeeze(-1)
 
 
 class LinearCost(DeterministicModel):
-    r"""A cost that is linear in configuration and training length: ``softplus`` keeps it positive.
+    r"""A cost that is linear in configuration and training length, kept positive by ``softplus``.
 
     ``cost(z) = s softplus((w'z + b) / s)`` with ``softplus(u) = log(1 + exp(10 u)) / 10`` and ``s`` the
-    mean of the costs seen. The paper's, in the unit of the costs, would add up to 0.7 to small ones.
+    mean of the observed costs. The paper does not scale, and so would add up to 0.7 to small costs.
 
     References:
         V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
@@ -78,7 +75,7 @@ class LinearCost(DeterministicModel):
 
     Args:
         train_X: Configurations and lengths, ``n x d``.
-        train_cost: What they cost, ``n x 1``, in any unit.
+        train_cost: Their costs, ``n x 1``, in any unit.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other.
@@ -114,13 +111,13 @@ class LinearCost(DeterministicModel):
 class LogLinearCost(DeterministicModel):
     r"""A cost whose logarithm is linear in the configuration: ``cost(x) = exp(w'x + b)``.
 
-    Multiplicative effects, as those of batch size, width and depth, are sums of logarithms. A ridge
-    draws the weights towards 0, so that a few costs are no more than a mean. Of four costs or more one
-    in four may be absurd, such as one in another unit: it is left out.
+    Multiplicative effects, such as those of batch size, width and depth, are additive in the logarithm.
+    A ridge shrinks the weights towards 0, so that few costs determine little more than a mean. Outliers,
+    such as a cost in another unit, are dropped: at most one cost in four.
 
     Args:
         train_X: Configurations in the unit cube, ``n x d``.
-        train_cost: What they cost, ``n x 1``, in any unit.
+        train_cost: Their costs, ``n x 1``, in any unit.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other.
@@ -137,8 +134,8 @@ class LogLinearCost(DeterministicModel):
         _check_costs(train_X, train_cost)
         self._num_outputs = 1
         logs = train_cost.log()
-        near = ~_far_off(train_X, logs)
-        weights, intercept = _line(train_X[near], logs[near], torch.ones_like(logs[near]))
+        inliers = ~_outliers(train_X, logs)
+        weights, intercept = _line(train_X[inliers], logs[inliers], torch.ones_like(logs[inliers]))
         self.register_buffer("weights", weights)
         self.register_buffer("intercept", intercept)
 
@@ -154,13 +151,13 @@ class LogLinearCost(DeterministicModel):
 class LogCostGP(DeterministicModel):
     """The median of a cost whose logarithm is a Gaussian process.
 
-    Multiplicative effects, as those of batch size and width, are sums of logarithms. Fit ``gp`` by
-    ``fit_gpytorch_mll``, as any model of BoTorch.
+    Multiplicative effects, such as those of batch size and width, are additive in the logarithm. Fit
+    the attribute ``gp`` by ``fit_gpytorch_mll``, like any BoTorch model.
 
     Args:
         train_X: Configurations and lengths in the unit cube, ``n x d``.
-        train_cost: What they cost, ``n x 1``, in any unit.
-        **kwargs: For the ``SingleTaskGP`` of the logarithms.
+        train_cost: Their costs, ``n x 1``, in any unit.
+        **kwargs: Further arguments of the ``SingleTaskGP`` of the logarithms.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other.

@@ -1,4 +1,4 @@
-"""Covariances with a few rows: what the knowledge gradient and entropy search ask of a model."""
+"""Covariances with a discretization, which the knowledge gradient and entropy search need of a model."""
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -8,18 +8,18 @@ from torch import Tensor
 
 
 class ProjectedRows(NamedTuple):
-    """Rows, and the part of a covariance with them that is computed once."""
+    """Rows, and a precomputed factor of the covariances with them."""
 
     rows: Tensor  # such as [configuration, round], shape: (m, d)
-    projected: Tensor  # on the n observations, in a shape of the belief's own
+    projected: Tensor  # onto the n observations; its shape depends on the model
 
 
 @runtime_checkable
 class HasCovariances(Protocol):
-    """A belief that gives the covariances of many configurations, one by one, with a few."""
+    """A model with efficient covariances between many single points and a small discretization."""
 
     def project(self, rows: Tensor) -> ProjectedRows:
-        """Prepare rows (``m x (d + 1)``) that ``covariance_with`` is to be asked about many times."""
+        """Project rows (``m x (d + 1)``) once, for many calls of ``covariance_with``."""
 
     def covariance_with(
         self, X: Tensor | ProjectedRows, discretization: ProjectedRows
@@ -27,8 +27,8 @@ class HasCovariances(Protocol):
         """Return mean and variance at ``X``, and the covariances with the discretization.
 
         Args:
-            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``, or prepared ones.
-            discretization: What ``project`` returned since the last observation.
+            X: ``[configuration, round]`` rows, shape ``(*batch, d + 1)``, or projected rows.
+            discretization: The result of ``project`` since the last observation.
 
         Returns:
             Mean and variance, each ``(*batch,)``, and covariances, ``(*batch, m)``.
@@ -37,41 +37,41 @@ class HasCovariances(Protocol):
 
 @runtime_checkable
 class HasMoments(Protocol):
-    """A belief that gives means and variances of single rows at less cost than a posterior."""
+    """A model that computes means and variances of single rows faster than by a posterior."""
 
     def moments_of_rows(self, X: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return means and variances of rows ``*batch x (d + 1)``, those of ``posterior``.
+        """Return posterior means and variances of rows ``*batch x (d + 1)``.
 
-        None where the rows are in another precision or on another device than the belief.
+        None if the rows have another dtype or device than the model.
         """
 
 
 @runtime_checkable
 class HasObservations(Protocol):
-    """A belief that gives the covariances of observations of many points, one by one, with a few rows."""
+    """A model with efficient covariances between many single noisy observations and a few rows."""
 
     def project(self, rows: Tensor) -> ProjectedRows:
-        """Prepare rows (``m x d``) that ``observed_with`` is to be asked about many times."""
+        """Project rows (``m x d``) once, for many calls of ``observed_with``."""
 
     def observed_with(self, X: Tensor, discretization: ProjectedRows) -> tuple[Tensor, Tensor]:
-        """Return the variance of observations, and the covariances with prepared rows.
+        """Return the variances of observations, and their covariances with projected rows.
 
         Args:
             X: Single points, ``batch_shape x 1 x d``.
-            discretization: What ``project`` returned.
+            discretization: The result of ``project``.
 
         Returns:
-            Variances, ``batch_shape``, and covariances, ``batch_shape x m``; an ensemble's batch shape
-            follows that of the points.
+            Variances, ``batch_shape``, and covariances, ``batch_shape x m``. An ensemble appends its own
+            batch shape to ``batch_shape``.
         """
 
 
 class _Joint:
-    """The joint posterior of single points with some rows, of any BoTorch model with one outcome.
+    """The joint posterior of single points and rows under any BoTorch model with one outcome.
 
     Args:
         model: The model.
-        posterior_transform: As for BoTorch's acquisition functions.
+        posterior_transform: A posterior transform of BoTorch.
     """
 
     def __init__(self, model: Model, posterior_transform: Any = None) -> None:
@@ -79,7 +79,7 @@ class _Joint:
         self._transform = posterior_transform
 
     def project(self, rows: Tensor) -> ProjectedRows:
-        """Return the rows: a joint posterior has nothing that could be prepared."""
+        """Return the rows with an empty projection: a joint posterior precomputes nothing."""
         return ProjectedRows(rows, rows.new_zeros(len(rows), 0))
 
     def _moments(
@@ -89,7 +89,7 @@ class _Joint:
         *,
         observation_noise: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:  # shapes: (*batch,), (*batch,), (*batch, m)
-        """Return mean and variance at single points, and the covariances with the rows."""
+        """Return mean and variance at single points, and their covariances with the rows."""
         others = discretization.rows.to(X)
         posterior = self._model.posterior(
             torch.cat([X, others.expand(*X.shape[:-2], *others.shape)], -2),
@@ -104,7 +104,7 @@ class JointObservations(_Joint):
     """Covariances of observations from the joint posterior of any BoTorch model with one outcome."""
 
     def observed_with(self, X: Tensor, discretization: ProjectedRows) -> tuple[Tensor, Tensor]:
-        """Return the variance of observations, and the covariances with the rows."""
+        """Return the variances of observations, and their covariances with the rows."""
         _, variance, cov = self._moments(X, discretization, observation_noise=True)
         return variance, cov
 
@@ -122,12 +122,12 @@ class JointCovariances(_Joint):
 
 
 def observations_of(model: Model, posterior_transform: Any = None) -> HasObservations:
-    """Return the model if it ``HasObservations``, or else the covariances of its joint posterior."""
+    """Return the model itself if it ``HasObservations``, else one that uses its joint posterior."""
     if posterior_transform is None and isinstance(model, HasObservations):
         return model
     return JointObservations(model, posterior_transform)
 
 
 def covariances_of(model: Model) -> HasCovariances:
-    """Return the model if it ``HasCovariances``, or else the covariances of its joint posterior."""
+    """Return the model itself if it ``HasCovariances``, else one that uses its joint posterior."""
     return model if isinstance(model, HasCovariances) else JointCovariances(model)

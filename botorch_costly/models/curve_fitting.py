@@ -1,12 +1,12 @@
-r"""Hyperparameters of a ``CurveGP`` and of its compression, together and from several values at once.
+r"""Joint fit of the hyperparameters of a ``CurveGP`` and of its compression, batched over several starts.
 
-The unknowns are ``theta = [log l_1 .. log l_{d+1}, log s, log noise, m, log g]``: those of a GP with a
-squared exponential kernel over ``[x, t]``, midpoint and growth. With ``y(m, g)`` the standardized scores,
+The parameters are ``theta = [log l_1 .. log l_{d+1}, log s, log noise, m, log g]``: those of a GP with an
+RBF kernel over ``[x, t]``, midpoint and growth. With ``y(m, g)`` the standardized scores,
 
     d log p / d(m, g) = -alpha' dy / d(m, g),    alpha = K^{-1} y,
 
-where ``alpha`` comes from ``numerics.evidence`` and the derivatives of ``y`` from autograd. What is
-maximized is the objective of ``fit_gpytorch_mll`` on the model.
+where ``alpha`` comes from ``numerics.evidence`` and the derivatives of ``y`` from autograd. The objective
+is that of ``fit_gpytorch_mll`` on the model.
 
 References:
     V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
@@ -14,6 +14,7 @@ References:
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -30,15 +31,15 @@ from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.randomness import check_generator
 from botorch_costly.transforms import GROWTHS, MIDPOINTS
 
-_SLOPE = 5e-3  # nats per unit at which a search ends
-_LARGEST = 5.0  # logarithm of lengthscales, variance and noise, at most
+_SLOPE = 5e-3  # gradient tolerance of a search, nats per unit
+_LARGEST = 5.0  # upper bound of the logarithms of lengthscales, variance and noise
 _NOISE_OF_A_START = (1e-3, 1e-1)
 
 
 class Report(NamedTuple):
-    """What a fit did."""
+    """Log posterior of the hyperparameters before and after a fit."""
 
-    before: float  # log evidence and log priors
+    before: float  # log evidence plus log priors
     after: float
     converged: bool
 
@@ -58,68 +59,65 @@ def fit_curves(
     generator: torch.Generator | None = None,
     max_iter: int = 100,
 ) -> Report:
-    """Fit a model in place, from its present values and from others, all searches in one batch.
+    """Fit a model in place, from its present values and from random ones, all searches in one batch.
 
     Args:
-        model: With the default kinds of kernel and likelihood, and a sigmoid or no learnt compression.
-        restarts: Further searches, from values drawn from the priors.
-        generator: Draws them; needed for restarts only.
-        max_iter: Most evaluations of a search after the first.
+        model: A model with default types of kernel and likelihood, and a sigmoid or fixed compression.
+        restarts: Number of further searches, from values drawn from the priors.
+        generator: Random generator of the restarts; needed for restarts only.
+        max_iter: Largest number of evaluations of a search after the first.
 
     Returns:
-        The report; the model is never worse than it was.
+        The report; the log posterior never decreases.
 
     Raises:
         InvalidArgumentError: If the model has another kernel, or an argument is outside its range.
     """
     base = model.covar_module.base_kernel if isinstance(model.covar_module, ScaleKernel) else None
     check(isinstance(base, RBFKernel), "model", "a scaled RBF kernel", model.covar_module)
-    task = _pose(model)
+    task = _task_of(model)
     starts = _starts(model, task, check_count("restarts", restarts), generator)
-
-    def loss(theta: Tensor) -> tuple[Tensor, Tensor]:
-        return _loss(model, task, theta)
-
+    loss = partial(_loss, model, task)
     before, _ = loss(starts[:1])
     end = minimize_batch(loss, starts, task.box, max_iter=max_iter, gradient_tolerance=_SLOPE)
     best = int(end.value.nan_to_num(torch.inf).argmin())
     improved = bool(end.value[best] < before[0])
     if improved:
-        _take(model, end.point[best])
+        _assign(model, end.point[best])
     after = -float(end.value[best]) if improved else -float(before)
     return Report(-float(before), after, bool(end.converged[best]))
 
 
-def _pose(model: CurveGP) -> _Task:
+def _task_of(model: CurveGP) -> _Task:
     inputs = model.train_inputs[0].double()
-    dim, like = inputs.shape[-1], inputs
-    # Its last column is the round of a GP that forgets nothing, so that all of ours are configurations.
+    dim = inputs.shape[-1]
+    # numerics.evidence takes the last column as the round. Here it is constant: nothing is forgotten.
     rounds = torch.cat([inputs, torch.zeros_like(inputs[:, :1])], -1)
-    rows = prepare(rounds, torch.zeros_like(inputs[:, 0]), like.new_zeros(()))
+    rows = prepare(rounds, torch.zeros_like(inputs[:, 0]), inputs.new_zeros(()))
     low = [math.log(LEAST_LENGTHSCALE)] * dim + [-_LARGEST, math.log(LEAST_NOISE)]
     high = [_LARGEST] * dim + [_LARGEST, _LARGEST]
     if model.compression.weighting == "sigmoid":
         low += [MIDPOINTS[0], math.log(GROWTHS[0])]
         high += [MIDPOINTS[1], math.log(GROWTHS[1])]
-    return _Task(rows, model.curves.double(), model.marks, dim, like.new_tensor([low, high]))
+    return _Task(rows, model.curves.double(), model.marks, dim, inputs.new_tensor([low, high]))
 
 
 def _starts(
     model: CurveGP, task: _Task, restarts: int, generator: torch.Generator | None
 ) -> Tensor:  # shape: (1 + restarts, p)
     compression, kernel = model.compression, model.covar_module
-    parts = [kernel.base_kernel.lengthscale.flatten().log(), kernel.outputscale.log().reshape(1)]
-    parts.append(model.likelihood.noise.log().reshape(1))
-    learns = compression.weighting == "sigmoid"
-    if learns:
-        parts += [compression.midpoint.reshape(1), compression.growth.log().reshape(1)]
-    starts = torch.cat([part.detach().double() for part in parts]).unsqueeze(0)
+    scales = kernel.outputscale.log().reshape(1), model.likelihood.noise.log().reshape(1)
+    parameters = [kernel.base_kernel.lengthscale.flatten().log(), *scales]
+    is_learnt = compression.weighting == "sigmoid"
+    if is_learnt:
+        parameters += [compression.midpoint.reshape(1), compression.growth.log().reshape(1)]
+    starts = torch.cat([values.detach().double() for values in parameters]).unsqueeze(0)
     if restarts:
         generator = check_generator(generator)
         prior, _ = priors_and_bounds(task.dim)
         shape = torch.Size([restarts])
         drawn = draw(prior, shape, task.dim, _NOISE_OF_A_START, generator)[:, : task.dim + 2]
-        if learns:
+        if is_learnt:
             low, high = task.box[:, -2:].to(drawn)
             unit = drawn.new_empty(restarts, 2).uniform_(generator=generator)
             drawn = torch.cat([drawn, low + (high - low) * unit], -1)
@@ -128,7 +126,7 @@ def _starts(
 
 
 def _loss(model: CurveGP, task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return minus log evidence and log priors of each row of ``theta``, and the slopes."""
+    """Return minus the sum of log evidence and log priors of each row of ``theta``, and the gradients."""
     hyper, shape = theta[:, : task.dim + 2], theta[:, task.dim + 2 :]
     with torch.enable_grad():
         shape = shape.detach().requires_grad_(True)
@@ -136,12 +134,12 @@ def _loss(model: CurveGP, task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
     rows = task.rows._replace(y=y.detach())
     value, gradient, slopes = log_evidence_and_slopes("rbf", rows, hyper)
     prior, _ = priors_and_bounds(task.dim)
-    known = log_prior(prior, hyper, task.dim)
-    gradient = gradient + known.gradient
+    log_priors = log_prior(prior, hyper, task.dim)
+    gradient = gradient + log_priors.gradient
     if shape.shape[-1]:
-        (chained,) = torch.autograd.grad(y, shape, slopes)
-        gradient = torch.cat([gradient, chained], -1)
-    return -(value + known.value), -gradient
+        (by_shape,) = torch.autograd.grad(y, shape, slopes)
+        gradient = torch.cat([gradient, by_shape], -1)
+    return -(value + log_priors.value), -gradient
 
 
 def _targets(model: CurveGP, task: _Task, shape: Tensor) -> Tensor:
@@ -154,11 +152,10 @@ def _targets(model: CurveGP, task: _Task, shape: Tensor) -> Tensor:
     return standardized(scores[..., task.marks[:, 0], task.marks[:, 1] - 1])
 
 
-def _take(model: CurveGP, theta: Tensor) -> None:
-    """Give the model what was found."""
+def _assign(model: CurveGP, theta: Tensor) -> None:
     dim = model.train_inputs[0].shape[-1]
     base = model.covar_module.base_kernel
-    floor = LEAST_LENGTHSCALE * (1 + 1e-6)  # a bound has no raw value
+    floor = LEAST_LENGTHSCALE * (1 + 1e-6)  # the raw value of the bound itself is infinite
     base.lengthscale = theta[:dim].exp().clamp_min(floor).to(base.lengthscale)
     model.covar_module.outputscale = theta[dim].exp().to(model.covar_module.outputscale)
     model.likelihood.noise = theta[dim + 1].exp().clamp_min(LEAST_NOISE * (1 + 1e-6))

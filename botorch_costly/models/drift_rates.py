@@ -1,4 +1,4 @@
-"""Rates of forgetting, one of all trials or one of each, and what they keep over some rounds."""
+"""Rates of forgetting, shared by all trials or one per trial, and the share retained over rounds."""
 
 import copy
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from botorch_costly.device import moved
 from botorch_costly.errors import InvalidShapeError, check, check_rate
 from botorch_costly.numerics.drift import retention, retention_float
 
-# Of a mean, of a covariance, and the largest of a covariance; (m, 1) if each trial has a rate.
-Kept = tuple[float | Tensor, float | Tensor, float]
+# Factors of means and of covariances, (m, 1) if each trial has a rate; and the largest of covariances.
+Retained = tuple[float | Tensor, float | Tensor, float]
 
 
 class DriftRates:
@@ -20,17 +20,17 @@ class DriftRates:
     Args:
         forgetting: Rate in [0, 1] per round, a number or one for each trial.
         batch_shape: Shape of the trials.
-        device: Where the rates of trials are kept.
+        device: The device for rates of trials.
 
     Raises:
         InvalidArgumentError: If a rate is outside [0, 1].
-        InvalidShapeError: If there is not one for each trial.
+        InvalidShapeError: If ``forgetting`` is a tensor of another shape than ``batch_shape``.
     """
 
     def __init__(
         self, forgetting: float | Tensor, batch_shape: torch.Size, device: torch.device
     ) -> None:
-        self._last: tuple[float, Kept] | None = None  # the rounds of the last call, and its answer
+        self._last: tuple[float, Retained] | None = None  # argument and result of the last call
         if not isinstance(forgetting, Tensor):
             self.forgetting: float | Tensor = check_rate("forgetting", forgetting)
             return
@@ -40,23 +40,23 @@ class DriftRates:
         check(within, "forgetting", "numbers in [0, 1]", forgetting)
         self.forgetting, self._slowest = forgetting.to(device), float(forgetting.min())
 
-    def over(self, rounds: float) -> Kept:
-        """Return what is kept over some rounds, in any part of a round: ``a``, ``a^2``, the largest."""
+    def over(self, rounds: float) -> Retained:
+        """Return the factors over rounds, whole or not: ``a``, ``a^2`` and the largest ``a^2``."""
         if not isinstance(self.forgetting, Tensor):
             retained = retention_float(self.forgetting, rounds)
             return retained, retained * retained, retained * retained
         if self._last is None or self._last[0] != rounds:
             rates = self.forgetting.reshape(-1, 1).double()
-            found = retention(rates, moved(torch.as_tensor(rounds), rates))
-            # Of the slowest rate, which is known: no device is asked.
-            most = retention_float(self._slowest, rounds) ** 2
-            self._last = rounds, (found, found.square(), most)
+            factor = retention(rates, moved(torch.as_tensor(rounds), rates))
+            # Computed from the slowest rate, which needs no synchronization with a device.
+            largest = retention_float(self._slowest, rounds) ** 2
+            self._last = rounds, (factor, factor.square(), largest)
         return self._last[1]
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "DriftRates":
-        """Return the rates with a function applied to those of trials, one that moves or selects them."""
+        """Return the rates with ``fn`` applied to rates of trials; ``fn`` moves or selects them."""
         if not isinstance(self.forgetting, Tensor):
             return self
-        rates = copy.copy(self)  # no device is asked for the slowest of those selected
+        rates = copy.copy(self)  # `_slowest` stays a lower bound, without synchronization
         rates.forgetting, rates._last = fn(self.forgetting), None
         return rates

@@ -1,4 +1,4 @@
-r"""The exact belief about a drifting function on a finite domain, at constant cost per round.
+r"""The exact posterior of a drifting function on a finite domain, at constant cost per round.
 
 The posterior covariance is stored as a downdate of the prior,
 
@@ -10,21 +10,21 @@ multiplies the mean by ``a`` and every weight by ``a^2 = 1 - forgetting``, becau
 
     a^2 (K - V) + (1 - a^2) K = K - a^2 V.
 
-So waiting costs O(n), a query O(n) per live term, and the terms are bounded whatever the horizon; see
+So waiting costs O(n), a query O(n) per live term, and the number of terms is bounded for any horizon; see
 ``downdate.py``.
 
-Rounding. Where queries have told everything, ``K - V`` is rounding error alone, and of an error
-``-e`` a query makes ``-e - e^2 / s``: left to itself it reaches infinity after ``noise / e`` queries.
-So a column is held to what a covariance may be (Cauchy-Schwarz, with a slack of ``d``, some rounding
-errors of the prior variance),
+Rounding. Where queries have determined the function, ``K - V`` is rounding error alone, and a query turns
+an error ``-e`` into ``-e - e^2 / s``, which would diverge after ``noise / e`` queries. So a column is
+clamped to the Cauchy-Schwarz bound of a covariance, with a slack ``d`` of a few rounding errors of the
+prior variance,
 
     |c_i|^2 <= (var_j + d) (var_i + d),
 
-and a query at a point of variance at most ``d`` teaches nothing. A query at point j then oversteps a
-variance of zero by at most ``2 d var_j / (var_j + noise)``, and a run by 4 d times its information gain:
-an error no longer feeds on itself. While all variances are far larger than rounding neither can bind.
+and a query at a point of variance at most ``d`` changes nothing. A query at point j then lowers a
+variance below zero by at most ``2 d var_j / (var_j + noise)``, and a run by 4 d times its information
+gain: errors no longer grow. While all variances are far above rounding errors, neither rule applies.
 
-Convention: many trials run side by side in a leading batch dimension, flattened to one inside.
+Convention: trials lie in leading batch dimensions, which are flattened to one internally.
 """
 
 import copy
@@ -54,14 +54,14 @@ from botorch_costly.models.promises import OneOutcome
 from botorch_costly.numerics.drift import log_density
 
 _FIRST_SLOTS = 16
-# In rounding errors of the largest prior variance: rounding feeds on itself under a smaller noise.
-_LEAST_NOISE = 100
-_SLACK = 8  # rounding errors of the largest prior variance by which a covariance may be off
-_FAR = 1000  # times the slack: variances beyond which no error has come that far
+# In rounding errors of the largest prior variance:
+_LEAST_NOISE = 100  # rounding errors grow under a smaller noise
+_SLACK = 8  # error of a covariance
+_FAR = 1000  # multiple of the slack that variances exceed if no clamping is needed
 
 
 class DriftingGrid(OneOutcome):
-    """The belief about a drifting function on ``n`` points, for a batch of trials.
+    """The posterior of a drifting function on ``n`` points, for a batch of trials.
 
     References:
         I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit optimization.
@@ -70,14 +70,13 @@ class DriftingGrid(OneOutcome):
     Args:
         prior_cov: Covariance of the function on the points, shape ``(n, n)``.
         forgetting: Rate in [0, 1] per round, a number or one for each trial, of shape ``batch_shape``.
-        noise: Noise variance of an observation, positive and above rounding (100 machine epsilons of
-            the prior variance).
-        batch_shape: Shape of the trials run side by side.
-        prior_mean: What the function relaxes to.
-        tolerance: A term is dropped when its weight falls below this.
-        capacity: Queries of a trial for which memory is set aside at once; more comes as it is needed.
-        term_dtype: Of the terms, which are nearly all of the memory and of the work of a query; that of
-            ``prior_cov`` if omitted. Means and variances are always in that of ``prior_cov``.
+        noise: Noise variance, positive and at least 100 machine epsilons of the prior variance.
+        batch_shape: Shape of the trials.
+        prior_mean: The mean that the function reverts to.
+        tolerance: Weight below which a term is dropped.
+        capacity: Number of queries of a trial for which memory is allocated at first; it grows.
+        term_dtype: Dtype of the terms, which take nearly all memory and work of a query; that of
+            ``prior_cov`` if omitted. Means and variances always have the dtype of ``prior_cov``.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -90,8 +89,6 @@ class DriftingGrid(OneOutcome):
         >>> [round(m, 2) for m in belief.mean.tolist()]
         [0.0, 1.88, 0.0]
     """
-
-    _rates: DriftRates
 
     def __init__(
         self,
@@ -106,15 +103,14 @@ class DriftingGrid(OneOutcome):
     ) -> None:
         super().__init__()
         square = prior_cov.dim() == 2 and prior_cov.shape[0] == prior_cov.shape[1] > 0
-        received = tuple(prior_cov.shape)
-        check(square, "prior_cov", "a square matrix", received, InvalidShapeError)
+        check(square, "prior_cov", "a square matrix", tuple(prior_cov.shape), InvalidShapeError)
         self.prior_cov = prior_cov
         self._batch_shape = torch.Size(batch_shape)
-        self.forgetting = forgetting
+        self._rates = DriftRates(forgetting, self._batch_shape, prior_cov.device)
         self.noise = check_positive("noise", noise)
         self._slack = self._checked_slack(term_dtype or prior_cov.dtype)
         self.prior_mean = prior_mean
-        self._is_shared = False  # with the belief that this one was selected from
+        self._is_shared = False  # whether another grid owns the memory, see `select`
         self.tolerance = check_probability("tolerance", tolerance)
         slots = check_count("capacity", capacity, minimum=1)
         self._mean = prior_cov.new_zeros(self._batch_shape.numel(), self.num_points)
@@ -124,18 +120,18 @@ class DriftingGrid(OneOutcome):
         )
 
     def _checked_slack(self, dtype: torch.dtype) -> float:
-        """Return by how much covariances may be off, under a noise that is larger than that."""
+        """Return the rounding error allowed in covariances; raise if the noise is not above rounding."""
         precision = torch.finfo(dtype)
         rounding = precision.eps * float(self.prior_cov.diagonal().max())
         least = _LEAST_NOISE * rounding
-        enough = self.noise >= least
-        check(enough, "noise", f"at least {least:.1e} in {precision.dtype}", self.noise)
+        expected = f"at least {least:.1e} in {precision.dtype}"
+        check(self.noise >= least, "noise", expected, self.noise)
         return _SLACK * rounding
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "DriftingGrid":
-        """Move or convert all tensors: ``float``, ``double`` and ``to`` end here.
+        """Move or convert all tensors: ``float``, ``double`` and ``to`` call this.
 
-        The noise must be above the rounding of another dtype, or the belief stays as it is.
+        If the noise is not above the rounding of the new dtype, it raises and changes nothing.
         """
         slack = self._checked_slack(fn(self._downdate.terms[:0]).dtype)
         super()._apply(fn, recurse)
@@ -146,7 +142,7 @@ class DriftingGrid(OneOutcome):
 
     @property
     def forgetting(self) -> float | Tensor:
-        """Rate per round, of all trials or of each, which has the shape ``batch_shape``."""
+        """Rate per round: a number, or one for each trial, of shape ``batch_shape``."""
         return self._rates.forgetting
 
     @forgetting.setter
@@ -155,7 +151,7 @@ class DriftingGrid(OneOutcome):
 
     @property
     def num_points(self) -> int:
-        """Size of the domain."""
+        """Number of points of the domain."""
         return self.prior_cov.shape[-1]
 
     @property
@@ -165,7 +161,7 @@ class DriftingGrid(OneOutcome):
 
     @property
     def num_terms(self) -> int:
-        """Live rank-one terms of the trial that has most of them."""
+        """Largest number of live rank-one terms of a trial."""
         return int(self._downdate.active.sum(-1).max())
 
     @property
@@ -176,7 +172,7 @@ class DriftingGrid(OneOutcome):
     @property
     def variance(self) -> Tensor:
         """Posterior variance on every point, shape ``(*batch, n)``."""
-        # A copy, as the mean is: the belief goes on in place.
+        # A copy, as the mean is: updates are in place.
         return self._variance.clone().view(*self._batch_shape, self.num_points)
 
     @property
@@ -187,64 +183,64 @@ class DriftingGrid(OneOutcome):
         """Let rounds pass without a query, in O(n).
 
         Args:
-            rounds: How many, in any part of a round.
-            which: Trials for which they pass, shape ``(*batch,)``; all of them if omitted.
+            rounds: Number of rounds, whole or not.
+            which: Mask of the trials for which they pass, shape ``(*batch,)``; all if omitted.
 
         Raises:
-            InvalidArgumentError: If ``rounds`` is negative or not finite; the belief is unchanged.
+            InvalidArgumentError: If ``rounds`` is negative or not finite; nothing is changed.
         """
-        passes = 0 <= rounds < math.inf
-        check(passes, "rounds", "a finite number >= 0", rounds, InvalidArgumentError)
-        self._own()
+        expected = "a finite number >= 0"
+        check(0 <= rounds < math.inf, "rounds", expected, rounds, InvalidArgumentError)
+        self._copy_if_shared()
         retained, squared, most = self._rates.over(rounds)
         if which is None and isinstance(squared, float):
             self._mean.mul_(retained)
             self._variance.mul_(squared).add_(self._prior_variance, alpha=1 - squared)
             self._downdate.decay(squared, most)
             return
-        # Numbers by themselves would become tensors of single precision.
+        # Python numbers would become tensors of single precision.
         retained, squared = (
-            moved(torch.as_tensor(part, dtype=self._mean.dtype), self._mean)
-            for part in (retained, squared)
+            moved(torch.as_tensor(factor, dtype=self._mean.dtype), self._mean)
+            for factor in (retained, squared)
         )
         if which is not None:
             mask, most = which.reshape(-1, 1).bool(), 1.0
-            retained, squared = (torch.where(mask, part, 1.0) for part in (retained, squared))
+            retained, squared = (torch.where(mask, factor, 1.0) for factor in (retained, squared))
         self._mean.mul_(retained)
         self._variance.mul_(squared).addcmul_(1 - squared, self._prior_variance)
         self._downdate.decay(squared, most)
 
     def covariance(self, index: Tensor) -> Tensor:
-        """Return the posterior covariance between one point a trial and all points.
+        """Return the posterior covariance between one point of each trial and all points.
 
         Args:
-            index: A point for each trial, shape ``(*batch,)``; only on a CPU it is checked.
+            index: A point for each trial, shape ``(*batch,)``; checked on a CPU only.
 
         Returns:
-            Shape ``(*batch, n)``.
+            Covariances of shape ``(*batch, n)``.
         """
-        at = self._check_index(index) if is_near(index) else index.expand(self._batch_shape)
-        at = at.reshape(-1)
-        column = self.prior_cov[at] - self._downdate.column(at)
+        index = self._check_index(index) if is_near(index) else index.expand(self._batch_shape)
+        index = index.reshape(-1)
+        column = self.prior_cov[index] - self._downdate.column(index)
         return column.view(*self._batch_shape, self.num_points)
 
     def covariance_between(self, index: Tensor, others: Tensor) -> Tensor:
-        """Return the posterior covariance between some points of each trial and some of all trials.
+        """Return the posterior covariance between points of each trial and points shared by all trials.
 
         Args:
-            index: ``m`` points for each trial, shape ``(*batch, m)``; only on a CPU they are checked.
-            others: ``k`` points, shape ``(k,)``, likewise.
+            index: ``m`` points for each trial, shape ``(*batch, m)``; checked on a CPU only.
+            others: ``k`` points, shape ``(k,)``; checked on a CPU only.
 
         Returns:
-            Shape ``(*batch, m, k)``.
+            Covariances of shape ``(*batch, m, k)``.
         """
-        here, there = (
-            self._check_points(part) if is_near(part) else part for part in (index, others)
+        index, others = (
+            self._check_points(points) if is_near(points) else points for points in (index, others)
         )
-        here = here.expand(*self._batch_shape, -1).reshape(self._batch_shape.numel(), -1)
-        weights, left = self._downdate.at(here)
-        _, right = self._downdate.at(there)
-        cov = self.prior_cov[:, there][here] - (weights * left).mT @ right
+        index = index.expand(*self._batch_shape, -1).reshape(self._batch_shape.numel(), -1)
+        weights, left = self._downdate.at(index)
+        _, right = self._downdate.at(others)
+        cov = self.prior_cov[:, others][index] - (weights * left).mT @ right
         return cov.view(*self._batch_shape, *cov.shape[1:])
 
     def observe(self, index: Tensor, y: Tensor, query: Tensor | None = None) -> Tensor:
@@ -252,80 +248,73 @@ class DriftingGrid(OneOutcome):
 
         Args:
             index: The point queried, shape ``(*batch,)``.
-            y: What was seen, shape ``(*batch,)``; ignored where ``query`` is false.
-            query: Which trials query, shape ``(*batch,)``; all of them if omitted.
+            y: The observed value, shape ``(*batch,)``; ignored where ``query`` is false.
+            query: Mask of the trials that query, shape ``(*batch,)``; all if omitted.
 
         Returns:
             ``log p(y | past)``, zero where a trial does not query, shape ``(*batch,)``.
 
         Raises:
             InvalidArgumentError: If the value of a query is not finite, or an index is not one
-                of the points; the belief is unchanged.
-            NumericalError: If the belief holds numbers that are not finite; it is unchanged. On a device
-                other than a CPU, which is not waited for, they show in what is read.
-            InvalidShapeError: If ``y`` or ``query`` is not one value or one a trial.
+                of the points; nothing is changed.
+            NumericalError: If the posterior has numbers that are not finite; nothing is changed. On a
+                device other than a CPU there is no such check, as it would synchronize.
+            InvalidShapeError: If ``y`` or ``query`` has neither one value nor one for each trial.
         """
-        at = self._check_index(index)
+        index = self._check_index(index)
         y = self._per_trial("y", torch.as_tensor(y).to(self._mean))
-        query = torch.ones_like(at, dtype=torch.bool) if query is None else query
+        query = torch.ones_like(index, dtype=torch.bool) if query is None else query
         querying = self._per_trial("query", query).bool()
         finite = bool(y[querying].isfinite().all())
         check(finite, "y", "finite values where a trial queries", y, InvalidArgumentError)
         if not bool(querying.any()):
             return torch.zeros_like(y).view(self._batch_shape)
-        residual, variance = self._condition(at, y, querying)
+        residual, variance = self._condition(index, y, querying)
         log_prob = torch.where(querying, log_density(residual, variance), 0.0)
         return log_prob.view(self._batch_shape)
 
     def take_in(self, index: Tensor, y: Tensor, query: Tensor) -> None:
-        """Condition as ``observe`` does, on what is known to be right: nothing is checked or returned.
-
-        That saves waiting for a device.
+        """Condition as ``observe`` does, but without checks and results, which would synchronize.
 
         Args:
-            index: Shape ``(*batch,)``.
-            y: Shape ``(*batch,)``, finite where ``query`` is true.
-            query: Shape ``(*batch,)``.
+            index: Points of shape ``(*batch,)``.
+            y: Values of shape ``(*batch,)``, finite where ``query`` is true.
+            query: Mask of shape ``(*batch,)``.
         """
-        if not is_near(query) or query.any():  # no other device is waited for
+        if not is_near(query) or query.any():  # synchronizes with no device
             self._condition(index.reshape(-1), y.reshape(-1), query.reshape(-1))
 
-    def _condition(self, at: Tensor, y: Tensor, querying: Tensor) -> tuple[Tensor, Tensor]:
-        """Return how far ``y`` (``(m,)``) was from what was expected, and the variance of that."""
-        self._own()
-        column = self.prior_cov[at] - self._downdate.column(at, querying)
-        known = column.gather(-1, at[:, None]).squeeze(-1)
-        column = self._held_to_covariances(column, known)
-        variance = known.clamp_min(0) + self.noise
-        expected = self._mean.gather(-1, at[:, None]).squeeze(-1) + self.prior_mean
+    def _condition(self, index: Tensor, y: Tensor, querying: Tensor) -> tuple[Tensor, Tensor]:
+        """Condition on ``y`` (``(m,)``) and return its residuals and their predictive variances."""
+        self._copy_if_shared()
+        column = self.prior_cov[index] - self._downdate.column(index, querying)
+        latent = column.gather(-1, index[:, None]).squeeze(-1)
+        column = self._clamped(column, latent)
+        variance = latent.clamp_min(0) + self.noise
+        expected = self._mean.gather(-1, index[:, None]).squeeze(-1) + self.prior_mean
         residual = torch.where(querying, y - expected, 0.0)
-        if is_near(querying):  # no other device is waited for
-            sound = bool((column.sum(-1) + residual).isfinite().all())
-            check(sound, "belief", "finite covariances", "NaN or infinity", NumericalError)
+        if is_near(querying):  # synchronizes with no device
+            finite = bool((column.sum(-1) + residual).isfinite().all())
+            check(finite, "belief", "finite covariances", "NaN or infinity", NumericalError)
         deviation = variance.sqrt()
-        teaches = querying & (known > self._slack)
-        shape = column.mul_((teaches / deviation)[:, None])
+        is_informative = querying & (latent > self._slack)
+        shape = column.mul_((is_informative / deviation)[:, None])
         self._mean.addcmul_(shape, (residual / deviation)[:, None])
         self._variance.addcmul_(shape, shape, value=-1).clamp_min_(0)
         self._downdate.push(shape, querying)
         return residual, variance
 
-    def _held_to_covariances(self, column: Tensor, known: Tensor) -> Tensor:
-        """Return covariances with a point that are no larger than Cauchy-Schwarz allows.
-
-        Args:
-            column: Shape ``(m, n)``.
-            known: The variance of the point itself, shape ``(m,)``.
-        """
+    def _clamped(self, column: Tensor, variance: Tensor) -> Tensor:
+        """Return covariances with a point, ``(m, n)``, clamped by its variance, ``(m,)``."""
         if is_near(column) and self._variance.amin() > _FAR * self._slack:
             return column
-        bound = (self._variance + self._slack).mul_(known.clamp_min(0).add(self._slack)[:, None])
-        bound = bound.sqrt_()
+        limit = variance.clamp_min(0).add(self._slack)[:, None]
+        bound = (self._variance + self._slack).mul_(limit).sqrt_()
         return column.minimum(bound).maximum(-bound)
 
     def restart(self, which: Tensor | None = None) -> None:
-        """Forget everything, in all trials or in those marked in ``which`` (``(*batch,)``)."""
-        self._own()
+        """Return to the prior, in all trials or in those of the mask ``which`` (``(*batch,)``)."""
+        self._copy_if_shared()
         if which is None:
             self._mean.zero_()
             self._variance.copy_(self._prior_variance)
@@ -337,24 +326,21 @@ class DriftingGrid(OneOutcome):
         self._downdate.clear(mask)
 
     def select(self, index: int) -> "DriftingGrid":
-        """Return the belief of one entry of the leading batch dimension, for reading at once.
+        """Return a view of one entry of the leading batch dimension, to be read at once.
 
-        Its memory is shared until it is changed itself; it is stale after the next change of this one.
+        It copies the shared memory before it changes itself, and is stale once this grid changes.
         """
-        leading, *rest = self._batch_shape
-        inside = 0 <= index < leading
-        check(inside, "index", f"a number in 0..{leading - 1}", index)
-        trials = torch.Size(rest).numel()
-        rows = slice(index * trials, (index + 1) * trials)
-        part = copy.copy(self)
-        part._batch_shape, part._is_shared = torch.Size(rest), True
-        part._mean, part._variance = self._mean[rows], self._variance[rows]
-        part._downdate = self._downdate.rows(rows)
-        part._rates = self._rates.map(lambda rates: rates[index])
-        return part
+        leading, shape = self._batch_shape[0], self._batch_shape[1:]
+        check(0 <= index < leading, "index", f"a number in 0..{leading - 1}", index)
+        rows = slice(index * shape.numel(), (index + 1) * shape.numel())
+        view = copy.copy(self)
+        view._batch_shape, view._is_shared = shape, True
+        view._mean, view._variance = self._mean[rows], self._variance[rows]
+        view._downdate = self._downdate.rows(rows)
+        view._rates = self._rates.map(lambda rates: rates[index])
+        return view
 
-    def _own(self) -> None:
-        """Take a copy of memory that is another belief's, before it is changed."""
+    def _copy_if_shared(self) -> None:
         if self._is_shared:
             self._mean, self._variance = self._mean.clone(), self._variance.clone()
             self._downdate, self._is_shared = copy.deepcopy(self._downdate), False
@@ -366,20 +352,17 @@ class DriftingGrid(OneOutcome):
         observation_noise: bool | Tensor = False,
         posterior_transform: Any = None,
     ) -> GPyTorchPosterior:
-        """Return the joint posterior at point numbers ``X``, ``batch_shape x q x 1``.
-
-        This is for inspection and interoperability. The hot path reads ``mean``, ``variance`` and
-        ``covariance``.
+        """Return the joint posterior at point numbers ``X``, ``batch_shape x q x 1``; slow.
 
         Raises:
-            InvalidShapeError: If ``X`` has not one column.
+            InvalidShapeError: If ``X`` does not have one column.
         """
         check_inputs(X, 1)
         batch, n = self._batch_shape, self.num_points
         shape = torch.broadcast_shapes(X.shape[:-2], batch)
         index = self._check_points(X.squeeze(-1).long()).expand(*shape, -1)
         weights, terms = self._downdate.at(torch.arange(n, device=index.device))
-        held = terms.shape[-2]
+        held = terms.shape[-2]  # number of terms
         picks = index.unsqueeze(-2).expand(*shape, held, -1)
         terms = terms.view(*batch, held, n).expand(*shape, held, n).gather(-1, picks)
         weighted = weights.view(*batch, held, 1) * terms
@@ -388,12 +371,11 @@ class DriftingGrid(OneOutcome):
         return gaussian_posterior(mean, cov, observation_noise, self.noise, posterior_transform)
 
     def get_extra_state(self) -> dict[str, Any]:
-        """Return everything needed to continue bit by bit, as tensors."""
-        moments = {"mean": self._mean, "variance": self._variance}
-        return {**moments, **self._downdate.state()}
+        """Return all tensors needed to continue bit for bit."""
+        return {"mean": self._mean, "variance": self._variance, **self._downdate.state()}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over a state from ``get_extra_state``."""
+        """Load a state of ``get_extra_state``."""
         shape, received = tuple(self._mean.shape), tuple(state["mean"].shape)
         expected = f"trials and points {shape}"
         check(received == shape, "state of DriftingGrid", expected, received, StateMismatchError)
@@ -408,8 +390,8 @@ class DriftingGrid(OneOutcome):
         return values.reshape(-1).expand(trials)
 
     def _check_index(self, index: Tensor) -> Tensor:
-        at = torch.as_tensor(index, device=self.prior_cov.device)
-        return self._check_points(at).expand(self._batch_shape).reshape(-1)
+        index = torch.as_tensor(index, device=self.prior_cov.device)
+        return self._check_points(index).expand(self._batch_shape).reshape(-1)
 
     def _check_points(self, index: Tensor) -> Tensor:
         inside = bool(((index >= 0) & (index < self.num_points)).all())

@@ -1,4 +1,4 @@
-r"""A Gaussian process over a finite list whose prior is estimated from earlier tasks, as it is."""
+r"""A Gaussian process over a finite list of points, with the empirical prior of earlier tasks."""
 
 from typing import Any
 
@@ -29,8 +29,8 @@ class EmpiricalPriorGP(JointGaussian):
         mean = mu + k_.D k_DD^{-1} (y - mu_D),
         covariance = (N - 1) / (N - t - 1) (k - k_.D k_DD^{-1} k_D.).
 
-    From ``t = N - 1`` on the factor is infinite, and more observations than ``N - 2`` are refused. Where
-    ``k_DD`` is singular its pseudo-inverse is taken. Computed in double precision.
+    From ``t = N - 1`` on the factor is infinite, so more than ``N - 2`` observations are an error. A
+    singular ``k_DD`` is pseudo-inverted. Computed in float64.
 
     A point is the number of a configuration: inputs have one column.
 
@@ -39,14 +39,14 @@ class EmpiricalPriorGP(JointGaussian):
         Gaussian process prior. NeurIPS 2018.
 
     Args:
-        values: Of each task at each configuration, ``N x m``, ``N >= 2``, in units of the target. What
-            is missing is to be completed before, as by posterior means.
-        train_X: Numbers of the configurations observed, ``t x 1``; ``t`` may be 0.
+        values: Value of each task at each configuration, ``N x m``, ``N >= 2``, in units of the target.
+            Missing values must be imputed before, for example by posterior means.
+        train_X: Numbers of the observed configurations, ``t x 1``; ``t`` may be 0.
         train_Y: Their values, ``t x 1``.
-        noise: Variance of observations that is not in ``values``; the paper's values have it.
+        noise: Noise variance that ``values`` do not contain already; the paper's values contain it.
 
     Attributes:
-        most: Most observations, ``N - 2``.
+        most: Largest number of observations, ``N - 2``.
 
     Raises:
         InvalidShapeError: If shapes do not fit.
@@ -88,27 +88,27 @@ class EmpiricalPriorGP(JointGaussian):
         self.register_buffer("noise", double.new_tensor(check_nonnegative("noise", noise)))
         self.register_buffer("average", double.mean(0))
         self.register_buffer("root", (double - self.average) / (len(values) - 1) ** 0.5)
-        known = self.root[:, self._numbers(train_X)]
-        cov = known.mT @ known + self.noise * torch.eye(len(train_X)).to(known)
+        observed = self.root[:, self._numbers(train_X)]
+        cov = observed.mT @ observed + self.noise * torch.eye(len(train_X)).to(observed)
         self.register_buffer("precision", torch.linalg.pinv(cov, rtol=_SINGULAR, hermitian=True))
 
     @property
     def train_inputs(self) -> tuple[Tensor]:
-        """Numbers of what was observed, ``t x 1``, in a tuple as in GPyTorch."""
+        """Numbers of the observed configurations, ``t x 1``, in a tuple as in GPyTorch."""
         return (self.inputs,)
 
     @property
     def train_targets(self) -> Tensor:
-        """What was observed, shape ``(t,)``."""
+        """Observed values, shape ``(t,)``."""
         return self.targets
 
     def joint(self, X: Tensor) -> JointMoments:
         """Return the moments of configurations with numbers ``batch_shape x q x 1``."""
-        asked, observed = self._numbers(X), self._numbers(self.inputs)
-        root, known = self.root[:, asked].movedim(0, -2), self.root[:, observed]
-        cross = root.mT @ known
+        numbers, observed = self._numbers(X), self._numbers(self.inputs)
+        root = self.root[:, numbers].movedim(0, -2)
+        cross = root.mT @ self.root[:, observed]
         gain = cross @ self.precision
-        mean = self.average[asked] + gain @ (self.targets - self.average[observed])
+        mean = self.average[numbers] + gain @ (self.targets - self.average[observed])
         factor = (len(self.values) - 1) / (len(self.values) - len(observed) - 1)
         cov = raised(factor * (root.mT @ root - gain @ cross.mT), self.values.dtype)
         return JointMoments(mean.to(self.values), cov, float(self.noise))

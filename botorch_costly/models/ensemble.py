@@ -1,4 +1,4 @@
-"""Draws of hyperparameters from their posterior, by an ensemble of walkers, and a model of them."""
+"""MCMC draws of hyperparameters from their posterior, by an ensemble of walkers, and a model of them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,18 +20,18 @@ from botorch_costly.numerics.ensemble_sampling import Diagnosis, LogDensity, dia
 from botorch_costly.numerics.reweighting import resample
 from botorch_costly.randomness import check_generator
 
-_WIDE = 10.0  # standard deviation of raw parameters, beside their priors: no density is improper
-_SPREAD = 0.1  # of walkers around a start, in raw units
-_LEAST = 1e-10  # variance, by the largest of the prior
+_WIDE = 10.0  # standard deviation of an additional normal prior on raw parameters
+_SPREAD = 0.1  # standard deviation of walkers around a start, in raw units
+_LEAST = 1e-10  # smallest variance, relative to the largest prior variance
 
 
 class HyperparameterEnsemble(OneOutcome):
-    """Batched GPs that answer as one model; BoTorch's acquisition functions average over them.
+    """A batch of GPs as one model, over which BoTorch's acquisition functions average.
 
-    Posteriors of single points are computed many at a time, from one Cholesky factor for each GP.
+    Posteriors of single points are batched, and use one Cholesky factor for each GP.
 
     Args:
-        models: A GP of batch shape ``(k,)``, one for each draw of the hyperparameters.
+        models: A GP of batch shape ``(k,)``, with one entry for each draw of the hyperparameters.
 
     Raises:
         InvalidShapeError: If the batch shape is not ``(k,)``.
@@ -47,8 +47,8 @@ class HyperparameterEnsemble(OneOutcome):
         self.models = models.eval()
         with torch.no_grad():
             root, failed, residual = factored(models)
-        good = not bool(failed.any())
-        check(good, "models", "covariances with a Cholesky factor", failed, NumericalError)
+        expected = "covariances with a Cholesky factor"
+        check(not bool(failed.any()), "models", expected, failed, NumericalError)
         self.register_buffer("_root", root)  # k x n x n
         self.register_buffer("_scaled", _solved(root, residual.unsqueeze(-1)))  # k x n x 1
 
@@ -59,30 +59,29 @@ class HyperparameterEnsemble(OneOutcome):
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Return the posteriors at ``batch_shape x q x d`` inputs: ``batch_shape x k x q x 1``."""
-        known = isinstance(kwargs.get("observation_noise", False), bool)
+        noisy = kwargs.get("observation_noise", False)
         others = args or set(kwargs) - {"observation_noise", "posterior_transform"}
-        if X.shape[-2] != 1 or others or not known:
+        if X.shape[-2] != 1 or others or not isinstance(noisy, bool):
             return self.models.posterior(X.unsqueeze(-3), *args, **kwargs)
         rows, batch = self._rows(X)
         half = self._half(rows)
         mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
-        noisy = kwargs.get("observation_noise", False)
         variance = self._variance(rows, half, noisy=noisy)
-        mean, variance = (part.mT.reshape(*batch, len(half), 1) for part in (mean, variance))
+        mean, variance = (moment.mT.reshape(*batch, len(half), 1) for moment in (mean, variance))
         posterior = GPyTorchPosterior(MultivariateNormal(mean, DiagLinearOperator(variance)))
         transform = kwargs.get("posterior_transform")
         return posterior if transform is None else transform(posterior)
 
     def project(self, rows: Tensor) -> ProjectedRows:
-        """Prepare rows (``m x d``) that ``observed_with`` is to be asked about many times."""
+        """Project rows (``m x d``) once, for many calls of ``observed_with``."""
         return ProjectedRows(rows, self._half(self._for_each(rows)))
 
     def observed_with(self, X: Tensor, discretization: ProjectedRows) -> tuple[Tensor, Tensor]:
-        """Return the variance of observations, and the covariances with prepared rows.
+        """Return the variances of observations, and their covariances with projected rows.
 
         Args:
             X: Single points, ``batch_shape x 1 x d``.
-            discretization: What ``project`` returned.
+            discretization: The result of ``project``.
 
         Returns:
             Variances, ``batch_shape x k``, and covariances, ``batch_shape x k x m``.
@@ -102,7 +101,7 @@ class HyperparameterEnsemble(OneOutcome):
         return rows.expand(*self.batch_shape, *rows.shape)
 
     def _half(self, rows: Tensor) -> Tensor:
-        """Return what times its own transpose is taken off the prior covariance, ``k x n x b``."""
+        """Return ``H``, ``k x n x b``, where ``H'H`` is the explained part of the covariance."""
         return _solved(self._root, self._covariance(self.models.train_inputs[0], rows))
 
     def _covariance(self, rows: Tensor, others: Tensor) -> Tensor:
@@ -110,11 +109,11 @@ class HyperparameterEnsemble(OneOutcome):
 
     def _variance(self, rows: Tensor, half: Tensor, *, noisy: bool) -> Tensor:  # shape: (k, b)
         prior = variance(self.models.covar_module, rows)
-        rest = (prior - half.square().sum(-2)).clamp_min(_LEAST * prior.detach().max())
+        posterior = (prior - half.square().sum(-2)).clamp_min(_LEAST * prior.detach().max())
         if not noisy:
-            return rest
-        noise = self.models.likelihood.noise_covar(rows, shape=rest.shape)
-        return rest + noise.diagonal(dim1=-2, dim2=-1)
+            return posterior
+        noise = self.models.likelihood.noise_covar(rows, shape=posterior.shape)
+        return posterior + noise.diagonal(dim1=-2, dim2=-1)
 
 
 def _solved(root: Tensor, right: Tensor) -> Tensor:
@@ -122,17 +121,17 @@ def _solved(root: Tensor, right: Tensor) -> Tensor:
 
 
 class Walkers(NamedTuple):
-    """Raw hyperparameters, one row for each walker, and what they drew from."""
+    """Raw hyperparameters, one row for each walker, and their log density at the time."""
 
     raw: Tensor  # shape: (k, p)
-    log_density: Tensor  # with the data of the time, up to a constant, shape: (k,)
+    log_density: Tensor  # given the data of that call, up to a constant, shape: (k,)
 
 
 class Draws(NamedTuple):
     """Draws of hyperparameters."""
 
-    models: SingleTaskGP  # of batch shape (k,), with the last draws
-    walkers: Walkers  # where these ended
+    models: SingleTaskGP  # batch shape (k,), with the last draws
+    walkers: Walkers  # at the end of the chain
     diagnosis: Diagnosis
     accepted: float
 
@@ -146,11 +145,11 @@ def sample_hyperparameters(
     start: Walkers | None = None,
     steps: int = 100,
 ) -> Draws:
-    """Draw hyperparameters from their posterior, evidence times priors, over raw parameters.
+    """Draw hyperparameters from their posterior, marginal likelihood times priors, in raw parameters.
 
-    All raw parameters have a wide normal prior as well, so that no density is improper. Parameters that
-    need no gradient stay as they are. Walkers that have drawn with less data are weighted by what is new,
-    so that a few steps are enough.
+    An additional wide normal prior on all raw parameters makes the density proper. Parameters that
+    need no gradient stay fixed. Walkers of an earlier call with less data are resampled by the likelihood
+    of the new data, so that a few steps are enough.
 
     References:
         - C. J. F. ter Braak. A Markov chain Monte Carlo version of the genetic algorithm differential
@@ -158,14 +157,15 @@ def sample_hyperparameters(
         - N. Chopin. A sequential particle filter method for static models. Biometrika 89, 2002.
 
     Args:
-        build: Makes the GP of a batch shape, with its data and priors.
-        generator: The source of the draws.
-        walkers: Their least number; it is raised to an even one of at least twice the hyperparameters.
-        start: Where the walkers of an earlier call ended; near the defaults of ``build`` if omitted.
-        steps: Of each walker. The second half is diagnosed.
+        build: Builds the GP of a batch shape, with its data and priors.
+        generator: Random generator of the draws.
+        walkers: Smallest number of walkers; it is raised to an even number of at least twice the number
+            of hyperparameters.
+        start: Walkers at the end of an earlier call; near the defaults of ``build`` if omitted.
+        steps: Number of steps of each walker. The diagnosis uses the second half.
 
     Returns:
-        The GPs of the last draws, and a diagnosis of whether these may be trusted.
+        The GPs of the last draws, and a convergence diagnosis.
 
     Raises:
         InvalidArgumentError: If ``steps`` is less than 8.
@@ -175,24 +175,23 @@ def sample_hyperparameters(
     walkers = max(walkers, 2 * dim) + max(walkers, 2 * dim) % 2
     half = build(torch.Size([walkers // 2])).train()
     low, high = _bounds(half)
-
     posterior = LogPosterior(half)
 
     def log_density(raw: Tensor) -> Tensor:
         density = posterior(raw.clamp(low, high)) - 0.5 * (raw / _WIDE).square().sum(-1)
         return torch.where(((raw < low) | (raw > high)).any(-1), -torch.inf, density)
 
-    all_of_them = build(torch.Size([walkers]))
-    defaults = _raw(all_of_them)
-    begun = _near(defaults, check_generator(generator))
+    models = build(torch.Size([walkers]))
+    defaults = _raw(models)
+    points = _near(defaults, check_generator(generator))
     if start is not None:
-        here = Walkers(*(part.to(defaults) for part in start))
-        begun = _carried_over(log_density, here, walkers, generator)
-    chain = walk(log_density, begun, steps, generator)
-    models = assigned(all_of_them, chain.points[-1])
+        earlier = Walkers(*(tensor.to(defaults) for tensor in start))
+        points = _resampled(log_density, earlier, walkers, generator)
+    chain = walk(log_density, points, steps, generator)
+    models = assigned(models, chain.points[-1])
     diagnosis = diagnose(chain.points[steps // 2 :])
-    ended = Walkers(chain.points[-1], chain.log_density[-1])
-    return Draws(models.eval(), ended, diagnosis, chain.accepted)
+    last = Walkers(chain.points[-1], chain.log_density[-1])
+    return Draws(models.eval(), last, diagnosis, chain.accepted)
 
 
 def _near(raw: Tensor, generator: torch.Generator) -> Tensor:
@@ -200,18 +199,18 @@ def _near(raw: Tensor, generator: torch.Generator) -> Tensor:
     return raw + _SPREAD * noise.to(raw)
 
 
-def _carried_over(
+def _resampled(
     log_density: LogDensity, start: Walkers, count: int, generator: torch.Generator
 ) -> Tensor:
-    """Return so many of the walkers, ``count x p``, in proportion to what their density grew by."""
+    """Return ``count x p`` walkers, resampled in proportion to the growth of their density."""
     rows = torch.arange(count) % len(start.raw)
     raw = start.raw[rows]
     grown = torch.cat([log_density(half) for half in raw.chunk(2)]) - start.log_density[rows]
     coin = torch.rand((), generator=generator, dtype=raw.dtype, device=generator.device)
     places = resample(grown, coin.to(raw.device))
     order = torch.randperm(count, generator=generator, device=generator.device)
-    begun = raw[places][order.to(raw.device)]
-    return begun if count == len(start.raw) else _near(begun, generator)
+    points = raw[places][order.to(raw.device)]
+    return points if count == len(start.raw) else _near(points, generator)
 
 
 def _raw(model: Module) -> Tensor:  # shape: (k, p)
@@ -219,7 +218,7 @@ def _raw(model: Module) -> Tensor:  # shape: (k, p)
 
 
 def _bounds(model: Module) -> tuple[Tensor, Tensor]:
-    """Return bounds of the raw parameters, each ``(p,)``: those that no transform keeps, as BoTorch's."""
+    """Return bounds of raw parameters, each ``(p,)``, for constraints that are not enforced (BoTorch)."""
     constraints = {id(p): c for _, p, c in model.named_parameters_and_constraints()}
     sides: tuple[list[Tensor], list[Tensor]] = ([], [])
     for parameter in free_parameters(model):
@@ -233,6 +232,6 @@ def _bounds(model: Module) -> tuple[Tensor, Tensor]:
 
 
 def assigned(model: SingleTaskGP, raw: Tensor) -> SingleTaskGP:
-    """Give a batch of models their raw parameters, ``k x p`` as in ``Draws``, and return it."""
+    """Set the raw parameters of a batch of models, ``k x p`` as in ``Walkers``, and return it."""
     assign(free_parameters(model), raw)
     return model

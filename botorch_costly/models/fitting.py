@@ -1,16 +1,16 @@
-r"""Hyperparameters of the time-varying GP from its rewards: all trials and restarts at once.
+r"""Fit of the hyperparameters of the time-varying GP, batched over trials and restarts.
 
-What is maximized is the log evidence plus the log priors, the objective of ``fit_gpytorch_mll`` on a
-``TimeVaryingGP`` whose likelihood is a plain ``GaussianLikelihood``: log-normal priors on lengthscales,
-Gamma(2, 0.15) on the variance, none on the noise, and a log-normal one on a rate that is learnt. Neither
-way adds the Jacobian of its units to the prior, so that it has the maximizer of GPyTorch's units,
-which searches through softplus and logit, and in ours, which are logarithms in a box: lengthscales and
-noise above the bounds of the modules. Only ours may end *on* a bound, where a softplus never arrives.
+The objective is the log evidence plus the log priors, as in ``fit_gpytorch_mll`` on a ``TimeVaryingGP``
+with a plain ``GaussianLikelihood``: log-normal priors on lengthscales, Gamma(2, 0.15) on the variance,
+none on the noise, and a log-normal prior on a learnt rate. GPyTorch searches through softplus and logit;
+this module searches over logarithms in a box that has the bounds of GPyTorch's lengthscales and noise.
+Neither adds the Jacobian of its parameters to the prior, so both have the same maximizer, but only a
+search in a box can end *on* a bound.
 
 A fit first computes the gradient ``g`` and the average information ``H`` at the current values
-(``numerics.evidence``). ``1/2 g'H^{-1} g`` in the variables that are not held at a bound is what a
-Newton step would gain; where that is too little the fit is *skipped*. Otherwise ``H`` is where the search
-begins, so that after a few more rewards a handful of evaluations is enough.
+(``numerics.evidence``). The predicted gain of a Newton step in the variables not held at a bound is
+``1/2 g'H^{-1} g``; if it is too small, the fit is *skipped*. Otherwise ``H`` is the initial Hessian of
+the search, so that after a few more rewards a few evaluations are enough.
 """
 
 import math
@@ -23,35 +23,25 @@ import torch
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from botorch_costly.errors import (
-    InvalidShapeError,
-    check,
-    check_count,
-    check_nonnegative,
-)
+from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
 from botorch_costly.models.time_varying import default_forgetting_prior, default_space_kernel
-from botorch_costly.numerics.evidence import (
-    Rows,
-    average_information,
-    log_evidence,
-    prepare,
-)
+from botorch_costly.numerics.evidence import Rows, average_information, log_evidence, prepare
 from botorch_costly.numerics.hyperprior import Gamma, Hyperprior, LogNormal, draw, log_prior
 from botorch_costly.optim.lbfgs import Minimum, minimize_batch
 from botorch_costly.optim.quasi_newton import inverse_of_free
 from botorch_costly.randomness import check_generator
 
-_LOWEST_RATE = 1e-9  # of a rate that is learnt, and its distance from 1
-_SAFETY = 4.0  # by which the average information may overrate the curvature
-_LONGEST = 2.0  # about as far as a variable goes in the first step, in log units
-_RIDGE = 1e-6  # of the curvature, in nats per squared log unit
-_ON_A_BOUND = 1e-6  # log units, more than a logarithm there and back in single precision costs
-_SLOPE = 5e-3  # nats per log unit at which a search ends
-_NOISE_OF_A_START = (1e-3, 1.0)  # between which restarts draw the noise, for it has no prior
+_LOWEST_RATE = 1e-9  # smallest distance of a learnt rate from 0 and from 1
+_SAFETY = 4.0  # factor by which the average information may overestimate the curvature
+_LONGEST = 2.0  # approximate limit of a variable's first step, in log units
+_RIDGE = 1e-6  # added to the curvature, in nats per squared log unit
+_ON_A_BOUND = 1e-6  # log units, above the error of log and exp in single precision
+_SLOPE = 5e-3  # gradient tolerance of a search, nats per log unit
+_NOISE_OF_A_START = (1e-3, 1.0)  # range of the noise of restarts, as it has no prior
 
 
 class Hyperparameters(NamedTuple):
-    """What a fit begins with and returns."""
+    """Start and result of a fit."""
 
     lengthscale: Tensor  # shape: (*batch, d)
     outputscale: Tensor  # shape: (*batch,)
@@ -61,17 +51,17 @@ class Hyperparameters(NamedTuple):
 
 @dataclass(frozen=True)
 class FitReport:
-    """What a fit did, trial by trial.
+    """Report of a fit for each trial; all tensors have the shape ``(*batch,)``.
 
     Args:
-        before: Log evidence and log priors at the current values, clamped into their bounds; ``-inf``
-            where the covariance is not positive definite. Shape ``(*batch,)``.
-        after: Log evidence and log priors at the values returned.
-        predicted: What a Newton step from the current values promised, in nats.
-        skipped: Whether a search promised too little.
-        converged: Whether the search that won ended by itself; false where it was skipped.
-        iterations: Evaluations of that search after the first first.
-        seconds: Of the wall, for all trials together.
+        before: Log evidence plus log priors at the current values, clamped into their bounds; ``-inf``
+            where the covariance is not positive definite.
+        after: Log evidence plus log priors at the returned values.
+        predicted: Predicted gain of a Newton step from the current values, in nats.
+        skipped: Whether no search was made because the predicted gain was too small.
+        converged: Whether the best search met its gradient tolerance; false where skipped.
+        iterations: Number of evaluations of the best search after the first.
+        seconds: Wall-clock time for all trials together.
     """
 
     before: Tensor
@@ -84,7 +74,7 @@ class FitReport:
 
 
 class Bounds(NamedTuple):
-    """The least values a fit may return."""
+    """Lower bounds of the values that a fit returns."""
 
     lengthscale: float
     noise: float
@@ -119,24 +109,24 @@ def fit(
     max_iter: int = 100,
     seconds: float = math.inf,
 ) -> tuple[Hyperparameters, FitReport]:
-    r"""Return the most probable hyperparameters, searched for from the current ones.
+    r"""Return the most probable hyperparameters (MAP), searched from the current values.
 
     Args:
         family: One of ``numerics.radial.SCALED``.
         inputs: Configurations and rounds, ``batch_shape x n x (d + 1)``, configurations in the unit cube.
-        targets: Rewards in units of the prior, ``batch_shape x n``. These and all other tensors are
-            taken to double precision, which is that of what is returned.
-        current: Where the search begins; lengthscales of shape ``batch_shape x 1`` serve all columns.
-        learn_forgetting: Whether the rate is learnt too; it is returned as it came otherwise.
-        restarts: Further searches for each trial, from values drawn from the priors.
-        generator: Draws them; needed for restarts only.
-        tolerance: A trial is skipped when less than this is to be gained, in nats; 0 skips none. It
-            has its values back to the last digit. A trial with restarts is never skipped.
-        max_iter: Most evaluations of a search after the first.
-        seconds: Time after which the best so far is returned, asked after every evaluation.
+        targets: Rewards in prior units, ``batch_shape x n``. All tensors are cast to float64, and the
+            results are float64.
+        current: Start of the search; lengthscales of shape ``batch_shape x 1`` serve all columns.
+        learn_forgetting: Whether the rate is learnt; otherwise it is returned unchanged.
+        restarts: Number of further searches for each trial, from values drawn from the priors.
+        generator: Random generator of the restarts; needed for restarts only.
+        tolerance: Predicted gain, in nats, below which a trial is skipped and its values are returned
+            bit for bit; 0 skips none. A trial with restarts is never skipped.
+        max_iter: Largest number of evaluations of a search after the first.
+        seconds: Time limit, checked after every evaluation; the best values so far are returned.
 
     Returns:
-        The hyperparameters, never worse than those at hand, clamped into their bounds, and the report.
+        Hyperparameters within their bounds, never worse than the clamped current ones, and the report.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other.
@@ -144,8 +134,7 @@ def fit(
 
     Example:
         >>> X = torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
-        >>> lengthscale, rest = torch.tensor([0.5]), torch.tensor([1.0, 0.1, 0.01])
-        >>> current = Hyperparameters(lengthscale, *rest)
+        >>> current = Hyperparameters(torch.tensor([0.5]), *torch.tensor([1.0, 0.1, 0.01]))
         >>> fitted, report = fit("matern52", X, torch.sin(9 * X[:, 0]), current)
         >>> bool(report.after > report.before), bool(report.converged)
         (True, True)
@@ -158,7 +147,7 @@ def fit(
     _check_rows(inputs, targets)
     shape = targets.shape[:-1]
     old = _checked(current, shape, inputs.shape[-1] - 1, targets.device)
-    task, start = _pose(family, inputs, targets, old, learn_forgetting)
+    task, start = _task_of(family, inputs, targets, old, learn_forgetting)
     first = _evaluate(task, _starts(task, start, restarts, generator))
 
     theta, loss, gain = first.theta[:, 0].clone(), first.loss[:, 0].clone(), first.gain[:, 0]
@@ -166,55 +155,55 @@ def fit(
     skipped = inside & (gain <= tolerance / _SAFETY) & (tolerance > 0) & (restarts == 0)
     converged, iterations = torch.zeros_like(skipped), torch.zeros_like(skipped, dtype=torch.long)
     if not bool(skipped.all()):
-        going = ~skipped
-        end = _search(task.take(going), first.take(going), max_iter, began + seconds)
-        theta[going], loss[going] = end.point, end.value
-        iterations[going], converged[going] = end.iterations, end.converged
+        active = ~skipped
+        end = _search(task.take(active), first.take(active), max_iter, began + seconds)
+        theta[active], loss[active] = end.point, end.value
+        iterations[active], converged[active] = end.iterations, end.converged
 
     fitted = _hyperparameters(task, theta, old, skipped.reshape(shape))
-    parts = {"before": -first.loss[:, 0], "after": -loss, "predicted": gain, "skipped": skipped}
-    parts |= {"converged": converged, "iterations": iterations}
-    parts = {name: part.reshape(shape) for name, part in parts.items()}
-    return fitted, FitReport(**parts, seconds=time.perf_counter() - began)
+    flat = {"before": -first.loss[:, 0], "after": -loss, "predicted": gain, "skipped": skipped}
+    flat |= {"converged": converged, "iterations": iterations}
+    tensors = {name: values.reshape(shape) for name, values in flat.items()}
+    return fitted, FitReport(**tensors, seconds=time.perf_counter() - began)
 
 
 class _Task(NamedTuple):
-    """What is fitted to what, of ``T`` trials; ``p`` unknowns as in ``numerics.evidence``."""
+    """Data, priors and bounds of ``T`` trials; ``p`` parameters as in ``numerics.evidence``."""
 
     family: str
-    rows: Rows  # shapes: (T, 1, ...), the 1 in the place of the restarts
+    rows: Rows  # shapes: (T, 1, ...), where the 1 broadcasts over restarts
     prior: Hyperprior
     box: Tensor  # shape: (2, p)
 
-    def take(self, going: Tensor) -> "_Task":
+    def take(self, trials: Tensor) -> "_Task":
         x, y, lag, retentions = self.rows
-        retentions = None if retentions is None else retentions[going]
-        return self._replace(rows=Rows(x[going], y[going], lag[going], retentions))
+        retentions = None if retentions is None else retentions[trials]
+        return self._replace(rows=Rows(x[trials], y[trials], lag[trials], retentions))
 
 
 class _Evaluated(NamedTuple):
-    """The objective where searches begin."""
+    """The objective at the starts of the searches."""
 
     theta: Tensor  # shape: (T, r, p)
     loss: Tensor  # shape: (T, r)
     slope: Tensor  # shape: (T, r, p)
     hessian: Tensor  # shape: (T, r, p, p)
-    gain: Tensor  # of a Newton step, shape: (T, r)
+    gain: Tensor  # predicted gain of a Newton step, shape: (T, r)
 
-    def take(self, going: Tensor) -> "_Evaluated":
-        return _Evaluated(*(part[going] for part in self))
+    def take(self, trials: Tensor) -> "_Evaluated":
+        return _Evaluated(*(tensor[trials] for tensor in self))
 
 
-def _pose(
+def _task_of(
     family: str,
     inputs: Tensor,  # shape: (*batch, n, d + 1)
     targets: Tensor,  # shape: (*batch, n)
     current: Hyperparameters,
     learn: bool,
 ) -> tuple[_Task, Tensor]:
-    """Return the task with its trials in one dimension, and where they are, shape ``(T, p)``."""
+    """Return the task with its trials in one dimension, and the current parameters, ``(T, p)``."""
     dim, trials = inputs.shape[-1] - 1, targets.shape[:-1].numel()
-    outputscale, noise, rate = (part.reshape(trials, 1) for part in current[1:])
+    outputscale, noise, rate = (values.reshape(trials, 1) for values in current[1:])
     rows = prepare(
         inputs.double().reshape(trials, 1, *inputs.shape[-2:]),
         targets.double().reshape(trials, 1, targets.shape[-1]),
@@ -243,26 +232,26 @@ def _check_rows(inputs: Tensor, targets: Tensor) -> None:
 def _checked(
     current: Hyperparameters, shape: torch.Size, dim: int, device: torch.device
 ) -> Hyperparameters:
-    """Return the current values in double precision, expanded to all trials."""
-    parts = []
+    """Return the current values in float64, expanded to all trials."""
+    expanded = []
     for name, value in zip(current._fields, current, strict=True):
         value = value.detach().to(device, torch.float64)
-        rate = name == "forgetting"
-        good = (value >= 0) & (value <= 1) if rate else (value > 0) & value.isfinite()
-        expected = "rates in [0, 1]" if rate else "finite numbers > 0"
-        check(bool(good.all()), f"current.{name}", expected, value)
+        is_valid, expected = (value > 0) & value.isfinite(), "finite numbers > 0"
+        if name == "forgetting":
+            is_valid, expected = (value >= 0) & (value <= 1), "rates in [0, 1]"
+        check(bool(is_valid.all()), f"current.{name}", expected, value)
         full = (*shape, dim) if name == "lengthscale" else tuple(shape)
         fits = value.shape in (full, (*shape, 1)) if name == "lengthscale" else value.shape == full
         received = tuple(value.shape)
         check(fits, f"current.{name}", f"shape {full}", received, InvalidShapeError)
-        parts.append(value.expand(full))
-    return Hyperparameters(*parts)
+        expanded.append(value.expand(full))
+    return Hyperparameters(*expanded)
 
 
 def _starts(
     task: _Task, current: Tensor, restarts: int, generator: torch.Generator | None
 ) -> Tensor:  # shape: (T, 1 + restarts, p)
-    """Return where searches begin: at the current values, and where the priors say."""
+    """Return the starts of the searches: the current values, and draws from the priors."""
     starts = current.unsqueeze(1)
     if restarts > 0:
         generator = check_generator(generator)
@@ -275,17 +264,17 @@ def _starts(
 
 
 def _loss(task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return minus log evidence and log priors, and the slopes."""
+    """Return minus the sum of log evidence and log priors, and its gradient."""
     value, gradient = log_evidence(task.family, task.rows, theta)
     prior = log_prior(task.prior, theta, task.rows.x.shape[-1])
     return -(value + prior.value), -(gradient + prior.gradient)
 
 
 def _evaluate(task: _Task, theta: Tensor) -> _Evaluated:
-    """Return the objective with its gradient and curvature, and what a Newton step would gain.
+    """Return the objective with gradient, curvature and the predicted gain of a Newton step.
 
-    Variables that the gradient pushes out of the box stay where they are. Where the curvature is next
-    to none, as that of a vanishing noise is, adding to it shortens the steps.
+    Variables that the gradient pushes out of the box stay fixed. A term proportional to the gradient
+    shortens steps where the curvature nearly vanishes, as for a vanishing noise.
     """
     value, gradient, information = average_information(task.family, task.rows, theta)
     prior = log_prior(task.prior, theta, task.rows.x.shape[-1])
@@ -300,11 +289,11 @@ def _evaluate(task: _Task, theta: Tensor) -> _Evaluated:
 
 
 def _search(task: _Task, first: _Evaluated, max_iter: int, deadline: float) -> Minimum:
-    """Return the best end of each trial's searches, shapes as in ``Minimum`` less the restarts."""
-    known = [(first.loss, first.slope)]  # what the search would begin by evaluating once more
+    """Return the best end of each trial's searches, without the dimension of restarts."""
+    evaluated = [(first.loss, first.slope)]  # the first evaluation of the search is already made
 
     def value_and_gradient(theta: Tensor) -> tuple[Tensor, Tensor]:
-        return known.pop() if known else _loss(task, theta)
+        return evaluated.pop() if evaluated else _loss(task, theta)
 
     end = minimize_batch(
         value_and_gradient,
@@ -318,7 +307,7 @@ def _search(task: _Task, first: _Evaluated, max_iter: int, deadline: float) -> M
     )
     best = end.value.argmin(-1, keepdim=True)
     each = torch.arange(len(best), device=best.device)
-    return Minimum(*(part[each, best.squeeze(-1)] for part in end))
+    return Minimum(*(tensor[each, best.squeeze(-1)] for tensor in end))
 
 
 def _hyperparameters(
@@ -327,10 +316,10 @@ def _hyperparameters(
     old: Hyperparameters,
     unchanged: Tensor,  # shape: (*batch,)
 ) -> Hyperparameters:
-    """Return ``theta`` as hyperparameters, or the old values to the last digit where unchanged."""
+    """Return ``theta`` as hyperparameters, or the old values bit for bit where unchanged."""
     dim, shape = old.lengthscale.shape[-1], unchanged.shape
     values = theta.exp()
-    outputscale, noise, *rate = (part.reshape(shape) for part in values[:, dim:].unbind(-1))
+    outputscale, noise, *rate = (value.reshape(shape) for value in values[:, dim:].unbind(-1))
     return Hyperparameters(
         torch.where(unchanged[..., None], old.lengthscale, values[:, :dim].reshape(*shape, dim)),
         torch.where(unchanged, old.outputscale, outputscale),

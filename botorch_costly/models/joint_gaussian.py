@@ -1,4 +1,4 @@
-"""What models of one outcome share that know the joint moments of any points."""
+"""Base class of single-outcome models that compute joint moments of arbitrary points."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from botorch_costly.models.promises import OneOutcome
 
 
 class JointMoments(NamedTuple):
-    """A normal belief about the values at some points, in the units of these values."""
+    """Joint normal distribution of the values at points, in units of the values."""
 
     mean: Tensor  # shape: (*batch, q)
     cov: Tensor  # shape: (*batch, q, q)
@@ -21,7 +21,7 @@ class JointMoments(NamedTuple):
 
 
 class JointGaussian(OneOutcome, ABC):
-    """A BoTorch model of one outcome, without a batch, whose moments ``joint`` gives."""
+    """A BoTorch model of one outcome, without a batch, whose moments ``joint`` computes."""
 
     dim: int  # columns of a point
 
@@ -31,7 +31,7 @@ class JointGaussian(OneOutcome, ABC):
 
     @property
     def batch_shape(self) -> torch.Size:
-        """None."""
+        """Empty: the model is not batched."""
         return torch.Size()
 
     def posterior(
@@ -44,7 +44,7 @@ class JointGaussian(OneOutcome, ABC):
         """Return the posterior at ``batch_shape x q x d`` points.
 
         Raises:
-            InvalidShapeError: If the points have another number of columns.
+            InvalidShapeError: If the points have the wrong number of columns.
         """
         check_inputs(X, self.dim)
         mean, cov, noise = self.joint(X if X.is_floating_point() else X.double())
@@ -62,7 +62,7 @@ def check_observations(train_X: Tensor, train_Y: Tensor, dim: int) -> None:
 
 
 def raised(cov: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return covariances in some dtype, whose variances are none that GPyTorch warns of as too small."""
+    """Return covariances in a dtype, with variances raised to the minimum below which GPyTorch warns."""
     least = 1.001 * settings.min_variance.value(dtype)
-    lost = (least - cov.diagonal(dim1=-2, dim2=-1)).clamp_min(0)
-    return (cov + torch.diag_embed(lost)).to(dtype)
+    missing = (least - cov.diagonal(dim1=-2, dim2=-1)).clamp_min(0)
+    return (cov + torch.diag_embed(missing)).to(dtype)

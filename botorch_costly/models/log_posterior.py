@@ -1,7 +1,7 @@
-"""The log density of the hyperparameters of a batch of GPs: evidence times priors, over raw parameters.
+"""Log posterior density of the raw hyperparameters of a batch of GPs: marginal likelihood times priors.
 
-It is asked for many times, so what does not change is looked up once: parameters, constraints, priors.
-Normal and log-normal priors, and the usual constraints, are computed all at a time.
+As it is evaluated many times, parameters, constraints and priors are looked up once. Normal and
+log-normal priors are evaluated together, and common constraints have analytic Jacobians.
 """
 
 import math
@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from botorch_costly.kernels.dense import covariance
 
-_JITTER = 1e-8  # of the mean variance
+_JITTER = 1e-8  # relative to the mean variance
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
@@ -28,7 +28,7 @@ def free_parameters(model: Module) -> list[Tensor]:
 
 
 def assign(parameters: list[Tensor], raw: Tensor) -> None:
-    """Give the raw parameters of ``k`` models their values, one row of ``raw``, ``k x p``, each."""
+    """Copy each row of ``raw``, ``k x p``, into the raw parameters of one of ``k`` models."""
     first = 0
     for parameter in parameters:
         count = parameter[0].numel()
@@ -37,7 +37,7 @@ def assign(parameters: list[Tensor], raw: Tensor) -> None:
 
 
 def factored(model: SingleTaskGP) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the factor of the data's covariance, whether it failed, and the targets less the mean."""
+    """Return the Cholesky factor of the data's covariance, whether it failed, and targets minus mean."""
     X = model.train_inputs[0]
     cov = covariance(model.covar_module, X, X)
     noise = model.likelihood.noise_covar(X, shape=X.shape[:-1])
@@ -49,12 +49,12 @@ def factored(model: SingleTaskGP) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class LogPosterior:
-    """The log density of raw parameters given the data of a model, up to a constant.
+    """The log posterior density of raw parameters given a model's data, up to a constant.
 
     It is minus infinity where a covariance has no Cholesky factor.
 
     Args:
-        model: Of batch shape ``(k,)``. Its parameters are those of the latest call.
+        model: A model of batch shape ``(k,)``. Each call overwrites its parameters.
     """
 
     def __init__(self, model: SingleTaskGP) -> None:
@@ -68,7 +68,7 @@ class LogPosterior:
         ]
 
     def __call__(self, raw: Tensor) -> Tensor:  # shapes: (k, p) -> (k,)
-        """Give the models their raw parameters, one row each, and return the log densities."""
+        """Set the raw parameters of the models, one row each, and return the log densities."""
         assign(self._free, raw)
         root, failed, residual = factored(self._model)
         scaled = torch.linalg.solve_triangular(root, residual.unsqueeze(-1), upper=False)
@@ -78,11 +78,10 @@ class LogPosterior:
         return evidence + self._priors.log_density() + self._log_jacobian()
 
     def _log_jacobian(self) -> Tensor:  # shape: (k,)
-        """Return the logarithm of the derivatives of the parameters by their raw values."""
-        parts = [_log_slope(raw, constraint) for raw, constraint in self._constrained]
-        if not parts:
+        slopes = [_log_slope(raw, constraint) for raw, constraint in self._constrained]
+        if not slopes:
             return self._model.train_targets.new_zeros(self._model.batch_shape)
-        return torch.cat([part.reshape(len(part), -1) for part in parts], -1).sum(-1)
+        return torch.cat([slope.reshape(len(slope), -1) for slope in slopes], -1).sum(-1)
 
 
 def _log_slope(raw: Tensor, constraint: Any) -> Tensor:
@@ -100,7 +99,7 @@ def _log_slope(raw: Tensor, constraint: Any) -> Tensor:
 
 
 class _Priors:
-    """All priors of a model: normal and log-normal ones at a time, others one by one."""
+    """All priors of a model: normal and log-normal priors evaluated together, others one by one."""
 
     def __init__(self, model: SingleTaskGP) -> None:
         self._model = model
@@ -128,15 +127,15 @@ class _Priors:
         if self._values:
             x = torch.cat([value() for value in self._values], -1)
             log_x = torch.where(self._logarithmic, x, 1.0).log()
-            place = (torch.where(self._logarithmic, log_x, x) - self._mean) / self._scale
-            total = total + self._constant - (0.5 * place.square() + log_x).sum(-1)
+            z = (torch.where(self._logarithmic, log_x, x) - self._mean) / self._scale
+            total = total + self._constant - (0.5 * z.square() + log_x).sum(-1)
         for prior, value in self._others:
             total = total + prior.log_prob(value()).sum(-1)
         return total
 
 
 def _reader(closure: Callable[[Any], Tensor], module: Module) -> Callable[[], Tensor]:
-    """Return what reads the parameter of a prior, ``(k, p)``."""
+    """Return a function that reads the parameter of a prior, ``(k, p)``."""
 
     def read() -> Tensor:
         value = closure(module)

@@ -1,4 +1,4 @@
-"""From mean and covariance to a BoTorch posterior."""
+"""A BoTorch posterior from mean and covariance."""
 
 from typing import Any
 
@@ -19,18 +19,17 @@ def gaussian_posterior(
     noise: float,
     posterior_transform: Any = None,
 ) -> Any:
-    """Return the posterior of ``q`` values, with observation noise if asked for.
+    """Return the posterior of ``q`` values, with observation noise on request.
 
     Args:
-        mean: Shape ``(*batch, q)``.
-        cov: Shape ``(*batch, q, q)``.
-        observation_noise: BoTorch's argument: whether to add noise, or the variances to add,
-            ``batch_shape x q x 1``.
-        noise: The model's own noise variance.
-        posterior_transform: BoTorch's argument, applied last.
+        mean: Mean of shape ``(*batch, q)``.
+        cov: Covariance of shape ``(*batch, q, q)``.
+        observation_noise: Whether to add noise, or the variances to add, ``batch_shape x q x 1``.
+        noise: Noise variance of the model.
+        posterior_transform: BoTorch's posterior transform, applied last.
 
     Raises:
-        InvalidShapeError: If there is not one variance for each value.
+        InvalidShapeError: If ``observation_noise`` does not have one variance for each value.
         InvalidArgumentError: If a variance is negative or not finite.
     """
     if observation_noise is not False:
@@ -41,16 +40,16 @@ def gaussian_posterior(
         if isinstance(observation_noise, Tensor):
             check_noise(diagonal, mean.shape)
         cov = cov + torch.diag_embed(diagonal.expand(mean.shape))
-    # Lazily: a plain tensor would be factorized here and now, singular or not.
+    # A lazy operator: a plain tensor would be factorized at once, even if it is singular.
     posterior = GPyTorchPosterior(MultivariateNormal(mean, to_linear_operator(cov)))
     return posterior if posterior_transform is None else posterior_transform(posterior)
 
 
 def check_inputs(X: object, columns: int | None = None) -> None:
-    """Raise unless ``X`` is a tensor of shape ``batch_shape x q x columns``, of any number if omitted.
+    """Raise unless ``X`` is a tensor of shape ``batch_shape x q x columns``, any number if omitted.
 
     Raises:
-        InvalidShapeError: If it is no tensor, or one of another shape.
+        InvalidShapeError: If it is not.
     """
     fits = isinstance(X, Tensor) and X.dim() >= 2 and X.shape[-1] == (columns or X.shape[-1])
     received = tuple(X.shape) if isinstance(X, Tensor) else X
@@ -59,12 +58,12 @@ def check_inputs(X: object, columns: int | None = None) -> None:
 
 
 def check_noise(variances: Tensor, values: torch.Size) -> None:
-    """Raise unless there is a finite variance >= 0 for each of some values."""
+    """Raise unless variances are finite and >= 0, and broadcast to the shape of the values."""
     name, shape = "observation_noise", tuple(values)
     pairs = zip(reversed(variances.shape), reversed(shape), strict=False)
-    fits = variances.dim() <= len(shape) and all(one in (1, size) for one, size in pairs)
+    fits = variances.dim() <= len(shape) and all(length in (1, size) for length, size in pairs)
     expected = f"variances of shape {(*shape, 1)}"
     check(fits, name, expected, tuple(variances.shape), InvalidShapeError)
-    if is_near(variances):  # no other device is waited for
-        good = bool((variances.isfinite() & (variances >= 0)).all())
-        check(good, name, "finite variances >= 0", variances, InvalidArgumentError)
+    if is_near(variances):  # synchronizes with no device
+        is_valid = bool((variances.isfinite() & (variances >= 0)).all())
+        check(is_valid, name, "finite variances >= 0", variances, InvalidArgumentError)

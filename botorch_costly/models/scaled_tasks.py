@@ -19,15 +19,15 @@ from botorch_costly.models.task_ensemble import TaskEnsemble, standardized
 from botorch_costly.numerics.cholesky import factorize
 from botorch_costly.numerics.stationary import Stationary, covariance
 
-_ROUNDING = 100.0  # units in the last place that covariances are off by
+_ROUNDING = 100.0  # error of covariances, in units in the last place
 
 
 class _Prior(NamedTuple):
-    """The prior of the target at some points, in standardized units and double precision."""
+    """Prior of the target at points, in standardized units and float64."""
 
     mean: Tensor  # shape: (*batch, q)
     cov: Tensor  # shape: (*batch, q, q)
-    cross: Tensor  # with the inputs of the target, shape: (*batch, q, n)
+    cross: Tensor  # covariance with the inputs of the target, shape: (*batch, q, n)
 
 
 class ScaMLGP(JointGaussian):
@@ -38,13 +38,13 @@ class ScaMLGP(JointGaussian):
 
         mean = sum_m w_m mu_m,    covariance = sum_m w_m^2 Sigma_m + k,    w_m >= 0,
 
-    where ``k`` is a residual of the tasks' kernel family. ``fit`` maximizes the marginal likelihood with
-    the prior Gamma(1, 1) on each weight, whose density falls as ``exp(-w)``, and the priors of
+    where ``k`` is a residual kernel of the tasks' family. ``fit`` maximizes the marginal likelihood with
+    the prior Gamma(1, 1) on each weight, whose density is ``exp(-w)``, and the priors of
     ``TaskEnsemble`` on the lengthscales, variance and noise of the residual.
 
-    Until there are two different values nothing is learnt: each weight stays at 1, which its prior
-    expects, and the residual at what is typical. Posteriors of a model without observations are in
-    standardized units; else in those of its values.
+    Before two different values are observed, ``fit`` changes nothing: each weight stays at its prior
+    mean 1, and the residual at typical values. Posteriors are in units of the target's values; without
+    observations in standardized units.
 
     References:
         P. Tighineanu et al. Scalable meta-learning with Gaussian processes. AISTATS 2024.
@@ -52,13 +52,13 @@ class ScaMLGP(JointGaussian):
     Args:
         tasks: The earlier tasks, fitted.
         train_X: Inputs of the target, ``n x d``, of the tasks' dtype; ``n`` may be 0.
-        train_Y: Its values, ``n x 1``, which are standardized by their own mean and standard deviation
+        train_Y: Its values, ``n x 1``, which are standardized by their mean and standard deviation
             (1 where they are constant).
 
     Attributes:
-        weights: Of the tasks, shape ``(tasks,)``.
-        offset: What is taken from the values, shape ``()``.
-        scale: What they are divided by, shape ``()``.
+        weights: Weights of the tasks, shape ``(tasks,)``.
+        offset: Mean of the values, shape ``()``.
+        scale: Divisor of the centered values, shape ``()``.
 
     Raises:
         InvalidShapeError: If shapes or dtypes do not fit.
@@ -86,9 +86,9 @@ class ScaMLGP(JointGaussian):
         super().__init__()
         self.dim = tasks.inputs.shape[-1]
         check_observations(train_X, train_Y, self.dim)
-        alike = train_X.dtype == train_Y.dtype == tasks.inputs.dtype
+        fits = train_X.dtype == train_Y.dtype == tasks.inputs.dtype
         received = train_X.dtype, train_Y.dtype
-        check(alike, "train_X, train_Y", f"{tasks.inputs.dtype}", received, InvalidShapeError)
+        check(fits, "train_X, train_Y", f"{tasks.inputs.dtype}", received, InvalidShapeError)
         self.tasks = tasks
         targets, units = train_Y.squeeze(-1), train_Y.new_tensor([0.0, 1.0])
         if len(targets):
@@ -108,7 +108,7 @@ class ScaMLGP(JointGaussian):
 
     @property
     def train_targets(self) -> Tensor:
-        """Values of the target, in their own units, shape ``(n,)``."""
+        """Values of the target, in the user's units, shape ``(n,)``."""
         return self.offset + self.scale * self.targets
 
     @property
@@ -127,10 +127,10 @@ class ScaMLGP(JointGaussian):
         return self.theta[-1].exp()
 
     def fit(self, *, max_iter: int = 100) -> Self:
-        """Learn weights and residual from several starts, and factor.
+        """Fit weights and residual from several starts.
 
         Args:
-            max_iter: Most evaluations of a search after the first.
+            max_iter: Largest number of evaluations of a search after the first.
         """
         if len(self.targets) and float(self.targets.abs().max()) > 0:
             present = self.weights.double(), self.theta.double()
@@ -141,7 +141,7 @@ class ScaMLGP(JointGaussian):
         return self
 
     def joint(self, X: Tensor) -> JointMoments:
-        """Return the moments at ``batch_shape x q x d`` points, in the units of the values."""
+        """Return the moments at ``batch_shape x q x d`` points, in units of the values."""
         prior = self._prior(X)
         white = prior.cross @ self.inverse_root.to(prior.cross).mT
         mean = self.offset + self.scale * (prior.mean + white @ self.whitened.to(white))
@@ -149,10 +149,10 @@ class ScaMLGP(JointGaussian):
         return JointMoments(mean.to(X), cov, float(self.scale.square() * self.noise))
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "ScaMLGP":
-        """Return the model after further observations ``n x d`` and ``n x 1``, without learning anew.
+        """Return the model after further observations ``n x d`` and ``n x 1``, without fitting again.
 
-        Weights and residual stay as they are, and units as well, so that this is conditioning of a
-        normal belief. A model without observations has no units yet and takes those of ``Y``.
+        Weights, residual and units are unchanged, so that this is Gaussian conditioning. A model
+        without observations takes the units of ``Y``.
         """
         check_further(X, Y, self.dim, kwargs)
         inputs = torch.cat([self.inputs, X])
@@ -165,7 +165,7 @@ class ScaMLGP(JointGaussian):
         return model
 
     def _prior(self, X: Tensor) -> _Prior:
-        """Return the prior at points ``batch_shape x q x d``; tasks of weight 0 cost nothing."""
+        """Return the prior at points ``batch_shape x q x d``; tasks of weight 0 are skipped."""
         flat, shape, n = X.reshape(-1, self.dim), X.shape[:-1], len(self.inputs)
         residual = Stationary(self.tasks.kernel, self.lengthscale.double(), self.variance.double())
         mean = torch.zeros(shape).to(self.weights.double())
@@ -185,7 +185,7 @@ class ScaMLGP(JointGaussian):
 
     def _evidence(self) -> Evidence:
         with torch.no_grad():
-            means, covs = (part.double() for part in self.tasks.joint(self.inputs))
+            means, covs = (moment.double() for moment in self.tasks.joint(self.inputs))
         rounding = _ROUNDING * torch.finfo(self.inputs.dtype).eps
         inputs, targets = self.inputs.double(), self.targets.double()
         return Evidence(self.tasks.kernel, inputs, targets, means, covs, rounding)
@@ -193,17 +193,17 @@ class ScaMLGP(JointGaussian):
     def _factor(self) -> None:
         weights, theta = self.weights.double(), self.theta.double()
         mean, cov = self._evidence().moments(weights.unsqueeze(0), theta.unsqueeze(0))
-        known = factorize(cov[0], (self.targets - mean[0]).unsqueeze(-1))
-        self.register_buffer("inverse_root", known.inverse)
-        self.register_buffer("whitened", known.whitened.squeeze(-1))
+        factor = factorize(cov[0], (self.targets - mean[0]).unsqueeze(-1))
+        self.register_buffer("inverse_root", factor.inverse)
+        self.register_buffer("whitened", factor.whitened.squeeze(-1))
 
 
 def _posteriors(tasks: TaskEnsemble, X: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the joint posteriors of points ``batch_shape x q x d``, in double precision."""
+    """Return the joint posteriors of points ``batch_shape x q x d``, in float64."""
     if X.shape[-2] > 1:
         means, covs = tasks.joint(X)
         return means.double(), covs.double()
-    # Acquisition functions ask for many points at once, each alone.
-    mean, std = (part.double() for part in tasks.moments(X.reshape(-1, X.shape[-1])))
+    # Fast path for acquisition functions, which evaluate large batches of single points.
+    mean, std = (moment.double() for moment in tasks.moments(X.reshape(-1, X.shape[-1])))
     shape = tasks.count, *X.shape[:-1]
     return mean.reshape(shape), std.square().reshape(*shape, 1)

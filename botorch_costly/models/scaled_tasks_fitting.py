@@ -1,7 +1,7 @@
-"""Weights of earlier tasks in the prior of a target, and its residual, by marginal likelihood.
+"""Fit of a ``ScaMLGP``: weights of earlier tasks and the residual of the target, by marginal likelihood.
 
-Notation: ``w`` the weights, ``theta`` the residual as in ``models.task_fitting``; a search moves both at
-once, as a vector ``[w, theta]``. All in double precision.
+Notation: ``w`` the weights, ``theta`` the parameters of the residual as in ``models.task_fitting``; a
+search optimizes the vector ``[w, theta]``. All in float64.
 """
 
 from typing import NamedTuple
@@ -16,22 +16,22 @@ from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 
 _MOST_WEIGHT = 5.0
-_ALONE = 2  # tasks that a search begins with, each alone
-_SLOPE = 1e-3  # nats per unit of a weight, or log unit, at which a search ends
+_ALONE = 2  # number of searches that start with a single task
+_SLOPE = 1e-3  # gradient tolerance of a search, nats per unit of a weight or log unit
 
 
 class Evidence(NamedTuple):
-    """The standardized values of a target, and what the earlier tasks say of its inputs."""
+    """Standardized values of a target, and posteriors of the earlier tasks at its inputs."""
 
     kernel: str
     x: Tensor  # shape: (n, d)
     y: Tensor  # shape: (n,)
     means: Tensor  # of the tasks, shape: (tasks, n)
-    covs: Tensor  # shape: (tasks, n, n)
-    rounding: float  # of the covariances, relative
+    covs: Tensor  # of the tasks, shape: (tasks, n, n)
+    rounding: float  # relative error of the covariances
 
     def moments(self, weights: Tensor, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """Return means and noisy covariances of the values under ``(k, tasks)`` and ``(k, d + 2)``."""
+        """Return means and noisy covariances of the values for ``(k, tasks)`` and ``(k, d + 2)``."""
         residual = covariance(padded.kernels(self.kernel, theta), self.x, self.x)
         cov = torch.einsum("km,mij->kij", weights.square(), self.covs) + residual
         noise = theta[:, -1:].exp() + self.rounding * cov.diagonal(dim1=-2, dim2=-1)
@@ -49,23 +49,23 @@ class Evidence(NamedTuple):
 
     def log_density(self, weights: Tensor, theta: Tensor) -> Tensor:
         """Return log evidences plus log priors: Gamma(1, 1) of each weight, and those of ``theta``."""
-        known, _ = task_fitting.log_prior(theta)
-        return self.log_evidence(weights, theta) + known - weights.sum(-1)
+        log_prior, _ = task_fitting.log_prior(theta)
+        return self.log_evidence(weights, theta) + log_prior - weights.sum(-1)
 
 
 def learn_scaled(
     evidence: Evidence, weights: Tensor, theta: Tensor, max_iter: int
 ) -> tuple[Tensor, Tensor]:
-    """Return weights and residual of the highest density that is found; none is lower than at present.
+    """Return the weights and the residual of the best search; their density is at least the present one.
 
-    Searches begin at present, without any task, with all tasks evenly, and with each of those that
-    explain most alone.
+    Searches start at the present values, without any task, with equal weights, and with each of the
+    tasks that explain the values best on their own.
 
     Args:
-        evidence: Of the target.
-        weights: At present, shape ``(tasks,)``.
-        theta: At present, shape ``(d + 2,)``.
-        max_iter: Most evaluations of a search after the first.
+        evidence: Data of the target.
+        weights: Present weights, shape ``(tasks,)``.
+        theta: Present residual, shape ``(d + 2,)``.
+        max_iter: Largest number of evaluations of a search after the first.
     """
     count = len(weights)
     box = task_fitting.box_of(len(theta) - 2).to(theta)
@@ -86,11 +86,11 @@ def learn_scaled(
 
 
 def _starts(evidence: Evidence, weights: Tensor, theta: Tensor) -> Tensor:
-    """Return where searches begin, ``(k, tasks + d + 2)``."""
+    """Return the starts of the searches, ``(k, tasks + d + 2)``."""
     count = len(weights)
     alone = torch.eye(count).to(weights)
     explained = evidence.log_density(alone, theta.expand(count, -1))
     best = alone[explained.argsort(descending=True)[:_ALONE]]
     even = torch.full_like(weights, 1 / count)
-    begin = torch.cat([torch.stack([weights, torch.zeros_like(weights), even]), best])
-    return torch.cat([begin, theta.expand(len(begin), -1)], -1)
+    starts = torch.cat([torch.stack([weights, torch.zeros_like(weights), even]), best])
+    return torch.cat([starts, theta.expand(len(starts), -1)], -1)

@@ -1,8 +1,9 @@
-r"""The log evidence of a target's values by its similarity to the tasks, with slopes in closed form.
+r"""The log evidence of a target's values as a function of its similarity, with analytic gradient.
 
-With ``theta = [log level, log spread, log own, log noise, log l_1 .. log l_d]``, ``M`` (``n x T``) what
-``T`` tasks say of the target's inputs, ``m`` their averages, ``v`` the sums of their variances and
-``f = spread / T + (level / T)^2``, the target has the mean ``level m`` and, as in ``models.transfer``,
+With ``theta = [log level, log spread, log own, log noise, log l_1 .. log l_d]``, ``M`` (``n x T``) the
+posterior means of ``T`` tasks at the target's inputs, ``m`` their averages, ``v`` the sums of the
+variances and ``f = spread / T + (level / T)^2``, the target has, as in ``models.transfer``, the prior
+mean ``level m`` and covariance
 
     K = common m m' + spread / T M M' + A o phi + noise I,    A_ik = own + f sqrt(v_i v_k),
     dK / d log level  = 2 (level / T)^2 sqrt(v v') o phi,
@@ -10,8 +11,8 @@ With ``theta = [log level, log spread, log own, log noise, log l_1 .. log l_d]``
     dK / d log own    = own phi,    dK / d log noise = noise I,
     dK / d log l_j    = A o psi o (u_ij - u_kj)^2,    u_ij = c x_ij / l_j.
 
-The evidence has the slope ``sum_ik W_ik dK_ik``, ``W`` from ``numerics.units``; what the values are
-expected to say of its curvature is ``tr(P dK P dK) / 2``, ``P = K^{-1}``.
+The gradient is ``sum_ik W_ik dK_ik``, ``W`` from ``numerics.units``, and the expected information of the
+values is ``tr(P dK P dK) / 2``, ``P = K^{-1}``.
 """
 
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from botorch_costly.numerics.units import Units, evidence_and_slopes
 
 
 class Target(NamedTuple):
-    """A target's values, with all that does not depend on its similarity."""
+    """A target's values, and all terms that do not depend on its similarity."""
 
     x: Tensor  # shape: (n, d)
     values: Tensor  # shape: (n,)
@@ -40,25 +41,25 @@ class Target(NamedTuple):
 
 
 class _Expected(NamedTuple):
-    """What the values are expected to be, and how that changes."""
+    """Prior moments of the values, and the derivatives of the covariance."""
 
     mean: Tensor  # shape: (n,)
     cov: Tensor  # K, shape: (n, n)
     changes: Tensor  # dK / d theta, shape: (p, n, n)
 
 
-def target_of(x: Tensor, values: Tensor, known: Features, kernel: str, units: Units) -> Target:
-    """Return the target, all in float64.
+def target_of(x: Tensor, values: Tensor, features: Features, kernel: str, units: Units) -> Target:
+    """Return the target in float64.
 
     Args:
         x: Its inputs, ``n x d``.
-        values: Shape ``(n,)``.
-        known: What the tasks say of the inputs.
-        kernel: Of the tasks.
-        units: What is known of offset and scale.
+        values: Its values, shape ``(n,)``.
+        features: Moments of the tasks at the inputs.
+        kernel: Kernel family of the tasks.
+        units: Prior of offset and scale.
     """
     x, values = x.double(), values.double()
-    means, variance = (part.double() for part in known)
+    means, variance = (moment.double() for moment in features)
     deviation = variance.sqrt()
     return Target(
         x,
@@ -75,28 +76,28 @@ def target_of(x: Tensor, values: Tensor, known: Features, kernel: str, units: Un
 
 def log_evidence(target: Target, theta: Tensor) -> tuple[Tensor, Tensor]:
     """Return the log evidence and its gradient, shapes ``()`` and ``(d + 4,)``."""
-    return _told(target, _expected(target, theta))
+    return _with_gradient(target, _expected(target, theta))
 
 
 def with_information(target: Target, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the log evidence, its gradient, and the information, ``(d + 4, d + 4)``.
+    """Return the log evidence, its gradient, and the expected information, ``(d + 4, d + 4)``.
 
-    That is what the values are expected to say of the curvature, never negative, offset and scale taken
-    as given. Where ``K`` is singular, it is 0.
+    The information is positive semidefinite, conditional on offset and scale, and 0 where ``K`` is
+    singular.
     """
     expected = _expected(target, theta)
     mean, cov, changes = expected
-    value, gradient = _told(target, expected)
+    value, gradient = _with_gradient(target, expected)
     if not bool(value > -torch.inf):
         return value, gradient, gradient.new_zeros(len(theta), len(theta))
     inverse = torch.cholesky_inverse(sure_root(cov))
     solved = inverse @ changes
-    found = 0.5 * solved.flatten(1) @ solved.mT.flatten(1).mT
-    found[0, 0] += mean @ inverse @ mean
-    return value, gradient, found
+    information = 0.5 * solved.flatten(1) @ solved.mT.flatten(1).mT
+    information[0, 0] += mean @ inverse @ mean
+    return value, gradient, information
 
 
-def _told(target: Target, expected: _Expected) -> tuple[Tensor, Tensor]:
+def _with_gradient(target: Target, expected: _Expected) -> tuple[Tensor, Tensor]:
     mean, cov, changes = expected
     value, by_mean, by_cov = evidence_and_slopes(target.values, mean, cov, target.units)
     gradient = changes.flatten(1) @ by_cov.flatten()

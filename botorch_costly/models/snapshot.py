@@ -1,4 +1,4 @@
-"""A posterior frozen at one round, for one belief or a batch of them, and its upper confidence bound."""
+"""A posterior frozen at one round, for one model or a batch, and its upper confidence bound."""
 
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
@@ -18,7 +18,7 @@ from botorch_costly.numerics.expansion import Expansion, Quadratic, expand, expa
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient
 
-_ANSWERS = 4  # moments that are stored for tensors asked about again
+_ANSWERS = 4  # number of tensors for which moments are cached
 
 
 @runtime_checkable
@@ -27,14 +27,14 @@ class HasSnapshots(Protocol):
 
     @property
     def num_rows(self) -> int:
-        """Observations; there is no snapshot before the first."""
+        """Number of observations; without any there is no snapshot."""
 
     def snapshot(self, now: float) -> "Snapshot":
         """Return the posterior in round ``now``."""
 
 
 class _Stored:
-    """What snapshots of one closed form have computed already."""
+    """Cache that all snapshots of one closed form share."""
 
     def __init__(self) -> None:
         self.rough: ClosedForm | None = None
@@ -45,18 +45,18 @@ class _Stored:
 class Snapshot:
     r"""The posterior ``reward = center + scale * f`` in one round, in closed form.
 
-    Until the next observation posteriors differ in the retention ``a`` only, by which the mean of ``f``
-    is multiplied, and in ``a^2``, by which the explained variance is: see ``numerics.closed_form``. So
-    the snapshots of all those rounds share one closed form, and what was computed from it.
+    Until the next observation, posteriors differ only in the retention ``a``, which multiplies the mean
+    of ``f``, and in ``a^2``, which multiplies the explained variance: see ``numerics.closed_form``. So
+    the snapshots of all those rounds share one closed form and its cached results.
 
     Each posterior of a batch has its own observations; all share a kernel.
 
     Args:
-        form: About ``f``, in some round.
+        form: Closed form of the posterior of ``f`` in a reference round.
         retained: Retention ``a`` since that round, in [0, 1].
-        least_variance: Floor of the variance of ``f``, positive.
-        center: Reward that the prior expects.
-        scale: What a unit of ``f`` is in rewards, positive.
+        least_variance: Lower bound of the variance of ``f``, positive.
+        center: Prior mean of the reward.
+        scale: One unit of ``f`` in units of the reward, positive.
 
     Example:
         >>> from botorch_costly.numerics.closed_form import closed_form
@@ -78,7 +78,7 @@ class Snapshot:
 
     @property
     def has_gradient(self) -> bool:
-        """Whether it has gradients: arms are no points of a space."""
+        """Whether it has gradients: arms do not lie in a continuous space."""
         return self.form.family in FAMILIES
 
     @property
@@ -87,7 +87,7 @@ class Snapshot:
         return self.has_gradient and self.form.family != "matern12"
 
     def to(self, dtype: torch.dtype) -> "Snapshot":
-        """Return it in another precision, which is computed once."""
+        """Return the snapshot in another dtype; the conversion is cached."""
         if dtype == self.form.rows.dtype:
             return self
         stored = self._stored
@@ -97,10 +97,10 @@ class Snapshot:
         return replace(self, form=stored.rough, _stored=_Stored())
 
     def configurations(self, X: Tensor) -> Tensor:
-        """Return configurations of any batch shape as rows ``m x d``, in the precision of the posterior.
+        """Return configurations of any batch shape as rows ``m x d``, in the dtype of the posterior.
 
         Raises:
-            InvalidShapeError: If they have not the columns of a configuration.
+            InvalidShapeError: If they do not have the columns of a configuration.
         """
         columns = self.form.rows.shape[-1]
         fits = X.dim() >= 1 and X.shape[-1] == columns
@@ -108,73 +108,76 @@ class Snapshot:
         return X.reshape(-1, columns).to(self.form.rows)
 
     def moments(self, X: Tensor) -> Moments:
-        """Return mean and *explained* variance of ``f``, both before waiting for ``retained``.
+        """Return mean and *explained* variance of ``f`` in the reference round, without ``retained``.
 
         Args:
             X: Configurations, ``*batch x q x d``.
 
         Returns:
-            Each of shape ``(*batch, q)``.
+            Moments of shape ``(*batch, q)``.
         """
         return moments(self.form, X)
 
     def moments_at_fixed_points(self, X: Tensor) -> Moments:
-        """Return the moments at a tensor that is asked about in every round, and store the last few.
+        """Return ``moments`` at a tensor that is the same in every round; the last few are cached.
 
         Args:
-            X: Configurations, ``batch_shape x d`` in any shape; the moments have one dimension. A change
-                of the tensor that torch does not count, as through NumPy, is not noticed.
+            X: Configurations, ``batch_shape x d``; the moments are flattened to one dimension. An
+                in-place change that torch does not count, as through NumPy, is not detected.
 
         Raises:
-            InvalidShapeError: If ``X`` has not the columns of a configuration.
+            InvalidShapeError: If ``X`` does not have the columns of a configuration.
         """
         with torch.no_grad():
             rows, answers = self.configurations(X), self._stored.answers
             if torch.is_inference_mode_enabled() or X.is_inference():
-                return moments(self.form, rows)  # what is stored must be good outside, too
-            for asked, version, answer in answers:
-                if asked is X and version == X._version:
+                return moments(
+                    self.form, rows
+                )  # cached tensors must also work outside of this mode
+            for points, version, answer in answers:
+                if points is X and version == X._version:
                     return answer
             answer = moments(self.form, rows)
             answers[:] = [*answers[1 - _ANSWERS :], (X, X._version, answer)]
             return answer
 
     def mean_and_variance(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Return mean and variance of the function at ``X``, in the units of the rewards.
+        """Return mean and variance of the function at ``X``, in units of the rewards.
 
         Args:
             X: Configurations, ``*batch x q x d``.
 
         Returns:
-            Each of shape ``(*batch, q)``.
+            Mean and variance, each of shape ``(*batch, q)``.
         """
-        found, retained = moments(self.form, X), self.retained
-        raw = torch.add(self.form.prior, found.explained, alpha=-(retained * retained))
-        mean = self.center + self.scale * retained * found.mean
+        mean, explained = moments(self.form, X)
+        retained = self.retained
+        raw = torch.add(self.form.prior, explained, alpha=-(retained * retained))
+        mean = self.center + self.scale * retained * mean
         return mean, self.scale**2 * raw.clamp_min(self.least_variance)
 
     def expand(self, X: Tensor) -> Expansion:
-        """Return the moments around configurations ``*batch x j x d``, to second order."""
+        """Return the second-order expansion of the moments at configurations ``*batch x j x d``."""
         return expand(self.form, X)
 
     def upper_bound(self, width: Tensor) -> "UpperBound":
         """Return ``mean + width std`` as a function of configurations.
 
         Args:
-            width: Standard deviations to add, shape ``()``.
+            width: Number of standard deviations to add, shape ``()``.
         """
         return UpperBound(self, width)
 
 
 @dataclass(frozen=True)
 class UpperBound:
-    """``mean + width std`` of a snapshot: a ``SmoothFunction``, of one belief or of a batch.
+    """``mean + width std`` of a snapshot: a ``SmoothFunction``, of one posterior or of a batch.
 
-    Each belief of a batch has its own bound over the same configurations.
+    Each posterior of a batch has its own bound over the same configurations.
 
     Args:
         snapshot: The posterior.
-        width: Standard deviations to add, shape ``()``.
+        width: Number of standard deviations to add, shape ``()``.
     """
 
     snapshot: Snapshot
@@ -186,31 +189,31 @@ class UpperBound:
 
     @property
     def retained(self) -> float | None:
-        """What is retained of the newest observation, in [0, 1]."""
+        """Retention since the reference round of the snapshot, in [0, 1]."""
         return self.snapshot.retained
 
     def at(self, known: Moments) -> Tensor:
-        """Return the bounds where the moments are known, of their shape."""
-        seen = self.snapshot
-        prior = seen.form.prior
-        value = upper_bound_at(prior, known, seen.retained, self.width, seen.least_variance)
-        return self._in_units(value)
+        """Return the bounds for given moments, in the shape of these."""
+        snapshot, prior = self.snapshot, self.snapshot.form.prior
+        return self._in_units(
+            upper_bound_at(prior, known, snapshot.retained, self.width, snapshot.least_variance)
+        )
 
     def at_fixed_points(self, X: Tensor) -> Tensor:
-        """Return the bounds of one belief at a tensor that is asked about in every round."""
+        """Return the bounds of one posterior at a tensor that is the same in every round; cached."""
         return self.at(self.snapshot.moments_at_fixed_points(X)).reshape(X.shape[:-2])
 
     def with_gradient(self, like: Tensor, *, sign: float = 1.0) -> ValueAndGradient:
         """Return the bounds at ``batch_shape x n x d`` as a function with a gradient.
 
         Args:
-            like: In the precision of this.
-            sign: Multiplies the bounds; -1 makes losses of them.
+            like: A tensor whose dtype the function computes in.
+            sign: Factor of the bounds; -1 turns them into losses.
         """
-        seen = self.snapshot.to(like.dtype)
-        center, scale = sign * seen.center, sign * seen.scale
+        snapshot, width = self.snapshot.to(like.dtype), self.width.to(like)
+        center, scale = sign * snapshot.center, sign * snapshot.scale
         bound = upper_bound_with_gradient(
-            seen.form, seen.retained, self.width.to(like), seen.least_variance, scale
+            snapshot.form, snapshot.retained, width, snapshot.least_variance, scale
         )
         if center == 0:
             return bound
@@ -227,16 +230,18 @@ class UpperBound:
         return self.quadratic if self.snapshot.has_hessian else None
 
     def quadratic(self, X: Tensor) -> Quadratic:
-        """Return what ``second_order`` does, where there is a Hessian."""
-        seen = self.snapshot
-        terms = seen.form.prior, seen.retained, self.width, seen.least_variance
-        found = expanded_upper_bound(seen.expand(X.detach()), *terms)
-        if seen.center == 0 and seen.scale == 1:
-            return found
-        value, *slopes = found
-        return Quadratic(self._in_units(value), *(seen.scale * part for part in slopes))
+        """Return values, gradients and Hessians at ``batch_shape x n x d``."""
+        snapshot = self.snapshot
+        terms = snapshot.form.prior, snapshot.retained, self.width, snapshot.least_variance
+        bound = expanded_upper_bound(snapshot.expand(X.detach()), *terms)
+        if self._has_prior_units():
+            return bound
+        value, *slopes = bound
+        return Quadratic(self._in_units(value), *(snapshot.scale * slope for slope in slopes))
 
     def _in_units(self, value: Tensor) -> Tensor:
-        seen = self.snapshot
-        plain = seen.center == 0 and seen.scale == 1
-        return value if plain else seen.center + seen.scale * value
+        center, scale = self.snapshot.center, self.snapshot.scale
+        return value if self._has_prior_units() else center + scale * value
+
+    def _has_prior_units(self) -> bool:
+        return self.snapshot.center == 0 and self.snapshot.scale == 1

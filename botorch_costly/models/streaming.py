@@ -1,4 +1,4 @@
-"""The time-varying GP with a cached factor: one row per query, nothing per waiting round."""
+"""The time-varying GP with a cached Cholesky factor: O(n^2) per query, nothing per waiting round."""
 
 import copy
 import logging
@@ -6,7 +6,10 @@ import math
 from typing import Any
 
 import torch
+from botorch.models.transforms.outcome import Standardize
 from botorch.posteriors import GPyTorchPosterior
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.means import ZeroMean
 from torch import Tensor
 
 from botorch_costly.device import is_near, moved
@@ -23,37 +26,37 @@ from botorch_costly.models.cached_posterior import CachedPosterior
 from botorch_costly.models.cached_rows import CachedRows, near_rows
 from botorch_costly.models.posterior import check_inputs, gaussian_posterior
 from botorch_costly.models.promises import OneOutcome, check_options
-from botorch_costly.models.streaming_form import streaming_form
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.numerics.cholesky import append, empty_factor, factorize, least_pivot
 from botorch_costly.numerics.drift import memory
-from botorch_costly.numerics.radial import check_family
+from botorch_costly.numerics.radial import SMOOTHNESS, check_family
 from botorch_costly.numerics.stationary import Stationary
 
 _logger = logging.getLogger(__name__)
+_MATERN_FAMILIES = {nu: family for family, nu in SMOOTHNESS.items()}
 
 
 class StreamingGP(CachedPosterior, OneOutcome):
-    r"""The belief of ``TimeVaryingGP`` with given hyperparameters, updated in O(n^2) a query.
+    r"""The posterior of ``TimeVaryingGP`` with fixed hyperparameters, updated in O(n^2) per query.
 
-    An observation borders the Cholesky factor, and rows too old to matter are removed from it; the
-    factor does not depend on the current round, so waiting costs nothing at all. Rewards enter by
-    ``reward = center + scale * f``, or by any other targets; targets may be changed at any time
-    in O(n^2), because the factor does not depend on them.
+    An observation appends a row to the Cholesky factor, and rows of negligible weight are removed; the
+    factor does not depend on the current round, so waiting costs nothing. The model is ``reward = center
+    + scale * f``, or conditions ``f`` on any other targets; targets can be replaced at any time in
+    O(n^2), because the factor does not depend on them.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
         optimization. 2021, section 3.1.
 
     Args:
-        kernel: Covariance over configurations, of the scaled rewards.
+        kernel: Covariance of ``f`` over configurations.
         forgetting: Rate in [0, 1] per round.
-        noise: Noise variance of the scaled rewards, positive.
-        tolerance: A row is dropped when its weight ``(1 - forgetting)^age`` falls below this. All
-            rows dropped together (one a round) raise a variance by at most a share ``outputscale
-            tolerance / (noise forgetting)``, and change a mean by at most the root of that share, in
-            prior standard deviations, times the largest scaled reward.
-        maximum_rows: Beyond this many rows the oldest is dropped, whatever its weight.
+        noise: Noise variance in units of ``f``, positive.
+        tolerance: Weight ``(1 - forgetting)^age`` below which a row is dropped. With one query a round,
+            all dropped rows together raise a variance by at most a share ``outputscale tolerance /
+            (noise forgetting)``, and change a mean by at most the root of that share, in prior standard
+            deviations, times the largest scaled reward.
+        maximum_rows: Largest number of rows, beyond which the oldest is dropped.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -77,28 +80,42 @@ class StreamingGP(CachedPosterior, OneOutcome):
         self._rows = CachedRows.none(like)
         self.center, self.scale = 0.0, 1.0
         self._frozen = None
-        self._prior: tuple[Tensor, float] | None = None  # prior variance, and as a number
+        self._prior: tuple[Tensor, float] | None = None  # prior variance as tensor and as number
 
     @classmethod
     def from_model(cls, model: TimeVaryingGP, **kwargs: Any) -> "StreamingGP":
-        """Take over the hyperparameters of a fitted model; its data are not taken over.
+        """Return a model with the hyperparameters of a fitted model, but without its data.
 
         Args:
-            model: With the default kind of kernel: scaled Matérn or RBF, times forgetting.
+            model: A model with the default type of kernel: scaled Matérn or RBF, times forgetting.
             **kwargs: ``tolerance`` and ``maximum_rows``.
 
         Raises:
-            InvalidArgumentError: If a part of the model has no streaming form: another kernel over
-                configurations, a mean, a transform other than ``Standardize``, uneven noise.
+            InvalidArgumentError: If the model has a component without streaming form: another kernel over
+                configurations, a mean, a transform other than ``Standardize``, heteroskedastic noise.
         """
-        kernel, forgetting, noise, center, scale = streaming_form(model)
-        belief = cls(kernel, forgetting, noise, **kwargs)
-        belief.rescale(center, scale)
-        return belief
+        noise = model.likelihood.noise.detach()
+        levels = f"{noise.numel()} of them"
+        check(noise.numel() == 1, "model", "one noise variance for all observations", levels)
+        mean = model.mean_module
+        check(isinstance(mean, ZeroMean), "model", "a zero mean", type(mean).__name__)
+        # BoTorch's models have these attributes only if there is a transform.
+        check(not hasattr(model, "input_transform"), "model", "no input transform", "one")
+        transform = getattr(model, "outcome_transform", None)
+        is_valid = transform is None or isinstance(transform, Standardize)
+        check(is_valid, "model", "Standardize or no outcome transform", type(transform).__name__)
+        columns, dim = model.space_kernel.active_dims.tolist(), model.train_inputs[0].shape[-1] - 1
+        expected = f"a kernel over all {dim} configuration columns"
+        check(columns == list(range(dim)), "model", expected, columns)
+        kernel, rate = stationary_of(model.space_kernel), model.time_kernel.forgetting.item()
+        streaming = cls(kernel, rate, noise.item(), **kwargs)
+        if transform is not None:
+            streaming.rescale(transform.means.item(), transform.stdvs.item())
+        return streaming
 
     @property
     def batch_shape(self) -> torch.Size:
-        """One belief."""
+        """Empty: the model is not batched."""
         return torch.Size()
 
     def observe(self, x: Tensor, reward: float) -> None:
@@ -106,15 +123,15 @@ class StreamingGP(CachedPosterior, OneOutcome):
 
         Args:
             x: ``[configuration, round]``, shape ``(d + 1,)``.
-            reward: Finite, in its own units.
+            reward: The reward, finite, in the user's units.
 
         Raises:
-            InvalidArgumentError: If the reward is not finite; the belief is unchanged.
-            InvalidShapeError: If ``x`` does not fit; the belief is unchanged.
+            InvalidArgumentError: If the reward is not finite; the model is unchanged.
+            InvalidShapeError: If ``x`` has the wrong shape; the model is unchanged.
         """
         like = self.kernel.outputscale
-        told = torch.tensor([reward], dtype=torch.float64)
-        near = torch.cat([x.detach().cpu().flatten(), told]).to(like.dtype)
+        y = torch.tensor([reward], dtype=torch.float64)
+        near = torch.cat([x.detach().cpu().flatten(), y]).to(like.dtype)
         finite = bool(near.isfinite().all())
         check(finite, "reward", "a finite number at a finite input", reward, InvalidArgumentError)
         self._check_columns(x)
@@ -126,7 +143,7 @@ class StreamingGP(CachedPosterior, OneOutcome):
         noise = like.new_full((), self.noise)
         factor, jitter = append(rows.factor, cross, like, noise, target)
         if self._needs_jitter() and jitter.amount > 0:
-            _logger.warning("The noise is too small for the factor; jitter %g.", jitter.amount)
+            _logger.warning("The noise is too small for a factorization; jitter %g.", jitter.amount)
         rows = CachedRows(
             factor,
             torch.cat([inputs, x.unsqueeze(0)]),
@@ -137,14 +154,13 @@ class StreamingGP(CachedPosterior, OneOutcome):
         self._rows = rows.within(self.window, self.maximum_rows)
 
     def rescale(self, center: float, scale: float, targets: Tensor | None = None) -> None:
-        """Let ``reward = center + scale * f`` from now on, for all rewards, in O(n^2).
+        """Set ``reward = center + scale * f`` for all past and later rewards, in O(n^2).
 
         Args:
-            center: The reward the prior expects.
-            scale: What a unit of ``f`` is in rewards, positive.
-            targets: What the belief about ``f`` is conditioned on instead of ``(reward - center) /
-                scale``, such as clipped values or ranks, shape ``(n,)``. Later rewards enter affinely
-                until the next call.
+            center: Prior mean of the reward.
+            scale: One unit of ``f`` in units of the reward, positive.
+            targets: Values of ``f`` to condition on instead of ``(reward - center) / scale``, such as
+                clipped values or ranks, shape ``(n,)``. Later rewards are again transformed affinely.
 
         Raises:
             InvalidArgumentError: If ``center`` or a target is not finite, or ``scale`` not positive.
@@ -161,7 +177,7 @@ class StreamingGP(CachedPosterior, OneOutcome):
         self._rows = self._rows.conditioned_on(targets)
 
     def refactorize(self) -> None:
-        """Recompute the factor from the stored rows, in O(n^3)."""
+        """Recompute the Cholesky factor from the stored rows, in O(n^3)."""
         rows, prior = self._rows, self.kernel.outputscale
         factor = empty_factor(1, dtype=prior.dtype, device=prior.device)
         if rows.number:
@@ -171,20 +187,20 @@ class StreamingGP(CachedPosterior, OneOutcome):
         self._rows = rows._replace(factor=factor)
 
     def in_prior_units(self) -> "StreamingGP":
-        """Return this belief about ``f = (reward - center) / scale``, sharing its tensors.
+        """Return a view of this model whose rewards are ``f = (reward - center) / scale``.
 
-        Decisions are made in these units: GPyTorch and BoTorch raise small variances to fixed floors,
-        which rewards counted in millionths would lie below.
+        Decisions use these units: GPyTorch and BoTorch raise small variances to fixed minima, which would
+        exceed the variances of rewards of the order of 1e-6.
         """
         if self.num_rows:
-            self._freeze()  # for this view and the next ones
+            self._freeze()  # a cache that this view and later ones share
         view = copy.copy(self)
         view._rows = self._rows._replace(rewards=self._rows.targets)
         view.center, view.scale = 0.0, 1.0
         return view
 
     def with_hyperparameters_of(self, other: "StreamingGP") -> "StreamingGP":
-        """Return a belief with this one's data and the other's kernel, forgetting and noise."""
+        """Return a model with the data of this one, and the kernel, forgetting and noise of the other."""
         new = copy.copy(other)
         new._rows = self._rows
         new.center, new.scale = self.center, self.scale
@@ -192,13 +208,13 @@ class StreamingGP(CachedPosterior, OneOutcome):
         return new
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "StreamingGP":
-        """Return the belief that has also seen ``Y`` (``n x 1``) at ``X`` (``n x (d + 1)``).
+        """Return the model after further observations ``Y`` (``n x 1``) at ``X`` (``n x (d + 1)``).
 
-        A belief that has seen nothing takes all rows at once, in O(n^3).
+        A model without observations factorizes all rows at once, in O(n^3).
 
         Raises:
             InvalidShapeError: If there is not one reward for each row; batches are not supported.
-            InvalidArgumentError: If a reward is not finite, or there are other arguments.
+            InvalidArgumentError: If a reward is not finite, or there are further arguments.
         """
         fits = X.dim() == 2 and tuple(Y.shape) == (len(X), 1)
         shapes = tuple(X.shape), tuple(Y.shape)
@@ -214,8 +230,8 @@ class StreamingGP(CachedPosterior, OneOutcome):
 
     def _begin_with(self, X: Tensor, rewards: Tensor) -> None:
         self._check_columns(X[0])
-        good = bool(rewards.isfinite().all() and X.isfinite().all())
-        check(good, "Y", "finite numbers at finite inputs", rewards, InvalidArgumentError)
+        finite = bool(rewards.isfinite().all() and X.isfinite().all())
+        check(finite, "Y", "finite numbers at finite inputs", rewards, InvalidArgumentError)
         like = self.kernel.outputscale
         rewards = rewards.detach().to(like)
         targets = (rewards - self.center) / self.scale
@@ -226,7 +242,7 @@ class StreamingGP(CachedPosterior, OneOutcome):
         self._rows = self._rows.within(self.window, self.maximum_rows)
 
     def _apply(self, fn: Any, recurse: bool = True) -> "StreamingGP":
-        """Let ``.to``, ``.double`` and the like reach the factor, which is no parameter."""
+        """Move or convert all tensors: ``float``, ``double`` and ``to`` call this."""
         super()._apply(fn, recurse)
         family, *parameters = self.kernel
         self.kernel = Stationary(family, *map(fn, parameters))
@@ -243,10 +259,10 @@ class StreamingGP(CachedPosterior, OneOutcome):
         """Return the joint posterior at ``X``, ``batch_shape x q x (d + 1)``.
 
         Raises:
-            InvalidShapeError: If ``X`` has another number of columns.
+            InvalidShapeError: If ``X`` has the wrong number of columns.
         """
         check_inputs(X)
-        if X.shape[-2] == 1:  # what acquisition functions ask for, dozens of times a decision
+        if X.shape[-2] == 1:  # fast path for acquisition functions
             mean, variance = self.mean_and_variance(X)
             cov = variance.unsqueeze(-1)
         else:
@@ -255,7 +271,7 @@ class StreamingGP(CachedPosterior, OneOutcome):
         return gaussian_posterior(mean, cov, observation_noise, noise, posterior_transform)
 
     def get_extra_state(self) -> dict[str, Any]:
-        """Return everything needed to continue bit by bit, as tensors and plain values."""
+        """Return tensors and plain values that suffice to continue bit for bit."""
         return {
             **self._rows.state_dict(),
             "center": self.center,
@@ -270,9 +286,9 @@ class StreamingGP(CachedPosterior, OneOutcome):
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over a state from ``get_extra_state``, hyperparameters included.
+        """Load a state of ``get_extra_state``, including hyperparameters.
 
-        Its tensors come to the device of this belief in their own dtype.
+        Tensors are moved to the device of this model and keep their dtype.
         """
         device = self.kernel.outputscale.device
         self._rows = CachedRows.from_state_dict(state, device)
@@ -283,7 +299,7 @@ class StreamingGP(CachedPosterior, OneOutcome):
         self.window, self.maximum_rows = state["window"], state["maximum_rows"]
 
     def _needs_jitter(self) -> bool:
-        """Return whether a pivot may be raised, which the noise alone can rule out for a device."""
+        """Return whether a pivot may have been raised; on a device the noise alone can exclude this."""
         prior = self.kernel.outputscale
         if is_near(prior):
             return True
@@ -297,3 +313,18 @@ class StreamingGP(CachedPosterior, OneOutcome):
         fits = x.dim() == 1 and dim >= 1 and lengthscales in (1, dim)
         fits = fits and (not self.num_rows or dim + 1 == self._rows.inputs.shape[-1])
         check(fits, "x", "one row [configuration, round]", tuple(x.shape), InvalidShapeError)
+
+
+def stationary_of(kernel: Any) -> Stationary:
+    """Return a scaled Matérn or RBF kernel of GPyTorch as a ``Stationary`` kernel.
+
+    Raises:
+        InvalidArgumentError: If it is another type of kernel.
+    """
+    base = kernel.base_kernel if isinstance(kernel, ScaleKernel) else kernel
+    is_valid = isinstance(base, MaternKernel | RBFKernel)
+    check(is_valid, "kernel", "a (scaled) Matérn or RBF kernel", type(base).__name__)
+    family = _MATERN_FAMILIES[base.nu] if isinstance(base, MaternKernel) else "rbf"
+    lengthscale = base.lengthscale.detach().reshape(-1)
+    scale = kernel.outputscale.detach() if base is not kernel else lengthscale.new_ones(())
+    return Stationary(family, lengthscale, scale.reshape(()))

@@ -31,15 +31,15 @@ def subset_kernel(
 ) -> Kernel:
     """Return the product of a Matérn-5/2 kernel over configurations and one kernel for each fidelity.
 
-    Lengthscales of configurations carry BoTorch's dimension-scaled log-normal prior. With ``level`` a
-    scaled squared exponential over the fidelities is added: a gain that all configurations share.
+    Lengthscales of configurations have BoTorch's dimension-scaled log-normal prior. ``level`` adds a
+    scaled RBF kernel over the fidelities: a gain that all configurations share.
 
     Args:
-        dim: Columns of the inputs.
+        dim: Number of columns of the inputs.
         fidelities: The columns of the fidelities.
-        basis: As for ``SubsetKernel``.
-        batch_shape: Of the hyperparameters.
-        level: Whether the shared gain is added.
+        basis: Basis of the ``SubsetKernel``, ``"loss"`` or ``"cost"``.
+        batch_shape: Batch shape of the hyperparameters.
+        level: Whether to add the shared gain.
         moving: Columns of configurations whose optimum moves with the fidelities, as in ``ShiftKernel``.
     """
     product = _over_configs(dim, fidelities, moving, batch_shape)
@@ -79,7 +79,7 @@ class SubsetGP(AskedAnewGP):
     r"""A GP over ``[configuration, fidelities]``: Matérn-5/2 times a ``SubsetKernel`` for each fidelity.
 
     ``fit_gpytorch_mll`` fits it, ``sample_hyperparameters`` draws its hyperparameters. Outcomes should be
-    standardized. Positive losses and costs are better modelled by their logarithms.
+    standardized. For positive losses and costs it is better to model the logarithms.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
@@ -88,10 +88,10 @@ class SubsetGP(AskedAnewGP):
     Args:
         train_X: Configurations in the unit cube and fidelities in [0, 1], ``batch_shape x n x d``.
         train_Y: Outcomes, ``batch_shape x n x 1``.
-        fidelities: Columns of the fidelities; the last one by default.
-        basis: ``"loss"`` or ``"cost"``, as for ``SubsetKernel``.
+        fidelities: Columns of the fidelities; the last column by default.
+        basis: Basis of the ``SubsetKernel``, ``"loss"`` or ``"cost"``.
         likelihood: The noise; a ``SubsetNoiseLikelihood`` of all fidelities if omitted.
-        level: Whether to add a gain with the fidelities that all configurations share.
+        level: Whether to add a gain over the fidelities that all configurations share.
         moving: Columns of configurations whose optimum moves with the fidelities, as in ``ShiftKernel``.
 
     Raises:
@@ -112,13 +112,10 @@ class SubsetGP(AskedAnewGP):
     ) -> None:
         dim = train_X.shape[-1]
         columns = sorted({column % dim for column in fidelities})
-        left = 0 < len(columns) < dim
-        check(
-            left, "fidelities", f"some but not all of {dim} columns", fidelities, InvalidShapeError
-        )
-        fits = train_Y.shape == (*train_X.shape[:-1], 1)
-        expected = f"shape {(*train_X.shape[:-1], 1)}"
-        check(fits, "train_Y", expected, tuple(train_Y.shape), InvalidShapeError)
+        expected = f"some but not all of {dim} columns"
+        check(0 < len(columns) < dim, "fidelities", expected, fidelities, InvalidShapeError)
+        shape, received = (*train_X.shape[:-1], 1), tuple(train_Y.shape)
+        check(received == shape, "train_Y", f"shape {shape}", received, InvalidShapeError)
         shares = train_X[..., columns]
         inside = bool(((shares >= 0) & (shares <= 1)).all())
         check(inside, "train_X", "fidelities in [0, 1]", shares)
@@ -143,10 +140,10 @@ class SubsetGP(AskedAnewGP):
         fidelity_features: Sequence[int] = (-1,),
         **options: Any,
     ) -> dict[str, Any]:
-        """Return the keyword arguments for a set of training data, as BoTorch's models do.
+        """Return the keyword arguments of the constructor for training data, as in BoTorch.
 
         Args:
-            training_data: Inputs and outcomes; the noise is learnt, whether or not it is known.
+            training_data: Inputs and outcomes; known noise is ignored, as the noise is learnt.
             fidelity_features: Columns of the fidelities.
             **options: Further arguments, such as ``basis``.
         """

@@ -1,9 +1,9 @@
-r"""Gaussian processes of earlier tasks, one each: fitted and factored once, all in one batch.
+r"""One Gaussian process for each earlier task, fitted and factorized in one batch.
 
-The values of each task are standardized by their own mean and standard deviation, and explained by a
-stationary kernel over the unit cube with lengthscales, variance and noise of its own. What is maximized
-is log evidence plus log priors: log-normal on the lengthscales (BoTorch's, by dimension), and on variance
-and noise. Tasks may have any numbers of observations; see ``numerics.padded``.
+The values of each task are standardized by their mean and standard deviation. Each task has its own
+stationary kernel over the unit cube, with lengthscales, variance and noise. The fit maximizes log
+evidence plus log priors: BoTorch's dimension-scaled log-normal prior on lengthscales, and log-normal
+priors on variance and noise. Tasks may differ in their numbers of observations; see ``numerics.padded``.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,33 +20,35 @@ from botorch_costly.numerics import padded
 from botorch_costly.numerics.padded import Factored, MomentsAndVJP, Padded
 from botorch_costly.numerics.radial import check_family
 
-_AT_ONCE = 2**18  # entries of covariance matrices that are held at once: those stay in the cache
-_AT_ONCE_ELSEWHERE = 2**24  # than on a CPU
-_SMALL = 64  # observations of a task: fewer save nothing
-_MOST_FITTED = 300  # observations of a task that hyperparameters are learnt from
-_Answer = TypeVar("_Answer")
+_CHUNK_ON_CPU = (
+    2**18
+)  # entries of covariance matrices of a chunk, which fit into the processor's cache
+_CHUNK = 2**24  # entries on other devices
+_SMALL = 64  # matrices below this size are not grouped by size
+_MOST_FITTED = 300  # largest number of observations of a task for fitting
+_Result = TypeVar("_Result")
 
 
 class Moments(NamedTuple):
-    """What each task's posterior says of some points."""
+    """Posterior moments of each task at points."""
 
     mean: Tensor  # in standardized units, shape: (tasks, m)
     std: Tensor  # shape: (tasks, m)
 
 
 class _Group(NamedTuple):
-    """Tasks of alike numbers of observations, whose matrices are of one size."""
+    """Tasks with similar numbers of observations, whose matrices are padded to one size."""
 
-    tasks: Tensor  # their numbers, shape: (b,)
-    longest: int  # most observations of one
+    tasks: Tensor  # numbers of the tasks, shape: (b,)
+    longest: int  # largest number of observations of a task
 
 
 class _Chunk(NamedTuple):
-    """Tasks of a group that are computed at once."""
+    """Tasks of a group that are computed in one batch."""
 
-    tasks: slice | Tensor  # their numbers
+    tasks: slice | Tensor  # numbers of the tasks
     group: int
-    part: slice  # of the group
+    rows: slice  # positions in the group
     longest: int
 
 
@@ -58,17 +60,16 @@ class TaskEnsemble(NamedStates, nn.Module):
         UAI 2022, section 3.
 
     Args:
-        inputs: Of each task, ``n_i x d`` in the unit cube, floating-point, all of one dtype and device.
-        values: Of each task, ``n_i``, finite.
+        inputs: Inputs of each task, ``n_i x d`` in the unit cube, all of one floating dtype and device.
+        values: Values of each task, ``n_i``, finite.
         kernel: ``"matern52"``, ``"matern32"``, ``"matern12"`` or ``"rbf"``.
-        least_scale: What values are divided by, at least.
-        theta: Logarithms of each task's lengthscales, variance and noise, ``tasks x (d + 2)``, if they
-            are known; typical ones if omitted.
+        least_scale: Lower bound of ``scale``.
+        theta: Logarithms of each task's lengthscales, variance and noise, ``tasks x (d + 2)``; typical
+            values if omitted.
 
     Attributes:
         offset: Mean of each task's values, shape ``(tasks,)``.
-        scale: Their standard deviation, but at least ``least_scale``; 1 where both are 0. Shape
-            ``(tasks,)``.
+        scale: Their standard deviation, at least ``least_scale``; 1 where both are 0. Shape ``(tasks,)``.
 
     Raises:
         InvalidShapeError: If there is no task, a task has no observation, or shapes do not fit.
@@ -113,9 +114,8 @@ class TaskEnsemble(NamedStates, nn.Module):
         shape = len(pairs), rows.x.shape[-1] + 2
         if theta is None:
             theta = task_fitting.typical(shape[1] - 2).to(rows.x).repeat(len(pairs), 1)
-        check(
-            theta.shape == shape, "theta", f"shape {shape}", tuple(theta.shape), InvalidShapeError
-        )
+        received = tuple(theta.shape)
+        check(received == shape, "theta", f"shape {shape}", received, InvalidShapeError)
         self.register_buffer("theta", theta.to(rows.x, copy=True))
         self._factor()
 
@@ -150,34 +150,30 @@ class TaskEnsemble(NamedStates, nn.Module):
         return self.theta[:, -1].exp()
 
     def fit(self, *, max_iter: int = 60, starts: Sequence[Tensor] | None = None) -> Self:
-        """Learn the hyperparameters, and factor.
+        """Fit the hyperparameters.
 
-        Of a task with more than 300 observations, 300 evenly spread ones are learnt from.
+        Of more than 300 observations of a task, at most 300 evenly spread ones are used.
 
         Args:
-            max_iter: Most evaluations of a search after the first.
-            starts: Where searches begin, each ``tasks x (d + 2)`` as ``theta``. If omitted, one begins at
-                the present values, and one with shorter lengthscales and less noise.
+            max_iter: Largest number of evaluations of a search after the first.
+            starts: Starts of the searches, each ``tasks x (d + 2)`` like ``theta``. By default the
+                present values, and values with shorter lengthscales and less noise.
         """
         if starts is None:
             starts = [self.theta, task_fitting.rougher(self.theta)]
-        for some in self._chunks():
-            rows = self._rows(some)
-            step = max(1, -(-some.longest // _MOST_FITTED))
-            rows = Padded(*(part[:, ::step] for part in rows))
-            begun = [start[some.tasks] for start in starts]
-            self.theta[some.tasks] = task_fitting.fitted(self.kernel, rows, begun, max_iter)
+        for chunk in self._chunks():
+            step = max(1, -(-chunk.longest // _MOST_FITTED))
+            rows = Padded(*(tensor[:, ::step] for tensor in self._rows(chunk)))
+            theta = [start[chunk.tasks] for start in starts]
+            self.theta[chunk.tasks] = task_fitting.fitted(self.kernel, rows, theta, max_iter)
         self._factor()
         return self
 
     def refit(self) -> Self:
-        """Learn the hyperparameters from present ones that are likely near, and factor.
-
-        What little was learnt before a few further observations takes a few evaluations to learn anew.
-        """
-        for some in self._chunks():
-            theta = task_fitting.refitted(self.kernel, self._rows(some), self.theta[some.tasks])
-            self.theta[some.tasks] = theta
+        """Fit the hyperparameters by a few Newton steps from present values near the optimum."""
+        for chunk in self._chunks():
+            theta = task_fitting.refitted(self.kernel, self._rows(chunk), self.theta[chunk.tasks])
+            self.theta[chunk.tasks] = theta
         self._factor()
         return self
 
@@ -185,13 +181,13 @@ class TaskEnsemble(NamedStates, nn.Module):
         """Return posterior means and standard deviations, differentiable in the points.
 
         Args:
-            X: Points, ``m x d``; or ``tasks x m x d``, other points for each task.
+            X: Points, ``m x d``, or ``tasks x m x d`` for different points of each task.
 
         Returns:
-            Each of shape ``tasks x m``, in the standardized units of each task.
+            Moments of shape ``tasks x m``, in the standardized units of each task.
         """
-        parts = self._asked(padded.moments, partial(_points, X), X.shape[-2])
-        mean, variance = (self._joined(part) for part in zip(*parts, strict=True))
+        by_chunk = self._by_chunk(padded.moments, partial(_points, X), X.shape[-2])
+        mean, variance = (self._joined(tensors) for tensors in zip(*by_chunk, strict=True))
         return Moments(mean, variance.sqrt())
 
     def moments_and_vjp(self, columns: int) -> Callable[[Tensor], MomentsAndVJP]:
@@ -223,11 +219,11 @@ class TaskEnsemble(NamedStates, nn.Module):
         return ask
 
     def means(self, X: Tensor) -> Tensor:
-        """Return posterior means alone, which cost far less, ``tasks x m``."""
-        return self._joined(self._asked(padded.means, partial(_points, X), X.shape[-2]))
+        """Return posterior means, ``tasks x m``, at far less cost than ``moments``."""
+        return self._joined(self._by_chunk(padded.means, partial(_points, X), X.shape[-2]))
 
     def joint(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Return joint posteriors of the same points, differentiable in the points.
+        """Return each task's joint posterior of the same points, differentiable in the points.
 
         Args:
             X: Points, ``batch_shape x q x d``.
@@ -236,118 +232,119 @@ class TaskEnsemble(NamedStates, nn.Module):
             Means ``tasks x batch_shape x q`` and covariances ``tasks x batch_shape x q x q``, in the
             standardized units of each task.
         """
-        parts = self._asked(padded.joint, lambda tasks: X, X[..., 0].numel())
-        mean, cov = (self._joined(part) for part in zip(*parts, strict=True))
+        by_chunk = self._by_chunk(padded.joint, lambda tasks: X, X[..., 0].numel())
+        mean, cov = (self._joined(tensors) for tensors in zip(*by_chunk, strict=True))
         return mean, cov
 
     def covariances(self, X: Tensor, others: Tensor) -> Tensor:
         """Return posterior covariances of points ``m x d`` with others ``n x d``, ``tasks x m x n``."""
-        question = partial(padded.covariances, others=others)
-        return self._joined(self._asked(question, lambda tasks: X, len(X) + len(others)))
+        function = partial(padded.covariances, others=others)
+        return self._joined(self._by_chunk(function, lambda tasks: X, len(X) + len(others)))
 
     def subset(self, tasks: Sequence[int] | Tensor) -> "TaskEnsemble":
-        """Return an ensemble of some of the tasks, fitted as they are."""
+        """Return an ensemble of selected tasks, with their hyperparameters."""
         chosen = torch.as_tensor(tasks, device=self.theta.device)
-        part = object.__new__(type(self))
-        nn.Module.__init__(part)
-        part.kernel = self.kernel
-        apart = {_name(k) for k in range(len(self._groups))}
+        subset = object.__new__(type(self))
+        nn.Module.__init__(subset)
+        subset.kernel = self.kernel
+        roots = {_name(group) for group in range(len(self._groups))}
         for name, tensor in self.named_buffers():
-            if name not in apart:
-                part.register_buffer(name, tensor[chosen])
-        part._groups = []
+            if name not in roots:
+                subset.register_buffer(name, tensor[chosen])
+        subset._groups = []
         for number, group in enumerate(self._groups):
-            place, among = (chosen.unsqueeze(-1) == group.tasks).nonzero(as_tuple=True)
-            if len(place):
-                name = _name(len(part._groups))
-                part.register_buffer(name, self.get_buffer(_name(number))[among])
-                part._groups.append(_Group(place, group.longest))
-        return part
+            tasks, rows = (chosen.unsqueeze(-1) == group.tasks).nonzero(as_tuple=True)
+            if len(tasks):
+                name = _name(len(subset._groups))
+                subset.register_buffer(name, self.get_buffer(_name(number))[rows])
+                subset._groups.append(_Group(tasks, group.longest))
+        return subset
 
     def _factor(self) -> None:
         weights = torch.zeros_like(self.targets)
         roots: list[list[Tensor]] = [[] for _ in self._groups]
-        for some in self._chunks():
-            known = padded.factor(self.kernel, self._rows(some), self.theta[some.tasks])
-            roots[some.group].append(known.inverse_root)
-            weights[some.tasks, : some.longest] = known.weights
-        for number, parts in enumerate(roots):
-            self.register_buffer(_name(number), torch.cat(parts))
+        for chunk in self._chunks():
+            factored = padded.factor(self.kernel, self._rows(chunk), self.theta[chunk.tasks])
+            roots[chunk.group].append(factored.inverse_root)
+            weights[chunk.tasks, : chunk.longest] = factored.weights
+        for group, tensors in enumerate(roots):
+            self.register_buffer(_name(group), torch.cat(tensors))
         self.register_buffer("weights", weights)
 
-    def _asked(
+    def _by_chunk(
         self,
-        question: Callable[..., _Answer],
+        function: Callable[..., _Result],
         points: Callable[[slice | Tensor], Tensor],
         columns: int,
-    ) -> list[_Answer]:
-        """Return what a function of ``numerics.padded`` says of points, run of tasks by run of tasks."""
+    ) -> list[_Result]:
+        """Return the results of a function of ``numerics.padded`` for all chunks of tasks."""
         chunks = self._chunks(columns)
-        return [question(self.kernel, *self._part(s), points(s.tasks)) for s in chunks]
+        return [function(self.kernel, *self._part(s), points(s.tasks)) for s in chunks]
 
-    def _rows(self, some: _Chunk) -> Padded:
-        """Return the observations of some of the tasks, as many rows as the longest has."""
-        chosen = self.rows.some(some.tasks)
-        return Padded(*(part[:, : some.longest] for part in chosen))
+    def _rows(self, chunk: _Chunk) -> Padded:
+        """Return the observations of a chunk, with as many rows as the longest task has."""
+        rows = self.rows.some(chunk.tasks)
+        return Padded(*(tensor[:, : chunk.longest] for tensor in rows))
 
-    def _part(self, some: _Chunk) -> tuple[Padded, Tensor, Factored]:
-        """Return what ``numerics.padded`` asks for of some of the tasks."""
-        root = self.get_buffer(_name(some.group))[some.part]
-        known = Factored(root, self.weights[some.tasks, : some.longest])
-        return self._rows(some), self.theta[some.tasks], known
+    def _part(self, chunk: _Chunk) -> tuple[Padded, Tensor, Factored]:
+        """Return the observations, hyperparameters and factor of a chunk."""
+        root = self.get_buffer(_name(chunk.group))[chunk.rows]
+        factored = Factored(root, self.weights[chunk.tasks, : chunk.longest])
+        return self._rows(chunk), self.theta[chunk.tasks], factored
 
     def _chunks(self, columns: int | None = None) -> list[_Chunk]:
-        """Return runs of tasks whose matrices fit into memory at once.
+        """Return chunks of tasks whose matrices fit into memory.
 
         Args:
-            columns: Of the matrices, at most; as many as rows if omitted.
+            columns: Largest number of columns of the matrices; the number of rows if omitted.
         """
-        most = _AT_ONCE if self.inputs.device.type == "cpu" else _AT_ONCE_ELSEWHERE
+        most = _CHUNK_ON_CPU if self.inputs.device.type == "cpu" else _CHUNK
         chunks = []
-        for number, (tasks, longest) in enumerate(self._groups):
-            wide = longest if columns is None else max(1, columns)
-            each = max(1, most // (longest * wide))
-            for first in range(0, len(tasks), each):
-                part = slice(first, first + each)
-                some = part if len(self._groups) == 1 else tasks[part]
-                chunks.append(_Chunk(some, number, part, longest))
+        for group, (tasks, longest) in enumerate(self._groups):
+            width = longest if columns is None else max(1, columns)
+            count = max(1, most // (longest * width))
+            for first in range(0, len(tasks), count):
+                rows = slice(first, first + count)
+                selected = rows if len(self._groups) == 1 else tasks[rows]
+                chunks.append(_Chunk(selected, group, rows, longest))
         return chunks
 
-    def _joined(self, parts: Sequence[Tensor]) -> Tensor:
-        """Return parts of runs of tasks in one tensor, in the order of the tasks."""
-        both = parts[0] if len(parts) == 1 else torch.cat(list(parts))
+    def _joined(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Return the tensors of all chunks concatenated, in the order of the tasks."""
+        joined = tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
         if len(self._groups) == 1:
-            return both
-        return both[torch.cat([group.tasks for group in self._groups]).argsort()]
+            return joined
+        return joined[torch.cat([group.tasks for group in self._groups]).argsort()]
 
 
 def _check(inputs: Sequence[Tensor], values: Sequence[Tensor]) -> None:
-    many = len(inputs)
-    check(many > 0, "inputs", "at least one task", many, InvalidShapeError)
-    check(len(values) == many, "values", f"{many} tasks", len(values), InvalidShapeError)
+    count = len(inputs)
+    check(count > 0, "inputs", "at least one task", count, InvalidShapeError)
+    check(len(values) == count, "values", f"{count} tasks", len(values), InvalidShapeError)
     like, columns = inputs[0], inputs[0].shape[-1]
     for number, (x, y) in enumerate(zip(inputs, values, strict=True)):
         name, shape = f"task {number}", (tuple(x.shape), tuple(y.shape))
         fits = x.dim() == 2 and x.shape[-1] == columns and y.shape == x.shape[:1] and len(y) > 0
         expected = f"inputs n x {columns} and n values, n >= 1"
         check(fits, name, expected, shape, InvalidShapeError)
-        alike = x.dtype == y.dtype == like.dtype and x.device == y.device == like.device
-        kind = f"{like.dtype} on {like.device}, as the first task"
-        check(alike and x.is_floating_point(), name, kind, (x.dtype, y.dtype), InvalidShapeError)
+        fits = x.dtype == y.dtype == like.dtype and x.device == y.device == like.device
+        expected = f"{like.dtype} on {like.device}, as the first task"
+        fits = fits and x.is_floating_point()
+        check(fits, name, expected, (x.dtype, y.dtype), InvalidShapeError)
         finite = bool(x.isfinite().all()) and bool(y.isfinite().all())
         check(finite, name, "finite numbers", "NaN or infinite ones")
 
 
 def standardized(values: Tensor, least: float) -> tuple[Tensor, Tensor]:
-    """Return standardized values, and what was taken off and divided by.
+    """Return standardized values, and a tensor of their offset and scale.
 
     Args:
-        values: At least one, shape ``(n,)``.
-        least: What they are divided by, at least; by 1 where it is 0 and they are constant.
+        values: Values of shape ``(n,)``, ``n >= 1``.
+        least: Lower bound of the scale, which is 1 if the bound is 0 and the values are constant.
     """
     mean = values.mean()
     std = values.std(correction=0)
-    # Of constant values only rounding is left.
+    # The computed deviation of constant values is rounding alone.
     rounding = 1e-7 if values.dtype == torch.float32 else 1e-14
     std = torch.where(std > rounding * values.abs().max(), std, 0.0).clamp_min(least)
     std = torch.where(std > 0, std, 1.0)
@@ -362,8 +359,8 @@ def _name(group: int) -> str:
 def _grouped(sizes: Sequence[int], device: torch.device) -> list[_Group]:
     """Return groups of tasks whose numbers of observations are within a factor of two.
 
-    One large study beside many small ones would make all as large as itself, in time and in memory.
-    Where that costs no more than twice as much, all are one group.
+    In a single group, one large study would pad many small ones to its size. Where this costs at most
+    twice as much, all tasks are one group.
     """
     order = sorted(range(len(sizes)), key=lambda task: -sizes[task])
     groups: list[list[int]] = []
@@ -372,8 +369,8 @@ def _grouped(sizes: Sequence[int], device: torch.device) -> list[_Group]:
             groups.append([])
         groups[-1].append(task)
     longest = [sizes[group[0]] for group in groups]
-    apart = sum(len(group) * most**2 for group, most in zip(groups, longest, strict=True))
-    if len(sizes) * longest[0] ** 2 <= 2 * apart or longest[0] <= _SMALL:
+    entries = sum(len(group) * most**2 for group, most in zip(groups, longest, strict=True))
+    if len(sizes) * longest[0] ** 2 <= 2 * entries or longest[0] <= _SMALL:
         groups, longest = [order], longest[:1]
     pairs = zip(groups, longest, strict=True)
     return [_Group(torch.tensor(sorted(tasks), device=device), most) for tasks, most in pairs]

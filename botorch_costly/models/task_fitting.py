@@ -1,4 +1,4 @@
-"""Hyperparameters of earlier tasks: their priors, their box, and the search of all tasks at once.
+"""Fit of the hyperparameters of earlier tasks: priors, bounds, and a search batched over tasks.
 
 Notation: ``theta = [log l_1 .. log l_d, log s, log noise]``, as in ``numerics.padded``.
 """
@@ -21,93 +21,86 @@ _NOISE = -4.0, 1.5
 _BOX_OF_LENGTHSCALES = 1e-2, 1e3
 _BOX_OF_VARIANCE = 1e-3, 1e3
 _BOX_OF_NOISE = 1e-6, 1e1
-_A_ROUND = 15  # steps after which searches that have ended are taken out
-_SLOPE = 1e-2  # nats per log unit at which a search ends
-_NEWTON, _NEAR = 5, 2e-3  # most steps of a search from near its end; the last one, in widths
-_ROUGHER, _CLEARER = -2.5, -3.0  # a second start: shorter lengthscales and less noise, logarithms
+_A_ROUND = 15  # steps after which converged searches leave the batch
+_SLOPE = 1e-2  # gradient tolerance of a search, nats per log unit
+_NEWTON, _NEAR = 5, 2e-3  # largest number of Newton steps; step tolerance, in widths of the box
+_ROUGHER, _CLEARER = -2.5, -3.0  # log factors of lengthscales and noise of a second start
 
 
 def typical(dim: int) -> Tensor:
-    """Return where a search begins, ``(dim + 2,)``."""
+    """Return the default start of a search, ``(dim + 2,)``."""
     lengthscale = math.sqrt(2) + 0.5 * math.log(dim)
     return torch.tensor([lengthscale - 1.0] * dim + [_VARIANCE[0], _NOISE[0]], dtype=torch.float64)
 
 
 def fitted(kernel: str, rows: Padded, starts: Sequence[Tensor], max_iter: int) -> Tensor:
-    """Return the hyperparameters of highest density that a search from one of the starts ends at.
+    """Return the hyperparameters of highest density among the ends of the searches from all starts.
 
-    None is less probable than where its search began.
+    The density at an end is never below that at its start.
 
     Args:
-        kernel: Of all tasks.
+        kernel: Kernel family of all tasks.
         rows: The observations.
-        starts: Each ``tasks x (d + 2)``.
-        max_iter: Most evaluations of a search after the first.
+        starts: Starts of the searches, each ``tasks x (d + 2)``.
+        max_iter: Largest number of evaluations of a search after the first.
     """
     count = len(starts[0])
     exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
-    each = Padded(*(torch.cat([part] * len(starts)) for part in exact))
+    repeated = Padded(*(torch.cat([tensor] * len(starts)) for tensor in exact))
     end = torch.cat(list(starts)).double()
     loss = end.new_zeros(len(end))
     box = box_of(rows.x.shape[-1]).to(end)
-    left = torch.arange(len(end), device=end.device)
-    # A few rounds: the searches that have ended leave the batch.
-    for steps in _rounds(max_iter):
-        # By short first steps: the curvature far from an end leads past it, to what is all noise.
-        found = minimize_batch(
-            loss_of(kernel, each.some(left)),
-            end[left].unsqueeze(-2),
+    active = torch.arange(len(end), device=end.device)
+    # After each round of steps, converged searches leave the batch.
+    for first in range(0, max_iter, _A_ROUND):
+        # No Hessian is passed: far from an optimum its long first steps would end where all is noise.
+        result = minimize_batch(
+            loss_of(kernel, repeated.some(active)),
+            end[active].unsqueeze(-2),
             box,
-            max_iter=steps,
+            max_iter=min(_A_ROUND, max_iter - first),
             gradient_tolerance=_SLOPE,
             check_every=1,
         )
-        end[left], loss[left] = found.point.squeeze(-2), found.value.squeeze(-1)
-        left = left[~found.converged.squeeze(-1)]
-        if not len(left):
+        end[active], loss[active] = result.point.squeeze(-2), result.value.squeeze(-1)
+        active = active[~result.converged.squeeze(-1)]
+        if not len(active):
             break
     best = loss.reshape(len(starts), count).argmin(0)
     return end.reshape(len(starts), count, -1)[best, torch.arange(count)].to(starts[0])
 
 
 def refitted(kernel: str, rows: Padded, theta: Tensor) -> Tensor:
-    """Return what ``fitted`` does, from hyperparameters that are likely near, in a few Newton steps.
+    """Return the hyperparameters after a few Newton steps from values that are probably near an optimum.
 
-    The curvature is the average information. Where it leads nowhere, ``fitted`` goes on from there.
+    The curvature is the average information. If the steps do not converge, ``fitted`` follows.
     """
     exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
 
-    def second_order(at: Tensor) -> Quadratic:
-        value, gradient, curvature = _density(kernel, exact, at.squeeze(-2))
-        parts = value.unsqueeze(-1), gradient.unsqueeze(-2), -curvature.unsqueeze(-3)
-        return Quadratic(*parts)
+    def second_order(points: Tensor) -> Quadratic:
+        value, gradient, curvature = _density(kernel, exact, points.squeeze(-2))
+        return Quadratic(value.unsqueeze(-1), gradient.unsqueeze(-2), -curvature.unsqueeze(-3))
 
     start, box = theta.double().unsqueeze(-2), box_of(rows.x.shape[-1]).to(theta).double()
     end = climb_by_newton(second_order, start, box, _NEWTON, _NEAR)
-    found = end.points.squeeze(-2).to(theta)
-    if bool(end.reached.all()):
-        return found
-    return fitted(kernel, rows, [found], _A_ROUND)
+    theta = end.points.squeeze(-2).to(theta)
+    return theta if bool(end.reached.all()) else fitted(kernel, rows, [theta], _A_ROUND)
 
 
 def _density(kernel: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log densities, their gradients, and guesses at their curvature, which are positive."""
-    value, gradient, told = padded.average_information(kernel, rows, theta)
-    known, slope = log_prior(theta)
-    curvature = told.nan_to_num(0.0, 0.0, 0.0) + torch.diag(_known(theta)[:, 1] ** -2)
-    return value + known, gradient + slope, curvature
+    """Return log densities, their gradients, and positive approximations of minus their Hessians."""
+    value, gradient, information = padded.average_information(kernel, rows, theta)
+    prior, slope = log_prior(theta)
+    precision = torch.diag(_prior_moments(theta)[:, 1] ** -2)
+    return value + prior, gradient + slope, information.nan_to_num(0.0, 0.0, 0.0) + precision
 
 
 def rougher(theta: Tensor) -> Tensor:
-    """Return a second start: the same values may be noise or detail, each a maximum of its own."""
+    """Return a second start: explaining values by detail instead of noise may be another optimum."""
     step = theta.new_full((theta.shape[-1],), _ROUGHER)
     step[-2:] = theta.new_tensor([0.0, _CLEARER])
     low, high = box_of(theta.shape[-1] - 2).to(theta)
     return (theta + step).clamp(low, high)
-
-
-def _rounds(max_iter: int) -> list[int]:
-    return [min(_A_ROUND, max_iter - first) for first in range(0, max_iter, _A_ROUND)]
 
 
 def loss_of(kernel: str, rows: Padded) -> ValueAndGradient:
@@ -116,27 +109,27 @@ def loss_of(kernel: str, rows: Padded) -> ValueAndGradient:
     def loss(theta: Tensor) -> tuple[Tensor, Tensor]:
         flat = theta.squeeze(-2)
         value, gradient = padded.log_evidence(kernel, rows, flat)
-        known, slope = log_prior(flat)
-        return -(value + known).unsqueeze(-1), -(gradient + slope).unsqueeze(-2)
+        prior, slope = log_prior(flat)
+        return -(value + prior).unsqueeze(-1), -(gradient + slope).unsqueeze(-2)
 
     return loss
 
 
 def box_of(dim: int) -> Tensor:
-    """Return the bounds between which is searched, ``2 x (dim + 2)``."""
+    """Return the lower and upper bounds of a search, ``2 x (dim + 2)``."""
     pairs = [_BOX_OF_LENGTHSCALES] * dim + [_BOX_OF_VARIANCE, _BOX_OF_NOISE]
     return torch.tensor(pairs, dtype=torch.float64).log().mT
 
 
 def log_prior(theta: Tensor) -> tuple[Tensor, Tensor]:
     """Return the log density of the logarithms, up to a constant, and its gradient."""
-    known = _known(theta)
-    away = (theta - known[:, 0]) / known[:, 1]
-    return -0.5 * away.square().sum(-1), -away / known[:, 1]
+    mean, std = _prior_moments(theta).unbind(-1)
+    z = (theta - mean) / std
+    return -0.5 * z.square().sum(-1), -z / std
 
 
-def _known(theta: Tensor) -> Tensor:
-    """Return means and standard deviations of the logarithms, ``(d + 2) x 2``."""
+def _prior_moments(theta: Tensor) -> Tensor:
+    """Return prior means and standard deviations of the logarithms, ``(d + 2) x 2``."""
     dim = theta.shape[-1] - 2
     lengthscale = math.sqrt(2) + 0.5 * math.log(dim), math.sqrt(3)
     return theta.new_tensor([lengthscale] * dim + [_VARIANCE, _NOISE])

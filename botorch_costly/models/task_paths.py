@@ -1,4 +1,4 @@
-"""Functions drawn beforehand from the posteriors of all tasks, for the price of their features."""
+"""Functions sampled once from the posteriors of all tasks, evaluated at the cost of their features."""
 
 import torch
 from torch import Generator, Tensor, nn
@@ -17,11 +17,11 @@ class TaskPaths(nn.Module):
         UAI 2022, appendix D.5.
 
     Args:
-        tasks: Fitted, with a kernel that has a spectral density.
-        count: Functions of each task.
-        generator: The source of the draws.
-        num_frequencies: As many cosines, and as many sines, stand for the kernel; covariances are off
-            by about ``1 / sqrt(2 num_frequencies)`` of the variance.
+        tasks: The tasks, fitted, with a kernel that has a spectral density.
+        count: Number of functions of each task.
+        generator: Random generator of the draws.
+        num_frequencies: Number of cosines, and of sines, that approximate the kernel; the error of a
+            covariance is about ``1 / sqrt(2 num_frequencies)`` of the variance.
 
     Raises:
         InvalidArgumentError: If a number is not positive.
@@ -45,19 +45,19 @@ class TaskPaths(nn.Module):
     ) -> None:
         super().__init__()
         self.count = check_count("count", count, minimum=1)
-        many = check_count("num_frequencies", num_frequencies, minimum=1)
+        num_frequencies = check_count("num_frequencies", num_frequencies, minimum=1)
         check_generator(generator)
-        draws = frequencies(tasks.kernel, many, tasks.inputs.shape[-1], generator)
+        draws = frequencies(tasks.kernel, num_frequencies, tasks.inputs.shape[-1], generator)
         self.register_buffer("draws", draws.to(tasks.inputs))
         self.register_buffer("lengthscale", tasks.lengthscale)
         self.register_buffer("variance", tasks.variance)
         self.register_buffer("offset", tasks.offset)
         self.register_buffer("scale", tasks.scale)
-        parts = [self._drawn(tasks, task, generator) for task in range(tasks.count)]
-        self.register_buffer("weights", torch.stack(parts))
+        weights = [self._drawn(tasks, task, generator) for task in range(tasks.count)]
+        self.register_buffer("weights", torch.stack(weights))
 
     def _drawn(self, tasks: TaskEnsemble, task: int, generator: Generator) -> Tensor:
-        """Return the weights of a task's functions; one task at a time, for their features are large."""
+        """Return the weights of one task's functions; tasks are not batched as features are large."""
         seen = tasks.seen[task]
         features = self._features(tasks.inputs[task, seen], task)
         return posterior_weights(

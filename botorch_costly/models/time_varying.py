@@ -20,9 +20,9 @@ from botorch_costly.models.asked_anew import AskedAnewGP
 def default_space_kernel(dim: int, batch_shape: torch.Size) -> Kernel:
     """Return the default kernel over configurations: Matérn-5/2 with one lengthscale per column.
 
-    Its lengthscales carry BoTorch's dimension-scaled log-normal prior, its variance a Gamma(2, 0.15)
-    prior as in BoTorch's classical models: with drift, the rewards at hand need not show the prior's
-    whole spread, so their empirical variance does not settle it.
+    Lengthscales have BoTorch's dimension-scaled log-normal prior. The variance has a Gamma(2, 0.15)
+    prior as in BoTorch's classical models: with drift, the empirical variance of the rewards may be below
+    the prior variance, so it cannot replace the variance parameter.
     """
     template = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim, batch_shape=batch_shape)
     matern = MaternKernel(
@@ -45,17 +45,18 @@ def default_forgetting_prior() -> LogNormalPrior:
 def _check_numbers(**data: Tensor | None) -> None:
     for name, values in data.items():
         if values is not None:
-            good = values.isfinite() if name != "train_Yvar" else values.isfinite() & (values >= 0)
-            expected = "finite numbers" + (" >= 0" if name == "train_Yvar" else "")
-            check(bool(good.all()), name, expected, values[~good])
+            is_valid, expected = values.isfinite(), "finite numbers"
+            if name == "train_Yvar":
+                is_valid, expected = is_valid & (values >= 0), "finite numbers >= 0"
+            check(bool(is_valid.all()), name, expected, values[~is_valid])
 
 
 class TimeVaryingGP(AskedAnewGP):
     r"""A GP whose function drifts: ``k((x, t), (x', t')) = k_x(x, x') (1 - forgetting)^(|t - t'|/2)``.
 
-    The last column of the inputs is the round. What differs from ``SingleTaskGP``: the mean is zero
-    (of standardized rewards), configurations have a *scaled* Matérn-5/2 kernel, and the forgetting
-    rate is learnt with the rest by ``fit_gpytorch_mll`` unless it is given.
+    The last column of the inputs is the round. Unlike ``SingleTaskGP``, the mean of standardized rewards
+    is zero, configurations have a *scaled* Matérn-5/2 kernel, and ``fit_gpytorch_mll`` also learns the
+    forgetting rate unless it is fixed.
 
     References:
         I. Bogunovic, J. Scarlett, V. Cevher. Time-varying Gaussian process bandit optimization.
@@ -68,10 +69,10 @@ class TimeVaryingGP(AskedAnewGP):
         train_Yvar: Known noise variances, of the shape of ``train_Y``; learnt if omitted.
         forgetting: A fixed rate in [0, 1] per round, or ``None`` to learn it.
         space_kernel: A kernel over the first ``d`` columns; ``default_space_kernel`` if omitted.
-        likelihood: As for ``SingleTaskGP``.
-        mean_module: As for ``SingleTaskGP``; zero if omitted.
-        outcome_transform: ``Standardize`` by default; ``None`` models the rewards as they are.
-        input_transform: As for ``SingleTaskGP``.
+        likelihood: Likelihood; that of ``SingleTaskGP`` if omitted.
+        mean_module: Prior mean; zero if omitted.
+        outcome_transform: ``Standardize`` by default; ``None`` models untransformed rewards.
+        input_transform: Transform of the inputs; none if omitted.
 
     Raises:
         InvalidShapeError: If ``train_X`` has no configuration column before the round.
@@ -110,9 +111,9 @@ class TimeVaryingGP(AskedAnewGP):
             batch_shape=batch_shape,
             active_dims=(dim,),
         ).to(train_X)
-        time_kernel.forgetting = rate  # again, in the precision of the data
+        time_kernel.forgetting = rate  # set again, in the dtype of the data
         space = space_kernel or default_space_kernel(dim, batch_shape)
-        if space.active_dims is None:  # it would see the round as well
+        if space.active_dims is None:  # without this the kernel would act on the round, too
             space.active_dims = torch.arange(dim, device=train_X.device)
         if outcome_transform is DEFAULT:
             outcome_transform = Standardize(m=1, batch_shape=batch_shape)
@@ -121,7 +122,7 @@ class TimeVaryingGP(AskedAnewGP):
             train_Y,
             train_Yvar,
             likelihood=likelihood,
-            # Not space * time_kernel, which would dissolve a space kernel that is a product.
+            # `space * time_kernel` would flatten a space kernel that is itself a product.
             covar_module=ProductKernel(space, time_kernel),
             mean_module=mean_module or ZeroMean(batch_shape=batch_shape),
             outcome_transform=outcome_transform,

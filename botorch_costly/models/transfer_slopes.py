@@ -1,7 +1,7 @@
-r"""Moments of a target that resembles tasks, with their slopes in closed form.
+r"""Moments of a ``TransferGP``, with analytic gradients.
 
-In the notation of ``models.transfer``, where ``T`` tasks say ``f`` of a point, ``m`` on average, with
-the summed variance ``v``, and with ``u^2 = q v``, ``q = spread / T + (level / T)^2``,
+In the notation of ``models.transfer``, where ``T`` tasks have the posterior means ``f`` at a point, with
+average ``m`` and summed variance ``v``, and with ``u^2 = q v``, ``q = spread / T + (level / T)^2``,
 
     mean     = level m + k'w,                                    w = K^{-1} residual
     variance = common m^2 + own + u^2 + spread / T |f|^2 + offset - k'K^{-1}k,
@@ -22,16 +22,16 @@ from torch import Tensor
 
 from botorch_costly.numerics.radial import PROFILES
 
-LEAST_UNKNOWN = 1e-24  # of u^2: the slope of its root at 0 is not finite
+LEAST_UNKNOWN = 1e-24  # lower bound of u^2: the derivative of its root at 0 is not finite
 LEAST_VARIANCE = 1e-12
 
 
 class Conditioned(NamedTuple):
-    """A target after its values, in units."""
+    """A target conditioned on its values, in units."""
 
     kernel: str
     x: Tensor  # inputs, shape: (n, d)
-    means: Tensor  # of the tasks there, shape: (n, T)
+    means: Tensor  # of the tasks at the inputs, shape: (n, T)
     unknown: Tensor  # u_i, shape: (n,)
     root: Tensor  # L of K = L L', shape: (n, n)
     residual: Tensor  # shape: (n,)
@@ -40,15 +40,15 @@ class Conditioned(NamedTuple):
     own: Tensor  # shape: ()
     lengthscale: Tensor  # shape: (d,)
     common: float
-    offset: Tensor  # its variance, shape: ()
+    offset: Tensor  # variance of the offset, shape: ()
 
 
 class _Ready(NamedTuple):
-    """What does not depend on the points."""
+    """Terms that do not depend on the points."""
 
     target: Conditioned
     unit: Tensor  # c / l, shape: (d,)
-    scaled: Tensor  # inputs by that, shape: (n, d)
+    scaled: Tensor  # inputs times ``unit``, shape: (n, d)
     rate: Tensor  # q, shape: ()
     linear: Tensor  # B, shape: (n, T)
     inverse_root: Tensor  # L^{-1}, shape: (n, n)
@@ -56,7 +56,7 @@ class _Ready(NamedTuple):
 
 
 class SlopesOf(NamedTuple):
-    """Slopes by a point and by what the tasks say of it."""
+    """Gradients with respect to a point and to the tasks' moments there."""
 
     by_points: Tensor  # shape: (m, d)
     by_means: Tensor  # shape: (m, T)
@@ -121,8 +121,8 @@ def _asked(ready: _Ready, X: Tensor, means: Tensor, variance: Tensor) -> Asked:
         by_means = (half * each).unsqueeze(-1) * means + by_average.unsqueeze(-1)
         by_means = by_means + by_cross @ linear
         by_unknown = half * unknown + (by_cross * phi) @ target.unknown
-        known = squared > LEAST_UNKNOWN
-        by_variance = torch.where(known, 0.5 * rate / unknown * by_unknown, 0.0)
+        is_inside = squared > LEAST_UNKNOWN
+        by_variance = torch.where(is_inside, 0.5 * rate / unknown * by_unknown, 0.0)
         pulled = by_cross * amplitude * psi
         away = pulled @ target.x - pulled.sum(-1, keepdim=True) * X
         return SlopesOf(unit.square() * away, by_means, by_variance)

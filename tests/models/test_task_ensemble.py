@@ -85,7 +85,7 @@ def test_memory_is_bounded_and_changes_nothing(asked, tkwargs, monkeypatch):
     whole = TaskEnsemble(inputs, values)
     moments, joint = whole.moments(asked), whole.joint(asked)
     torch.testing.assert_close(whole.covariances(asked, asked[1:3]), joint[1][..., 1:3])
-    for name in ("_AT_ONCE", "_AT_ONCE_ELSEWHERE"):
+    for name in ("_CHUNK_ON_CPU", "_CHUNK"):
         monkeypatch.setattr(task_ensemble, name, 1)
     parts = TaskEnsemble(inputs, values)
     torch.testing.assert_close(tuple(parts.moments(asked)), tuple(moments))

@@ -42,7 +42,7 @@ def test_tasks_have_the_slopes_of_autograd_in_any_runs(at_once, tkwargs, monkeyp
     tasks, asked = alike_tasks(tkwargs), points(4, 12, tkwargs)
     factors = factors_of((tasks.count, 4), tkwargs)
     mean, std, slope = by_autograd(tasks.moments, asked, factors)
-    for name in ("_AT_ONCE", "_AT_ONCE_ELSEWHERE"):
+    for name in ("_CHUNK_ON_CPU", "_CHUNK"):
         monkeypatch.setattr(task_ensemble, name, at_once)
     ours = tasks.moments_and_vjp(4)(asked)
     torch.testing.assert_close((ours.mean, ours.spread), (mean, std), **close_to(tkwargs))
