@@ -1,4 +1,4 @@
-"""Three tasks that are alike, and the similarity that a test believes in."""
+"""Three similar tasks, and a similarity for tests."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Beliefs over a grid, and whether they are those of the oracle."""
+"""Posteriors over a grid, and their comparison with the oracle."""
 
 import torch
 

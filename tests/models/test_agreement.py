@@ -1,4 +1,4 @@
-"""Three models and the oracle are one belief, to 1e-8."""
+"""Three models and the oracle have the same posterior, to 1e-8."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ EXACT = {"rtol": 1e-8, "atol": 1e-8}
 
 @pytest.fixture(params=[0.0, 0.01, 0.3, 1.0], ids=lambda f: f"forgetting={f}")
 def story(request):
-    """Queries at points of a grid at uneven rounds, and what the oracle makes of them."""
+    """Queries at points of a grid at uneven rounds, and the oracle's posterior."""
     generator = torch.Generator().manual_seed(3)
     grid = torch.rand(15, 2, generator=generator, dtype=torch.float64)
     times = torch.randperm(30, generator=generator)[:12].sort().values.double()

@@ -1,4 +1,4 @@
-"""What an evaluation costs."""
+"""Models of the cost of an evaluation."""
 
 import math
 import pickle
@@ -23,8 +23,8 @@ def test_a_linear_cost_is_found_in_any_unit(generator):
     X = rows(generator)
     for unit in (1e-6, 1.0, 1e6):
         cost = unit * (2 + 3 * X[:, :1] + 5 * X[:, 2:])
-        found = LinearCost(X, cost)(X)
-        torch.testing.assert_close(found, cost, rtol=0.02, atol=0)
+        actual = LinearCost(X, cost)(X)
+        torch.testing.assert_close(actual, cost, rtol=0.02, atol=0)
 
 
 def test_it_is_the_least_squares_line_above_zero(generator):
@@ -78,7 +78,7 @@ def test_products_are_learnt_by_the_logarithm(generator):
 
 @pytest.mark.parametrize("factor", [1e3, 1e6, 1e-12])
 def test_one_absurd_cost_in_four_or_more_moves_no_prediction(factor, generator):
-    """The kind: a cost in another unit, told once, decides what all evaluations are believed to cost."""
+    """A single cost in another unit must not determine the predicted costs of all evaluations."""
     X = rows(generator, 12)
     cost = (X @ torch.tensor([1.0, 0.0, 5.0], dtype=torch.float64)).exp().unsqueeze(-1)
     cost[5] *= factor

@@ -52,12 +52,12 @@ def test_covariances_are_those_of_the_joint_posterior(queries, unit, shape):
 def test_what_is_prepared_once_is_the_same(queries, unit):
     model, asked, others = belief(queries, unit), rows(4), rows(6, seed=1)
     discretization, prepared = model.project(others), model.project(asked)
-    for one, other in zip(
+    for actual, other in zip(
         (*model.covariance_with(prepared, discretization), *model.mean_and_variance(prepared)),
         (*model.covariance_with(asked, discretization), *model.mean_and_variance(asked)),
         strict=True,
     ):
-        torch.testing.assert_close(one, other, rtol=1e-14, atol=0)
+        torch.testing.assert_close(actual, other, rtol=1e-14, atol=0)
 
 
 def test_covariances_are_those_of_the_paper():
@@ -65,14 +65,14 @@ def test_covariances_are_those_of_the_paper():
     everyone = torch.cat([asked, others])[:, :2]
     seen = model.inputs
     prior, cross, among = (
-        dense_gp.matern(one, other, 0.4, 1.3)
-        for one, other in [(seen[:, :2],) * 2, (everyone, seen[:, :2]), (everyone,) * 2]
+        dense_gp.matern(actual, other, 0.4, 1.3)
+        for actual, other in [(seen[:, :2],) * 2, (everyone, seen[:, :2]), (everyone,) * 2]
     )
     times = seen[:, 2].tolist()
     expected, cov, _ = dense_gp.posterior(prior, times, model.rewards, 0.1, cross, among, NOW, 0.05)
     ours = model.covariance_with(asked, model.project(others))
-    for one, other in zip(ours, (expected[:4], cov.diagonal()[:4], cov[:4, 4:]), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)
+    for actual, other in zip(ours, (expected[:4], cov.diagonal()[:4], cov[:4, 4:]), strict=True):
+        torch.testing.assert_close(actual, other, rtol=1e-8, atol=1e-8)
 
 
 def test_gradients_are_finite_differences():
@@ -146,9 +146,9 @@ def test_covariance_between_is_that_of_the_posterior(batch, rounds):
 
 def test_points_that_are_shared_by_all_trials_may_be_named_once():
     model, others = grid((3,)), torch.arange(9)
-    one = model.covariance_between(torch.tensor([2, 7]), others)
+    actual = model.covariance_between(torch.tensor([2, 7]), others)
     torch.testing.assert_close(
-        one, model.covariance_between(torch.tensor([[2, 7]] * 3), others), rtol=0, atol=0
+        actual, model.covariance_between(torch.tensor([[2, 7]] * 3), others), rtol=0, atol=0
     )
 
 

@@ -53,14 +53,14 @@ def naive_scores(model):
     m, g = model.compression.midpoint.item(), model.compression.growth.item()
     scores = []
     for curve, until in model.marks.tolist():
-        weights, total, known, whole = [], 0.0, 0.0, 0.0
+        weights, total, observed_weight, whole = [], 0.0, 0.0, 0.0
         for u in range(1, until + 1):
             s = -6 + 12 * (u - 1) / (LONGEST - 1)
             weights.append(1 / (1 + math.exp(-g * (s - m))))
             reward, whole = float(model.curves[curve, u - 1]), whole + weights[-1]
             if not math.isnan(reward):
-                total, known = total + weights[-1] * reward, known + weights[-1]
-        scores.append(whole * total / known)
+                total, observed_weight = total + weights[-1] * reward, observed_weight + weights[-1]
+        scores.append(whole * total / observed_weight)
     return scores
 
 
@@ -187,8 +187,7 @@ def test_the_condition_number_stays_within_its_bound(model, largest):
     fuller = model.augmented(largest_log_condition=largest)
     with torch.no_grad():
         conditions = [
-            log_condition(one.covar_module(one.train_inputs[0]).to_dense())
-            for one in (model, fuller)
+            log_condition(gp.covar_module(gp.train_inputs[0]).to_dense()) for gp in (model, fuller)
         ]
     if len(fuller.marks) > len(model.marks):
         assert conditions[1] <= largest
@@ -292,7 +291,9 @@ def test_a_model_of_curves_can_be_conditioned_and_fantasized():
     model = CurveGP(configs, configs[:, :1] * torch.arange(1.0, 8.0, dtype=torch.float64))
     X = torch.rand(2, 3, generator=generator, dtype=torch.float64)
     before = model.posterior(X)
-    told = model.condition_on_observations(X, torch.tensor([[2.0], [-2.0]], dtype=torch.float64))
+    conditioned = model.condition_on_observations(
+        X, torch.tensor([[2.0], [-2.0]], dtype=torch.float64)
+    )
     naive = SingleTaskGP(
         torch.cat([model.train_inputs[0], X]),
         torch.cat([model.train_targets, torch.tensor([2.0, -2.0]).double()])[:, None],
@@ -301,9 +302,9 @@ def test_a_model_of_curves_can_be_conditioned_and_fantasized():
         mean_module=model.mean_module,
         outcome_transform=None,
     )
-    torch.testing.assert_close(told.posterior(X).mean, naive.posterior(X).mean)
+    torch.testing.assert_close(conditioned.posterior(X).mean, naive.posterior(X).mean)
     assert torch.equal(model.posterior(X).mean, before.mean)
-    assert len(told.train().eval().train_targets) == 7
+    assert len(conditioned.train().eval().train_targets) == 7
     sampler = SobolQMCNormalSampler(torch.Size([4]), seed=1)
     assert model.fantasize(X, sampler).posterior(X).mean.shape == (4, 2, 1)
     knowledge = qKnowledgeGradient(model, num_fantasies=2)

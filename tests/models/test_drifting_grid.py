@@ -1,4 +1,4 @@
-"""The belief on a grid against the plain filter, and all that may happen in a long run."""
+"""The posterior on a grid against a plain Kalman filter, and edge cases of long runs."""
 
 import copy
 import io
@@ -36,10 +36,10 @@ def test_a_batch_is_a_loop(forgetting):
         query = torch.rand(batch, generator=generator) < torch.linspace(0.1, 1, 6).view(batch)
         y[~query] = torch.nan  # ignored
         log_prob = many.observe(index, y, query)
-        for one, i, value, queries, expected in zip(
+        for grid, i, value, queries, expected in zip(
             alone, index.view(-1), y.view(-1), query.view(-1), log_prob.view(-1), strict=True
         ):
-            step = one.observe(i, value) if queries else torch.zeros(()).double()
+            step = grid.observe(i, value) if queries else torch.zeros(()).double()
             torch.testing.assert_close(step, expected)
         if r == 30:
             which = torch.tensor([[True, False, False], [False, True, False]])
@@ -49,9 +49,9 @@ def test_a_batch_is_a_loop(forgetting):
         for model in (many, *alone):
             model.wait(r % 3)
     for name in ("mean", "variance"):
-        expected = torch.stack([getattr(one, name) for one in alone]).view(2, 3, 8)
+        expected = torch.stack([getattr(grid, name) for grid in alone]).view(2, 3, 8)
         torch.testing.assert_close(getattr(many, name), expected, **EXACT)
-    columns = torch.stack([one.covariance(torch.tensor(5)) for one in alone]).view(2, 3, 8)
+    columns = torch.stack([grid.covariance(torch.tensor(5)) for grid in alone]).view(2, 3, 8)
     torch.testing.assert_close(many.covariance(torch.full(batch, 5)), columns, **EXACT)
     X = torch.tensor([[1.0], [5.0]]).expand(4, 1, 1, 2, 1)  # four questions to each trial
     joint = many.posterior(X)
@@ -65,15 +65,15 @@ def test_a_batch_is_a_loop(forgetting):
 
 
 def test_waiting_several_rounds_at_once_is_waiting_one_by_one():
-    one, many = (DriftingGrid(prior_cov(), 0.1, NOISE) for _ in range(2))
-    for belief in (one, many):
+    grid, many = (DriftingGrid(prior_cov(), 0.1, NOISE) for _ in range(2))
+    for belief in (grid, many):
         run(belief, 20)
     for _ in range(7):
-        one.wait()
+        grid.wait()
     many.wait(4.5)
     many.wait(2.5)
-    torch.testing.assert_close(one.mean, many.mean, rtol=1e-12, atol=1e-14)
-    torch.testing.assert_close(one.variance, many.variance, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(grid.mean, many.mean, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(grid.variance, many.variance, rtol=1e-12, atol=1e-14)
 
 
 def test_restart_is_the_beginning():
@@ -112,7 +112,7 @@ def test_what_was_read_does_not_change_later():
     belief = DriftingGrid(prior_cov(), 0.1, NOISE)
     run(belief, 5)
     read = (belief.mean, belief.variance, belief.covariance(torch.tensor(0)))
-    kept = [part.clone() for part in read]
+    kept = [tensor.clone() for tensor in read]
     run(belief, 5)
     assert all(torch.equal(a, b) for a, b in zip(read, kept, strict=True))
 
@@ -198,8 +198,13 @@ def test_single_precision_stays_single_and_close():
     for belief in (single, double):
         run(belief, 200)
     posterior = single.posterior(torch.tensor([[0.0], [3.0]]), observation_noise=True)
-    for part in (single.mean, single.variance, single.covariance(torch.tensor(1)), posterior.mean):
-        assert part.dtype == torch.float32
+    for tensor in (
+        single.mean,
+        single.variance,
+        single.covariance(torch.tensor(1)),
+        posterior.mean,
+    ):
+        assert tensor.dtype == torch.float32
     torch.testing.assert_close(single.mean.double(), double.mean, rtol=0, atol=1e-4)
     torch.testing.assert_close(single.variance.double(), double.variance, rtol=0, atol=1e-4)
 
@@ -226,15 +231,15 @@ def test_every_trial_may_forget_at_its_own_rate():
         which = torch.rand(2, 2, generator=generator) < 0.5 if r % 3 == 0 else None
         many.observe(index, y, query)
         many.wait(1 + r % 2, which)
-        for i, one in enumerate(alone):
+        for i, grid in enumerate(alone):
             if query.view(-1)[i]:
-                one.observe(index.view(-1)[i], y.view(-1)[i])
+                grid.observe(index.view(-1)[i], y.view(-1)[i])
             if which is None or which.view(-1)[i]:
-                one.wait(1 + r % 2)
+                grid.wait(1 + r % 2)
     for name in ("mean", "variance"):
-        expected = torch.stack([getattr(one, name) for one in alone]).view(2, 2, 12)
+        expected = torch.stack([getattr(grid, name) for grid in alone]).view(2, 2, 12)
         torch.testing.assert_close(getattr(many, name), expected, **EXACT)
-    columns = torch.stack([one.covariance(torch.tensor(5)) for one in alone]).view(2, 2, 12)
+    columns = torch.stack([grid.covariance(torch.tensor(5)) for grid in alone]).view(2, 2, 12)
     torch.testing.assert_close(many.covariance(torch.full((2, 2), 5)), columns, **EXACT)
 
 
@@ -262,16 +267,16 @@ def test_trials_that_query_seldom_among_others_that_query_often(share, forgettin
         query = torch.rand(batch, generator=generator) < rates
         many.take_in(index, y, query)
         many.wait()
-        for one, i, value, queries in zip(alone, index, y, query, strict=True):
+        for grid, i, value, queries in zip(alone, index, y, query, strict=True):
             if queries:
-                one.observe(i, value)
-            one.wait()
+                grid.observe(i, value)
+            grid.wait()
     for name in ("mean", "variance"):
-        expected = torch.stack([getattr(one, name) for one in alone])
+        expected = torch.stack([getattr(grid, name) for grid in alone])
         torch.testing.assert_close(getattr(many, name), expected, **EXACT)
     everywhere = torch.arange(8)
     joint = many.covariance_between(everywhere.expand(6, 8), everywhere)
-    expected = torch.stack([one.covariance_between(everywhere, everywhere) for one in alone])
+    expected = torch.stack([grid.covariance_between(everywhere, everywhere) for grid in alone])
     torch.testing.assert_close(joint, expected, **EXACT)
 
 
@@ -290,13 +295,13 @@ def test_memory_set_aside_changes_nothing(capacity):
 def test_one_entry_of_the_batch_is_a_belief():
     many = DriftingGrid(prior_cov(), torch.full((2, 3), 0.1).double(), NOISE, torch.Size([2, 3]))
     run(many, 40)
-    one, at = many.select(1), torch.tensor([4, 0, 7])
-    assert one.batch_shape == (3,)
-    assert torch.equal(one.mean, many.mean[1])
-    assert torch.equal(one.variance, many.variance[1])
+    grid, at = many.select(1), torch.tensor([4, 0, 7])
+    assert grid.batch_shape == (3,)
+    assert torch.equal(grid.mean, many.mean[1])
+    assert torch.equal(grid.variance, many.variance[1])
     both = torch.stack([torch.zeros_like(at), at])
-    torch.testing.assert_close(one.covariance(at), many.covariance(both)[1], rtol=0, atol=1e-14)
-    assert torch.equal(one.forgetting, many.forgetting[1])
+    torch.testing.assert_close(grid.covariance(at), many.covariance(both)[1], rtol=0, atol=1e-14)
+    assert torch.equal(grid.forgetting, many.forgetting[1])
     with pytest.raises(InvalidArgumentError, match=r"index: Expected a number in 0\.\.1"):
         many.select(2)
 
@@ -308,8 +313,8 @@ def test_terms_of_single_precision_keep_moments_of_double_precision():
         run(belief, 200)
     assert half.get_extra_state()["terms"].dtype == torch.float32
     at = torch.tensor(3)
-    for part in (half.mean, half.variance, half.covariance(at)):
-        assert part.dtype == torch.float64
+    for tensor in (half.mean, half.variance, half.covariance(at)):
+        assert tensor.dtype == torch.float64
     torch.testing.assert_close(half.mean, double.mean, rtol=0, atol=1e-5)
     torch.testing.assert_close(half.variance, double.variance, rtol=0, atol=1e-6)
     torch.testing.assert_close(half.covariance(at), double.covariance(at), rtol=0, atol=1e-6)
@@ -320,7 +325,7 @@ def test_terms_of_single_precision_keep_moments_of_double_precision():
 @pytest.mark.parametrize("rates", [0.1, [0.1, 0.5]], ids=["one rate", "rates of trials"])
 @pytest.mark.parametrize("waited", [False, True])
 def test_an_entry_goes_on_by_itself(rates, waited):
-    """What a belief has computed for its batch serves no other one, and what a part learns stays there.
+    """Caches of a batch are not used for a selection, and updates of a selection do not change the batch.
 
     The kind: a cache that outlives a change of what it was computed for.
     """
@@ -330,23 +335,23 @@ def test_an_entry_goes_on_by_itself(rates, waited):
     many.observe(index, y)
     if waited:
         many.wait(1)
-    before = {name: part.clone() for name, part in many.get_extra_state().items()}
+    before = {name: tensor.clone() for name, tensor in many.get_extra_state().items()}
     for i in range(2):
         rate = float(rates[i]) if isinstance(rates, torch.Tensor) else rates
         alone = DriftingGrid(prior_cov(), rate, NOISE)
         alone.observe(index[i], y[i])
-        one = many.select(i)
+        grid = many.select(i)
         if waited:
             alone.wait(1)
-        for belief in (one, alone):
+        for belief in (grid, alone):
             belief.wait(1)
             belief.observe(torch.tensor(5), torch.tensor(2.0))
             belief.wait(2)
         for name in ("mean", "variance"):
-            torch.testing.assert_close(getattr(one, name), getattr(alone, name), **EXACT)
+            torch.testing.assert_close(getattr(grid, name), getattr(alone, name), **EXACT)
         many.select(i).restart()
-    for name, part in many.get_extra_state().items():
-        assert torch.equal(part, before[name])
+    for name, tensor in many.get_extra_state().items():
+        assert torch.equal(tensor, before[name])
 
 
 def test_rates_that_are_replaced_count_at_once():
@@ -381,9 +386,9 @@ def test_a_belief_goes_on_in_single_precision():
     belief = DriftingGrid(prior, rates, 0.1, torch.Size([2]))
     single = copy.deepcopy(belief).float()
     for step, y in enumerate([1.0, -0.5, 2.0]):
-        for one in (belief, single):
-            one.observe(torch.tensor([step, 2 - step]), torch.tensor([y, y]))
-            one.wait()
+        for grid in (belief, single):
+            grid.observe(torch.tensor([step, 2 - step]), torch.tensor([y, y]))
+            grid.wait()
     assert single.mean.dtype == single.variance.dtype == torch.float32
     torch.testing.assert_close(single.mean.double(), belief.mean, rtol=1e-5, atol=1e-5)
     again = copy.deepcopy(single).double()

@@ -1,4 +1,4 @@
-"""Terms of observations are dropped, compressed and rounded without a trace."""
+"""Dropping, compressing and rounding the terms of observations does not change the posterior."""
 
 import itertools
 

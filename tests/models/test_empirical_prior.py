@@ -1,4 +1,4 @@
-"""The prior estimated from earlier tasks: against loops, and against the prior that they come from."""
+"""The prior estimated from earlier tasks: against loops, and against the prior that generated them."""
 
 import numpy as np
 import pytest
@@ -52,9 +52,9 @@ def test_estimates_are_unbiased():
     means, covs = [], []
     for _ in range(1000):
         values = torch.as_tensor(rng.multivariate_normal(np.zeros(5), prior, 8))
-        found = moments(after(values, rows, y.tolist()), LIST[[1, 3, 0, 2, 4]])
-        means.append(found[0].numpy())
-        covs.append(found[1].numpy())
+        actual = moments(after(values, rows, y.tolist()), LIST[[1, 3, 0, 2, 4]])
+        means.append(actual[0].numpy())
+        covs.append(actual[1].numpy())
     for draws, expected in ((np.stack(means), truth), (np.stack(covs), cov)):
         error = draws.std(0) / 1000**0.5
         assert (np.abs(draws.mean(0) - expected) < 4.5 * error + 1e-9).all()
@@ -80,9 +80,9 @@ def test_observations_that_leave_no_task_are_refused():
     with pytest.raises(InvalidArgumentError, match="at most 4 observations for 6 tasks"):
         after(values, [0, 1, 2, 3, 4], [1.0] * 5)
     model = after(values, [0, 1, 2], [1.0] * 3)
-    one = torch.ones(2, 1, **DOUBLE)
+    column = torch.ones(2, 1, **DOUBLE)
     with pytest.raises(InvalidArgumentError, match="at most 4"):
-        model.condition_on_observations(4 * one, one)
+        model.condition_on_observations(4 * column, column)
 
 
 def test_noise_is_in_addition():
@@ -93,16 +93,16 @@ def test_noise_is_in_addition():
         *(values.numpy().mean(0)[[3, 0, 1]], cov[np.ix_([3, 0, 1], [3, 0, 1])]), 0.5, [2.0]
     )
     torch.testing.assert_close(noisy[0][[3, 0, 1]], torch.as_tensor(expected[0]))
-    found = noisy[1][[3, 0, 1]][:, [3, 0, 1]]
-    torch.testing.assert_close(found, torch.as_tensor(6 / 5 * expected[1]))
+    actual = noisy[1][[3, 0, 1]][:, [3, 0, 1]]
+    torch.testing.assert_close(actual, torch.as_tensor(6 / 5 * expected[1]))
 
 
 def test_conditioning_is_beginning_with_all():
     values, y = drawn(7), [0.3, -1.0, 2.0]
-    told = after(values, [3], y[:1]).condition_on_observations(
+    conditioned = after(values, [3], y[:1]).condition_on_observations(
         LIST[[0, 2]], torch.tensor(y[1:], **DOUBLE).unsqueeze(-1)
     )
-    torch.testing.assert_close(moments(told), moments(after(values, [3, 0, 2], y)))
+    torch.testing.assert_close(moments(conditioned), moments(after(values, [3, 0, 2], y)))
 
 
 @pytest.mark.parametrize("acquisition", ["LogEI", "UCB"])

@@ -1,4 +1,4 @@
-"""Hyperparameters drawn from their posterior, and GPs that answer as one."""
+"""Draws of hyperparameters from their posterior, and the model of a batch of GPs."""
 
 import pytest
 import torch
@@ -154,11 +154,11 @@ def test_it_goes_on_from_where_it_was_and_says_how_well_it_went():
 def test_it_answers_as_its_members_do(ensemble):
     X = torch.rand(5, 2, 1, 3, generator=torch.Generator().manual_seed(2), **NUMBERS)
     for noisy in (False, True):
-        found = ensemble.posterior(X, observation_noise=noisy)
+        actual = ensemble.posterior(X, observation_noise=noisy)
         expected = ensemble.models.posterior(X.unsqueeze(-3), observation_noise=noisy)
-        assert found.mean.shape == (5, 2, len(ensemble.models.train_targets), 1, 1)
-        torch.testing.assert_close(found.mean, expected.mean, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(found.variance, expected.variance, rtol=1e-3, atol=1e-5)
+        assert actual.mean.shape == (5, 2, len(ensemble.models.train_targets), 1, 1)
+        torch.testing.assert_close(actual.mean, expected.mean, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(actual.variance, expected.variance, rtol=1e-3, atol=1e-5)
     together = X.reshape(1, 10, 3)
     assert ensemble.posterior(together).mean.shape[-2:] == (10, 1)
 
@@ -175,11 +175,11 @@ def test_covariances_of_observations_are_those_of_the_joint_posterior(ensemble):
 
 def test_botorch_averages_it(ensemble):
     X = torch.rand(7, 1, 3, generator=torch.Generator().manual_seed(2), **NUMBERS)
-    found = LogExpectedImprovement(ensemble, best_f=0.5)(X)
+    actual = LogExpectedImprovement(ensemble, best_f=0.5)(X)
     members = LogExpectedImprovement(ensemble.models, best_f=torch.tensor(0.5, **NUMBERS))
     each = members(X.unsqueeze(-3))
     average = each.logsumexp(-1) - torch.tensor(float(each.shape[-1])).log()
-    torch.testing.assert_close(found, average, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(actual, average, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("q", [1, 2])
@@ -188,7 +188,7 @@ def test_known_noise_is_added_as_it_is(ensemble, q):
     X = torch.rand(5, q, 3, generator=torch.Generator().manual_seed(3), **NUMBERS)
     members = ensemble.batch_shape.numel()
     noise = torch.full((5, members, q, 1), 0.25, **NUMBERS)
-    plain, noisy = (ensemble.posterior(X, observation_noise=said) for said in (False, noise))
+    plain, noisy = (ensemble.posterior(X, observation_noise=option) for option in (False, noise))
     torch.testing.assert_close(noisy.variance - plain.variance, noise, rtol=1e-3, atol=1e-6)
 
 

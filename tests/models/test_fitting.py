@@ -1,4 +1,4 @@
-"""Fits of all trials at once: as good as BoTorch's, exact in what they keep, skipped when useless."""
+"""Batched fits: as good as BoTorch's, bit for bit where unchanged, skipped if the gain is small."""
 
 import math
 import time
@@ -43,16 +43,16 @@ def snapshot_of(dim, batch=(), noise=0.1, forgetting=0.01):
     return Hyperparameters(lengthscale, *rest)
 
 
-def objective(family, inputs, targets, found, learnt):
+def objective(family, inputs, targets, fitted, learnt):
     """Return the log evidence and log priors of unbatched hyperparameters, by the twin."""
-    lengthscale, outputscale, noise, rate = found
+    lengthscale, outputscale, noise, rate = fitted
     words = lengthscale, outputscale.item(), noise.item(), rate.item()
     prior = oracle.log_prior(lengthscale.tolist(), words[1], words[3] if learnt else None)
     return oracle.log_evidence(family, inputs, targets, *words) + prior
 
 
 def fit_by_botorch(inputs, targets, current, learnt, family="matern52"):
-    """Fit the model of the same prior from the same values, and return what it found."""
+    """Fit the model of the same prior from the same values, and return the result."""
     dim = inputs.shape[-1] - 1
     space = default_space_kernel(dim, torch.Size())
     space.base_kernel.nu = SMOOTHNESS[family]
@@ -81,8 +81,8 @@ def fit_by_botorch(inputs, targets, current, learnt, family="matern52"):
 @pytest.mark.parametrize("learnt", [True, False])
 def test_the_report_is_of_what_is_returned(family, learnt):
     inputs, targets = drifting(20, 2)
-    found, report = fit(family, inputs, targets, snapshot_of(2), learn_forgetting=learnt)
-    for value, at in ((report.before, snapshot_of(2)), (report.after, found)):
+    fitted, report = fit(family, inputs, targets, snapshot_of(2), learn_forgetting=learnt)
+    for value, at in ((report.before, snapshot_of(2)), (report.after, fitted)):
         expected = objective(family, inputs, targets, at, learnt)
         assert value.item() == pytest.approx(expected, rel=1e-6)  # priors are in float32
     assert report.after > report.before + 0.1
@@ -107,16 +107,16 @@ def test_it_is_as_probable_as_what_botorch_finds(learnt, n, dim):
 def test_no_neighbour_is_more_probable():
     """The maximum, within its tolerance: a tenth of a log unit to either side is worse."""
     inputs, targets = drifting(25, 2)
-    found, report = fit("matern32", inputs, targets, snapshot_of(2), learn_forgetting=True)
+    fitted, report = fit("matern32", inputs, targets, snapshot_of(2), learn_forgetting=True)
     least = priors_and_bounds(2)[1]
-    for field, value in zip(found._fields, found, strict=True):
+    for field, value in zip(fitted._fields, fitted, strict=True):
         for entry in range(value.numel()):
             for factor in (0.9, 1.1):
                 moved = value.clone()
                 moved.view(-1)[entry] *= factor
                 if field == "noise" and moved < least.noise:
                     continue
-                beside = found._replace(**{field: moved})
+                beside = fitted._replace(**{field: moved})
                 worse = objective("matern32", inputs, targets, beside, True)
                 assert worse < report.after.item() + 1e-4
 
@@ -129,16 +129,16 @@ def test_bounds_hold_and_bind():
     smooth, _ = fit("rbf", inputs, targets, snapshot_of(1), max_iter=200)
     assert smooth.noise.item() == pytest.approx(least.noise, rel=1e-9)
     outside = Hyperparameters(double(1e-3), double(1.0)[0], double(1e-9)[0], double(0.01)[0])
-    found, report = fit("rbf", inputs, targets, outside)
+    fitted, report = fit("rbf", inputs, targets, outside)
     assert not bool(report.skipped)
-    assert found.lengthscale >= least.lengthscale * (1 - 1e-12)
-    assert found.noise >= least.noise * (1 - 1e-12)
+    assert fitted.lengthscale >= least.lengthscale * (1 - 1e-12)
+    assert fitted.noise >= least.noise * (1 - 1e-12)
     moved, _ = fit("rbf", inputs, targets, outside, max_iter=0)
     assert moved.lengthscale.item() == pytest.approx(least.lengthscale, rel=1e-12)
     below = smooth._replace(noise=smooth.noise / 1.1)
-    found, report = fit("rbf", inputs, targets, below)
+    fitted, report = fit("rbf", inputs, targets, below)
     assert not bool(report.skipped)  # nothing is to be gained, but it is not allowed
-    assert found.noise >= least.noise * (1 - 1e-12)
+    assert fitted.noise >= least.noise * (1 - 1e-12)
     again, second = fit("rbf", inputs, targets, smooth)
     assert bool(second.skipped)  # on a bound as well
     assert torch.equal(again.noise, smooth.noise)
@@ -147,9 +147,9 @@ def test_bounds_hold_and_bind():
 @pytest.mark.parametrize("rate", [0.0, 1e-6, 0.3, 1.0])
 def test_a_given_rate_is_kept_to_the_last_digit(rate):
     inputs, targets = drifting(15, 1)
-    found, _ = fit("matern52", inputs, targets, snapshot_of(1, forgetting=rate))
-    assert found.forgetting.item() == rate
-    assert found.lengthscale.item() != snapshot_of(1).lengthscale.item()
+    fitted, _ = fit("matern52", inputs, targets, snapshot_of(1, forgetting=rate))
+    assert fitted.forgetting.item() == rate
+    assert fitted.lengthscale.item() != snapshot_of(1).lengthscale.item()
 
 
 # -- batches and restarts -------------------------------------------------------------------------
@@ -170,22 +170,22 @@ def test_a_batch_of_trials_is_a_loop(learnt):
             alone, single = fit(
                 "matern52", inputs[i, j], targets[i, j], snapshot_of(2), learn_forgetting=learnt
             )
-            for part, expected in zip(together, alone, strict=True):
-                torch.testing.assert_close(part[i, j], expected, rtol=1e-5, atol=1e-7)
+            for tensor, expected in zip(together, alone, strict=True):
+                torch.testing.assert_close(tensor[i, j], expected, rtol=1e-5, atol=1e-7)
             assert report.iterations[i, j] == single.iterations
             torch.testing.assert_close(report.after[i, j], single.after)
 
 
 def test_a_trial_that_promises_too_little_is_skipped_among_others():
     rows = [drifting(15, 1, seed) for seed in (0, 1)]
-    inputs, targets = (torch.stack(part) for part in zip(*rows, strict=True))
+    inputs, targets = (torch.stack(tensor) for tensor in zip(*rows, strict=True))
     done, _ = fit("matern52", inputs[0], targets[0], snapshot_of(1))
     both = Hyperparameters(*(torch.stack(p) for p in zip(done, snapshot_of(1), strict=True)))
-    found, report = fit("matern52", inputs, targets, both)
+    fitted, report = fit("matern52", inputs, targets, both)
     assert report.skipped.tolist() == [True, False]
     assert report.iterations[0] == 0 < report.iterations[1]
-    for part, kept in zip(found, done, strict=True):
-        assert torch.equal(part[0], kept)
+    for tensor, kept in zip(fitted, done, strict=True):
+        assert torch.equal(tensor[0], kept)
 
 
 def test_restarts_find_better_ends_and_nothing_worse():
@@ -194,11 +194,11 @@ def test_restarts_find_better_ends_and_nothing_worse():
     current = snapshot_of(2, noise=1e-3)._replace(lengthscale=double(0.05, 0.05))
     for seed in range(4):
         inputs, targets = drifting(15, 2, seed)
-        (_, one), (_, many) = (
+        (_, lone), (_, many) = (
             fit("matern52", inputs, targets, current, restarts=n, generator=generator)
             for n in (0, 8)
         )
-        gains.append((many.after - one.after).item())
+        gains.append((many.after - lone.after).item())
     assert min(gains) > -1e-3
     assert max(gains) > 1
 
@@ -223,7 +223,7 @@ def test_restarts_are_drawn_by_the_generator_alone():
 def test_skipping_costs_less_than_the_stated_bound(learnt, tolerance, monkeypatch):
     """After a few more queries, at values fitted before them: a search to the end tells."""
     rows = [drifting(31, 2, seed) for seed in range(40)]
-    inputs, targets = (torch.stack(part) for part in zip(*rows, strict=True))
+    inputs, targets = (torch.stack(tensor) for tensor in zip(*rows, strict=True))
     options = {"learn_forgetting": learnt, "tolerance": 0.0}
     before, _ = fit("matern52", inputs[:, :-1], targets[:, :-1], snapshot_of(2, (40,)), **options)
     shaken = torch.randn(40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -242,8 +242,8 @@ def test_skipping_costs_less_than_the_stated_bound(learnt, tolerance, monkeypatc
         assert not report.skipped[possible > tolerance].any()
 
 
-def _shaken(found, factor, learnt):
-    lengthscale, outputscale, noise, rate = found
+def _shaken(fitted, factor, learnt):
+    lengthscale, outputscale, noise, rate = fitted
     return Hyperparameters(
         lengthscale * factor.exp().unsqueeze(-1),
         outputscale * (-factor).exp(),
@@ -253,13 +253,13 @@ def _shaken(found, factor, learnt):
 
 
 def test_what_is_skipped_keeps_every_digit():
-    inputs, targets = (part.expand(20, *part.shape) for part in drifting(15, 1))
+    inputs, targets = (tensor.expand(20, *tensor.shape) for tensor in drifting(15, 1))
     done, _ = fit("matern52", inputs, targets, snapshot_of(1, (20,)), learn_forgetting=True)
     near = _shaken(done, torch.linspace(0, 1e-3, 20).double(), True)
-    found, report = fit("matern52", inputs, targets, near, learn_forgetting=True)
+    fitted, report = fit("matern52", inputs, targets, near, learn_forgetting=True)
     assert bool(report.skipped.all())
     assert torch.equal(report.before, report.after)
-    assert all(torch.equal(part, kept) for part, kept in zip(found, near, strict=True))
+    assert all(torch.equal(tensor, kept) for tensor, kept in zip(fitted, near, strict=True))
 
 
 def test_after_a_few_more_queries_a_few_evaluations_are_enough():
@@ -295,26 +295,26 @@ def test_iterations_are_bounded():
     _, report = fit("matern52", inputs, targets, snapshot_of(4), max_iter=3)
     assert report.iterations == 3
     assert not bool(report.converged)
-    found, report = fit("matern52", inputs, targets, snapshot_of(4), max_iter=0)
+    fitted, report = fit("matern52", inputs, targets, snapshot_of(4), max_iter=0)
     assert report.after == report.before
-    torch.testing.assert_close(found, snapshot_of(4))
+    torch.testing.assert_close(fitted, snapshot_of(4))
 
 
 # -- failures and errors --------------------------------------------------------------------------
 
 
 def test_a_trial_that_cannot_be_factorized_poisons_no_other():
-    """A variance beyond what noise can be added to: it says so, and another start may save it."""
-    inputs, targets = (torch.stack([part] * 2) for part in drifting(15, 1))
+    """A variance that absorbs the noise by rounding is reported, and another start may succeed."""
+    inputs, targets = (torch.stack([tensor] * 2) for tensor in drifting(15, 1))
     inputs[:, 1] = inputs[:, 0]
     current = snapshot_of(1, (2,), noise=1e-4)._replace(outputscale=double(1e16, 1.0))
-    found, report = fit("matern52", inputs, targets, current)
+    fitted, report = fit("matern52", inputs, targets, current)
     assert report.before.isfinite().tolist() == report.after.isfinite().tolist() == [False, True]
     assert report.converged.tolist() == [False, True]
     assert not bool(report.skipped.any())
-    torch.testing.assert_close(found.outputscale[0], current.outputscale[0])
+    torch.testing.assert_close(fitted.outputscale[0], current.outputscale[0])
     alone, _ = fit("matern52", inputs[1], targets[1], snapshot_of(1, noise=1e-4))
-    torch.testing.assert_close(found.lengthscale[1], alone.lengthscale, rtol=1e-5, atol=0)
+    torch.testing.assert_close(fitted.lengthscale[1], alone.lengthscale, rtol=1e-5, atol=0)
     generator = torch.Generator().manual_seed(0)
     _, saved = fit("matern52", inputs, targets, current, restarts=2, generator=generator)
     assert bool(saved.after.isfinite().all())
@@ -323,20 +323,20 @@ def test_a_trial_that_cannot_be_factorized_poisons_no_other():
 def test_single_precision_is_fitted_in_double():
     inputs, targets = drifting(15, 2)
     inputs, targets = inputs.float(), targets.float()
-    single = Hyperparameters(*(part.float() for part in snapshot_of(2)))
-    current = Hyperparameters(*(part.double() for part in single))
-    found, _ = fit("matern52", inputs, targets, single)
+    single = Hyperparameters(*(tensor.float() for tensor in snapshot_of(2)))
+    current = Hyperparameters(*(tensor.double() for tensor in single))
+    fitted, _ = fit("matern52", inputs, targets, single)
     expected, _ = fit("matern52", inputs.double(), targets.double(), current)
-    assert all(part.dtype == torch.float64 for part in found)
-    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert all(tensor.dtype == torch.float64 for tensor in fitted)
+    assert all(torch.equal(a, b) for a, b in zip(fitted, expected, strict=True))
 
 
 def test_one_lengthscale_begins_for_all_columns():
     inputs, targets = drifting(15, 3)
-    one = snapshot_of(3)._replace(lengthscale=snapshot_of(3).lengthscale[:1])
-    found, _ = fit("matern52", inputs, targets, one)
-    assert found.lengthscale.shape == (3,)
-    assert torch.equal(found.lengthscale, fit("matern52", inputs, targets, snapshot_of(3))[0][0])
+    lone = snapshot_of(3)._replace(lengthscale=snapshot_of(3).lengthscale[:1])
+    fitted, _ = fit("matern52", inputs, targets, lone)
+    assert fitted.lengthscale.shape == (3,)
+    assert torch.equal(fitted.lengthscale, fit("matern52", inputs, targets, snapshot_of(3))[0][0])
 
 
 X, Y = drifting(5, 2)

@@ -117,9 +117,9 @@ def test_the_posterior_that_paths_are_compared_with_is_the_dense_one():
     x, at, y = X[:, :2], asking[:, :2], ((Y - Y.mean()) / Y.std()).squeeze(-1)
     among = kernel(x, x), X[:, 2], y, 0.05, kernel(at, x), kernel(at, at), 11.0, FORGETTING
     mean, cov, _ = dense_gp.posterior(*among)
-    found = model.posterior(asking)
-    torch.testing.assert_close(found.mean.squeeze(-1), Y.mean() + Y.std() * mean)
-    torch.testing.assert_close(found.variance.squeeze(-1), Y.var() * cov.diagonal())
+    predicted = model.posterior(asking)
+    torch.testing.assert_close(predicted.mean.squeeze(-1), Y.mean() + Y.std() * mean)
+    torch.testing.assert_close(predicted.variance.squeeze(-1), Y.var() * cov.diagonal())
 
 
 def test_paths_remember_as_long_as_the_model_does():
@@ -223,8 +223,8 @@ def test_a_product_may_see_some_columns_and_be_scaled():
 
 @pytest.mark.slow
 def test_importing_the_models_is_enough():
-    said = "import botorch_costly.models; from botorch.sampling.pathwise.features import generators"
-    said += "; print(sorted(k[0].__name__ for k in generators.GenKernelFeatures.funcs))"
-    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    code = "import botorch_costly.models; from botorch.sampling.pathwise.features import generators"
+    code += "; print(sorted(k[0].__name__ for k in generators.GenKernelFeatures.funcs))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "'ForgettingKernel'" in done.stdout
     assert "'ProductKernel'" in done.stdout

@@ -58,9 +58,9 @@ def test_the_posterior_is_a_weighted_sum(tasks):
     ]
     parts.append((own.mean.squeeze(-1).detach().numpy(), own.covariance_matrix.detach().numpy()))
     expected = oracle.ensemble_posterior(model.weights.tolist(), *zip(*parts, strict=True))
-    found = model.posterior(X)
-    torch.testing.assert_close(found.mean.squeeze(-1).detach(), torch.as_tensor(expected[0]))
-    torch.testing.assert_close(found.covariance_matrix.detach(), torch.as_tensor(expected[1]))
+    actual = model.posterior(X)
+    torch.testing.assert_close(actual.mean.squeeze(-1).detach(), torch.as_tensor(expected[0]))
+    torch.testing.assert_close(actual.covariance_matrix.detach(), torch.as_tensor(expected[1]))
 
 
 def test_the_target_itself_gets_the_weight_and_its_negative_none(tasks):
@@ -72,8 +72,10 @@ def test_the_target_itself_gets_the_weight_and_its_negative_none(tasks):
 
 def test_the_order_of_tasks_does_not_matter(tasks):
     other = ensemble((2, 0, 1))
-    one, two = (RankWeightedGP(part, process(6), draws=4000).weights for part in (tasks, other))
-    torch.testing.assert_close(two[[1, 2, 0, 3]], one, atol=0.05, rtol=0)
+    first, two = (
+        RankWeightedGP(earlier, process(6), draws=4000).weights for earlier in (tasks, other)
+    )
+    torch.testing.assert_close(two[[1, 2, 0, 3]], first, atol=0.05, rtol=0)
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -93,9 +95,9 @@ def test_without_observations_the_tasks_weigh_the_same(tasks):
 
 def test_a_seed_repeats_and_the_global_generator_is_left_alone(tasks):
     state = torch.get_rng_state()
-    one, two, other = (RankWeightedGP(tasks, process(6), seed=s).weights for s in (3, 3, 4))
-    assert torch.equal(one, two)
-    assert not torch.equal(one, other)
+    first, two, other = (RankWeightedGP(tasks, process(6), seed=s).weights for s in (3, 3, 4))
+    assert torch.equal(first, two)
+    assert not torch.equal(first, other)
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -123,8 +125,8 @@ def test_noise_is_that_of_the_target_in_its_units(tasks):
 def test_dtype_is_kept(dtype):
     model = RankWeightedGP(ensemble(dtype=dtype), process(dtype=dtype))
     posterior = model.posterior(points(4, 8, dtype=dtype))
-    for part in (model.weights, posterior.mean, posterior.covariance_matrix):
-        assert part.dtype == dtype
+    for tensor in (model.weights, posterior.mean, posterior.covariance_matrix):
+        assert tensor.dtype == dtype
     assert (posterior.variance > 0).all()
     double = RankWeightedGP(ensemble(), process()).posterior(points(4, 8))
     torch.testing.assert_close(posterior.mean.double(), double.mean, rtol=0.1, atol=0.1)

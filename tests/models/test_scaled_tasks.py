@@ -1,4 +1,4 @@
-"""The target whose prior is a weighted sum of tasks: against loops, and what weights must do."""
+"""A target whose prior is a weighted sum of tasks: against loops, and properties of the weights."""
 
 import numpy as np
 import pytest
@@ -44,9 +44,9 @@ def log_density(model):
 
 
 def assert_posterior(model, X, mean, cov):
-    found = model.posterior(X)
-    torch.testing.assert_close(found.mean.squeeze(-1), torch.as_tensor(mean))
-    torch.testing.assert_close(found.covariance_matrix, torch.as_tensor(cov), atol=1e-7, rtol=1e-5)
+    actual = model.posterior(X)
+    torch.testing.assert_close(actual.mean.squeeze(-1), torch.as_tensor(mean))
+    torch.testing.assert_close(actual.covariance_matrix, torch.as_tensor(cov), atol=1e-7, rtol=1e-5)
 
 
 def with_weights(model, weights):
@@ -69,12 +69,12 @@ def test_densities_differ_as_those_of_the_paper(tasks):
     draws = torch.Generator().manual_seed(2)
     weights = 3 * torch.rand(5, 3, generator=draws, **DOUBLE)
     theta = model.theta + 0.5 * torch.randn(5, 4, generator=draws, **DOUBLE)
-    found = model._evidence().log_density(weights, theta)
+    actual = model._evidence().log_density(weights, theta)
     expected = []
     for model.weights, model.theta in zip(weights, theta, strict=True):
         expected.append(log_density(model))
     expected = torch.tensor(expected, **DOUBLE)
-    torch.testing.assert_close(found - found[0], expected - expected[0])
+    torch.testing.assert_close(actual - actual[0], expected - expected[0])
 
 
 def test_what_is_learnt_has_the_highest_density(tasks):
@@ -117,7 +117,7 @@ def test_a_target_that_is_a_task_is_known_after_a_few_observations(tasks):
 def test_weights_are_those_that_the_target_is_made_of():
     X = points(40, 1)
     parts = torch.stack([(6 * X[:, 0]).sin(), (7 * X[:, 1]).cos(), (8 * X.sum(-1)).sin()])
-    tasks = TaskEnsemble([X] * 3, [5 + 2 * part for part in parts]).fit()
+    tasks = TaskEnsemble([X] * 3, [5 + 2 * tensor for tensor in parts]).fit()
     values = 0.8 * parts[0] + 0.3 * parts[1]
     model = ScaMLGP(tasks, X[:25], 10 * values[:25].unsqueeze(-1)).fit()
     expected = torch.tensor([0.8, 0.3, 0.0], **DOUBLE) * parts.std(-1, correction=0)
@@ -142,8 +142,8 @@ def test_before_any_observation_each_task_weighs_one(tasks):
     x, y = observed(3)
     model = ScaMLGP(tasks, x[:0], y[:0]).fit()
     torch.testing.assert_close(model.posterior(X).mean.squeeze(-1), tasks.means(X).sum(0))
-    told, anew = model.condition_on_observations(x, y), ScaMLGP(tasks, x, y)
-    torch.testing.assert_close(told.posterior(X).mean, anew.posterior(X).mean)
+    conditioned, anew = model.condition_on_observations(x, y), ScaMLGP(tasks, x, y)
+    torch.testing.assert_close(conditioned.posterior(X).mean, anew.posterior(X).mean)
 
 
 @pytest.mark.parametrize("n", [1, 4])

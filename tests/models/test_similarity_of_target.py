@@ -1,4 +1,4 @@
-"""How much a target resembles earlier tasks: against a naive log posterior, and what it must say."""
+"""The similarity of a target to earlier tasks: against a naive log posterior, and its properties."""
 
 import math
 
@@ -33,24 +33,24 @@ def numbers(similarity):
     return [*similarity[:4], *similarity.lengthscale]
 
 
-def moves(found, similarity):
-    pairs = zip(numbers(found), numbers(similarity), strict=True)
-    return [math.log(float(one) / float(two)) for one, two in pairs]
+def moves(adapted, similarity):
+    pairs = zip(numbers(adapted), numbers(similarity), strict=True)
+    return [math.log(float(first) / float(two)) for first, two in pairs]
 
 
 @pytest.mark.parametrize("target", [truth, other])
 def test_no_similarity_nearby_is_more_probable(target, tasks, similarity, tkwargs):
     X = points(COUNT, 11, tkwargs)
     Y = target(X)
-    found = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1))
-    said = tasks.moments(X)
-    like = [part.double().cpu() for part in (said.mean, said.std, X, Y)]
-    learnt = Similarity(*(part.double().cpu() for part in similarity))
+    adapted = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1))
+    task_moments = tasks.moments(X)
+    like = [tensor.double().cpu() for tensor in (task_moments.mean, task_moments.std, X, Y)]
+    learnt = Similarity(*(tensor.double().cpu() for tensor in similarity))
 
     def log_posterior(moved):
         return float(oracle.log_posterior_of_similarity(moved, learnt, *like, units_of(tasks)))
 
-    best = moves(found, similarity)
+    best = moves(adapted, similarity)
     reached = log_posterior(best)
     assert reached > log_posterior([0.0] * 6) + 0.1
     for name in range(6):
@@ -77,10 +77,10 @@ def test_a_single_value_says_nothing(count, tasks, similarity, tkwargs):
 def test_what_the_tasks_say_may_be_at_hand(tasks, similarity, tkwargs):
     X = points(6, 11, tkwargs)
     Y = truth(X).unsqueeze(-1)
-    known = features(tasks, X)
-    ours = adapt_similarity(similarity, tasks, X, Y, known)
-    for one, two in zip(ours, adapt_similarity(similarity, tasks, X, Y), strict=True):
-        torch.testing.assert_close(one, two)
+    task_features = features(tasks, X)
+    ours = adapt_similarity(similarity, tasks, X, Y, task_features)
+    for first, two in zip(ours, adapt_similarity(similarity, tasks, X, Y), strict=True):
+        torch.testing.assert_close(first, two)
 
 
 HARD = {
@@ -94,17 +94,19 @@ HARD = {
 @pytest.mark.parametrize("case", HARD)
 def test_every_number_stays_finite(case, tasks, similarity, tkwargs):
     X, Y = HARD[case](points(40, 11, tkwargs))
-    found = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1))
-    assert all(bool(torch.isfinite(part).all()) and bool((part > 0).all()) for part in found)
-    mean, std = TransferGP(tasks, found, X, Y.unsqueeze(-1)).moments(points(5, 12, tkwargs))
+    adapted = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1))
+    assert all(
+        bool(torch.isfinite(tensor).all()) and bool((tensor > 0).all()) for tensor in adapted
+    )
+    mean, std = TransferGP(tasks, adapted, X, Y.unsqueeze(-1)).moments(points(5, 12, tkwargs))
     assert bool(torch.isfinite(mean).all())
     assert bool((std > 0).all())
 
 
 def written_out(moved, learnt, tasks, X, Y):
-    """Return the naive log evidence of a similarity moved from what was learnt."""
-    said = tasks.moments(X)
-    like = [part.double().cpu() for part in (said.mean, said.std, X, Y)]
+    """Return the naive log evidence of a similarity at a distance from the learnt one."""
+    task_moments = tasks.moments(X)
+    like = [tensor.double().cpu() for tensor in (task_moments.mean, task_moments.std, X, Y)]
     whole = oracle.log_posterior_of_similarity(moved, learnt, *like, units_of(tasks))
     return whole + sum(by**2 for by in moved) / 2
 
@@ -113,8 +115,8 @@ def test_the_evidence_has_the_slopes_of_finite_differences(tasks, similarity, tk
     X = points(7, 11, tkwargs)
     Y = truth(X) + 0.3 * other(X)
     target = of_target.target_of(X, Y, features(tasks, X), tasks.kernel, units_of(tasks))
-    learnt = Similarity(*(part.double().cpu() for part in similarity))
-    theta = torch.tensor([math.log(float(one)) for one in numbers(learnt)], dtype=torch.float64)
+    learnt = Similarity(*(tensor.double().cpu() for tensor in similarity))
+    theta = torch.tensor([math.log(float(first)) for first in numbers(learnt)], dtype=torch.float64)
     value, gradient = of_target.log_evidence(target, theta.to(X.device))
     close = 1e-5 if tkwargs["dtype"] == torch.float64 else 1e-3
     assert float(value) == pytest.approx(written_out([0.0] * 6, learnt, tasks, X, Y), abs=close)
@@ -131,9 +133,11 @@ def test_information_is_what_values_are_expected_to_say(tasks, similarity, tkwar
     seen = X, truth(X), features(tasks, X), tasks.kernel, units_of(tasks)
     target = of_target.target_of(*seen)
     theta = (
-        torch.tensor([math.log(float(one)) for one in numbers(similarity)]).double().to(X.device)
+        torch.tensor([math.log(float(first)) for first in numbers(similarity)])
+        .double()
+        .to(X.device)
     )
-    found, step = of_target.with_information(target, theta)[2], 1e-5
+    adapted, step = of_target.with_information(target, theta)[2], 1e-5
     _, cov, _ = of_target._expected(target, theta)
     slopes = []
     for name in range(6):
@@ -145,19 +149,19 @@ def test_information_is_what_values_are_expected_to_say(tasks, similarity, tkwar
     for a, (mean_a, cov_a) in enumerate(slopes):
         for b, (mean_b, cov_b) in enumerate(slopes):
             naive = 0.5 * (inverse @ cov_a @ inverse @ cov_b).trace() + mean_a @ inverse @ mean_b
-            assert float(found[a, b]) == pytest.approx(float(naive), abs=1e-4)
+            assert float(adapted[a, b]) == pytest.approx(float(naive), abs=1e-4)
 
 
 def test_where_a_search_begins_changes_little(tasks, similarity, tkwargs):
     X = points(COUNT, 11, tkwargs)
     Y = truth(X) + 0.3 * other(X)
-    found = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1))
+    adapted = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1))
     start = adapt_similarity(similarity, tasks, X[:6], Y[:6].unsqueeze(-1))
     again = adapt_similarity(similarity, tasks, X, Y.unsqueeze(-1), start=start)
-    learnt = Similarity(*(part.double().cpu() for part in similarity))
+    learnt = Similarity(*(tensor.double().cpu() for tensor in similarity))
     reached, theirs = (
-        written_out(moves(one, similarity), learnt, tasks, X, Y)
-        - sum(by**2 for by in moves(one, similarity)) / 2
-        for one in (again, found)
+        written_out(moves(first, similarity), learnt, tasks, X, Y)
+        - sum(by**2 for by in moves(first, similarity)) / 2
+        for first in (again, adapted)
     )
     assert reached == pytest.approx(theirs, abs=0.02)

@@ -1,4 +1,4 @@
-"""A posterior frozen at one round, and bounds of many at once: each as if it were alone."""
+"""A posterior frozen at one round, and batched upper bounds, equal to single ones."""
 
 import pytest
 import torch
@@ -103,14 +103,14 @@ def test_means_and_variances_of_a_batch_are_those_of_each():
 
 
 def test_explained_and_left_variance_add_up_to_the_prior(points):
-    """``Moments`` say what is explained, ``mean_and_variance`` what is left after waiting."""
+    """``Moments`` hold the explained variance, ``mean_and_variance`` the posterior one after waiting."""
     belief, X = streaming().in_prior_units(), points.squeeze(-2)
     seen = belief.snapshot(NOW + 7)
-    known, (mean, variance) = seen.moments(X), seen.mean_and_variance(X)
+    f_moments, (mean, variance) = seen.moments(X), seen.mean_and_variance(X)
     assert 0 < seen.retained < 1
-    torch.testing.assert_close(mean, seen.retained * known.mean)
+    torch.testing.assert_close(mean, seen.retained * f_moments.mean)
     torch.testing.assert_close(
-        variance + seen.retained**2 * known.explained, seen.form.prior.expand_as(variance)
+        variance + seen.retained**2 * f_moments.explained, seen.form.prior.expand_as(variance)
     )
 
 
@@ -123,8 +123,8 @@ def test_a_snapshot_is_the_posterior_of_its_round(points, now):
     bound = seen.upper_bound(X.new_tensor(1.3))
     value, gradient = bound.with_gradient(X)(X)
     torch.testing.assert_close(bound.with_gradient(X, sign=-1.0)(X), (-value, -gradient))
-    found = bound.second_order(X)
-    torch.testing.assert_close((found.value, found.gradient), (value, gradient))
+    expansion = bound.second_order(X)
+    torch.testing.assert_close((expansion.value, expansion.gradient), (value, gradient))
     mean, variance = belief.mean_and_variance(rows)
     torch.testing.assert_close(value, mean + 1.3 * variance.sqrt())
 

@@ -1,4 +1,4 @@
-"""The cached factor in long, untidy runs."""
+"""The cached factor in long, irregular runs."""
 
 import copy
 import io
@@ -48,8 +48,8 @@ def questions(now, shape=(25,)):
     return torch.cat([x, torch.full((*shape, 1), float(now), dtype=torch.float64)], -1)
 
 
-def assert_same_belief(one, other, X, **tolerance):
-    for a, b in zip(one.mean_and_covariance(X), other.mean_and_covariance(X), strict=True):
+def assert_same_belief(gp, other, X, **tolerance):
+    for a, b in zip(gp.mean_and_covariance(X), other.mean_and_covariance(X), strict=True):
         torch.testing.assert_close(a, b, **tolerance)
 
 
@@ -79,7 +79,7 @@ def test_a_thousand_observations_are_the_rows_that_are_left(jumble):
     anew = copy.deepcopy(model)
     anew.refactorize()
     assert_same_belief(model, anew, questions(now + 2), **EXACT)
-    factors = (one.get_extra_state()["factor"] for one in (model, anew))
+    factors = (gp.get_extra_state()["factor"] for gp in (model, anew))
     for a, b in zip(*factors, strict=True):
         torch.testing.assert_close(a, b, **EXACT)
 
@@ -165,8 +165,8 @@ def test_targets_are_what_the_belief_is_conditioned_on():
     clipped = feed(belief(0.03), X, Y.clamp(-0.5, 0.5))
     asked = questions(65)
     other = model.with_hyperparameters_of(belief(0.03))
-    for one in (model, other):
-        mean, _ = one.mean_and_covariance(asked)
+    for gp in (model, other):
+        mean, _ = gp.mean_and_covariance(asked)
         torch.testing.assert_close(mean, 40 + 7 * clipped.mean_and_covariance(asked)[0])
     assert_same_belief(model.in_prior_units(), clipped, asked)
     model.rescale(0.0, 1.0)  # the rewards themselves were kept
@@ -268,8 +268,8 @@ def test_a_copy_continues_bit_by_bit(duplicate):
     X, Y = observations(150)
     feed(model, X[:100], Y[:100])
     other = duplicate(model)
-    for one in (model, other):
-        feed(one, X[100:], Y[100:])
+    for gp in (model, other):
+        feed(gp, X[100:], Y[100:])
     assert_same_state(other, snapshot(model))
     asked = questions(160)
     assert torch.equal(model.posterior(asked).mean, other.posterior(asked).mean)

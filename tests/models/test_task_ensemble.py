@@ -1,4 +1,4 @@
-"""Earlier tasks in one batch: as if each were alone, whatever they hold."""
+"""Earlier tasks in one batch give the results of single tasks, whatever their sizes."""
 
 import math
 
@@ -203,8 +203,8 @@ def test_tasks_of_unlike_sizes_are_as_each_alone(mixed, asked):
             [[one.covariances(asked, asked[:2])] for one in alone],
         ),
     ):
-        for part, parts in zip(ours, zip(*theirs, strict=True), strict=True):
-            torch.testing.assert_close(part, torch.cat(parts), **tolerance)
+        for tensor, parts in zip(ours, zip(*theirs, strict=True), strict=True):
+            torch.testing.assert_close(tensor, torch.cat(parts), **tolerance)
     said = tasks.moments_and_vjp(len(asked))(asked)
     torch.testing.assert_close(said.mean, tasks.moments(asked).mean, **tolerance)
     weight = torch.ones_like(said.mean)

@@ -82,7 +82,7 @@ def test_pickling_keeps_the_posterior(fitted, trained):
 
 def test_a_batch_of_models_is_a_loop():
     data = [drifting_data(n=15, seed=seed) for seed in range(3)]
-    X, Y = (torch.stack(part) for part in zip(*data, strict=True))
+    X, Y = (torch.stack(tensors) for tensors in zip(*data, strict=True))
     many = TimeVaryingGP(X, Y)
     rates = torch.tensor([0.01, 0.1, 0.5], dtype=torch.float64)
     many.time_kernel.forgetting = rates[:, None, None]

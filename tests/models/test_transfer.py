@@ -31,8 +31,8 @@ def test_the_posterior_is_that_of_one_joint_gaussian(tasks, similarity, tkwargs)
     values = truth(X)[rows]
     model = TransferGP(tasks, similarity, X[rows], values.unsqueeze(-1))
     mean, std = model.moments(X)
-    said = tasks.moments(X)
-    like = [part.double().cpu() for part in (said.mean, said.std, X, values)]
+    task_moments = tasks.moments(X)
+    like = [tensor.double().cpu() for tensor in (task_moments.mean, task_moments.std, X, values)]
     alike = matern(like[2], like[2], similarity.lengthscale.double().cpu())
     theirs = oracle.transfer_moments(
         *like[:2], similarity, alike, like[3], rows, model.units, float(model.scale)

@@ -1,4 +1,4 @@
-"""Slopes of the moments of a target in closed form, against autograd of the moments themselves."""
+"""Analytic gradients of a target's moments, against autograd of the moments."""
 
 import pytest
 import torch
@@ -25,10 +25,10 @@ def factors_of(shape, tkwargs):
     return torch.randn(2, *shape, generator=draws, dtype=torch.float64).to(**tkwargs)
 
 
-@pytest.mark.parametrize("told", [0, 1, 9])
-def test_a_target_has_the_slopes_of_autograd(told, tkwargs):
+@pytest.mark.parametrize("count", [0, 1, 9])
+def test_a_target_has_the_slopes_of_autograd(count, tkwargs):
     tasks, similarity = alike_tasks(tkwargs), believed_similarity(tkwargs)
-    X, asked = points(told, 11, tkwargs), points(5, 12, tkwargs)
+    X, asked = points(count, 11, tkwargs), points(5, 12, tkwargs)
     model = TransferGP(tasks, similarity, X, truth(X).unsqueeze(-1))
     factors = factors_of((5,), tkwargs)
     mean, std, slope = by_autograd(model.moments, asked, factors)
