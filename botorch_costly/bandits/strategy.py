@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from botorch_costly.query.rule import left_of
+from botorch_costly.query.rule import fresh_coin
 
 
 class ArmBelief(NamedTuple):
@@ -120,5 +120,5 @@ def split(
         >>> split(torch.tensor([0.1, 0.6]), 0.2)
         (tensor([ True, False]), tensor([0.5000, 0.5000]))
     """
-    rest = left_of(luck, share)
+    rest = fresh_coin(luck, share)
     return luck < share, luck if rest is None else rest

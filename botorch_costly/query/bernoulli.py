@@ -1,4 +1,4 @@
-"""Rules that do not ask the model: always, and by the toss of a coin."""
+"""Query rules that do not depend on the model: always, and with a fixed probability."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class AlwaysQuery(QueryRule):
 
 @dataclass(frozen=True)
 class BernoulliQuery(QueryRule):
-    """Query with a fixed probability, whatever is known.
+    """Query with a fixed probability.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter

@@ -1,4 +1,4 @@
-"""Rules that query when the model is unsure that the candidate is best."""
+"""Query rules for uncertainty about whether the candidate is best."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -10,48 +10,42 @@ from botorch_costly.errors import InvalidArgumentError, check_nonnegative, check
 from botorch_costly.query.rule import Cause, Comparison, Progress, QueryRule, Verdict, choose
 
 
-def _normal_cdf(z: Tensor) -> Tensor:
-    return torch.special.ndtr(z)
-
-
 def confidence(comparison: Comparison, *, joint: bool = False) -> Tensor:
     r"""Return the least probability with which the candidate beats a rival.
 
     ``min_x P(y(x_t) > y(x))``, ``P = Phi((mu_t - mu_x) / sqrt(sigma_t^2 + sigma_x^2 - 2 cov))``
 
-    The paper leaves the covariance out (``joint=False``), which understates the confidence in values
-    that move together.
+    The paper omits the covariance (``joint=False``), which understates the confidence for positively
+    correlated values.
 
     Returns:
-        Shape ``(*batch,)``; 1 where there is no rival, NaN where a belief is not a number.
+        Probability, shape ``(*batch,)``; 1 where there is no rival, NaN where a moment is NaN.
 
     Raises:
-        InvalidArgumentError: If ``joint`` is asked for and the comparison has no covariances.
+        InvalidArgumentError: If ``joint`` is true and the comparison has no covariances.
     """
     spread = comparison.variance.unsqueeze(-1) + comparison.rival_variance
     precision = torch.finfo(spread.dtype)
     if joint:
         if comparison.rival_covariance is None:
             raise InvalidArgumentError("rival_covariance", "a tensor, for joint=True", None)
-        # What is left of two values that move together must not be the rounding error alone.
+        # The variance of the difference of two highly correlated values is at least the rounding error.
         rounding = precision.eps * spread
         spread = torch.maximum(spread - 2 * comparison.rival_covariance, rounding)
     lead = comparison.mean.unsqueeze(-1) - comparison.rival_mean
     if lead.shape[-1] == 0:
         return torch.ones_like(comparison.mean)
-    # The floor keeps 0 / 0 of two certain, equal values at an even chance.
-    wins = lead / spread.clamp_min(precision.tiny).sqrt()
-    # The least probability is that of the least argument.
-    return _normal_cdf(wins.masked_fill(~comparison.exists, torch.inf).amin(-1))
+    # The floor avoids 0 / 0: two certain and equal values have probability 1/2.
+    z = lead / spread.clamp_min(precision.tiny).sqrt()
+    return torch.special.ndtr(z.masked_fill(~comparison.exists, torch.inf).amin(-1))
 
 
 @dataclass(frozen=True)
 class ConfidenceQuery(QueryRule):
     """Query if some rival beats the candidate with probability above ``1 - kappa``.
 
-    The cost-efficient rule of CE-GP-UCB. It says nothing about a comparison without rivals: there the
-    literal rule never queries again, so domains name a far rival for a lone optimum. A belief that is
-    not a number gives no confidence, so the rule queries.
+    This is the cost-efficient rule of CE-GP-UCB. Without rivals it never queries, so callers add a
+    distant rival if there is a single optimum. If a moment of the posterior is NaN, the rule queries.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -72,7 +66,7 @@ class ConfidenceQuery(QueryRule):
 
     @property
     def reads_covariances(self) -> bool:
-        """Whether covariances are used."""
+        """Whether the rule is ``joint``."""
         return self.joint
 
     def __post_init__(self) -> None:
@@ -83,7 +77,7 @@ class ConfidenceQuery(QueryRule):
     ) -> Verdict:
         """Decide for a comparison of any batch shape."""
         sure = confidence(comparison, joint=self.joint)
-        query = ~(sure >= self.kappa)  # an unknown confidence is none
+        query = ~(sure >= self.kappa)  # also where the confidence is NaN
         return Verdict(query, sure, choose(query, Cause.UNSURE, Cause.SURE))
 
 
@@ -106,7 +100,7 @@ class ConfidenceBoundQuery(QueryRule):
         width = comparison.beta.sqrt()
         lower = comparison.mean - width * comparison.variance.sqrt()
         upper = comparison.rival_mean + width.unsqueeze(-1) * comparison.rival_variance.sqrt()
-        # Bounds that are not numbers are not apart.
+        # The negation counts NaN bounds as overlapping.
         query = (comparison.exists & ~(upper <= lower.unsqueeze(-1))).any(-1)
         return Verdict(query, confidence(comparison), choose(query, Cause.OVERLAP, Cause.APART))
 
@@ -114,15 +108,15 @@ class ConfidenceBoundQuery(QueryRule):
 def kappa_of_bounds(beta: float, *, as_printed: bool = False) -> float:
     """Return a ``kappa`` above which ``ConfidenceQuery`` leaves no regret by the confidence bounds.
 
-    By eq. (58) the regret left is at most ``(sqrt(beta) - Phi^{-1}(kappa) / sqrt(2)) (s_1 + s_2)``,
-    which vanishes at ``kappa = Phi(sqrt(2 beta))``. The paper prints ``Phi(sqrt(2) beta)``, which
-    does not follow; ``as_printed=True`` returns it.
+    By eq. (58) the remaining regret is at most ``(sqrt(beta) - Phi^{-1}(kappa) / sqrt(2)) (s_1 + s_2)``,
+    which vanishes at ``kappa = Phi(sqrt(2 beta))``. The paper prints ``Phi(sqrt(2) beta)``, which does
+    not follow from it; ``as_printed=True`` returns that value.
 
-    In double precision the result is 1 from ``beta`` of about 34.4 on, where ``ConfidenceQuery`` has
-    no such threshold any more; ``ConfidenceBoundQuery`` decides so directly.
+    In float64 the result is 1 for ``beta`` above about 34.4, too large for ``ConfidenceQuery``;
+    ``ConfidenceBoundQuery`` compares the bounds directly.
 
     Args:
-        beta: Of the confidence bounds, >= 0.
+        beta: Parameter of the confidence bounds ``mean +- sqrt(beta) std``, >= 0.
         as_printed: Whether to return the formula that the paper prints.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A lower quota by coin, the rest by confidence: the mixed strategy of CE-GP-UCB."""
+"""The mixed strategy of CE-GP-UCB: random queries up to a lower quota, further ones by a rule."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
@@ -17,7 +17,7 @@ from botorch_costly.query.rule import (
     QueryRule,
     Verdict,
     choose,
-    left_of,
+    fresh_coin,
     no_room,
     toss,
 )
@@ -25,12 +25,12 @@ from botorch_costly.query.rule import (
 
 @dataclass(frozen=True)
 class MixedQuery(QueryRule):
-    """Query by coin at rate ``B1 / T``; otherwise by another rule, thinned to rate ``(B2 - B1) / T``.
+    """Query at random at rate ``B1 / T``; otherwise by another rule, thinned to rate ``(B2 - B1) / T``.
 
-    The quotas then hold in expectation, as in the paper, over the rounds in which the rule is asked: an
-    initial design of ``OnlineTuner`` comes on top. With ``hard=True`` they hold in every run:
-    the other rule is not thinned, queries end once ``B2`` are spent, and the last rounds all have a
-    query when fewer than ``B1`` would otherwise come together.
+    The quotas then hold in expectation, as in the paper, over the rounds that the rule decides; queries
+    of the initial design of ``OnlineTuner`` are additional. With ``hard=True`` the quotas hold in every
+    run: the other rule is not thinned, queries end after ``B2`` of them, and all last rounds have a query
+    where that is necessary for ``B1`` of them.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -40,11 +40,11 @@ class MixedQuery(QueryRule):
         lower: ``B1``, the least number of queries, an integer >= 0.
         upper: ``B2``, the greatest number of queries.
         horizon: Rounds ``T``, an integer >= 1.
-        rule: The rule that spends the difference.
-        hard: Whether the quotas bind every run or only their expectation.
+        rule: The rule that decides about the other queries.
+        hard: Whether the quotas hold in every run or only in expectation.
 
     Raises:
-        InvalidArgumentError: If a quota or the horizon is no such integer, or ``rule`` no rule.
+        InvalidArgumentError: If a quota or the horizon is out of range, or ``rule`` is no ``QueryRule``.
         InvalidBudgetError: If not ``lower <= upper <= horizon``.
     """
 
@@ -66,46 +66,46 @@ class MixedQuery(QueryRule):
 
     @property
     def needs_rivals(self) -> bool:
-        """Whether the rule inside needs rivals."""
+        """Whether the inner rule needs rivals."""
         return self.rule.needs_rivals
 
     @property
     def reads_rewards(self) -> bool:
-        """Whether the rule inside compares beliefs with numbers in units of the reward."""
+        """Whether the inner rule compares the posterior with numbers in units of the reward."""
         return self.rule.reads_rewards
 
     def outlook(self, progress: Progress) -> Outlook | None:
-        """Return how the rule inside weighs what a query would earn."""
+        """Return how the inner rule values a query."""
         return self.rule.outlook(self._with_horizon(progress))
 
     def for_run(self, intervals: Callable[[int], int], horizon: int | None) -> "MixedQuery":
-        """Return the rule with its horizon in intervals, and quotas that are no more than these."""
-        most = intervals(self.horizon)
+        """Return the rule with its horizon in intervals, and quotas of at most one query in each."""
+        count = intervals(self.horizon)
         return self._with(
-            lower=min(self.lower, most),
-            upper=min(self.upper, most),
-            horizon=most,
+            lower=min(self.lower, count),
+            upper=min(self.upper, count),
+            horizon=count,
             rule=self.rule.for_run(intervals, horizon or self.horizon),
         )
 
     def unspendable(self, intervals: Callable[[int], int], horizon: int | None) -> str | None:
-        """Return which of the quotas the run has no room for, and what helps, or None."""
+        """Return a note on a quota that the run has no room for, with a remedy; None if there is none."""
         rounds = self.horizon if horizon is None else min(self.horizon, horizon)
-        most = intervals(rounds)
-        if self.upper > most:
-            name, quota = ("lower", self.lower) if self.lower > most else ("upper", self.upper)
-            return no_room(f"The {name} quota of {quota} queries", most)
+        count = intervals(rounds)
+        if self.upper > count:
+            name, quota = ("lower", self.lower) if self.lower > count else ("upper", self.upper)
+            return no_room(f"The {name} quota of {quota} queries", count)
         if rounds < self.horizon:
             share = rounds / self.horizon
             return (
-                f"The quotas of {self.lower} to {self.upper} queries are for {self.horizon} rounds, of"
-                f" which the run has {rounds}: about {share * self.lower:.0f} to"
+                f"The quotas of {self.lower} to {self.upper} queries are for {self.horizon} rounds, but"
+                f" the run has {rounds}: about {share * self.lower:.0f} to"
                 f" {share * self.upper:.0f} of them will be spent. With horizon={rounds} all are."
             )
         return self.rule.unspendable(intervals, horizon or self.horizon)
 
     def check_run(self, horizon: int | None) -> None:
-        """Raise as the rule inside, over the horizon of the quotas if the run's is unknown."""
+        """Check the inner rule, with the horizon of the quotas if the run's is unknown."""
         self.rule.check_run(self.horizon if horizon is None else horizon)
 
     def __call__(
@@ -113,11 +113,11 @@ class MixedQuery(QueryRule):
     ) -> Verdict:
         """Decide for a comparison of any batch shape."""
         first, second = self.lower / self.horizon, (self.upper - self.lower) / self.horizon
-        again = left_of(progress.coin, first)
-        rest = progress._replace(coin=left_of(again, second))
-        inner = self.rule(comparison, self._with_horizon(rest), generator)
+        second_coin = fresh_coin(progress.coin, first)
+        rule_progress = progress._replace(coin=fresh_coin(second_coin, second))
+        inner = self.rule(comparison, self._with_horizon(rule_progress), generator)
         coin = toss(comparison, first, generator, progress.coin)
-        thinning = toss(comparison, second, generator, again)
+        thinning = toss(comparison, second, generator, second_coin)
         by_rule = inner.query if self.hard else inner.query & thinning
         skipped = choose(inner.query, Cause.NO_CHANCE, inner.cause)
         cause = choose(coin, Cause.CHANCE, choose(by_rule, inner.cause, skipped))
@@ -127,18 +127,18 @@ class MixedQuery(QueryRule):
         return inner._replace(query=query, cause=cause)
 
     def explain(self, verdict: Verdict) -> str:
-        """Say in the words of the rule inside why a verdict fell as it did."""
+        """Return the inner rule's explanation of a verdict."""
         return self.rule.explain(verdict)
 
     def _with_horizon(self, progress: Progress) -> Progress:
-        """Let the rule inside know the horizon of the quotas where the run's is unknown."""
+        """Return the progress with the horizon of the quotas if the run's is unknown."""
         return progress if progress.horizon else progress._replace(horizon=self.horizon)
 
     def _bind(self, query: Tensor, cause: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
-        """Make the quotas hold in this run."""
+        """Return query and cause such that the quotas hold in this run."""
         like = torch.empty_like(query, dtype=torch.long)
         queries = moved(torch.as_tensor(progress.queries), like).expand(query.shape)
-        rounds_left = max(self.horizon - progress.round + 1, 1)  # a run may outlast its horizon
+        rounds_left = max(self.horizon - progress.round + 1, 1)  # a run may exceed its horizon
         due = self.lower - queries >= rounds_left
         spent = queries >= self.upper
         cause = choose(due & ~query, Cause.DUE, cause)

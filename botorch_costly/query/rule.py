@@ -1,9 +1,9 @@
-"""What every query rule reads and returns.
+"""The interface of query rules: their inputs and outputs.
 
-A rule decides *whether* a query is worth its price. It knows no model and no domain: it reads a belief
-about the candidate and its rivals, how far the run has come, and an explicit generator, and is a pure
-function of the three: it changes none of them but for the draws of the generator. Any rule therefore
-works with any model, one run or a batch of trials.
+A rule decides *whether* to pay for a query. It depends on no model and no domain: its inputs are the
+posterior at the candidate and its rivals, the progress of the run, and an explicit generator. It changes
+none of them, except that it draws from the generator. Any rule therefore works with any model, for one
+run or a batch of trials.
 """
 
 import copy
@@ -18,18 +18,18 @@ from torch import Tensor
 from botorch_costly.device import is_near, moved
 from botorch_costly.randomness import check_generator
 
-RECENT = 30  # rounds of which a rule hears what a query would have earned
+RECENT = 30  # last rounds whose query values ``Progress`` holds
 
 UnqueriedPlay = Literal["acquisition", "mean"]
-"""What a round without a query plays: the maximizer of the acquisition function or of the mean."""
+"""The configuration of a round without a query: the maximizer of the acquisition function or the mean."""
 
 
 class Prospect(NamedTuple):
-    """What a query would find out, at the configuration where it promises most."""
+    """The expected benefit of a query, at the configuration where a query is worth most."""
 
     mean: Tensor  # of the configuration that would be queried, shape: (*batch,)
-    gain: Tensor  # its knowledge gradient: what the query adds to the largest mean, (*batch,)
-    lookahead: Tensor | float = 0.0  # what the next query would earn more after this one, (*batch,)
+    gain: Tensor  # its knowledge gradient: expected increase of the largest mean, (*batch,)
+    lookahead: Tensor | float = 0.0  # expected increase of the next query's value, (*batch,)
 
 
 class Outlook(NamedTuple):
@@ -38,14 +38,14 @@ class Outlook(NamedTuple):
     # Rounds for which the gain of a query counts.
     effective_horizon: Tensor | float  # shape: (*batch,)
     price: Tensor | float = 0.0  # of the next query, in units of the belief, shape: (*batch,)
-    lookahead_weight: float = 0.0  # share of the lookahead that counts; at 0 it is not worked out
+    lookahead_weight: float = 0.0  # share of the lookahead that counts; at 0 it is not computed
 
 
 class Comparison(NamedTuple):
-    """The belief about the candidate, the configuration about to be played, and its rivals.
+    """The posterior at the candidate, the configuration about to be played, and at its rivals.
 
-    Rivals are the other local optima of the acquisition function (or the other arms). With a
-    prospect the candidate is what a round without a query would play: the maximizer of the mean.
+    Rivals are the other local optima of the acquisition function (or the other arms). With a prospect
+    the candidate is the configuration that a round without a query would play, the maximizer of the mean.
     """
 
     mean: Tensor  # of the candidate, shape: (*batch,)
@@ -59,74 +59,75 @@ class Comparison(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a run has come, and what a rule must know about it to weigh a query.
+    """The progress of a run, and the quantities of the run by which a rule values a query.
 
-    Where configurations are held, ``round`` and ``horizon`` count intervals, of which each has at most
-    one query.
+    Where configurations are held for several rounds, ``round`` and ``horizon`` count these intervals,
+    each of which has at most one query.
     """
 
     round: int  # the current round, from 1
     queries: Tensor | int = 0  # queries paid for so far, shape: (*batch,)
     horizon: int | None = None  # rounds of the run, if known
-    forgetting: Tensor | float = 0.0  # rate as believed now, per round, shape: (*batch,)
-    # Sum over the queries so far, each by the share (1 - forgetting)^age that it still weighs.
+    forgetting: Tensor | float = 0.0  # current estimate of the rate per round, shape: (*batch,)
+    # Sum of the weights (1 - forgetting)^age of the queries so far.
     effective_queries: Tensor | float = 0.0  # shape: (*batch,)
-    information_share: float = 1.0  # share that a query tells of what tells configurations apart
-    scale: float = 1.0  # rewards in a unit of the belief
-    reward_rate: float | None = None  # reward that a round earned on average, if known
+    # Share of one query in the information that distinguishes configurations.
+    information_share: float = 1.0
+    scale: float = 1.0  # reward that corresponds to 1 in units of the posterior
+    reward_rate: float | None = None  # mean reward of a round, if known
     # Rates of the last RECENT verdicts in order, NaN if unknown.
     query_values: Tensor | None = None  # shape: (*batch, w)
-    # A uniform number in [0, 1) for each trial, drawn beforehand: tossed instead of the generator's.
+    # Uniform number in [0, 1) for each trial, drawn beforehand; replaces a draw from the generator.
     coin: Tensor | None = None  # shape: (*batch,)
 
 
 class Cause(IntEnum):
-    """Why a rule decided as it did."""
+    """The reason for a verdict."""
 
     ALWAYS = 0
-    CHANCE = 1  # a coin said query
-    NO_CHANCE = 2  # a coin said skip
+    CHANCE = 1  # the coin came up for a query
+    NO_CHANCE = 2  # the coin came up against a query
     UNSURE = 3  # some rival may well be better
     SURE = 4  # no rival is likely to be better
     SPENT = 5  # the quota is used up
-    DUE = 6  # the rounds left are needed for the lower quota or the budget
-    OVERLAP = 7  # some rival's confidence bound reaches the candidate's
-    APART = 8  # no rival's confidence bound does
-    FIRST = 9  # without a query nothing is known
+    DUE = 6  # the lower quota or the budget needs all remaining rounds
+    OVERLAP = 7  # the confidence interval of some rival overlaps with the candidate's
+    APART = 8  # no rival's confidence interval overlaps
+    FIRST = 9  # there is no observation yet
     PAYS = 10  # the query earns more than its price
-    DOES_NOT_PAY = 11  # it does not
+    DOES_NOT_PAY = 11  # the query earns at most its price
 
 
 class Verdict(NamedTuple):
     """Whether to query, and why."""
 
     query: Tensor  # bool, shape: (*batch,)
-    # Least P(candidate beats rival): 1 without rivals, NaN where the rule does not work it out.
+    # Least P(candidate beats rival): 1 without rivals, NaN where the rule does not compute it.
     confidence: Tensor  # shape: (*batch,)
     cause: Tensor  # Cause, long, shape: (*batch,)
-    value: Tensor | None = None  # what a query earns, in units of the reward, shape: (*batch,)
-    price: Tensor | None = None  # what a query costs, in units of the reward, shape: (*batch,)
-    # What a query earns over its effective horizon, in units of the belief, NaN without a horizon.
-    # A rule with a budget hears of it again in the query_values of later rounds.
+    value: Tensor | None = None  # of a query, in units of the reward, shape: (*batch,)
+    price: Tensor | None = None  # of a query, in units of the reward, shape: (*batch,)
+    # Value of a query divided by the effective horizon, in units of the posterior; NaN for a horizon
+    # of 0. It is among the query_values of later rounds, which a rule with a budget reads.
     rate: Tensor | None = None  # shape: (*batch,)
 
 
 class QueryRule(ABC):
-    """Whether to pay for a query.
+    """A rule that decides whether to pay for a query.
 
-    A subclass says with ``needs_rivals = True`` that the comparison has to name rivals: finding them
-    costs a multistart optimization in continuous domains. A rule that weighs what a query earns says with
-    ``outlook`` how; it is then asked about a comparison with a prospect.
+    A subclass sets ``needs_rivals = True`` if the comparison has to include rivals: finding them takes a
+    multistart optimization in continuous domains. A rule that compares the value of a query with its
+    price overrides ``outlook``; its comparisons then have a prospect.
 
-    A rule is not changed by being asked. What holds for one run only, such as the number of its
-    intervals, is in the rule that ``for_run`` returns, which decides in that run and explains it.
+    A call does not change the rule. Settings for a single run, such as its number of intervals, are in
+    the rule that ``for_run`` returns, which makes and explains the decisions of that run.
     """
 
-    budget: int | None = None  # queries it has for a run, those of an initial design among them
+    budget: int | None = None  # queries for a run, including those of an initial design
 
     @property
     def needs_rivals(self) -> bool:
-        """Whether the comparison has to name rivals."""
+        """Whether the comparison has to include rivals."""
         return False
 
     @property
@@ -136,31 +137,31 @@ class QueryRule(ABC):
 
     @property
     def reads_rewards(self) -> bool:
-        """Whether the rule compares beliefs with numbers in units of the reward."""
+        """Whether the rule compares the posterior with numbers in units of the reward."""
         return False
 
     def outlook(self, progress: Progress) -> Outlook | None:
-        """Return how the rule weighs what a query would earn, or None if it does not ask.
+        """Return how the rule values a query, or None if its decision does not depend on that.
 
-        With an outlook, a round with a query plays the configuration at which that is most, and one
-        without the maximizer of the mean.
+        With an outlook, a round with a query plays the configuration where a query is worth most, and a
+        round without one plays the maximizer of the mean.
         """
         return None
 
     def for_run(self, intervals: Callable[[int], int], horizon: int | None) -> "QueryRule":
-        """Return the rule that decides and explains one run, in which each interval has one query.
+        """Return the rule for one run with at most one query in each interval.
 
         Args:
-            intervals: From a number of rounds to the number of intervals that begin in them.
+            intervals: Function from a number of rounds to the number of intervals that begin in them.
             horizon: Rounds of the run, None if unknown.
         """
         return self
 
     def unspendable(self, intervals: Callable[[int], int], horizon: int | None) -> str | None:
-        """Return which of the queries asked for the run has no room for, and what helps, or None.
+        """Return a note on queries that the run has no room for, with a remedy; None if there are none.
 
         Args:
-            intervals: From a number of rounds to the number of intervals that begin in them.
+            intervals: Function from a number of rounds to the number of intervals that begin in them.
             horizon: Rounds of the run, None if unknown.
         """
         return None
@@ -175,14 +176,13 @@ class QueryRule(ABC):
         """Decide for a comparison of any batch shape."""
 
     def explain(self, verdict: Verdict) -> str:
-        """Say in words why a verdict without a batch fell as it did.
+        """Return the reason for a verdict without a batch, in words.
 
-        A rule with causes of its own numbers them from 100 and overrides this.
+        A rule with its own causes numbers them from 100 and overrides this method.
         """
         number = int(verdict.cause)
-        if number not in set(Cause):  # the cause of a rule that does not explain it
+        if number not in set(Cause):  # the rule has its own causes and does not explain them
             return f"decided by {type(self).__name__}"
-        cause = Cause(number)
         words = {
             Cause.ALWAYS: "full feedback",
             Cause.CHANCE: "drawn for a query",
@@ -197,21 +197,21 @@ class QueryRule(ABC):
             Cause.PAYS: "a query is worth its price",
             Cause.DOES_NOT_PAY: "a query is not worth its price",
         }
-        return words[cause]
+        return words[Cause(number)]
 
     def _with(self, **changes: Any) -> Self:
-        """Return a copy with other values of some attributes, of the class of a caller's subclass."""
+        """Return a copy of the same class with some attributes replaced."""
         other = copy.copy(self)
         for name, value in changes.items():
             object.__setattr__(other, name, value)  # rules are frozen
         return other
 
 
-def no_room(what: str, most: int) -> str:
-    """Return the note on queries that a run has too few intervals for."""
+def no_room(quota: str, intervals: int) -> str:
+    """Return the note that a run has fewer intervals than the quota has queries."""
     return (
-        f"{what} cannot be spent: the run has {most} intervals, rounds for which one configuration is"
-        f" held, of which each has at most one query. With hold=Hold(share=0) each round is an interval."
+        f"{quota} cannot be spent: the run has {intervals} intervals (rounds that hold a configuration),"
+        f" each with at most one query. With hold=Hold(share=0) each round is an interval."
     )
 
 
@@ -221,16 +221,16 @@ def toss(
     generator: torch.Generator,
     coin: Tensor | None = None,  # shape: (*batch,)
 ) -> Tensor:  # shape: (*batch,)
-    """Return one coin for each trial, true with ``probability``.
+    """Return a Bernoulli variable for each trial, true with ``probability``.
 
     Args:
-        comparison: Gives shape and device.
-        probability: Of true.
-        generator: Drawn from unless there is a coin, on whichever device it is.
+        comparison: Comparison that sets shape and device.
+        probability: Probability of true.
+        generator: Generator on any device; used only without ``coin``.
         coin: Uniform numbers drawn beforehand, see :class:`Progress`.
 
     Raises:
-        InvalidArgumentError: If there is neither coin nor generator; the global one is never drawn from.
+        InvalidArgumentError: If there is neither coin nor generator; the global generator is never used.
     """
     if coin is not None:
         return _at(coin < probability, comparison).expand(comparison.mean.shape)
@@ -241,34 +241,34 @@ def toss(
 
 
 def _at(mask: Tensor, comparison: Comparison) -> Tensor:
-    """Return a mask on the device of the comparison, which is not waited for."""
+    """Return a mask on the device of the comparison, without synchronizing with that device."""
     return mask.to(comparison.mean.device, non_blocking=is_near(mask))
 
 
-def left_of(coin: Tensor | None, probability: float) -> Tensor | None:
-    """Return the uniform number that a coin still is, whichever way it fell.
+def fresh_coin(coin: Tensor | None, probability: float) -> Tensor | None:
+    """Return a uniform number that is independent of whether ``coin < probability``.
 
-    Below ``p`` it is uniform there, above as well: stretched to [0, 1) it is independent of how it fell,
-    and may be tossed again.
+    Conditional on either side of the probability a coin is uniform on that side; stretched to [0, 1) it
+    is a fresh coin.
 
     Example:
-        >>> left_of(torch.tensor([0.1, 0.6]), 0.2)
+        >>> fresh_coin(torch.tensor([0.1, 0.6]), 0.2)
         tensor([0.5000, 0.5000])
     """
     if coin is None:
         return None
     below = coin < probability
-    # No coin is on a side of no width.
+    # The guards against division by 0 are never read: no coin falls on a side of width 0.
     return torch.where(
         below, coin / max(probability, 1e-300), (coin - probability) / max(1 - probability, 1e-300)
     )
 
 
 def choose(query: Tensor, if_query: Tensor | Cause, if_skip: Tensor | Cause) -> Tensor:
-    """Return the cause for each trial, by whether it queries."""
+    """Return ``if_query`` for the trials that query, and ``if_skip`` for the others."""
     long = query.new_zeros((), dtype=torch.long)
     yes, no = (
-        torch.full_like(long, int(c)) if isinstance(c, Cause) else moved(c, long)
-        for c in (if_query, if_skip)
+        torch.full_like(long, int(cause)) if isinstance(cause, Cause) else moved(cause, long)
+        for cause in (if_query, if_skip)
     )
     return torch.where(query, yes, no)

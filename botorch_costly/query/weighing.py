@@ -1,17 +1,16 @@
-r"""The priced decision: at which of some points a query promises most, and what it promises there.
+r"""The priced decision: the point where a query is worth most, and the prospect of a query there.
 
-Of points ``x`` with posterior means and knowledge gradients, a query promises
+For points ``x`` with posterior means and knowledge gradients, a query is worth
 
     mean(x) + H gain(x) + w lookahead(x),
 
 with the effective horizon ``H`` and the lookahead weight ``w`` of the rule's outlook. Mean and gain are
-given; the lookahead, which costs most, is worked out for the ``FORESEEN`` points that promise most
-without it. Of promises that differ by less than ``TIE (1 + H)`` the first counts, so that rounding does
-not choose between two sides of a hill.
+given; the lookahead, the most expensive term, is computed for the ``FORESEEN`` points with the largest
+``mean(x) + H gain(x)``. Among values that differ by less than ``TIE (1 + H)`` the first point is chosen,
+so that rounding does not decide between the two sides of a symmetric hill.
 
-A simulation on a grid and a tuner on any search space find their points each in their own way: a grid
-has local maxima, in a cube a search climbs. What they do with the points is written here, and so is
-how carefully they do it.
+Simulations on a grid and tuners on any search space choose their points in different ways: a grid
+enumerates local maxima, a continuous search optimizes. They share the steps and tolerances here.
 """
 
 from collections.abc import Callable
@@ -25,16 +24,16 @@ from botorch_costly.numerics.knowledge_gradient import slopes
 from botorch_costly.numerics.lookahead import lookahead_value
 from botorch_costly.query.rule import Outlook, Prospect
 
-TOLERANCE = 1e-4  # of a gain, in prior standard deviations: far less than queries cost
-FORESEEN = 12  # points, those that promise most, of which the lookahead is worked out
-NEXT_POINTS = 64  # points, or about as many, at which the next query may be
-TIE = 1e-6  # promises that differ by less are equal: gains on a grid are of single precision
+TOLERANCE = 1e-4  # of a gain, in prior standard deviations; far less than a query costs
+FORESEEN = 12  # points whose lookahead is computed
+NEXT_POINTS = 64  # approximate number of points where the next query may be
+TIE = 1e-6  # relative difference of equal values: gains on a grid are float32
 
 
 class NextQuery(NamedTuple):
-    """The belief about ``n`` points where the next query may be, and about ``k`` where this one may be.
+    """The posterior at ``n`` points where the next query may be, and at ``k`` points for this query.
 
-    All of it is that of the current round, in units of the prior.
+    All tensors refer to the current round and are in prior units.
     """
 
     mean: Tensor  # of the n points, shape: (*batch, n)
@@ -47,9 +46,9 @@ class NextQuery(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """The point at which a query promises most, and what it promises there."""
+    """The point where a query is worth most, and the prospect of a query there."""
 
-    pick: Tensor  # place among the points, long, shape: (*batch,)
+    pick: Tensor  # index of the point, long, shape: (*batch,)
     prospect: Prospect
 
 
@@ -59,35 +58,35 @@ def weigh(
     outlook: Outlook,
     next_query: Callable[[Tensor], NextQuery],
 ) -> Weighed:
-    """Return where a query promises most, and what.
+    """Return the point where a query is worth most, and its prospect.
 
     Args:
-        mean: Posterior means of ``c`` points, in units of the prior.
-        gain: Their knowledge gradients.
-        outlook: How the rule weighs what a query would earn.
-        next_query: From places among the points, long, ``(*batch, k)``, to the belief about these and
-            about the points of the next query. It is called if the lookahead counts.
+        mean: Posterior means of ``c`` points, in prior units.
+        gain: Knowledge gradients of the points.
+        outlook: Weights of gain and lookahead, and the price of the next query.
+        next_query: Function from indices of points, long, ``(*batch, k)``, to the posterior at these and
+            at the points of the next query. Called only for a positive lookahead weight.
 
     Example:
         >>> mean, gain = torch.tensor([0.0, 0.1, 0.0]), torch.tensor([0.3, 0.1, 0.3])
-        >>> found = weigh(mean, gain, Outlook(effective_horizon=10.0), lambda places: None)
-        >>> int(found.pick), round(float(found.prospect.gain), 2)  # 3 = 3 > 1.1: the first of equals
+        >>> weighed = weigh(mean, gain, Outlook(effective_horizon=10.0), lambda indices: None)
+        >>> int(weighed.pick), round(float(weighed.prospect.gain), 2)  # 3 = 3 > 1.1: the first of equals
         (0, 0.3)
     """
     batch = mean.shape[:-1]
     effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), mean).expand(batch)
-    promise = mean + effective_horizon.unsqueeze(-1) * gain
-    lookahead = torch.zeros_like(promise)
+    value = mean + effective_horizon.unsqueeze(-1) * gain
+    lookahead = torch.zeros_like(value)
     if outlook.lookahead_weight > 0:
-        places = promise.topk(min(FORESEEN, promise.shape[-1]), -1).indices
-        found = _lookahead(next_query(places), effective_horizon, outlook.price)
-        lookahead = torch.full_like(promise, -torch.inf).scatter(-1, places, found.to(promise))
-        promise = promise + outlook.lookahead_weight * lookahead
+        indices = value.topk(min(FORESEEN, value.shape[-1]), -1).indices
+        computed = _lookahead(next_query(indices), effective_horizon, outlook.price)
+        lookahead = torch.full_like(value, -torch.inf).scatter(-1, indices, computed.to(value))
+        value = value + outlook.lookahead_weight * lookahead
     tie = TIE * (1 + effective_horizon.unsqueeze(-1))
-    equal = promise >= promise.amax(-1, keepdim=True) - tie
+    equal = value >= value.amax(-1, keepdim=True) - tie
     pick = equal.to(torch.uint8).argmax(-1, keepdim=True)
-    best = (part.gather(-1, pick).squeeze(-1) for part in (mean, gain, lookahead))
-    return Weighed(pick.squeeze(-1), Prospect(*best))
+    prospect = (term.gather(-1, pick).squeeze(-1) for term in (mean, gain, lookahead))
+    return Weighed(pick.squeeze(-1), Prospect(*prospect))
 
 
 def _lookahead(
@@ -95,7 +94,7 @@ def _lookahead(
     effective_horizon: Tensor,  # shape: (*batch,)
     price: Tensor | float,
 ) -> Tensor:  # shape: (*batch, k)
-    """Return what the next query would earn more after a query at each of ``k`` points."""
+    """Return the expected increase of the next query's value by a query at each of ``k`` points."""
     mean, cov, prior_cov, cov_with, variance, noise, keep = next_query
     slope = slopes(cov_with, variance, noise)
     price = moved(torch.as_tensor(price, dtype=torch.float64), mean)

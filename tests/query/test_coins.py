@@ -4,21 +4,21 @@ import pytest
 import torch
 
 from botorch_costly.query import BernoulliQuery, MixedQuery, Progress
-from botorch_costly.query.rule import left_of
+from botorch_costly.query.rule import fresh_coin
 from tests.strategies import comparisons
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.2, 0.5, 0.9, 1.0])
-def test_what_is_left_of_a_coin_is_uniform_and_tells_nothing_of_how_it_fell(probability):
+def test_a_fresh_coin_is_uniform_and_independent_of_the_first_toss(probability):
     coin = (torch.arange(100_000, dtype=torch.float64) + 0.5) / 100_000
-    left = left_of(coin, probability)
+    left = fresh_coin(coin, probability)
     assert (left >= 0).all()
     assert (left < 1).all()
     for side in (coin < probability, coin >= probability):
         if side.any():
             shares = left[side].histc(10, 0, 1) / side.sum()
             torch.testing.assert_close(shares, torch.full_like(shares, 0.1), rtol=0, atol=1e-3)
-    assert left_of(None, probability) is None
+    assert fresh_coin(None, probability) is None
 
 
 def test_a_coin_drawn_beforehand_falls_as_its_number_says(generator):

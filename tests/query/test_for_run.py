@@ -94,7 +94,7 @@ def test_a_budget_that_has_no_room_is_said_with_both_numbers_and_the_remedy():
     [
         (MixedQuery(30, 40, 50), "The lower quota of 30 queries cannot be spent: the run has 25 "),
         (MixedQuery(3, 40, 50), "The upper quota of 40 queries cannot be spent: the run has 25 "),
-        (MixedQuery(4, 20, 100), r"4 to 20 queries are for 100 rounds, of which the run has 50: "),
+        (MixedQuery(4, 20, 100), r"4 to 20 queries are for 100 rounds, but the run has 50: "),
         (MixedQuery(3, 9, 50, PricedQuery(budget=40)), "The budget of 40 queries cannot be spent"),
     ],
 )

@@ -35,7 +35,7 @@ def test_exactly_one_of_three_prices_is_given(given):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"price_seconds": 3.0}, "round_seconds: Expected what a round of training takes; Rec"),
+        ({"price_seconds": 3.0}, "round_seconds: Expected the duration of a round of training; "),
         ({**SECONDS, "round_seconds": 0.0}, "round_seconds: Expected a finite number > 0"),
         ({**SECONDS, "round_seconds": math.nan}, "round_seconds: Expected a finite number > 0"),
         (
@@ -79,9 +79,7 @@ def test_runs_it_cannot_serve_are_named():
 
 
 def test_a_comparison_without_a_prospect_is_named():
-    with pytest.raises(
-        InvalidArgumentError, match="prospect: Expected what a query would find out"
-    ):
+    with pytest.raises(InvalidArgumentError, match="prospect: Expected a Prospect of the query"):
         PricedQuery(price=1.0)(COMPARISON._replace(prospect=None), Progress(50, 9, 100), None)
 
 
