@@ -148,9 +148,9 @@ class PricedQuery(QueryRule):
         if self.price_seconds is None:
             is_unset = self.round_seconds is None
             check(is_unset, "round_seconds", "None without price_seconds", self.round_seconds)
+        elif self.round_seconds is None:
+            raise InvalidArgumentError("round_seconds", "the duration of a round of training", None)
         else:
-            has_duration = self.round_seconds is not None
-            check(has_duration, "round_seconds", "the duration of a round of training", None)
             check_positive("round_seconds", self.round_seconds)
         check_nonnegative("supersession", self.supersession)
         check_rate("lookahead_weight", self.lookahead_weight)

@@ -1,4 +1,4 @@
-"""The gain of a round alone: the metric after it over the metric just before it."""
+"""The gain of a single round: the metric after it over the metric just before it."""
 
 import math
 from collections.abc import Mapping
@@ -39,9 +39,9 @@ class BeforeAfterReward(MetricGain):
         self._before: float | None = None
 
     def before(self, metric: float) -> None:
-        """Take the metric just before a round as the reference.
+        """Set the metric just before a round as the reference.
 
-        If the round before was queried too, its ``after`` metric is this one: pass it on instead
+        If the previous round was queried too, its ``after`` metric is this one: pass it on instead
         of paying a second time. After a metric that is not finite, the next reward is NaN.
 
         Raises:
@@ -53,8 +53,8 @@ class BeforeAfterReward(MetricGain):
         """Return the gain of the round over the metric given to ``before``.
 
         Returns:
-            The reward; NaN if one of the two metrics is not finite. A metric after the round that is
-            not finite leaves the reference as it is, and can be measured again.
+            The reward; NaN if one of the two metrics is not finite. If only the metric after the round
+            is not finite, the reference stays, and that metric can be measured again.
 
         Raises:
             InvalidArgumentError: If ``before`` was not called for this round, or the metric is
@@ -65,11 +65,11 @@ class BeforeAfterReward(MetricGain):
             raise InvalidArgumentError("after", "a metric given to before first", metric)
         if not math.isfinite(metric):
             return math.nan
-        self._before = None  # used up: the next round needs its own
+        self._before = None  # the next round needs its own
         return self.gain(reference, metric, elapsed=1)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return options and reference in plain values."""
+        """Return options and reference as plain values."""
         return {**self.options(), "before": self._before}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -81,10 +81,7 @@ class BeforeAfterReward(MetricGain):
         """
         self.check_options(state)
         before = state["before"]
-        if before is not None:
-            try:
-                before = self.check_metric(before)
-            except InvalidArgumentError as error:
-                expected = "a state_dict of BeforeAfterReward"
-                raise StateMismatchError("state", expected, state) from error
-        self._before = before
+        try:
+            self._before = None if before is None else self.check_metric(before)
+        except InvalidArgumentError as error:
+            raise StateMismatchError("state", "a state_dict of BeforeAfterReward", state) from error

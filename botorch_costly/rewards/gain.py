@@ -1,36 +1,35 @@
-r"""From validation metrics to rewards: what a configuration changed, not how good the network is.
+r"""Rewards from validation metrics: the effect of one configuration, not the quality of the network.
 
-A metric says how good the *network* is, and that depends on all configurations played so far: while
-training progresses, the latest configuration gets the credit. A tuner needs to know what one
-*configuration* did, so its reward is the gain of the metric over a reference.
+A metric measures the *network*, which depends on all configurations played so far: while training
+progresses, the latest configuration gets the credit. A tuner needs the effect of one *configuration*, so
+its reward is the gain of the metric over a reference.
 
 .. math::
 
     \text{loss:}\quad s \log(m_\text{ref} / m) / \Delta t \qquad
     \text{accuracy:}\quad s\, (m - m_\text{ref}) / \Delta t
 
-Rounds without a query have no metric, and two references remain:
+Rounds without a query have no metric, which leaves two references:
 
     GainReward          the metric at the last query; the gain is divided by the rounds elapsed since (or
                         by the intervals, where configurations are held for some rounds). One validation
-                        pass a query, and the gain is shared by the rounds between.
+                        pass a query, and the rounds in between share the gain.
     BeforeAfterReward   the metric just before the round. The gain is that of the round alone, for two
                         passes a query, unless the round before was queried as well and its metric is
                         passed on.
 
-A round often changes the metric for some rounds to come: under a strong augmentation a network gets
-worse at first, and gains for a while once the augmentation is dropped. Measured against the last query
-alone, such gains go to the successors of the configuration that caused them, and a good one has none
-left after a few rounds. With ``memory`` the reference of ``GainReward`` is an average of earlier
-metrics, and a change that lasts is credited for longer.
+A round often changes the metric of several later rounds: strong augmentation worsens a network at first,
+and it gains for a while once the augmentation is dropped. Measured against the last query alone, the
+successors of a configuration get the credit for such gains. With ``memory`` the reference of
+``GainReward`` is an average of earlier metrics, and a lasting change is credited for longer.
 
-Prefer the loss over the accuracy where both are known. The accuracy on a few hundred examples
-counts a few of them crossing a threshold, and is a much noisier reward than the loss, to which
-every example contributes in every round.
+Prefer the loss over the accuracy where both are available. The accuracy on a few hundred examples
+depends on the few that cross a threshold, and is a much noisier reward than the loss, to which every
+example contributes in every round.
 
 References:
     "Cost-efficient online hyperparameter optimization", Wang, Ren, Bogunovic, Xiong & Urtasun, 2021,
-    for the gain in accuracy in per cent, clipped to [-2, 2]. The memory is ours.
+    for the gain in accuracy in per cent, clipped to [-2, 2]. The memory is this package's own.
 """
 
 import math
@@ -45,12 +44,12 @@ from botorch_costly.errors import (
     StateMismatchError,
     check,
     check_count,
+    check_nonnegative,
     check_positive,
     check_rate,
 )
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
-from botorch_costly.rewards.average import NOTHING, DiscountedAverage
 from botorch_costly.rewards.direction import Direction
 
 Kind = Literal["loss", "accuracy"]
@@ -60,38 +59,38 @@ _DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
 
 
 class When(NamedTuple):
-    """A round, and the interval it belongs to; None for a bare round."""
+    """A round, and its interval; None for a round without a decision."""
 
     round: int
     interval: int | None = None
 
     @classmethod
-    def of(cls, round: "int | Decision") -> "When":
-        """Return when a decision, or a round, was.
+    def from_decision(cls, round: "int | Decision") -> "When":
+        """Return round and interval of a decision, or the round alone.
 
         Raises:
-            InvalidArgumentError: If it is neither.
+            InvalidArgumentError: If ``round`` is neither a decision nor an integer >= 0.
         """
         if isinstance(round, Decision):
             return cls(round.round, round.interval)
         return cls(check_count("round", round))
 
     def since(self, earlier: "When") -> int:
-        """Return the intervals elapsed, at least one, or the rounds elapsed between bare rounds."""
+        """Return the intervals elapsed, at least one; the rounds elapsed where there are no intervals."""
         if self.interval is None or earlier.interval is None:
             return self.round - earlier.round
         return max(self.interval - earlier.interval, 1)
 
 
 class MetricGain(ABC):
-    """What gains have in common: the kind of the metric, its level, the clipped gain of two metrics.
+    """The base of rewards that are gains of a metric: its kind, its level and the clipped gain.
 
     Args:
         kind: ``"loss"`` for metrics of at least 0 to be minimized, ``"accuracy"`` for fractions in
             [0, 1] to be maximized.
         clip: Largest size of a gain per round, after scaling; ``math.inf`` for no clipping. By
-            default 2 percentage points for accuracies, as in the paper, and one nat for losses: a
-            tighter clip hides from the tuner how bad a round was in which training diverged.
+            default 2 percentage points for accuracies, as in the paper, and one nat for losses: with a
+            tighter clip a round in which training diverged looks like an ordinary bad one.
         scale: Factor ``s``. By default 100 for accuracies, so gains are percentage points, and 1
             for losses, so gains are nats.
 
@@ -113,7 +112,7 @@ class MetricGain(ABC):
         return f"{type(self).__name__}({self.kind!r}, clip={self.clip}, scale={self.scale})"
 
     def level(self, metric: float) -> float:
-        """Return what gains are differences of: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
+        """Return the level, whose differences are gains: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
 
         The level is NaN for a metric that is not finite, and finite for a loss of exactly 0.
 
@@ -128,7 +127,7 @@ class MetricGain(ABC):
         return -self.scale * math.log(metric or sys.float_info.min)
 
     def check_metric(self, metric: float) -> float:
-        """Return the metric as a float; scalars of torch and NumPy are numbers, too.
+        """Return the metric as a float; scalars of torch and NumPy are accepted.
 
         Raises:
             InvalidArgumentError: If it is no number, or finite and impossible for its kind.
@@ -147,7 +146,7 @@ class MetricGain(ABC):
         Args:
             reference: The metric before.
             metric: The metric after.
-            elapsed: Rounds, or intervals, in between, at least 1.
+            elapsed: Rounds, or intervals, from one to the other, at least 1.
 
         Returns:
             The gain; NaN if one of the two metrics is not finite.
@@ -159,13 +158,9 @@ class MetricGain(ABC):
         return gain if math.isnan(gain) else min(max(gain, -self.clip), self.clip)
 
     def options(self) -> dict[str, Any]:
-        """Return the options in plain values, with the name of the class."""
-        return {
-            "type": type(self).__name__,
-            "kind": self.kind,
-            "clip": self.clip,
-            "scale": self.scale,
-        }
+        """Return the options as plain values, with the name of the class."""
+        name = type(self).__name__
+        return {"type": name, "kind": self.kind, "clip": self.clip, "scale": self.scale}
 
     def check_options(self, state: object) -> None:
         """Raise unless a state was saved with the options of this reward.
@@ -173,21 +168,57 @@ class MetricGain(ABC):
         Raises:
             StateMismatchError: With the name of the first option that differs.
         """
-        ours = f"a state_dict of {type(self).__name__}"
-        given = isinstance(state, Mapping) and set(state) == set(self.state_dict())
-        check(given, "state", ours, state, StateMismatchError)
+        expected = f"a state_dict of {type(self).__name__}"
+        is_ours = isinstance(state, Mapping) and set(state) == set(self.state_dict())
+        check(is_ours, "state", expected, state, StateMismatchError)
         for name, value in self.options().items():
-            found = state[name]  # type: ignore[index]
-            check(found == value, f"state {name}", repr(value), found, StateMismatchError)
+            saved = state[name]  # type: ignore[index]
+            check(saved == value, f"state {name}", repr(value), saved, StateMismatchError)
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Return options and reference in plain values."""
+        """Return options and reference as plain values."""
+
+
+@dataclass(frozen=True)
+class DiscountedAverage:
+    r"""The average of observations in which one from ``k`` rounds ago has the weight :math:`\mu^k`.
+
+    Args:
+        level: The average; 0 before the first observation.
+        age: Mean age of the observations in rounds before the last one, with the same weights.
+        weight: Sum of the weights; 0 before the first observation.
+
+    Raises:
+        InvalidArgumentError: If an argument is no finite number, or age or weight is negative.
+    """
+
+    level: float
+    age: float
+    weight: float
+
+    def __post_init__(self) -> None:
+        check(math.isfinite(as_number("level", self.level)), "level", "a finite number", self.level)
+        check_nonnegative("age", self.age)
+        check_nonnegative("weight", self.weight)
+
+    def updated(self, observation: float, elapsed: int, memory: float) -> "DiscountedAverage":
+        """Return the average with one more observation.
+
+        Args:
+            observation: The new observation.
+            elapsed: Rounds since the last observation.
+            memory: Factor of a weight per round, in [0, 1).
+        """
+        kept = self.weight * memory**elapsed
+        share = kept / (kept + 1)  # of the earlier observations; exactly 0 without memory
+        level = observation - share * (observation - self.level)
+        return DiscountedAverage(level, share * (self.age + elapsed), kept + 1)
 
 
 @dataclass(frozen=True)
 class _Last:
-    """The last finite metric, its round, how rounds are given, and the smallest loss so far."""
+    """The last finite metric with its round, the form of the ``round`` arguments, and the least loss."""
 
     metric: float | None = None
     round: int | None = None
@@ -200,19 +231,18 @@ class GainReward(MetricGain):
     """Gain of a validation metric since the last query, per round or interval.
 
     The gain is clipped to ``[-clip, clip]``, and positive when the metric improved. A metric that is
-    not finite gives the reward NaN, a failed query, and leaves the reference as it is.
+    not finite gives the reward NaN, a failed query, and leaves the reference unchanged.
 
     With a ``memory`` the reference is the weighted average of all metrics since the start, or since
-    ``rebase``; one that is ``k`` rounds older than the last has the weight ``memory ** k``, and of losses
+    ``rebase``; a metric ``k`` rounds older than the last has the weight ``memory ** k``, and for losses
     the logarithms are averaged. The gain is divided by the weighted average of the rounds elapsed, so a
     metric that grows steadily has the same gain under every memory.
 
-    A loss of exactly 0, as of a network that fits a small validation set in single precision, has no
-    logarithm. It counts as the smallest loss above 0 so far: nothing is known to be gained or lost
-    below that. Before the first loss above 0 there is no reference.
+    A loss of exactly 0 has no logarithm; networks reach it on a small validation set in float32. It
+    counts as the smallest loss above 0 so far. Before the first loss above 0 there is no reference.
 
-    Rounds are given as decisions throughout, or as bare rounds throughout: between decisions the
-    intervals are counted, between bare rounds the rounds, and the two cannot be mixed.
+    Pass decisions in all calls, or bare rounds in all calls: elapsed time is counted in intervals
+    between decisions and in rounds between bare rounds, which cannot be mixed.
 
     References:
         "Cost-efficient online hyperparameter optimization", Wang, Ren, Bogunovic, Xiong & Urtasun,
@@ -225,8 +255,8 @@ class GainReward(MetricGain):
             default 2 percentage points for accuracies and one nat for losses.
         scale: Factor of the gain: by default 100 for accuracies, so gains are percentage points, and
             1 for losses, so gains are nats.
-        memory: Weight in the reference of a metric that is a round (or an interval) older, in [0, 1):
-            0 for the last metric alone; 0.8 averages over about five rounds.
+        memory: Factor by which the weight of a metric in the reference decreases per round (or interval),
+            in [0, 1): 0 for the last metric alone; 0.8 averages over about five rounds.
 
     Raises:
         InvalidArgumentError: If ``kind`` is unknown, ``clip`` or ``scale`` is not positive, or ``memory``
@@ -234,7 +264,7 @@ class GainReward(MetricGain):
 
     Example:
         >>> reward = GainReward("accuracy")
-        >>> reward(0.50, round=0)  # no reference yet: tell None
+        >>> reward(0.50, round=0)  # None: there is no reference yet
         >>> round(reward(0.53, round=4), 6)  # three points in four rounds
         0.75
     """
@@ -251,7 +281,7 @@ class GainReward(MetricGain):
         check(check_rate("memory", memory) < 1, "memory", "a number in [0, 1)", memory)
         self.memory = float(memory)
         self._last = _Last()
-        self._reference = NOTHING
+        self._reference = DiscountedAverage(level=0.0, age=0.0, weight=0.0)
         self._direction = Direction(kind)
 
     def __repr__(self) -> str:
@@ -271,32 +301,28 @@ class GainReward(MetricGain):
 
         Raises:
             InvalidArgumentError: If the metric is impossible for its kind, the round is not later,
-                or a bare round follows decisions or a decision follows bare rounds. The reference
-                is unchanged.
+                or decisions and bare rounds are mixed. The reference is unchanged.
         """
-        metric, last, when = self.check_metric(metric), self._last, When.of(round)
-        given = self._check_given(round)
+        metric, last, when = self.check_metric(metric), self._last, When.from_decision(round)
+        form = self._check_form(round)
         if last.round is not None:
             later = when.round > last.round
             check(later, "round", f"a round after {last.round}", when.round)
         self._direction.watch(metric)
-        if not math.isfinite(metric):
-            self._last = replace(last, given=given)
-            return math.nan
         level, reference = self.level(metric), self._reference
         if math.isnan(level):
-            self._last = replace(last, given=given)
-            return None
-        self._last = _Last(metric, when.round, when.interval, given, self._least(metric))
+            self._last = replace(last, given=form)
+            return None if math.isfinite(metric) else math.nan
+        self._last = _Last(metric, when.round, when.interval, form, self._least(metric))
         if last.round is None:
-            self._reference = DiscountedAverage.of(level)
+            self._reference = DiscountedAverage(level, age=0.0, weight=1.0)
             return None
         elapsed = when.since(When(last.round, last.interval))
-        self._reference = reference.then(level, elapsed, self.memory)
+        self._reference = reference.updated(level, elapsed, self.memory)
         return self.clipped((level - reference.level) / (reference.age + elapsed))
 
     def level(self, metric: float) -> float:
-        """Return what gains are differences of: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
+        """Return the level, whose differences are gains: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
 
         Returns:
             The level. A loss of 0 has that of the smallest loss above 0 so far. The level is NaN if
@@ -311,38 +337,38 @@ class GainReward(MetricGain):
         return super().level(metric)
 
     def _least(self, metric: float) -> float | None:
-        """Return the smallest loss above 0 so far, a new one included."""
-        positive = [one for one in (self._last.least, metric) if one is not None and one > 0]
-        return min(positive, default=None) if self.kind == "loss" else None
+        """Return the smallest loss above 0 so far, including a new one."""
+        losses = [loss for loss in (self._last.least, metric) if loss is not None and loss > 0]
+        return min(losses, default=None) if self.kind == "loss" else None
 
     def rebase(self, metric: float, round: int | Decision) -> None:
-        """Count the next gain from this metric and round, as after a return to an earlier state.
+        """Set the reference to this metric and round, as after a return to an earlier state.
 
         Raises:
-            InvalidArgumentError: If the metric is impossible for its kind or not finite, or the
-                round is given in another way than in the calls before.
+            InvalidArgumentError: If the metric is impossible for its kind or not finite, or decisions and
+                bare rounds are mixed.
         """
-        metric, when = self.check_metric(metric), When.of(round)
+        metric, when = self.check_metric(metric), When.from_decision(round)
         check(math.isfinite(metric), "metric", "a finite metric", metric)
-        given, level = self._check_given(round), self.level(metric)
+        form, level = self._check_form(round), self.level(metric)
         check(not math.isnan(level), "metric", "a loss > 0, for there was none yet", metric)
-        self._last = _Last(metric, when.round, when.interval, given, self._least(metric))
-        self._reference = DiscountedAverage.of(level)
+        self._last = _Last(metric, when.round, when.interval, form, self._least(metric))
+        self._reference = DiscountedAverage(level, age=0.0, weight=1.0)
 
-    def _check_given(self, round: int | Decision) -> Literal["decision", "round"]:
-        given: Literal["decision", "round"] = "decision" if isinstance(round, Decision) else "round"
-        before = self._last.given or given
-        ways = {"decision": "decisions, as in the calls before, and no bare round"}
-        ways["round"] = "bare rounds, as in the calls before, and no decision"
-        check(given == before, "round", ways[before], round)
-        return given
+    def _check_form(self, round: int | Decision) -> Literal["decision", "round"]:
+        form: Literal["decision", "round"] = "decision" if isinstance(round, Decision) else "round"
+        before = self._last.given or form
+        forms = {"decision": "decisions, as in the calls before, and no bare round"}
+        forms["round"] = "bare rounds, as in the calls before, and no decision"
+        check(form == before, "round", forms[before], round)
+        return form
 
     def options(self) -> dict[str, Any]:
-        """Return the options in plain values, with the name of the class."""
+        """Return the options as plain values, with the name of the class."""
         return {**super().options(), "memory": self.memory}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return options and reference in plain values."""
+        """Return options and reference as plain values."""
         reference = asdict(self._reference)
         return {**self.options(), "last": asdict(self._last), "reference": reference}
 
@@ -362,10 +388,10 @@ class GainReward(MetricGain):
             for name, number in (("round", last.round), ("interval", last.interval)):
                 if number is not None:
                     check_count(name, number)
-            check(last.given in (None, "decision", "round"), "given", "a way", last.given)
+            check(last.given in (None, "decision", "round"), "given", "a form", last.given)
             reference = DiscountedAverage(**state["reference"])
-            known = (reference.weight > 0) == (last.round is not None)
-            check(known, "reference", "an average of what was measured", state["reference"])
+            consistent = (reference.weight > 0) == (last.round is not None)
+            check(consistent, "reference", "an average of the metrics", state["reference"])
         except (TypeError, InvalidArgumentError) as error:
             raise StateMismatchError("state", "a state_dict of GainReward", state) from error
         self._last, self._reference = last, reference

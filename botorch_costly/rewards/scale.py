@@ -1,4 +1,4 @@
-"""Rewards as numbers, and rewards in the units of the model."""
+"""Conversion of rewards to the units of the model."""
 
 import math
 from collections.abc import Sequence
@@ -10,30 +10,30 @@ from torch import Tensor
 from botorch_costly.errors import check, check_positive, check_rate
 from botorch_costly.numerics.robust import Affine, estimate_scale, normal_scores
 
-_MOST_WINSORIZED = 0.9  # share of the ranks: the others must differ for a best one to be found
+_MOST_WINSORIZED = 0.9  # share of the ranks; the others have to distinguish the best configuration
 
 
 @dataclass(frozen=True)
 class RewardScale:
-    """How rewards become values of a model whose prior has mean 0 and variance 1.
+    """The conversion of rewards to targets of a model whose prior has mean 0 and variance 1.
 
     Args:
-        center: The reward the prior expects; estimated from the rewards if None.
-        scale: The prior's standard deviation in units of the reward; estimated if None.
-        clip: Scaled rewards are clipped to ``[-clip, clip]``, beyond which the prior calls them
-            impossible; ``math.inf`` for no clipping.
-        ranks: Whether only the order of the rewards counts: each reward is replaced by the normal
-            score of its rank among all rewards of the model. Nothing protects better from the
-            rewards of rounds in which training diverged; by how much a reward is better is lost.
-        winsorize_lower: Share of the lowest ranks, in [0, 0.9], that are all given one score, the
-            normal quantile of this share. How bad a diverged round was says nothing about where the
-            best configuration is, yet a stationary model extends the slope at a cliff to the
-            opposite corner. The scores are not centred again: configurations not yet played are
-            believed a little worse than the average.
+        center: Prior mean in units of the reward; estimated from the rewards if None.
+        scale: Prior standard deviation in units of the reward; estimated if None.
+        clip: Scaled rewards are clipped to ``[-clip, clip]``, beyond which they are implausible under
+            the prior; ``math.inf`` for no clipping.
+        ranks: Whether each reward is replaced by the normal score of its rank among all rewards of
+            the model. Nothing protects better from the rewards of rounds in which training diverged,
+            but differences between rewards are lost.
+        winsorize_lower: Share of the lowest ranks, in [0, 0.9], that get the same score, the normal
+            quantile of this share. The reward of a diverged round contains no information about the
+            best configuration, yet a stationary model extends the slope at a cliff to the opposite
+            corner. The scores are not centred again, so configurations not yet played are expected to
+            be a little worse than the average.
 
     Raises:
         InvalidArgumentError: If ``center`` is not finite, ``scale`` or ``clip`` not positive, ``ranks``
-            no bool, ``winsorize_lower`` outside its range, or given without ``ranks``.
+            no bool, or ``winsorize_lower`` outside its range or positive without ``ranks``.
 
     Example:
         >>> RewardScale(center=0.0).fit([1.0, 3.0])
@@ -49,29 +49,29 @@ class RewardScale:
 
     def __post_init__(self) -> None:
         if self.center is not None:
-            number = isinstance(self.center, int | float) and not isinstance(self.center, bool)
-            finite = number and math.isfinite(self.center)
-            check(finite, "center", "a finite number or None", self.center)
+            is_number = isinstance(self.center, int | float) and not isinstance(self.center, bool)
+            is_finite = is_number and math.isfinite(self.center)
+            check(is_finite, "center", "a finite number or None", self.center)
         if self.scale is not None:
             check_positive("scale", self.scale)
         if self.clip != math.inf:
             check_positive("clip", self.clip)
         check(isinstance(self.ranks, bool), "ranks", "a bool", self.ranks)
         share = check_rate("winsorize_lower", self.winsorize_lower)
-        within = f"a number in [0, {_MOST_WINSORIZED}]"
-        check(share <= _MOST_WINSORIZED, "winsorize_lower", within, share)
-        without_ranks = "0 without ranks=True, for values are clipped by clip"
-        check(self.ranks or share == 0, "winsorize_lower", without_ranks, share)
+        expected = f"a number in [0, {_MOST_WINSORIZED}]"
+        check(share <= _MOST_WINSORIZED, "winsorize_lower", expected, share)
+        expected = "0 without ranks=True, for values are clipped by clip"
+        check(self.ranks or share == 0, "winsorize_lower", expected, share)
 
     def targets(self, rewards: Tensor, affine: Affine) -> Tensor:
-        """Return the values of the model: scaled and clipped rewards, or winsorized normal scores.
+        """Return the targets of the model: scaled and clipped rewards, or winsorized normal scores.
 
         Args:
-            rewards: Finite, shape ``(n,)``.
-            affine: What ``fit`` returned.
+            rewards: Finite rewards, shape ``(n,)``.
+            affine: Result of ``fit``.
 
         Returns:
-            The values, shape ``(n,)``.
+            The targets, shape ``(n,)``.
         """
         if self.ranks:
             lowest = torch.special.ndtri(rewards.new_tensor(self.winsorize_lower))  # -inf at 0
@@ -79,11 +79,11 @@ class RewardScale:
         return ((rewards - affine.center) / affine.scale).clamp(-self.clip, self.clip)
 
     def fit(self, rewards: Sequence[float], weights: Sequence[float] | None = None) -> Affine:
-        """Return center and scale: as given, or else by ``estimate_scale``.
+        """Return center and scale, estimated by ``estimate_scale`` where they are None.
 
         Args:
-            rewards: The rewards, ``n`` of them.
-            weights: The weight of each reward, at least 0; equal by default.
+            rewards: The ``n`` rewards.
+            weights: Weight of each reward, at least 0; equal by default.
         """
         center, scale = estimate_scale(rewards, weights)
         return Affine(
