@@ -1,7 +1,7 @@
-"""Every error this package raises, named for what went wrong.
+"""The errors of this package.
 
-Each message says what was expected and what was received, in the caller's terms, and each
-class also derives from the built-in error a caller would catch without knowing this package.
+Each message states the expected and the received value in terms of the caller's arguments. Each class
+also derives from the built-in error that a caller would catch without knowing this package.
 """
 
 import math
@@ -15,7 +15,7 @@ _LONGEST = 500  # characters of a value in a message: a state may hold all weigh
 
 
 class _Short(reprlib.Repr):
-    """The ``repr`` of a value as far as a message can hold it, with large tensors by their shape."""
+    """The ``repr`` of a value, shortened for a message, with large tensors given by their shape."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class _Short(reprlib.Repr):
         return super().repr1(x, level)
 
     def _entries(self, x: dict[Any, Any], level: int) -> str:
-        """Show a dictionary in its own order, which ``reprlib`` would sort."""
+        """Return the ``repr`` of a dictionary in its own order; ``reprlib`` would sort it."""
         entries = [
             f"{self.repr1(key, level)}: {self.repr1(value, level)}"
             for key, value, _ in zip(x.keys(), x.values(), range(self.maxdict), strict=False)
@@ -40,15 +40,15 @@ class _Short(reprlib.Repr):
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
-    """Return a text whose middle is left out where it is longer than ``longest`` characters."""
+    """Return a text without its middle if it is longer than ``longest`` characters."""
     return text if len(text) <= longest else f"{text[: longest - 103]}...{text[-100:]}"
 
 
 def shown(value: object) -> str:
-    """Return the ``repr`` of a value in at most some 500 characters, without a tensor's elements."""
+    """Return the ``repr`` of a value in at most 500 characters, without a tensor's elements."""
     try:
         return shortened(_Short().repr(value))
-    except Exception:  # such as of an integer with more digits than Python writes
+    except Exception:  # for example an integer with more digits than Python converts
         return f"a value of type {type(value).__name__}, which cannot be shown"
 
 
@@ -56,7 +56,7 @@ class CostlyError(Exception):
     """Base of every error raised by this package."""
 
     def __init__(self, name: str, expected: str, received: object) -> None:
-        """Name the argument, what was expected of it and what came."""
+        """Initialize with the argument's name, and its expected and received value."""
         self.name, self.expected, self.received = name, expected, received
         super().__init__(name, expected, received)
 
@@ -64,14 +64,12 @@ class CostlyError(Exception):
         name, expected = shortened(str(self.name)), shortened(str(self.expected), 4 * _LONGEST)
         return f"{name}: Expected {expected}; Received {shown(self.received)}."
 
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({str(self)!r})"  # an Exception would show all of its arguments
-        )
+    def __repr__(self) -> str:  # that of Exception shows all arguments in full
+        return f"{type(self).__name__}({str(self)!r})"
 
 
 class InvalidArgumentError(CostlyError, ValueError):
-    """A number or option lies outside what the method is defined for."""
+    """A number or option is outside its valid range."""
 
 
 class InvalidShapeError(CostlyError, ValueError):
@@ -91,7 +89,7 @@ class InvalidBudgetError(CostlyError, ValueError):
 
 
 class UnknownDecisionError(CostlyError, KeyError):
-    """A reward was told for a decision this tuner never made."""
+    """A reward was told for a decision that this tuner did not make."""
 
     __str__ = CostlyError.__str__  # KeyError would print the repr of the message
 
@@ -105,7 +103,7 @@ class StateMismatchError(CostlyError, ValueError):
 
 
 class RestoreError(CostlyError, RuntimeError):
-    """A function of the caller that was to restore an earlier state raised."""
+    """A function of the caller raised while it restored an earlier state."""
 
 
 class HorizonExceededError(CostlyError, RuntimeError):
@@ -113,11 +111,11 @@ class HorizonExceededError(CostlyError, RuntimeError):
 
 
 class RankError(CostlyError, RuntimeError):
-    """A distributed run cannot go on, for a reason that one of its ranks has."""
+    """A distributed run cannot continue because of one of its ranks."""
 
 
 class RanksDisagreeError(RankError):
-    """The ranks of a distributed run are at different places of their programs."""
+    """The ranks of a distributed run are at different points of their programs."""
 
 
 class RankLostError(RankError):
@@ -127,20 +125,20 @@ class RankLostError(RankError):
 class MissingExtraError(CostlyError, ImportError):
     """A library that an adapter needs is missing, or its version is not supported."""
 
-    name: Any  # of ImportError it may be None
+    name: Any  # None is allowed for an ImportError
 
     def __init__(self, name: str, expected: str, received: object) -> None:
-        """As CostlyError; ImportError has a name of its own, which it would reset."""
+        """Initialize like CostlyError, and set the name again, which ImportError resets."""
         super().__init__(name, expected, received)
         self.name = name
 
 
 class NumericalError(CostlyError, ArithmeticError):
-    """A factorization or optimization met numbers it cannot continue from."""
+    """A factorization or optimization reached numbers from which it cannot continue."""
 
 
 def is_power_of_two(count: int) -> bool:
-    """Return whether a count is 1, 2, 4, 8, ...: the times at which a warning is repeated."""
+    """Return whether a count is 1, 2, 4, 8, ..., the counts at which warnings are repeated."""
     return count & (count - 1) == 0
 
 
@@ -157,7 +155,7 @@ def check(
 
 
 def _is_number(value: object) -> bool:
-    if isinstance(value, int):  # of any size: some are too large for a float
+    if isinstance(value, int):  # some integers are too large for a float
         return not isinstance(value, bool) and abs(value) <= sys.float_info.max
     return isinstance(value, float) and not math.isnan(value)
 
@@ -180,14 +178,14 @@ check_nonnegative = _number_check("a finite number >= 0", lambda v: 0 <= v < mat
 def check_count(name: str, value: float, minimum: int = 0) -> int:
     """Return ``value`` as an int if it is an integer of at least ``minimum``; raise otherwise.
 
-    Integers of NumPy are integers, as are floats without a fractional part: ``1e3`` is 1000.
+    NumPy integers are accepted, and floats without a fractional part: ``1e3`` is 1000.
 
     Raises:
-        InvalidArgumentError: If it is no integer, or smaller.
+        InvalidArgumentError: If ``value`` is no integer, or less than ``minimum``.
     """
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    whole = number and (
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    is_integer = is_number and (
         isinstance(value, numbers.Integral) or (math.isfinite(value) and value == math.floor(value))
     )
-    check(whole and value >= minimum, name, f"an integer >= {minimum}", value)
+    check(is_integer and value >= minimum, name, f"an integer >= {minimum}", value)
     return int(value)

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: if the process is killed meanwhile, the old file is left."""
+"""Atomic replacement of files: if the process is killed while it writes, the old file remains."""
 
 import contextlib
 import os
@@ -12,26 +12,25 @@ from typing import BinaryIO
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
-except ImportError:  # without POSIX an open file cannot be removed, and age tells the rest
+except ImportError:  # no POSIX: an open file cannot be removed there, so its age is sufficient
     _HAS_LOCKS = False
 else:
     _HAS_LOCKS = True
 
-_LEFT = 3600.0  # seconds after which an unfinished file counts as left where there are no locks
-_LONGEST_NAME = 100  # characters of the target's name in that of its unfinished file
+_ABANDONED = 3600.0  # seconds after which an unfinished file counts as abandoned without locks
+_LONGEST_NAME = 100  # characters of the target's name in the name of its unfinished file
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of ``path`` once everything is written.
+    """Open a file that replaces ``path`` when the context ends.
 
-    Until then it lies beside ``path`` under another name. After an error it is removed, and ``path`` is
-    as it was. What a killed process left of an earlier attempt is removed, too; what another process is
-    writing at the same time stays. A link is followed, and the permissions of a file that is replaced are
-    kept.
+    Until then it is beside ``path`` under another name. After an error it is removed, and ``path`` is
+    unchanged. Unfinished files of killed processes are removed as well, those of concurrent writers are
+    not. Links are followed, and the permissions of a replaced file are kept.
 
     Args:
-        path: The file to replace or make; its folder must exist.
+        path: The file to replace or create; its folder must exist.
 
     Raises:
         OSError: If the file cannot be written.
@@ -45,13 +44,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         b'all of it'
     """
     target = Path(os.path.realpath(path))
-    _remove_what_is_left(target)
-    unfinished, file = _begun(target)
+    _remove_abandoned(target)
+    unfinished, file = _new_file(target)
     try:
         with _locked(file), file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # or a power failure could leave the new name and no content
+            os.fsync(file.fileno())  # else a power failure could leave the new name without content
             file.close()
             if target.exists():
                 shutil.copymode(target, unfinished)
@@ -62,8 +61,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-def _begun(target: Path) -> tuple[Path, BinaryIO]:
-    """Return a new file beside the target, locked for as long as it is written."""
+def _new_file(target: Path) -> tuple[Path, BinaryIO]:
+    """Return a new, locked file beside the target."""
     while True:
         name = f".{target.name[:_LONGEST_NAME]}.{uuid.uuid4().hex}.part"
         unfinished = target.with_name(name)
@@ -72,12 +71,15 @@ def _begun(target: Path) -> tuple[Path, BinaryIO]:
             _lock(file.fileno())
         if unfinished.exists():
             return unfinished, file
-        file.close()  # another writer took it for one that was left before it was locked
+        file.close()  # before the lock another writer removed it as abandoned
 
 
 @contextlib.contextmanager
 def _locked(file: BinaryIO) -> Iterator[None]:
-    """Hold the lock of a file beyond its closing: a copy of a descriptor shares it."""
+    """Hold the lock of a file until the context ends, even if the file is closed before.
+
+    A copy of the descriptor shares the lock.
+    """
     if not _HAS_LOCKS:
         yield
         return
@@ -93,24 +95,24 @@ def _lock(descriptor: int) -> None:
         flock(descriptor, LOCK_EX | LOCK_NB)
 
 
-def _remove_what_is_left(target: Path) -> None:
+def _remove_abandoned(target: Path) -> None:
     """Remove unfinished files of the target whose writers have ended."""
     name = re.escape(target.name[:_LONGEST_NAME])
     is_unfinished = re.compile(rf"\.{name}\.[0-9a-f]{{32}}\.part").fullmatch
     with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
-        for entry in [one for one in entries if is_unfinished(one.name)]:
+        for path in [entry.path for entry in entries if is_unfinished(entry.name)]:
             with contextlib.suppress(OSError):
-                _remove_if_left(entry.path)
+                _remove_unless_open(path)
 
 
-def _remove_if_left(path: str) -> None:
-    """Remove a file unless it is being written.
+def _remove_unless_open(path: str) -> None:
+    """Remove a file unless a process writes to it.
 
     Raises:
         OSError: If another process holds its lock, or it cannot be opened or removed.
     """
     if not _HAS_LOCKS:
-        if time.time() - os.stat(path).st_mtime > _LEFT:
+        if time.time() - os.stat(path).st_mtime > _ABANDONED:
             os.unlink(path)
         return
     with open(path, "rb") as file:

@@ -1,7 +1,7 @@
-"""Plain values, which configurations hold: str, int, finite float, bool, None, and tuples of these.
+"""Plain values, the values of configurations: str, int, finite float, bool, None, and tuples of these.
 
-Each plain value can be hashed, compared, pickled, and written to JSON. JSON knows no tuples: ``listed``
-and ``tupled`` replace them by lists and back. Lists are not plain values, for a list can be changed.
+Each plain value can be hashed, compared, pickled, and written to JSON. JSON has no tuples: ``listed``
+and ``tupled`` convert them to lists and back. Lists are mutable and therefore not plain.
 """
 
 import math
@@ -31,7 +31,7 @@ def is_plain(value: object) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return a scalar of NumPy or torch as a Python value, inside of tuples, too; all else as it is.
+    """Return a value with NumPy and torch scalars, also in tuples, converted to Python numbers.
 
     Example:
         >>> plain((np.float32(0.5), torch.tensor(3), "a"))
@@ -50,13 +50,13 @@ def same(value: object, other: object) -> bool:
 
 
 def rounds_to(number: object, scalar: object) -> bool:
-    """Return whether a plain value is ``scalar`` once rounded to the precision of ``scalar``.
+    """Return whether a plain value equals ``scalar`` when rounded to the precision of ``scalar``.
 
-    ``np.float32(0.1)`` is 0.10000000149 as a Python number, above a bound of 0.1.
+    For example, ``np.float32(0.1)`` converts to 0.10000000149, which exceeds a bound of 0.1.
 
     Args:
-        number: A plain value; floats in it may be rounded.
-        scalar: A scalar of NumPy or torch, or a tuple with some.
+        number: A plain value.
+        scalar: A scalar of NumPy or torch, or a tuple that may contain them.
 
     Example:
         >>> rounds_to(0.1, np.float32(0.1)), rounds_to(0.1, float(np.float32(0.1)))
@@ -66,21 +66,21 @@ def rounds_to(number: object, scalar: object) -> bool:
         return len(number) == len(scalar) and all(map(rounds_to, number, scalar))
     if isinstance(number, float) and _is_foreign_scalar(scalar):
         try:
-            given = torch.as_tensor(scalar)
-        except TypeError:  # a kind that torch does not know
+            tensor = torch.as_tensor(scalar)
+        except TypeError:  # a dtype that torch does not support
             return False
-        rounded = torch.tensor(number, dtype=torch.float64).to(given.dtype)
-        return given.is_floating_point() and bool(rounded == given.cpu())
+        rounded = torch.tensor(number, dtype=torch.float64).to(tensor.dtype)
+        return tensor.is_floating_point() and bool(rounded == tensor.cpu())
     return same(number, plain(scalar))
 
 
 def listed(value: Any) -> Any:
-    """Return a plain value with lists in place of tuples, as JSON has it."""
-    return [listed(part) for part in value] if isinstance(value, tuple) else value
+    """Return a plain value with tuples converted to lists, for JSON."""
+    return list(map(listed, value)) if isinstance(value, tuple) else value
 
 
 def tupled(value: Any) -> Any:
-    """Return a value read from JSON with tuples in place of lists: the inverse of ``listed``.
+    """Return a value read from JSON with lists converted to tuples, the inverse of ``listed``.
 
     Example:
         >>> tupled(listed((0.9, ("a", None))))
@@ -90,28 +90,28 @@ def tupled(value: Any) -> Any:
 
 
 def as_number(name: str, value: Any) -> float:
-    """Return a number as a float; scalars of torch and NumPy are numbers, too, but for truth values.
+    """Return a number as a float; torch and NumPy scalars are accepted, except for booleans.
 
     Args:
-        name: Of the argument, for the error.
-        value: Finite or not.
+        name: Name of the argument in an error.
+        value: A number, finite or not.
 
     Raises:
-        InvalidArgumentError: If it is no number.
+        InvalidArgumentError: If ``value`` is no number.
 
     Example:
         >>> as_number("reward", torch.tensor(2))
         2.0
     """
     try:
-        if not isinstance(value, str | bytes | bool) and not _is_truth(value):
+        if not isinstance(value, str | bytes | bool) and not _is_boolean(value):
             return float(value.detach() if isinstance(value, Tensor) else value)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
     raise InvalidArgumentError(name, "a number", value)
 
 
-def _is_truth(value: object) -> bool:
+def _is_boolean(value: object) -> bool:
     if isinstance(value, Tensor):
         return value.dtype is torch.bool
     return isinstance(value, np.generic | np.ndarray) and value.dtype == np.bool_

@@ -1,4 +1,4 @@
-"""Sources of randomness: seeds that are checked, and generators that can be sent to another process."""
+"""Checked seeds, and random generators that can be sent to another process."""
 
 import math
 import numbers
@@ -8,14 +8,14 @@ import torch
 
 from botorch_costly.errors import InvalidArgumentError, check
 
-_SEEDS = 2**63  # torch takes seeds below twice as many
+_SEEDS = 2**63  # torch accepts seeds below 2**64
 
 
 class SentGenerator(torch.Generator):
-    """A generator whose pickle holds its state as bytes, so that it goes on the same in any process.
+    """A generator whose pickle contains its state as bytes, so that it continues in any process.
 
-    The one of torch puts its state into memory that is shared with a process that is spawned, and lets
-    go of it too early: the process dies as it starts.
+    A pickled ``torch.Generator`` has its state in shared memory, which torch releases before a spawned
+    process has read it; that process then crashes.
 
     Example:
         >>> import pickle
@@ -26,11 +26,11 @@ class SentGenerator(torch.Generator):
     """
 
     def clone_state(self) -> "SentGenerator":
-        """Return a generator that goes on from here."""
-        return _revived(self.device, _bytes_of(self))
+        """Return an independent generator with the same state."""
+        return _from_state(self.device, _bytes_of(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revived, (self.device, _bytes_of(self))
+        return _from_state, (self.device, _bytes_of(self))
 
 
 def generator_of(seed: int, device: torch.device | str = "cpu") -> SentGenerator:
@@ -38,10 +38,10 @@ def generator_of(seed: int, device: torch.device | str = "cpu") -> SentGenerator
 
     Args:
         seed: An integer in ``0..2**63 - 1``.
-        device: Of the generator.
+        device: Device of the generator.
 
     Raises:
-        InvalidArgumentError: If the seed is no such integer.
+        InvalidArgumentError: If the seed is no integer in that range.
     """
     generator = SentGenerator(device=device)
     generator.manual_seed(check_seed(seed))
@@ -49,26 +49,26 @@ def generator_of(seed: int, device: torch.device | str = "cpu") -> SentGenerator
 
 
 def check_seed(seed: int) -> int:
-    """Return a seed as an int; integers of NumPy are integers, as is ``1e3``.
+    """Return a seed as an int; NumPy integers and floats such as ``1e3`` are accepted.
 
     Raises:
-        InvalidArgumentError: If it is no integer in ``0..2**63 - 1``.
+        InvalidArgumentError: If the seed is no integer in ``0..2**63 - 1``.
 
     Example:
         >>> check_seed(3)
         3
     """
-    number = isinstance(seed, numbers.Real) and not isinstance(seed, bool)
-    within = number and 0 <= seed < _SEEDS
-    check(within and seed == math.floor(seed), "seed", "an integer in 0..2**63 - 1", seed)
+    is_number = isinstance(seed, numbers.Real) and not isinstance(seed, bool)
+    is_valid = is_number and 0 <= seed < _SEEDS and seed == math.floor(seed)
+    check(is_valid, "seed", "an integer in 0..2**63 - 1", seed)
     return int(seed)
 
 
 def check_generator(generator: torch.Generator | None) -> torch.Generator:
-    """Return a generator as it is: with None in its place the global one would be drawn from.
+    """Return a generator unchanged; None is refused since torch would use the global generator.
 
     Raises:
-        InvalidArgumentError: If it is none.
+        InvalidArgumentError: If ``generator`` is no ``torch.Generator``.
     """
     if not isinstance(generator, torch.Generator):
         raise InvalidArgumentError("generator", "a torch.Generator", generator)
@@ -79,7 +79,7 @@ def _bytes_of(generator: torch.Generator) -> bytes:
     return bytes(generator.get_state().tolist())
 
 
-def _revived(device: torch.device, state: bytes) -> SentGenerator:
+def _from_state(device: torch.device, state: bytes) -> SentGenerator:
     generator = SentGenerator(device=device)
     generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
     return generator

@@ -1,4 +1,4 @@
-"""States of the parts of training: copies that share no tensor, and numbers that stopped being finite."""
+"""States of networks, optimizers and other parts of training: copies, checks, and non-finite numbers."""
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +15,9 @@ from botorch_costly.errors import StateMismatchError, check
 
 @contextmanager
 def outside_inference() -> Iterator[None]:
-    """Make tensors that training can go on with; gradients are recorded, or not, as before.
+    """Leave inference mode, so that new tensors can be trained; gradient recording is unchanged.
 
-    Validation often runs under ``torch.inference_mode()``. An optimizer that is given a state there would
+    Validation often runs under ``torch.inference_mode()``. An optimizer that loads a state there would
     hold inference tensors, and its next step would raise.
 
     Example:
@@ -35,7 +35,7 @@ def copied(state: Any, device: torch.device | str | None = None) -> Any:
 
     Args:
         state: Tensors and plain values in dicts, lists and tuples; other objects are deep-copied.
-        device: Where the copied tensors lie; each on its own device if omitted.
+        device: Device of the copied tensors; that of each original if omitted.
 
     Example:
         >>> weights = {"w": torch.ones(2)}
@@ -47,111 +47,100 @@ def copied(state: Any, device: torch.device | str | None = None) -> Any:
     if isinstance(state, Tensor) and not is_lazy(state):
         return state.detach().to(device or state.device, copy=True)
     if isinstance(state, dict):
-        found = copy.copy(state)  # a dict of any kind, with its attributes
-        for key, value in state.items():  # update adds to a Counter
-            found[key] = copied(value, device)
-        return found
+        duplicate = copy.copy(state)  # keeps subclass and attributes
+        for key, value in state.items():  # no update(), which adds to a Counter
+            duplicate[key] = copied(value, device)
+        return duplicate
     if type(state) in (list, tuple):
         return type(state)(copied(value, device) for value in state)
     return copy.deepcopy(state)
 
 
 def kinds_of(parts: Sequence[Any]) -> list[str]:
-    """Return the names of the classes of parts, which a state of them says."""
-    return [type(part).__name__ for part in parts]
+    """Return the class names of the parts, which are saved with their states."""
+    return [type(stateful).__name__ for stateful in parts]
 
 
 def check_states_of(parts: Sequence[Any], held: Sequence[Any], kinds: Any = None) -> None:
-    """Raise where it can be told that states are none of these parts, in this order.
+    """Raise if states evidently do not belong to these parts, in this order.
 
     Args:
-        parts: Those that may go back to the states.
-        held: Any number of states of all parts, each a list with one for each part.
-        kinds: What ``kinds_of`` said of the parts whose states they are; None if that is not known.
+        parts: Parts that may be restored to the states.
+        held: Any number of states of all parts, each a list with one state for each part.
+        kinds: Result of ``kinds_of`` for the parts whose states were saved; None if unknown.
 
     Raises:
-        StateMismatchError: If there are more or fewer, a part is of another class, or the state of a
-            network or an optimizer does not fit it and fits another one among the parts.
+        StateMismatchError: If their number or a class differs, or the state of a network or an optimizer
+            does not fit it and fits another one among the parts.
     """
     ours = kinds_of(parts)
     expected = f"states of {', '.join(ours)}, in this order"
     check(kinds is None or kinds == ours, "state: parts", expected, kinds, StateMismatchError)
+    if not held:
+        return
+    layouts = [
+        _layout(stateful.state_dict()) if isinstance(stateful, nn.Module | Optimizer) else None
+        for stateful in parts
+    ]
     for states in held:
-        listed = isinstance(states, list | tuple)
-        received = f"{len(states)} states" if listed else type(states).__name__
-        fits = listed and len(states) == len(parts)
+        is_row = isinstance(states, list | tuple)
+        received = f"{len(states)} states" if is_row else type(states).__name__
+        fits = is_row and len(states) == len(parts)
         check(fits, "state: parts", expected, received, StateMismatchError)
-        _check_order(parts, states)
-
-
-def _check_order(parts: Sequence[Any], states: Sequence[Any]) -> None:
-    ours = kinds_of(parts)
-    layouts = [_layout(part.state_dict()) if _has_layout(part) else None for part in parts]
-    for number, (layout, state) in enumerate(zip(layouts, states, strict=True)):
-        if layout is not None and _layout(state) != layout and _layout(state) in layouts:
-            name = f"state: part {number}"
-            received = f"that of another {ours[layouts.index(_layout(state))]} among the parts"
-            raise StateMismatchError(name, f"a state of this {ours[number]}", received)
-
-
-def _has_layout(part: Any) -> bool:
-    return isinstance(part, nn.Module | Optimizer)
+        for number, (layout, state) in enumerate(zip(layouts, states, strict=True)):
+            if layout is not None and _layout(state) != layout and _layout(state) in layouts:
+                name = f"state: part {number}"
+                received = f"that of another {ours[layouts.index(_layout(state))]} among the parts"
+                raise StateMismatchError(name, f"a state of this {ours[number]}", received)
 
 
 def _layout(state: Any) -> Any:
-    """Return a description by which networks, or optimizers, differ; training may change it."""
+    """Return sizes that distinguish networks, or optimizers; training may change them."""
     if not isinstance(state, Mapping):
         return None
     if "param_groups" in state:
         return [len(group["params"]) for group in state["param_groups"]]
-    known = {n: t for n, t in state.items() if isinstance(t, Tensor) and not is_lazy(t)}
-    return {name: tensor.shape for name, tensor in known.items()}
+    tensors = {n: t for n, t in state.items() if isinstance(t, Tensor) and not is_lazy(t)}
+    return {name: tensor.shape for name, tensor in tensors.items()}
 
 
 def nans(state: Any) -> list[tuple[Any, ...]]:
-    """Return the paths of the tensors that hold a NaN.
+    """Return the paths of the tensors that contain a NaN.
 
     Args:
-        state: A state, nested in dicts, lists and tuples. Infinities may be masks and are allowed.
+        state: A state of nested dicts, lists and tuples. Infinities may be masks and are allowed.
 
     Example:
         >>> nans([{"w": torch.ones(2), "b": torch.tensor([0.0, torch.nan])}])
         [(0, 'b')]
     """
-    found: list[tuple[Any, ...]] = []
+    paths: list[tuple[Any, ...]] = []
     by_device: dict[torch.device, dict[tuple[Any, ...], Tensor]] = {}
     for path, tensor in _tensors(state):
         by_device.setdefault(tensor.device, {})[path] = tensor.isnan().any()
     for flags in by_device.values():
-        there = torch.stack(list(flags.values())).tolist()
-        found += [path for path, flag in zip(flags, there, strict=True) if flag]
-    return found
+        read = torch.stack(list(flags.values())).tolist()  # one synchronization for each device
+        paths += [path for path, flag in zip(flags, read, strict=True) if flag]
+    return paths
 
 
 def have_diverged(state: Any, since: Any) -> bool:
-    """Return whether a tensor holds a number that is not finite and was all finite in an earlier state.
+    """Return whether a tensor has a non-finite number, and was all finite in an earlier state.
 
-    A mask of minus infinities is the same in both, and has not diverged.
+    A mask with infinities in both states has not diverged.
 
     Args:
-        state: The present state of parts.
-        since: An earlier state of these parts.
+        state: The current state of the parts.
+        since: An earlier state of the parts.
     """
     before = dict(_tensors(since))
-    now = {path: tensor for path, tensor in _tensors(state) if path in before}
-    if not now:
-        return False
-    return any(bool(flags.any()) for flags in _by_device(now, before))
-
-
-def _by_device(now: Mapping[Any, Tensor], before: Mapping[Any, Tensor]) -> Iterator[Tensor]:
-    """Yield a flag for each tensor that diverged, by device: each is waited for once."""
-    flags: dict[torch.device, list[Tensor]] = {}
-    for path, tensor in now.items():
-        was = before[path].isfinite().all().to(tensor.device)
-        flags.setdefault(tensor.device, []).append(was & ~tensor.isfinite().all())
-    for found in flags.values():
-        yield torch.stack(found)
+    by_device: dict[torch.device, list[Tensor]] = {}
+    for path, tensor in _tensors(state):
+        if path in before:
+            was_finite = before[path].isfinite().all().to(tensor.device)
+            flag = was_finite & ~tensor.isfinite().all()
+            by_device.setdefault(tensor.device, []).append(flag)
+    return any(bool(torch.stack(flags).any()) for flags in by_device.values())
 
 
 def _tensors(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Tensor]]:

@@ -1,29 +1,28 @@
-"""Epsilon-greedy: the best mean, and now and then any arm."""
+"""Epsilon-greedy: the arm with the best mean, and sometimes a random arm."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from botorch_costly.bandits.sample_mean_strategy import SampleMeanStrategy
-from botorch_costly.bandits.sample_means import SampleMeans, belief_of
+from botorch_costly.bandits.sample_means import SampleMeans, SampleMeanStrategy, belief_of
 from botorch_costly.bandits.strategy import Advice, among_best, drawn, split
 from botorch_costly.errors import check_rate
 
 
 @dataclass(frozen=True)
 class EpsilonGreedy(SampleMeanStrategy):
-    """Play the arm with the best mean, and with a fixed probability any arm alike.
+    """Play the arm with the best mean, and with a fixed probability a random arm.
 
-    An arm without a query has mean 0.
+    The mean of an arm without a query is 0.
 
     References:
         V. Kuleshov, D. Precup. Algorithms for multi-armed bandit problems. 2000 (arXiv 1402.6028),
         section 2.
 
     Args:
-        exploration: Probability in [0, 1] of an arm at random, epsilon in the paper.
-        forgetting: Share in [0, 1] of a query's weight that a round takes away.
+        exploration: Probability in [0, 1] of a random arm, epsilon in the paper.
+        forgetting: Share in [0, 1] by which the weight of a query decreases per round.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -42,15 +41,13 @@ class EpsilonGreedy(SampleMeanStrategy):
         super().__post_init__()
 
     def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
-        """Return the best arm, or any."""
-        explored, rest = split(luck, self.exploration)
+        """Return the best arm, or a random one."""
+        explored, luck = split(luck, self.exploration)
         mean = state.mean
-        alike = torch.full_like(mean, 1 / mean.shape[-1])
-        greedy = among_best(mean, rest)
-        arm = torch.where(explored, drawn(alike, rest), greedy)
+        uniform = torch.full_like(mean, 1 / mean.shape[-1])
+        arm = torch.where(explored, drawn(uniform, luck), among_best(mean, luck))
         best = (mean >= mean.amax(-1, keepdim=True)).double()
-        chances = self.exploration * alike + (1 - self.exploration) * best / best.sum(
-            -1, keepdim=True
-        )
-        probability = chances.gather(-1, arm[:, None]).squeeze(-1)
+        ties = best.sum(-1, keepdim=True)
+        probabilities = self.exploration * uniform + (1 - self.exploration) * best / ties
+        probability = probabilities.gather(-1, arm[:, None]).squeeze(-1)
         return Advice(arm, probability, explored, belief_of(state, now, self.forgetting))

@@ -1,12 +1,12 @@
-r"""EXP3.R: exponential weights that begin anew when the best arm seems to have changed.
+r"""EXP3.R: exponential weights that are reset when the best arm seems to have changed.
 
-Explored rounds sample every arm alike, so their mean rewards are unbiased. Once every arm has ``H mixing
-/ n`` of them an interval ends: with ``k`` the arm that is played most, EXP3 begins anew if
+Explored rounds sample all arms uniformly, so their mean rewards are unbiased. An interval ends when every
+arm has ``H mixing / n`` explored queries. With ``k`` the arm of the largest weight, EXP3 is reset if
 
     mean_i - mean_k >= 2 width  for some arm i,    width = sqrt(n log(1 / delta) / (2 mixing H)),
 
-in the means of the explored queries of the interval. ``width`` is Hoeffding's for so many rewards in
-[0, 1]: each mean is off by more with a probability of at most delta.
+for the means of the explored queries of the interval. By Hoeffding's inequality for rewards in [0, 1]
+the error of a mean exceeds ``width`` with a probability of at most delta.
 """
 
 import math
@@ -22,7 +22,7 @@ from botorch_costly.errors import check, check_positive, check_probability, chec
 
 
 class Watched(NamedTuple):
-    """Weights, and what was explored in the interval that is not over."""
+    """Weights, and the explored queries of the current interval."""
 
     weights: Weights
     total: Tensor  # sum of the explored rewards of each arm, shape: (m, n)
@@ -31,16 +31,16 @@ class Watched(NamedTuple):
 
 @dataclass(frozen=True)
 class EXP3R(Strategy[Watched]):
-    """EXP3 with drift detection: it begins anew when explored rewards say that another arm is best.
+    """EXP3 with drift detection: a reset when the explored rewards of another arm are better.
 
     References:
         R. Allesiardo, R. Féraud. EXP3 with drift detection for the switching bandit problem.
         DSAA 2015, algorithms 2 and 3.
 
     Args:
-        mixing: Probability in (0, 1] of an arm at random, gamma in the paper.
+        mixing: Probability in (0, 1] of a random arm, gamma in the paper.
         interval: Queries after which an interval may end, positive, H in the paper.
-        doubt: Probability in (0, 1) with which an arm's mean misleads, delta in the paper.
+        doubt: Probability in (0, 1) that an arm's mean exceeds its error bound, delta in the paper.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -59,26 +59,26 @@ class EXP3R(Strategy[Watched]):
         check_probability("doubt", self.doubt)
 
     def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> Watched:
-        """Return what is known before the first query."""
+        """Return equal weights without queries."""
         weights = even_weights(trials, arms, device)
         return Watched(weights, weights.total, weights.queries)
 
     def advise(self, state: Watched, now: int, luck: Tensor) -> Advice:
-        """Return an arm drawn by the mixture of weights and chance."""
+        """Return an arm drawn from the mixture of the weights and the uniform distribution."""
         return advise(state.weights, luck, self.mixing)
 
     def learn(self, state: Watched, told: Told) -> Watched:
-        """Return the weights after queries, even ones where a drift was detected."""
+        """Return the weights after queries, equal ones where a drift was detected."""
         weights = raised(state.weights, told, self.mixing)
         explored = (told.query & told.explored).to(told.reward)
-        here = torch.zeros_like(state.explored).scatter(-1, told.arm[:, None], explored[:, None])
-        total, count = state.total + here * told.reward[:, None], state.explored + here
-        enough = self.mixing * self.interval / count.shape[-1]
-        over = (count >= enough).all(-1) & told.query
-        drifted = over & self._is_drift(weights, total / count.clamp_min(1.0))
+        new = torch.zeros_like(state.explored).scatter(-1, told.arm[:, None], explored[:, None])
+        total, count = state.total + new * told.reward[:, None], state.explored + new
+        least = self.mixing * self.interval / count.shape[-1]
+        ends = (count >= least).all(-1) & told.query
+        drifted = ends & self._is_drift(weights, total / count.clamp_min(1.0))
         log_weight = torch.where(drifted[:, None], 0.0, weights.log_weight)
-        kept = ~over[:, None]
-        return Watched(weights._replace(log_weight=log_weight), kept * total, kept * count)
+        goes_on = ~ends[:, None]
+        return Watched(weights._replace(log_weight=log_weight), goes_on * total, goes_on * count)
 
     def _is_drift(self, weights: Weights, mean: Tensor) -> Tensor:
         n = mean.shape[-1]

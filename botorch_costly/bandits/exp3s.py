@@ -1,4 +1,4 @@
-"""EXP3.S: exponential weights of which every arm receives a share, so that a bad arm may come back."""
+"""EXP3.S: exponential weights that are partly shared among all arms, so that a bad arm may recover."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from botorch_costly.errors import check, check_rate
 class EXP3S(Strategy[Weights]):
     r"""Exponential weights with sharing, for a best arm that changes.
 
-    A query of arm ``i`` with reward ``x`` changes all weights at once to
+    A query of arm ``i`` with reward ``x`` changes all weights to
 
     .. math::
 
@@ -26,9 +26,9 @@ class EXP3S(Strategy[Weights]):
         SIAM Journal on Computing 32, 2002, section 8.
 
     Args:
-        mixing: Probability in (0, 1] of an arm at random, gamma in the paper.
-        sharing: Share in [0, 1] of the weights that all arms receive, alpha in the paper, which takes
-            one over the number of queries.
+        mixing: Probability in (0, 1] of a random arm, gamma in the paper.
+        sharing: Share in [0, 1] of the weights that is distributed over all arms, alpha in the paper,
+            which sets it to one over the number of queries.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -51,11 +51,11 @@ class EXP3S(Strategy[Weights]):
         check_rate("sharing", self.sharing)
 
     def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> Weights:
-        """Return what is known before the first query."""
+        """Return equal weights without queries."""
         return even_weights(trials, arms, device)
 
     def advise(self, state: Weights, now: int, luck: Tensor) -> Advice:
-        """Return an arm drawn by the mixture of weights and chance."""
+        """Return an arm drawn from the mixture of the weights and the uniform distribution."""
         return advise(state, luck, self.mixing)
 
     def learn(self, state: Weights, told: Told) -> Weights:

@@ -1,7 +1,7 @@
-"""A bandit as a player: a strategy says where, a query rule whether, in many trials at once."""
+"""A player for bandits: a strategy chooses arms, a query rule decides about queries, in many trials."""
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -23,19 +23,19 @@ from botorch_costly.simulation.player import Chance, Decided
 
 @dataclass(frozen=True)
 class BanditPolicy:
-    """Where and whether: a strategy and a query rule.
+    """A bandit strategy with a query rule.
 
     Args:
-        name: Of the policy in tables.
-        strategy: Which arm to play.
-        rule: Whether to query.
-        rewards: Where rewards lie.
-        unqueried_play: What a round without a query plays: the arm of the strategy (``"acquisition"``),
-            or that with the best ``"mean"``. Rules with an outlook choose themselves.
+        name: Name of the policy in tables.
+        strategy: Strategy that chooses arms.
+        rule: Rule that decides about queries.
+        rewards: Range of the rewards.
+        unqueried_play: Arm of a round without a query: that of the strategy (``"acquisition"``), or
+            the one with the best ``"mean"``. With a rule that has an outlook it is the best mean.
         bounds: ``beta`` of the confidence bounds that a rule compares, by round.
 
     Raises:
-        InvalidArgumentError: If a part is none of its kind.
+        InvalidArgumentError: If an argument has another type.
     """
 
     name: str
@@ -51,12 +51,12 @@ class BanditPolicy:
         check(isinstance(self.rule, QueryRule), "rule", "a QueryRule", self.rule)
         check(isinstance(self.rewards, RewardRange), "rewards", "a RewardRange", self.rewards)
         check(callable(self.bounds), "bounds", "beta by round, a BetaSchedule", self.bounds)
-        known = self.unqueried_play in ("acquisition", "mean")
-        check(known, "unqueried_play", '"acquisition" or "mean"', self.unqueried_play)
+        is_play = self.unqueried_play in ("acquisition", "mean")
+        check(is_play, "unqueried_play", '"acquisition" or "mean"', self.unqueried_play)
 
 
 class Counts(NamedTuple):
-    """How far the trials of a player have come."""
+    """The queries of a player's trials so far."""
 
     queries: Tensor  # long, shape: (m,)
     effective_queries: Tensor  # shape: (m,)
@@ -67,16 +67,16 @@ class BanditPlayer:
     """Plays a policy in ``m`` trials: a :class:`botorch_costly.simulation.Player` of batch ``(m,)``.
 
     Args:
-        policy: Where and whether.
+        policy: Strategy with its query rule.
         trials: Number of trials.
         arms: Number of arms, at least 2.
         horizon: Rounds of a trial, ``None`` if unknown.
-        device: Where to compute.
-        generator: Of what ``chance`` draws, and of rules that draw otherwise than by a coin, on the
-            device; one with a fixed seed if omitted.
+        device: Device of the computations.
+        generator: Generator on that device for ``chance``, and for rules that draw more than a coin; one
+            with a fixed seed if omitted.
 
     Raises:
-        InvalidArgumentError: If a number is no such count, or this machine has no such device.
+        InvalidArgumentError: If a number is out of range, or this machine has no such device.
         CostlyError: If the rule cannot serve a run of that horizon.
     """
 
@@ -99,16 +99,16 @@ class BanditPlayer:
         if generator is None:
             generator = generator_of(0, device)
         self._generator = check_generator(generator)
-        nothing = torch.zeros(trials, dtype=torch.float64, device=device)
+        zeros = torch.zeros(trials, dtype=torch.float64, device=device)
         unknown = torch.full((trials, RECENT), torch.nan, dtype=torch.float64, device=device)
-        self._counts = Counts(nothing.long(), nothing, unknown)
+        self._counts = Counts(zeros.long(), zeros, unknown)
         self._now, self._information_share = 0, 1.0
         self._advice: Advice | None = None
         self._verdict: Verdict | None = None
 
     @property
     def advice(self) -> Advice:
-        """What the strategy said of the last round.
+        """The strategy's advice for the last round.
 
         Raises:
             InvalidArgumentError: If no round was decided.
@@ -119,7 +119,7 @@ class BanditPlayer:
 
     @property
     def verdict(self) -> Verdict:
-        """What the query rule said of the last round.
+        """The query rule's verdict for the last round.
 
         Raises:
             InvalidArgumentError: If no round was decided.
@@ -130,22 +130,20 @@ class BanditPlayer:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """Device of the computations."""
         return self._counts.queries.device
 
     def copy(self) -> "BanditPlayer":
-        """Return a player that goes on from here; what it does leaves this one as it is."""
+        """Return an independent player with the same state."""
         other = copy.copy(self)
         other._generator = self._generator.clone_state()
         return other
 
     def chance(self) -> Chance:
-        """Draw what a round needs, for players whose luck was not drawn beforehand."""
-        like, drawn = self._counts.effective_queries, self._generator
-        coin, luck = torch.rand(
-            2, len(like), generator=drawn, dtype=like.dtype, device=like.device
-        ).unbind(0)
-        return Chance(coin, luck)
+        """Draw the random numbers of a round, for callers that have not drawn them beforehand."""
+        like, generator = self._counts.effective_queries, self._generator
+        options: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
+        return Chance(*torch.rand(2, len(like), generator=generator, **options))
 
     def posterior(self) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation of the arms' rewards in the next round, ``(m, n)`` each.
@@ -160,12 +158,11 @@ class BanditPlayer:
         return rewards.low + rewards.width * belief.mean, rewards.width * std
 
     def decide(self, chance: Chance) -> Decided:
-        """Return which arm each trial plays in the next round, and whether it queries."""
+        """Return the arm of each trial in the next round, and whether the trial queries."""
         policy, now = self.policy, self._now
         self._state = policy.strategy.refresh(self._state, now)
         advice = policy.strategy.advise(self._state, now, chance.luck)
-        # The covariance of the arms is the same in all trials and rounds, up to a factor.
-        if now == 0:
+        if now == 0:  # up to a factor the prior covariance is the same in all trials and rounds
             self._information_share = information_share(advice.belief.prior_cov[0])
         progress = self._progress(advice, chance.coin)
         proposal = arm_proposal(
@@ -177,53 +174,50 @@ class BanditPlayer:
         )
         verdict = policy.rule(proposal.comparison, progress, self._generator)
         self._advice, self._verdict = advice, verdict
-        at = torch.where(verdict.query, proposal.query_at, proposal.play_unqueried)
+        arm = torch.where(verdict.query, proposal.query_at, proposal.play_unqueried)
         self._count(advice, verdict)
         self._now += 1
-        return Decided(at, verdict.query)
+        return Decided(arm, verdict.query)
 
     def take_in(self, at: Tensor, reward: Tensor, query: Tensor) -> None:
-        """Take in the round that was decided last."""
+        """Learn the observations of the last decided round."""
         advice = self.advice
         rounds = torch.full_like(advice.probability, self._now - 1)
         self.learn(Told(rounds, at, reward, advice.probability, advice.explored, query))
 
     def learn(self, told: Told) -> None:
-        """Learn what queries told, of whichever round; rewards are in units of the caller.
+        """Learn observations of any round, with rewards in units of the caller.
 
-        A query whose reward is not finite has failed: it was paid for, and is never learnt from.
+        A query whose reward is not finite has failed: it was paid for, and does not change the state.
         """
         strategy = self.policy.strategy
         query = told.query & told.reward.isfinite()
         unit = self.policy.rewards.to_unit(told.reward.double(), bounded=strategy.bounded)
-        reward = torch.where(query, unit, 0.0)  # what was not found out is not read
+        reward = torch.where(query, unit, 0.0)  # no NaN, whose product with 0 is NaN
         self._state = strategy.learn(self._state, told._replace(reward=reward, query=query))
 
     def relearnt(self, rewards: RewardRange, told: Iterable[Told]) -> "BanditPlayer":
-        """Return a player for which rewards lie elsewhere, and that has learnt them anew.
+        """Return a player with another range of rewards that has learnt all observations again.
 
         Args:
-            rewards: Where they lie.
-            told: What all queries told so far, rewards in units of the caller.
+            rewards: Range of the rewards.
+            told: All observations so far, rewards in units of the caller.
         """
         other = self.copy()
         other.policy = replace(self.policy, rewards=rewards)
         trials = len(self._counts.queries)
         other._state = self.policy.strategy.begin(trials, self.arms, self.device)
-        for one in told:
-            other.learn(one)
+        for observed in told:
+            other.learn(observed)
         return other
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically."""
-        parts = {f"state.{i}": part for i, part in enumerate(_leaves(self._state))}
-        # Numbers that are not equal to themselves would make no two states alike.
-        counts = {
-            name: part.nan_to_num(nan=torch.inf) for name, part in self._counts._asdict().items()
-        }
+        # Infinity replaces NaN, which is not equal to itself: equal states compare as equal.
+        counts = self._counts._asdict().items()
         return {
-            **parts,
-            **counts,
+            **{f"state.{i}": leaf for i, leaf in enumerate(_leaves(self._state))},
+            **{name: count.nan_to_num(nan=torch.inf) for name, count in counts},
             "now": self._now,
             "information_share": self._information_share,
             "range": [self.policy.rewards.low, self.policy.rewards.high],
@@ -234,15 +228,15 @@ class BanditPlayer:
         """Continue from ``state_dict``.
 
         Raises:
-            StateMismatchError: If a tensor is of another kind or of other trials than those here; the
-                player is unchanged. A state that lacks a part raises KeyError.
+            StateMismatchError: If a tensor has another dtype, number of dimensions or number of trials;
+                the player is unchanged. A state that lacks a key raises KeyError.
         """
-        named = {f"state.{i}": leaf for i, leaf in enumerate(_leaves(self._state))}
-        named |= self._counts._asdict()
-        found = {name: _like(state[name], leaf, name) for name, leaf in named.items()}
-        leaves = iter(found.values())  # those of the strategy are the first
-        strategy_state = _filled(self._state, lambda: next(leaves))
-        counts = Counts(*(found[name] for name in Counts._fields))
+        current = {f"state.{i}": leaf for i, leaf in enumerate(_leaves(self._state))}
+        current |= self._counts._asdict()
+        loaded = {name: _like(state[name], leaf, name) for name, leaf in current.items()}
+        leaves = iter(loaded.values())  # those of the strategy are the first
+        strategy_state = _filled(self._state, leaves)
+        counts = Counts(*(loaded[name] for name in Counts._fields))
         values = counts.query_values.masked_fill(counts.query_values == torch.inf, torch.nan)
         now, share = int(state["now"]), float(state["information_share"])
         rewards = RewardRange(*state["range"]) if "range" in state else self.policy.rewards
@@ -254,10 +248,9 @@ class BanditPlayer:
 
     def _count(self, advice: Advice, verdict: Verdict) -> None:
         queries, effective, values = self._counts
-        keep = 1 - advice.belief.forgetting
+        query, keep = verdict.query, 1 - advice.belief.forgetting
         rate = verdict.rate if verdict.rate is not None else torch.full_like(keep, torch.nan)
         values = torch.cat([values[:, 1:], rate.to(values)[:, None]], -1)
-        query = verdict.query
         self._counts = Counts(queries + query, keep * (effective + query), values)
 
     def _progress(self, advice: Advice, coin: Tensor) -> Progress:
@@ -275,25 +268,27 @@ class BanditPlayer:
 
 
 def _leaves(state: tuple[Any, ...]) -> list[Tensor]:
-    """Return the tensors of a state, however it is nested."""
-    parts = [_leaves(part) if isinstance(part, tuple) else [part] for part in state]
-    return [leaf for part in parts for leaf in part]
+    """Return the tensors of a nested state."""
+    fields = [_leaves(field) if isinstance(field, tuple) else [field] for field in state]
+    return [leaf for field in fields for leaf in field]
 
 
-def _like(found: Any, leaf: Tensor, name: str) -> Tensor:
-    """Return a saved tensor on the device of the one in its place, if it may stand there.
+def _like(saved: Any, leaf: Tensor, name: str) -> Tensor:
+    """Return a saved tensor on the device of the leaf that it replaces, if it fits.
 
-    Places of observations may be more or fewer; trials are the first dimension of all.
+    The number of places for observations may differ; the first dimension of every tensor is trials.
     """
-    kind = f"{leaf.dtype}, {leaf.dim()} dimensions, {len(leaf)} trials"
-    tensor = isinstance(found, Tensor) and found.dim() > 0
-    received = f"{found.dtype}, {found.dim()} dimensions, {len(found)} trials" if tensor else found
-    check(received == kind, f"state: {name}", kind, received, StateMismatchError)
-    return found.to(leaf.device)
+    expected = f"{leaf.dtype}, {leaf.dim()} dimensions, {len(leaf)} trials"
+    is_tensor = isinstance(saved, Tensor) and saved.dim() > 0
+    received = saved
+    if is_tensor:
+        received = f"{saved.dtype}, {saved.dim()} dimensions, {len(saved)} trials"
+    check(received == expected, f"state: {name}", expected, received, StateMismatchError)
+    return saved.to(leaf.device)
 
 
-def _filled(state: Any, following: Any) -> Any:
-    """Return a state of that structure with other tensors."""
+def _filled(state: Any, leaves: Iterator[Tensor]) -> Any:
+    """Return a state of the same structure with other leaves."""
     if isinstance(state, tuple):
-        return type(state)(*(_filled(part, following) for part in state))
-    return following()
+        return type(state)(*(_filled(field, leaves) for field in state))
+    return next(leaves)

@@ -1,31 +1,33 @@
-r"""The mean reward of each arm, of all queries alike or of the recent ones more.
+r"""The mean reward of each arm, over all queries equally or with more weight on recent ones.
 
-A query that was told ``s`` rounds ago weighs ``(1 - forgetting)^s``, as in discounted UCB; without
-forgetting the means are those of the textbooks. Of ``N`` queries (the sum of the weights) with rewards
-that sum to ``S``, query rules read the normal belief
+A query ``s`` rounds ago has the weight ``(1 - forgetting)^s``, as in discounted UCB; without forgetting
+the means are the ordinary ones. For ``N`` queries (the sum of the weights) whose rewards sum to ``S``,
+query rules use the normal posterior
 
     mean = (S + 1/2) / (N + 1),    variance = 1/4 / (N + 1),
 
-that of a prior with mean 1/2 and variance 1/4 and of noise of variance 1/4: the largest that a reward in
-[0, 1] can have.
+for a prior with mean 1/2 and variance 1/4, and noise of variance 1/4, the largest variance of a reward
+in [0, 1].
 
 References:
     A. Garivier, E. Moulines. On upper-confidence bound policies for switching bandit problems.
     ALT 2011, section 3: discounted UCB.
 """
 
+from abc import ABC
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from botorch_costly.bandits.strategy import ArmBelief, Told
+from botorch_costly.bandits.strategy import ArmBelief, Strategy, Told
+from botorch_costly.errors import check_rate
 
 _LEVEL, _LARGEST_VARIANCE = 0.5, 0.25
 
 
 class SampleMeans(NamedTuple):
-    """What was told of each arm, as of a round."""
+    """Weighted sums of the rewards of each arm, in a round."""
 
     total: Tensor  # sum of the weighted rewards, shape: (m, n)
     weight: Tensor  # sum of the weights, shape: (m, n)
@@ -33,37 +35,50 @@ class SampleMeans(NamedTuple):
 
     @property
     def mean(self) -> Tensor:
-        """The mean reward of each arm, 0 where there is none, shape ``(m, n)``."""
+        """The mean reward of each arm, 0 without queries, shape ``(m, n)``."""
         return torch.where(self.weight > 0, self.total / self.weight.clamp_min(1e-300), 0.0)
 
 
+class SampleMeanStrategy(Strategy[SampleMeans], ABC):
+    """A strategy whose state is the mean reward of each arm, over all queries or mainly recent ones.
+
+    Attributes:
+        forgetting: Share in [0, 1] by which the weight of a query decreases per round.
+    """
+
+    forgetting: float
+
+    def __post_init__(self) -> None:
+        check_rate("forgetting", self.forgetting)
+
+    def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> SampleMeans:
+        """Return means without queries."""
+        return no_means(trials, arms, device)
+
+    def learn(self, state: SampleMeans, told: Told) -> SampleMeans:
+        """Return the means after queries."""
+        return with_observations(state, told, self.forgetting)
+
+
 def no_means(trials: int, arms: int, device: torch.device | str) -> SampleMeans:
-    """Return what is known before the first query."""
-    nothing = torch.zeros(trials, arms, dtype=torch.float64, device=device)
-    return SampleMeans(nothing, nothing, nothing[:, 0])
+    """Return means without queries."""
+    zeros = torch.zeros(trials, arms, dtype=torch.float64, device=device)
+    return SampleMeans(zeros, zeros, zeros[:, 0])
 
 
-def with_told(means: SampleMeans, told: Told, forgetting: float) -> SampleMeans:
-    """Return the means after queries, which may be told late."""
-    newest = torch.maximum(means.round, told.round)
+def with_observations(means: SampleMeans, observed: Told, forgetting: float) -> SampleMeans:
+    """Return the means after observations, possibly of rounds before the latest query."""
+    newest = torch.maximum(means.round, observed.round)
     aged = (1 - forgetting) ** (newest - means.round)
-    late = (1 - forgetting) ** (newest - told.round)
-    here = torch.zeros_like(means.total).scatter(-1, told.arm[:, None], late[:, None])
-    new = SampleMeans(
-        aged[:, None] * means.total + here * told.reward[:, None],
-        aged[:, None] * means.weight + here,
-        newest,
-    )
-    return where_queried(told.query, new, means)
-
-
-def where_queried(query: Tensor, new: SampleMeans, old: SampleMeans) -> SampleMeans:
-    """Return the new means of the trials with a query, and the old ones of the others."""
-    which = query[:, None]
+    late = (1 - forgetting) ** (newest - observed.round)
+    weight = torch.zeros_like(means.total).scatter(-1, observed.arm[:, None], late[:, None])
+    total = aged[:, None] * means.total + weight * observed.reward[:, None]
+    weight = aged[:, None] * means.weight + weight
+    query = observed.query
     return SampleMeans(
-        torch.where(which, new.total, old.total),
-        torch.where(which, new.weight, old.weight),
-        torch.where(query, new.round, old.round),
+        torch.where(query[:, None], total, means.total),
+        torch.where(query[:, None], weight, means.weight),
+        torch.where(query, newest, means.round),
     )
 
 
@@ -73,7 +88,7 @@ def weights_at(means: SampleMeans, now: int, forgetting: float) -> Tensor:
 
 
 def belief_of(means: SampleMeans, now: int, forgetting: float) -> ArmBelief:
-    """Return what a query rule reads."""
+    """Return the posterior for query rules."""
     weight = weights_at(means, now, forgetting)
     n = weight.shape[-1]
     eye = torch.eye(n, dtype=weight.dtype, device=weight.device)

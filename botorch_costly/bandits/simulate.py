@@ -1,4 +1,4 @@
-"""Many trials of bandits on known rewards: every policy meets equal noise, coins and luck."""
+"""Simulated trials of bandits: all policies share the random numbers of a trial."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -25,7 +25,7 @@ class Arms(Protocol):
 
 
 class ArmRun(NamedTuple):
-    """What happened in every trial."""
+    """The course of all trials of ``p`` policies."""
 
     regret: Tensor  # largest mean reward less that of the arm played, shape: (p, m, horizon)
     query: Tensor  # bool, shape: (p, m, horizon)
@@ -33,29 +33,29 @@ class ArmRun(NamedTuple):
 
 
 class ArmDraws(NamedTuple):
-    """What chance decides in each of ``m`` trials."""
+    """The random numbers of ``m`` trials."""
 
-    noise: Tensor  # what a query adds to a reward, shape: (m, horizon)
+    noise: Tensor  # of an observed reward, shape: (m, horizon)
     coins: Tensor  # uniform in [0, 1), shape: (m, horizon)
     luck: Tensor  # uniform in [0, 1), shape: (m, horizon)
 
 
 def draw_for_arms(noise: float, trials: range, horizon: int, seed: int = 0) -> ArmDraws:
-    """Return what chance decides in some trials, each of which has a stream of its own.
+    """Return the random numbers of trials, each of which has its own stream.
 
     Args:
-        noise: Variance.
+        noise: Variance of the noise.
         trials: Numbers of the trials, from 0.
         horizon: Rounds of a trial.
-        seed: At least 0; with the number of a trial all that its draws depend on.
+        seed: Seed, at least 0. The draws of a trial depend on the seed and its number alone.
     """
     std, rows = check_nonnegative("noise", noise) ** 0.5, []
     for trial in trials:
-        own = stream(seed, trial)
-        normal = torch.randn(horizon, generator=own, dtype=torch.float64)
-        uniform = torch.rand(2, horizon, generator=own, dtype=torch.float64)
+        generator = stream(seed, trial)
+        normal = torch.randn(horizon, generator=generator, dtype=torch.float64)
+        uniform = torch.rand(2, horizon, generator=generator, dtype=torch.float64)
         rows.append((std * normal, *uniform))
-    return ArmDraws(*(torch.stack(part) for part in zip(*rows, strict=True)))
+    return ArmDraws(*map(torch.stack, zip(*rows, strict=True)))
 
 
 def simulate_arms(
@@ -68,19 +68,19 @@ def simulate_arms(
     first_trial: int = 0,
     device: torch.device | str = "cpu",
 ) -> ArmRun:
-    """Run bandits on arms whose rewards drift.
+    """Run bandits on arms with drifting rewards.
 
-    What happens in a trial depends on the seed and the number of the trial alone, rounding aside: not on
-    the number of trials nor on the other policies.
+    Up to rounding, a trial depends on the seed and its number alone: neither on the number of trials nor
+    on the other policies.
 
     Args:
         problem: Mean rewards by round, and noise.
-        policies: Where and whether to query.
+        policies: Strategies with their query rules.
         trials: Number of trials.
         horizon: Rounds of a trial.
-        seed: Of noise, coins and luck, at least 0.
-        first_trial: Number of the first of the trials.
-        device: Where to compute. Draws are made on the CPU.
+        seed: Seed of all random numbers, at least 0.
+        first_trial: Number of the first trial.
+        device: Device of the computations. Random numbers are drawn on the CPU.
 
     Raises:
         InvalidArgumentError: If there is no policy, an option is outside its range, the noise negative,
@@ -99,21 +99,20 @@ def simulate_arms(
     """
     trials, horizon = check_count("trials", trials, 1), check_count("horizon", horizon, 1)
     first, seed = check_count("first_trial", first_trial), check_count("seed", seed)
-    some = isinstance(policies, Sequence) and len(policies) > 0
-    check(some, "policies", "at least one, in a list", policies)
+    is_filled = isinstance(policies, Sequence) and len(policies) > 0
+    check(is_filled, "policies", "at least one, in a list", policies)
     for policy in policies:
         check(isinstance(policy, BanditPolicy), "policies", "BanditPolicy objects", policy)
     device = check_device(device)
-    drawn = draw_for_arms(problem.noise, range(first, first + trials), horizon, seed)
-    chance = ArmDraws(*(part.to(device) for part in drawn))
+    draws = draw_for_arms(problem.noise, range(first, first + trials), horizon, seed)
     values = problem.values(horizon).to(device, torch.float64)
-    shape, wanted = tuple(values.shape), f"shape {horizon} x arms, two or more"
-    check(len(shape) == 2 and shape[0] == horizon, "values", wanted, shape, InvalidShapeError)
+    shape, expected = tuple(values.shape), f"shape {horizon} x arms, two or more"
+    check(len(shape) == 2 and shape[0] == horizon, "values", expected, shape, InvalidShapeError)
     check(bool(values.isfinite().all()), "values", "finite mean rewards", "one that is none")
-    everywhere, best = values.expand(trials, -1, -1), values.amax(-1)
-    parts = []
+    chance = ArmDraws(*(field.to(device) for field in draws))
+    best, runs = values.amax(-1), []
     for policy in policies:
         player = BanditPlayer(policy, trials, values.shape[-1], horizon, device=device)
-        course = drive(player, everywhere, *chance)
-        parts.append(ArmRun(best - course.value, course.query, course.choice))
-    return ArmRun(*(torch.stack(part) for part in zip(*parts, strict=True)))
+        course = drive(player, values.expand(trials, -1, -1), *chance)
+        runs.append(ArmRun(best - course.value, course.query, course.choice))
+    return ArmRun(*map(torch.stack, zip(*runs, strict=True)))

@@ -1,12 +1,11 @@
-"""Softmax, or Boltzmann exploration: better means are likelier."""
+"""Softmax, or Boltzmann exploration: arms with better means are more probable."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from botorch_costly.bandits.sample_mean_strategy import SampleMeanStrategy
-from botorch_costly.bandits.sample_means import SampleMeans, belief_of
+from botorch_costly.bandits.sample_means import SampleMeans, SampleMeanStrategy, belief_of
 from botorch_costly.bandits.strategy import Advice, drawn
 from botorch_costly.errors import check_positive
 
@@ -15,15 +14,15 @@ from botorch_costly.errors import check_positive
 class Softmax(SampleMeanStrategy):
     """Play an arm with a probability proportional to ``exp(mean / temperature)``.
 
-    An arm without a query has mean 0.
+    The mean of an arm without a query is 0.
 
     References:
         V. Kuleshov, D. Precup. Algorithms for multi-armed bandit problems. 2000 (arXiv 1402.6028),
         section 2.
 
     Args:
-        temperature: In units of the reward, positive; near 0 the best mean is played.
-        forgetting: Share in [0, 1] of a query's weight that a round takes away.
+        temperature: Temperature in units of the reward, positive; near 0 the best mean is played.
+        forgetting: Share in [0, 1] by which the weight of a query decreases per round.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -42,9 +41,9 @@ class Softmax(SampleMeanStrategy):
         super().__post_init__()
 
     def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
-        """Return an arm, the better ones likelier."""
-        chances = (state.mean / self.temperature).softmax(-1)
-        arm = drawn(chances, luck)
-        probability = chances.gather(-1, arm[:, None]).squeeze(-1)
+        """Return an arm drawn by the softmax of the means."""
+        probabilities = (state.mean / self.temperature).softmax(-1)
+        arm = drawn(probabilities, luck)
+        probability = probabilities.gather(-1, arm[:, None]).squeeze(-1)
         explored = torch.zeros_like(arm, dtype=torch.bool)
         return Advice(arm, probability, explored, belief_of(state, now, self.forgetting))

@@ -6,19 +6,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from botorch_costly.bandits.sample_mean_strategy import SampleMeanStrategy
-from botorch_costly.bandits.sample_means import SampleMeans, belief_of, weights_at
+from botorch_costly.bandits.sample_means import (
+    SampleMeans,
+    SampleMeanStrategy,
+    belief_of,
+    weights_at,
+)
 from botorch_costly.bandits.strategy import Advice, among_best
 from botorch_costly.errors import check_nonnegative
 
 
 @dataclass(frozen=True)
 class UCB1(SampleMeanStrategy):
-    r"""Play the arm with the largest ``mean + scale sqrt(2 log N / N_i)``, and first one without a query.
+    r"""Play the arm with the largest ``mean + scale sqrt(2 log N / N_i)``, after each arm has a query.
 
-    ``N_i`` queries were made of the arm, ``N`` of all. For rewards in [0, 1] that do not drift, and with
-    every round queried, the expected regret after ``T`` rounds is at most ``8 sum_i log(T) / gap_i +
-    (1 + pi^2 / 3) sum_i gap_i`` over the arms that are not best.
+    The arm has ``N_i`` queries, all arms have ``N``. For rewards in [0, 1] without drift, and a query in
+    every round, the expected regret after ``T`` rounds is at most ``8 sum_i log(T) / gap_i + (1 + pi^2 /
+    3) sum_i gap_i``, summed over the suboptimal arms.
 
     References:
         - P. Auer, N. Cesa-Bianchi, P. Fischer. Finite-time analysis of the multiarmed bandit problem.
@@ -27,8 +31,8 @@ class UCB1(SampleMeanStrategy):
           ALT 2011: with forgetting.
 
     Args:
-        scale: Of the width of the bound, at least 0; 1 as published.
-        forgetting: Share in [0, 1] of a query's weight that a round takes away.
+        scale: Factor of the width of the bound, at least 0; 1 in the paper.
+        forgetting: Share in [0, 1] by which the weight of a query decreases per round.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -53,6 +57,6 @@ class UCB1(SampleMeanStrategy):
         width = self.scale * (2 * total.log() / weight.clamp_min(1e-300)).sqrt()
         bound = torch.where(weight > 0, state.mean + width, math.inf)
         arm = among_best(bound, luck)
-        sure = torch.ones_like(luck, dtype=torch.float64)
-        belief = belief_of(state, now, self.forgetting)
-        return Advice(arm, sure, torch.zeros_like(arm, dtype=torch.bool), belief)
+        probability = torch.ones_like(luck, dtype=torch.float64)
+        explored = torch.zeros_like(arm, dtype=torch.bool)
+        return Advice(arm, probability, explored, belief_of(state, now, self.forgetting))

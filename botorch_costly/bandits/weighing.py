@@ -1,7 +1,7 @@
-"""What a query rule is asked about a bandit: the arm about to be played, its rivals, and a prospect.
+"""The inputs of a query rule for a bandit: the arm about to be played, its rivals, and a prospect.
 
-Every other arm is a rival. For a rule with an outlook the candidate is the arm with the best mean, and
-the query is weighed at one of the arms that the strategy offers.
+All other arms are rivals. For a rule with an outlook the candidate is the arm with the best mean, and the
+prospect is that of the arm where a query is worth most.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from botorch_costly.query.weighing import TOLERANCE, NextQuery, weigh
 
 
 class ArmProposal(NamedTuple):
-    """What a round plays with and without a query, and what the rule is asked about."""
+    """The arms that a round plays with and without a query, and the comparison for the rule."""
 
     query_at: Tensor  # long, shape: (m,)
     play_unqueried: Tensor  # long, shape: (m,)
@@ -26,66 +26,64 @@ class ArmProposal(NamedTuple):
 def arm_proposal(
     advice: Advice, outlook: Outlook | None, beta: float, *, plays_mean: bool, chooses: bool
 ) -> ArmProposal:
-    """Return what a round might play in each of ``m`` trials.
+    """Return the arms that a round may play in each of ``m`` trials, and the comparison for the rule.
 
     Args:
-        advice: Of the strategy.
-        outlook: Of the query rule, if it has one.
-        beta: Of the round's confidence bounds.
+        advice: Advice of the strategy.
+        outlook: Outlook of the query rule, if it has one.
+        beta: Parameter of the round's confidence bounds.
         plays_mean: Whether a round without a query plays the arm with the best mean.
-        chooses: Whether a rule with an outlook chooses where to query; the strategy's arm otherwise.
+        chooses: Whether a rule with an outlook queries the arm where a query is worth most, or the
+            strategy's arm.
     """
     belief = advice.belief
     best = belief.mean.argmax(-1)
-    at, prospect, candidate = advice.arm, None, advice.arm
+    query_at, prospect, candidate = advice.arm, None, advice.arm
     if outlook is not None:
-        at, prospect = _prospect(belief, None if chooses else advice.arm, outlook)
+        query_at, prospect = _prospect(belief, None if chooses else advice.arm, outlook)
         candidate = best
     unqueried = best if plays_mean or outlook is not None else advice.arm
-    return ArmProposal(at, unqueried, _comparison(belief, candidate, beta, prospect))
+    return ArmProposal(query_at, unqueried, _comparison(belief, candidate, beta, prospect))
 
 
 def _comparison(
     belief: ArmBelief, candidate: Tensor, beta: float, prospect: Prospect | None
 ) -> Comparison:
-    place = candidate[:, None]
+    arm = candidate[:, None]
     variance = belief.cov.diagonal(dim1=-2, dim2=-1)
-    line = belief.cov.gather(-2, place[..., None].expand(-1, 1, belief.mean.shape[-1]))
+    row = belief.cov.gather(-2, arm[..., None].expand(-1, 1, belief.mean.shape[-1]))
     return Comparison(
-        mean=belief.mean.gather(-1, place).squeeze(-1),
-        variance=variance.gather(-1, place).squeeze(-1),
+        mean=belief.mean.gather(-1, arm).squeeze(-1),
+        variance=variance.gather(-1, arm).squeeze(-1),
         rival_mean=belief.mean,
         rival_variance=variance,
-        rival_covariance=line.squeeze(-2),
-        exists=torch.ones_like(variance, dtype=torch.bool).scatter(-1, place, False),
+        rival_covariance=row.squeeze(-2),
+        exists=torch.ones_like(variance, dtype=torch.bool).scatter(-1, arm, False),
         beta=torch.full_like(belief.noise, beta),
         prospect=prospect,
     )
 
 
 def _prospect(belief: ArmBelief, only: Tensor | None, outlook: Outlook) -> tuple[Tensor, Prospect]:
-    """Return where a query promises most, and what; of one arm alone if it is given.
+    """Return the arm where a query is worth most, or ``only``, and its prospect.
 
-    Beliefs are weighed in units of the noise, so that its variance is 1 in every trial.
+    The computation is in units of the noise, so that its variance is 1 in every trial.
     """
     unit = belief.noise.sqrt()
     mean = belief.mean / unit[:, None]
-    cov, prior_cov = (part / belief.noise[:, None, None] for part in belief[1:3])
+    cov, prior_cov = (matrix / belief.noise[:, None, None] for matrix in belief[1:3])
     n = mean.shape[-1]
-    points = torch.arange(n, device=mean.device).expand_as(mean)
-    points = points if only is None else only[:, None]
-    lines = cov.gather(-2, points[..., None].expand(-1, -1, n))
-    variance = cov.diagonal(dim1=-2, dim2=-1).gather(-1, points)
-    gain = knowledge_gradient(mean, lines, variance, 1.0, TOLERANCE)
+    arms = torch.arange(n, device=mean.device).expand_as(mean) if only is None else only[:, None]
+    rows = cov.gather(-2, arms[..., None].expand(-1, -1, n))
+    variance = cov.diagonal(dim1=-2, dim2=-1).gather(-1, arms)
+    gain = knowledge_gradient(mean, rows, variance, 1.0, TOLERANCE)
     keep = (1 - belief.forgetting).sqrt()
 
-    def next_query(places: Tensor) -> NextQuery:
-        chosen = places[..., None].expand(-1, -1, n)
-        return NextQuery(
-            mean, cov, prior_cov, lines.gather(-2, chosen), variance.gather(-1, places), 1.0, keep
-        )
+    def next_query(indices: Tensor) -> NextQuery:
+        cov_with = rows.gather(-2, indices[..., None].expand(-1, -1, n))
+        return NextQuery(mean, cov, prior_cov, cov_with, variance.gather(-1, indices), 1.0, keep)
 
     price = torch.as_tensor(outlook.price, dtype=mean.dtype, device=mean.device) / unit
-    found = weigh(mean.gather(-1, points), gain, outlook._replace(price=price), next_query)
-    at = points.gather(-1, found.pick[:, None]).squeeze(-1)
-    return at, Prospect(*(unit * torch.as_tensor(part) for part in found.prospect))
+    weighed = weigh(mean.gather(-1, arms), gain, outlook._replace(price=price), next_query)
+    arm = arms.gather(-1, weighed.pick[:, None]).squeeze(-1)
+    return arm, Prospect(*(unit * torch.as_tensor(term) for term in weighed.prospect))

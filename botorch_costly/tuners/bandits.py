@@ -126,7 +126,7 @@ class BanditStrategy(AskedStrategy):
         if not (count <= 8 or is_power_of_two(count)) or taken.fits(rewards):
             return self._player
         known = all(one.round in self._advised for one in told)  # not in states of earlier versions
-        estimated = RewardRange.of(rewards) if self._estimates and known else taken
+        estimated = RewardRange.from_rewards(rewards) if self._estimates and known else taken
         if not self._has_warned:
             self._has_warned = True
             advice = "say where they lie: rewards=RewardRange(low, high)"

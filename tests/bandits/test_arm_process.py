@@ -7,7 +7,7 @@ import torch
 from torch.distributions import MultivariateNormal
 
 from botorch_costly.bandits import GPUCB, ArmPrior, FitSchedule, Told
-from botorch_costly.bandits.arm_fitting import _explained, _Loss, refitted
+from botorch_costly.bandits.arm_fitting import _evidence_rows, _Loss, refitted
 from botorch_costly.bandits.arm_process import LEVEL
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from tests.oracles import bandits as twins
@@ -136,7 +136,7 @@ def test_what_is_learnt_is_the_highest_density(family):
         away = (theta - prior.center()) / prior.spread()
         return float(MultivariateNormal(level, K).log_prob(y) - away.square().sum() / 2)
 
-    loss = _Loss(_explained(state), state.seen.unsqueeze(-2), prior)
+    loss = _Loss(_evidence_rows(state), state.seen.unsqueeze(-2), prior)
     draws = torch.Generator().manual_seed(1)
     others = prior.center() + prior.spread() * torch.randn(3, 20, 3, generator=draws).double()
     value, gradient = loss(others)
