@@ -1,9 +1,8 @@
-"""Dtype and device of computations, checked before anything is computed with them, and reading from one.
+"""Checks of dtypes and devices, and transfers between devices.
 
-A program waits for its device whenever it asks for a number that was computed there: ``.item()``,
-``bool(tensor)``, a boolean index, a copy to the CPU. On a CPU that is free; elsewhere the queue of
-operations runs dry. So loops ask a CPU often and other devices rarely, and a decision reads what it needs
-at once.
+A program synchronizes with its device whenever it reads a number from it: ``.item()``, ``bool(tensor)``,
+a boolean index, a copy to the CPU. On a CPU that is free; on other devices it stalls the queue of
+operations. So loops read rarely from other devices, and a decision reads all its numbers at once.
 """
 
 from collections.abc import Sequence
@@ -21,26 +20,25 @@ def check_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return ``dtype`` if it is float32 or float64.
 
     Raises:
-        InvalidArgumentError: If it is another one.
+        InvalidArgumentError: If it is another dtype.
     """
     check(dtype in DTYPES, "dtype", "torch.float32 or torch.float64", dtype)
     return dtype
 
 
 def check_device(device: torch.device | str) -> torch.device:
-    """Return the device, once a tensor was made on it and copied from it.
+    """Return the device after a test: a tensor is created there and copied to the CPU.
 
     Raises:
-        InvalidArgumentError: If torch knows no such device, or this machine or this build of torch has
-            none.
+        InvalidArgumentError: If torch, its build or this machine does not support the device.
     """
     try:
-        found = torch.device(device)
-        torch.zeros(1, device=found).cpu()
+        checked = torch.device(device)
+        torch.zeros(1, device=checked).cpu()
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         expected = "a device that this machine and this build of torch have, such as 'cpu'"
         raise InvalidArgumentError("device", expected, device) from error
-    return found
+    return checked
 
 
 class Tkwargs(TypedDict):
@@ -54,14 +52,13 @@ def check_tkwargs(dtype: torch.dtype, device: torch.device | str) -> Tkwargs:
     """Return dtype and device, both checked.
 
     Raises:
-        InvalidArgumentError: If either is not one to compute with; see ``check_dtype`` and
-            ``check_device``.
+        InvalidArgumentError: If ``check_dtype`` or ``check_device`` refuses its argument.
     """
     return {"dtype": check_dtype(dtype), "device": check_device(device)}
 
 
 def largest_reward(dtype: torch.dtype) -> float:
-    """Return the largest size of a reward of which sums in ``dtype`` and squares in Python are finite.
+    """Return the largest size of rewards such that sums in ``dtype`` and squares in Python are finite.
 
     Example:
         >>> largest_reward(torch.float32) < 1e31
@@ -71,43 +68,41 @@ def largest_reward(dtype: torch.dtype) -> float:
 
 
 def is_near(tensor: Tensor) -> bool:
-    """Return whether the numbers of a tensor can be read without waiting: it is on the CPU."""
+    """Return whether a tensor is on the CPU, where reading it does not synchronize."""
     return tensor.device.type == "cpu"
 
 
 def moved(tensor: Tensor, like: Tensor) -> Tensor:
-    """Return a tensor in the dtype and on the device of another, without waiting where it is sent to.
+    """Return a tensor in the dtype and on the device of another one.
 
-    A copy to the CPU is waited for, or else there would be no numbers to read.
+    Only copies from the CPU are asynchronous: an asynchronous copy to the CPU has no valid numbers yet.
     """
     return tensor.to(like, non_blocking=is_near(tensor))
 
 
-def read(*parts: Tensor) -> tuple[Tensor, ...]:
-    """Return tensors of any shapes and dtypes on the CPU, waiting for their device once.
+def read(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors of any shapes and dtypes on the CPU, with a single synchronization.
 
-    Integers travel as floating-point numbers and have to be smaller than 2**24.
+    Integers are transferred as floating-point numbers and have to be smaller than 2**24.
 
     Example:
         >>> read(torch.tensor(True), torch.tensor([0.5, 2.0]))
         (tensor(True), tensor([0.5000, 2.0000]))
     """
-    far = [part for part in parts if not is_near(part)]
+    far = [t for t in tensors if not is_near(t)]
     if not far:
-        return parts
-    widest = torch.float64 if any(part.dtype == torch.float64 for part in far) else torch.float32
-    packed = torch.cat([part.detach().reshape(-1).to(widest) for part in far]).cpu()
-    pieces = iter(packed.split([part.numel() for part in far]))
-    return tuple(
-        part if is_near(part) else next(pieces).to(part.dtype).reshape(part.shape) for part in parts
-    )
+        return tensors
+    widest = torch.float64 if any(t.dtype == torch.float64 for t in far) else torch.float32
+    packed = torch.cat([t.detach().reshape(-1).to(widest) for t in far]).cpu()
+    pieces = iter(packed.split([t.numel() for t in far]))
+    return tuple(t if is_near(t) else next(pieces).to(t.dtype).reshape(t.shape) for t in tensors)
 
 
 def columns_of(
     x: Tensor,  # shape: (*batch, d)
     columns: Sequence[int],
 ) -> Tensor:  # shape: (*batch, columns)
-    """Return some columns, at least one; a list as an index would have to travel to the device.
+    """Return columns by number, at least one, without the copy to the device that a list index needs.
 
     Example:
         >>> columns_of(torch.tensor([5.0, 6.0, 7.0]), (2, 0))

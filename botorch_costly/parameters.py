@@ -1,13 +1,13 @@
-"""The parameters a search space is made of: plain Python values <-> columns of the unit cube.
+"""The parameters of a search space: plain Python values <-> columns of the unit cube.
 
     Real        one column, linear or logarithmic between its bounds
-    Scheduled   a logarithmic Real that a schedule multiplies while training goes on
+    Scheduled   a logarithmic Real that is multiplied by a schedule during training
     Integer     one column, widened by half a step at both ends, decoded by rounding
     Choice      one column per option (one-hot), decoded by argmax; a single option is a
-                constant, there is nothing to search in it, and it owns no column
+                constant without a column
 
-So without ``log`` every integer owns an equal share of its column, and every option an equal
-share of its columns.
+So without ``log`` every integer has an equal share of its column, and every option an equal share of its
+columns.
 """
 
 import math
@@ -26,7 +26,7 @@ from botorch_costly.roles import Role, check_role
 
 @dataclass(frozen=True)
 class _Number:
-    """What Real and Integer share: one column, whose ends stand for ``edges``."""
+    """The base of Real and Integer: one column, whose ends correspond to ``edges``."""
 
     low: float
     high: float
@@ -34,8 +34,8 @@ class _Number:
 
     width: ClassVar[int] = 1
     kind: ClassVar[str] = "a number"
-    types: ClassVar[tuple[type, ...]] = (int, float)  # the last is that of plain values
-    largest: ClassVar[float] = sys.float_info.max  # so neither infinite nor NaN
+    types: ClassVar[tuple[type, ...]] = (int, float)  # the last is the type of plain values
+    largest: ClassVar[float] = sys.float_info.max  # excludes infinities and NaN
 
     def __post_init__(self) -> None:
         for end in ("low", "high"):
@@ -59,7 +59,7 @@ class _Number:
 
     @property
     def edges(self) -> tuple[float, float]:
-        """Values that the ends of the column stand for."""
+        """Values that correspond to the ends of the column."""
         return self.low, self.high
 
     @property
@@ -70,14 +70,14 @@ class _Number:
     def canonical(self, name: str, value: Any) -> Any:
         """Return ``value`` as a plain number of this kind.
 
-        A scalar of NumPy or torch that is a bound in its own precision stands for that bound.
+        A scalar of NumPy or torch that equals a bound in its own precision is converted to that bound.
 
         Args:
-            name: Of the parameter, for messages.
+            name: Name of the parameter, for messages.
             value: A Python number, or a scalar of NumPy or torch.
 
         Raises:
-            InvalidConfigError: If it is not a number of this kind, or outside the bounds.
+            InvalidConfigError: If the value is not a number of this kind, or outside the bounds.
         """
         number = plain(value)
         check(self._is_typed(number), name, self.kind, value, InvalidConfigError)
@@ -94,11 +94,11 @@ class _Number:
         return (((value.log() if self.log else value) - low) / (high - low)).clamp(0, 1)
 
     def from_unit(self, unit: Tensor) -> Tensor:
-        """Map [0, 1] onto the values between the edges, in float64; clamp what lies outside."""
+        """Map [0, 1] onto the values between the edges, in float64; numbers outside are clamped."""
         unit, (low, high) = unit.double(), self._ends
         value = (1 - unit) * low + unit * high
         value = (value.exp() if self.log else value).clamp(*self.edges)
-        # exp(log(low)) need not be low: a corner of the cube stands for the bound as it was given.
+        # exp(log(low)) may differ from low, but a corner of the cube is decoded to the exact bound.
         return value.masked_fill(unit <= 0, self.edges[0]).masked_fill(unit >= 1, self.edges[1])
 
     def encode(self, value: Any) -> Tensor:
@@ -114,12 +114,12 @@ class Real(_Number):
         low: The smallest value.
         high: The largest value.
         log: Whether the encoding is logarithmic (the bounds must then be positive).
-        role: ``"learning_rate"`` or ``"momentum"``, which tuners treat in a special way, or ``"other"``;
-            by default what the parameter's name tells, see ``roles``.
+        role: ``"learning_rate"`` or ``"momentum"``, which tuners treat specially, or ``"other"``; by
+            default derived from the parameter's name, see ``roles``.
 
     Raises:
-        InvalidSpaceError: If the bounds are not finite and increasing, the logarithm of one is
-            undefined, or the role is unknown.
+        InvalidSpaceError: If the bounds are not finite and increasing, their logarithm is undefined, or
+            the role is unknown.
     """
 
     role: Role | None = field(default=None, kw_only=True)
@@ -127,23 +127,23 @@ class Real(_Number):
     values: ClassVar[None] = None  # too many to list
 
     def __repr__(self) -> str:
-        shown = [one.name for one in fields(self) if one.name != "role" or self.role is not None]
-        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
-        return f"{type(self).__name__}({said})"
+        names = [f.name for f in fields(self) if f.name != "role" or self.role is not None]
+        arguments = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__name__}({arguments})"
 
     def __post_init__(self) -> None:
         check_role(type(self).__name__, self.role)
         for end in ("low", "high"):
             if self._is_kind(bound := plain(getattr(self, end))):
-                # Real(0, 1) and Real(-0.0, 1.0) are one parameter, with one fingerprint.
+                # Real(0, 1) and Real(-0.0, 1.0) are the same parameter, with the same fingerprint.
                 object.__setattr__(self, end, float(bound) + 0.0)
         super().__post_init__()
 
     def decode(self, columns: Tensor) -> float:
-        """Value that ``columns``, shape ``(1,)``, stand for."""
+        """Value of the encoding ``columns``, shape ``(1,)``."""
         if self.log:
             return self.from_unit(columns).item()
-        # What `from_unit` does to a tensor, to the last digit; a round waits for each of these.
+        # Same result as `from_unit` to the last digit, without the overhead of tensor operations.
         unit, (low, high) = columns.item(), self.edges
         if not 0 < unit < 1:
             return low if unit <= 0 else high
@@ -154,44 +154,32 @@ class Real(_Number):
         return columns.clamp(0, 1)
 
 
-def _constant(share: float) -> float:
-    return 1.0
-
-
-def _cosine(share: float) -> float:
-    return (1 + math.cos(math.pi * share)) / 2
-
-
-def _wsd(share: float) -> float:
-    return min(1.0, (1 - share) / _LATE)
-
-
-_LATE = 0.2  # of the run, in which "wsd" falls
+_DECAY = 0.2  # last share of the run, in which "wsd" decreases
 BASES: dict[str, Callable[[float], float]] = {
-    "wsd": _wsd,
-    "cosine": _cosine,
-    "constant": _constant,
+    "wsd": lambda share: min(1.0, (1 - share) / _DECAY),
+    "cosine": lambda share: (1 + math.cos(math.pi * share)) / 2,
+    "constant": lambda share: 1.0,
 }
 
 
 @dataclass(frozen=True, repr=False)
 class Scheduled(Real):
-    """A learning rate that a schedule multiplies while training goes on: what is tuned is its peak.
+    """A learning rate whose peak is tuned and multiplied by a schedule during training.
 
-    A schedule lets the end of a run profit from small steps without tuning them: decay is not
-    mistaken for merit. A round plays the peak times the factor of the schedule, which may lie below
-    ``low``.
+    The end of a run benefits from small steps. With a schedule they need not be tuned, and their benefit
+    is not attributed to a configuration. A round plays the peak times the factor of the schedule, which
+    may be below ``low``.
 
     References:
         A. Hägele et al. Scaling laws and compute-optimal training beyond fixed training durations.
-        2024: constant, then a linear fall over the last fifth, as good as a cosine.
+        2024: constant, then a linear decrease over the last fifth, as good as a cosine.
 
     Args:
         low: The smallest peak, positive.
         high: The largest peak.
         log: Whether the encoding is logarithmic.
-        base: ``"wsd"``, constant until the last fifth of the run and then linearly to 0; ``"cosine"``,
-            half a cosine from 1 to 0; or ``"constant"``.
+        base: Schedule: ``"wsd"``, constant until the last fifth of the run and then linear to 0;
+            ``"cosine"``, half a cosine from 1 to 0; or ``"constant"``.
 
     Raises:
         InvalidSpaceError: If the bounds are not positive, finite and increasing, or the base is unknown.
@@ -207,17 +195,17 @@ class Scheduled(Real):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        known = isinstance(self.base, str) and self.base in BASES
-        check(known, "base", f"one of {list(BASES)}", self.base, InvalidSpaceError)
+        is_base = isinstance(self.base, str) and self.base in BASES
+        check(is_base, "base", f"one of {list(BASES)}", self.base, InvalidSpaceError)
         check(self.low > 0, "Scheduled", "bounds > 0", (self.low, self.high), InvalidSpaceError)
         is_rate = self.role in (None, "learning_rate")
         check(is_rate, "Scheduled role", "'learning_rate'", self.role, InvalidSpaceError)
 
     def factor(self, share: float) -> float:
-        """Return what the peak is multiplied by when a share of the run is over, in [0, 1].
+        """Return the factor of the peak, in [0, 1], when a share of the run is over.
 
         Raises:
-            InvalidArgumentError: If the share lies outside [0, 1].
+            InvalidArgumentError: If the share is outside [0, 1].
         """
         return BASES[self.base](check_rate("share", share))
 
@@ -229,11 +217,11 @@ class Integer(_Number):
     Args:
         low: The smallest value, at least -2**40 (with ``log``: at least 1).
         high: The largest value, at most 2**40.
-        log: Whether the encoding is logarithmic. An integer ``k`` then owns the share of the
-            column between the logarithms of ``k - 1/2`` and ``k + 1/2``.
+        log: Whether the encoding is logarithmic. An integer ``k`` then has the share of the column
+            between the logarithms of ``k - 1/2`` and ``k + 1/2``.
 
     Raises:
-        InvalidSpaceError: If the bounds are not increasing integers of that size.
+        InvalidSpaceError: If the bounds are not increasing integers in that range.
     """
 
     low: int
@@ -241,12 +229,12 @@ class Integer(_Number):
 
     kind: ClassVar[str] = "an integer"
     types: ClassVar[tuple[type, ...]] = (int,)
-    # Beyond this size float64 columns, logarithmic ones first, cannot tell integers apart.
+    # Beyond this size float64 columns, at first logarithmic ones, do not resolve integers.
     largest: ClassVar[float] = 2**40
 
     @property
     def edges(self) -> tuple[float, float]:
-        """Values that the ends of the column stand for: half a step beyond the bounds."""
+        """Values that correspond to the ends of the column: half a step beyond the bounds."""
         return self.low - 0.5, self.high + 0.5
 
     @property
@@ -255,11 +243,11 @@ class Integer(_Number):
         return range(self.low, self.high + 1)
 
     def _nearest(self, columns: Tensor) -> Tensor:
-        # The outer edges themselves round outwards, hence the clamp.
+        # The outer edges round outwards, hence the clamp.
         return self.from_unit(columns).round().clamp(self.low, self.high)
 
     def decode(self, columns: Tensor) -> int:
-        """Value that ``columns``, shape ``(1,)``, stand for."""
+        """Value of the encoding ``columns``, shape ``(1,)``."""
         return int(self._nearest(columns).item())
 
     def round(self, columns: Tensor) -> Tensor:
@@ -269,11 +257,11 @@ class Integer(_Number):
 
 @dataclass(frozen=True)
 class Choice:
-    """One of finitely many options, no two of them closer than others.
+    """One of finitely many options, all at the same distance from each other.
 
     Args:
         options: A list or tuple of plain values (str, int, finite float, bool, None, or tuples of
-            these, such as Adam's ``betas``). Options that Python holds equal (``1``, ``1.0`` and
+            these, such as Adam's ``betas``). Options that are equal in Python (``1``, ``1.0`` and
             ``True``) are duplicates.
 
     Raises:
@@ -283,19 +271,19 @@ class Choice:
     options: tuple[Plain, ...]
 
     def __init__(self, options: Iterable[Plain]) -> None:
-        ordered = isinstance(options, list | tuple)  # a set has no order, a str is a typo
-        check(ordered, "Choice", "a list or tuple of options", options, InvalidSpaceError)
+        is_ordered = isinstance(options, list | tuple)  # a set has no order, a str is a typo
+        check(is_ordered, "Choice", "a list or tuple of options", options, InvalidSpaceError)
         options = tuple(options)
         check(len(options) > 0, "Choice", "at least one option", options, InvalidSpaceError)
         for option in options:
             check(is_plain(option), "Choice", f"options, each {PLAIN}", option, InvalidSpaceError)
-        distinct = len(set(options)) == len(options)
-        check(distinct, "Choice", "distinct options", options, InvalidSpaceError)
+        are_distinct = len(set(options)) == len(options)
+        check(are_distinct, "Choice", "distinct options", options, InvalidSpaceError)
         object.__setattr__(self, "options", options)
 
     @property
     def width(self) -> int:
-        """Number of encoded columns: one an option, none for a single option."""
+        """Number of encoded columns: one per option, none for a single option."""
         return len(self.options) if len(self.options) > 1 else 0
 
     @property
@@ -304,16 +292,16 @@ class Choice:
         return self.options
 
     def canonical(self, name: str, value: object) -> Plain:
-        """Return the option that ``value`` is, types included: ``1`` is not ``True``.
+        """Return the option that equals ``value``, types included: ``1`` is not ``True``.
 
-        A scalar of NumPy or torch that is an option in its own precision stands for that option.
+        A scalar of NumPy or torch that equals an option in its own precision is converted to it.
 
         Args:
-            name: Of the parameter, for messages.
+            name: Name of the parameter, for messages.
             value: A plain value, or a scalar of NumPy or torch.
 
         Raises:
-            InvalidConfigError: If it is none of the options.
+            InvalidConfigError: If the value is none of the options.
         """
         exact = plain(value)
         for option in self.options:
@@ -323,8 +311,7 @@ class Choice:
             if rounds_to(option, value):
                 return option
         hint = ", a tuple in place of a list" if isinstance(value, list) else ""
-        expected = f"one of {list(self.options)}{hint}"
-        raise InvalidConfigError(name, expected, value)
+        raise InvalidConfigError(name, f"one of {list(self.options)}{hint}", value)
 
     def encode(self, value: Any) -> Tensor:
         """Columns of an option, shape ``(width,)``."""
@@ -334,7 +321,7 @@ class Choice:
         return columns
 
     def decode(self, columns: Tensor) -> Plain:
-        """Option that ``columns``, shape ``(width,)``, stand for; of equals the first."""
+        """Option of the encoding ``columns``, shape ``(width,)``; for equal maxima the first."""
         return self.options[int(columns.argmax())] if self.width else self.options[0]
 
     def round(self, columns: Tensor) -> Tensor:

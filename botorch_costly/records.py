@@ -1,7 +1,6 @@
-"""What passes between a tuner and a training loop: frozen records of plain Python values.
+"""The records that a tuner and a training loop exchange: frozen, and without tensors.
 
-No record holds a tensor, so each of them can be logged, compared, hashed, pickled, and written
-to JSON by ``to_dict``.
+Each record can be logged, compared, hashed, pickled, and written to JSON by ``to_dict``.
 """
 
 import math
@@ -22,11 +21,10 @@ from botorch_costly.plain import PLAIN, Plain, is_plain, listed, plain, tupled
 
 
 class FrozenConfig(dict[str, Plain]):
-    """A configuration, as a dict that cannot be changed.
+    """A configuration as a read-only, hashable dict.
 
-    ``f(**config)``, ``json.dumps(config)`` and all else that reads a dict work; ``config["lr"] = 1``
-    raises. It can be hashed; ``config.copy()``, ``dict(config, lr=1)`` and ``config | {"lr": 1}`` are
-    dicts that can be changed.
+    ``f(**config)``, ``json.dumps(config)`` and all other ways to read a dict work; ``config["lr"] = 1``
+    raises. ``config.copy()``, ``dict(config, lr=1)`` and ``config | {"lr": 1}`` are ordinary dicts.
 
     Args:
         values: Plain values (str, int, finite float, bool, None, or tuples of these) by name, or
@@ -45,29 +43,29 @@ class FrozenConfig(dict[str, Plain]):
 
     def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         try:
-            given = dict(values)
+            config = dict(values)
         except (TypeError, ValueError) as error:
             raise InvalidConfigError("config", "a mapping", values) from error
-        for name, value in given.items():
+        for name, value in config.items():
             check(isinstance(name, str), "config", "string names", name, InvalidConfigError)
             value = plain(value)
             check(is_plain(value), name, PLAIN, value, InvalidConfigError)
-            given[name] = value
-        super().__init__(given)
+            config[name] = value
+        super().__init__(config)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "FrozenConfig":
         """Return a configuration read from JSON, in which tuples are lists.
 
         Raises:
-            InvalidConfigError: As above.
+            InvalidConfigError: If a name is not a string or a value is not plain.
         """
         return cls({name: tupled(value) for name, value in values.items()})
 
     def _hash(self) -> int:
         return hash(frozenset(self.items()))
 
-    __hash__: ClassVar[Any] = _hash  # a dict has none, for it can be changed
+    __hash__: ClassVar[Any] = _hash  # a dict is mutable and has none
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({super().__repr__()})"
@@ -79,7 +77,7 @@ class FrozenConfig(dict[str, Plain]):
         raise AttributeError("A configuration is read-only; dict(config) is a copy to change.")
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        """Raise TypeError, in place of every method that changes a dict."""
+        """Raise TypeError; replaces every method that changes a dict."""
         raise TypeError("A configuration is read-only; dict(config) is a copy to change.")
 
     __setitem__ = _refuse
@@ -113,23 +111,19 @@ def _from_dict(kind: type[Record], values: Mapping[str, Any]) -> Record:
         raise StateMismatchError(kind.__name__, expected, values) from error
 
 
-def _check_flag(name: str, value: object) -> None:
-    check(isinstance(value, bool), name, "a bool", value)
-
-
 @dataclass(frozen=True)
 class Decision:
-    """What to train with in a round, and whether to pay for a query after it.
+    """The configuration of a round, and whether to pay for a query after it.
 
     Args:
         round: The round of training, from 0.
-        config: The configuration to train with; kept as a read-only dict.
+        config: The configuration to train with; stored as a read-only dict.
         query: Whether to pay for a query: measure the metric after the round, and tell the reward.
         reason: The reason, in a word or a short sentence.
         confidence: The smallest probability with which the configuration beats one of its rivals, if the
             query rule computes it. The probability that it beats all of them is smaller.
-        interval: The number of the interval, from 0: of the configurations chosen before this one, each
-            held for one or more rounds. The round, if omitted.
+        interval: The number of the interval, from 0: the number of earlier configurations, each held for
+            one or more rounds. The round if omitted.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -155,7 +149,7 @@ class Decision:
         check(interval <= self.round, "interval", f"at most the round, {self.round}", interval)
         object.__setattr__(self, "interval", interval)
         object.__setattr__(self, "config", _frozen(self.config))
-        _check_flag("query", self.query)
+        check(isinstance(self.query, bool), "query", "a bool", self.query)
         check(isinstance(self.reason, str), "reason", "a string", self.reason)
         if self.confidence is not None:
             check_rate("confidence", self.confidence)
@@ -171,7 +165,7 @@ class Decision:
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in plain values that JSON keeps, tuples as lists."""
+        """Return the fields in values that JSON preserves, tuples as lists."""
         return _to_dict(self)
 
     @classmethod
@@ -186,23 +180,24 @@ class Decision:
 
 @dataclass(frozen=True)
 class TwinDecision(Decision):
-    """A decision that may go back: what to do with the state of training before the round.
+    """A decision that may restore an earlier state of training before the round.
 
-    First the state as it is is kept under a number, then the state of another number is restored, then
-    states that are not needed any more are dropped. ``Session`` does all of that.
+    First the current state is kept under a number, then the state of another number is restored, then
+    states that are no longer needed are dropped. ``Session`` performs these steps.
 
     Args:
-        round: The round of compute, from 0; rounds that were given back count.
-        config: As above, with what a schedule makes of it in this round.
-        query: As above.
-        reason: As above.
-        confidence: As above.
-        interval: As above: of the steps before this one.
-        peak: The configuration before schedules; ``config`` if omitted.
-        trained: Rounds that the state has been trained for, without those given back.
-        keep: Number to keep the present state under.
+        round: The round of compute, from 0, including rounds that were undone.
+        config: The configuration to train with, multiplied by its schedules; stored as a read-only dict.
+        query: Whether to pay for a query: measure the metric after the round, and tell the reward.
+        reason: The reason, in a word or a short sentence.
+        confidence: The smallest probability with which the configuration beats one of its rivals, if
+            the query rule computes it.
+        interval: The number of the interval, from 0: the number of earlier steps. The round if omitted.
+        peak: The configuration before its schedules; ``config`` if omitted.
+        trained: Rounds of training of the state, without rounds that were undone.
+        keep: Number under which to keep the current state.
         restore: Number of the state to restore.
-        drop: Numbers of states to drop.
+        drop: Numbers of the states to drop.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -226,7 +221,7 @@ class TwinDecision(Decision):
         object.__setattr__(self, "drop", tuple(check_count("drop", n) for n in self.drop))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in plain values that JSON keeps, tuples as lists."""
+        """Return the fields in values that JSON preserves, tuples as lists."""
         peak = {name: listed(value) for name, value in (self.peak or {}).items()}
         return {**super().to_dict(), "peak": peak, "drop": list(self.drop)}
 
@@ -247,11 +242,11 @@ class TwinDecision(Decision):
 
 @dataclass(frozen=True)
 class Observation:
-    """What was told of a round.
+    """The observation of a round.
 
     Args:
         round: The round of training, from 0.
-        config: The configuration that was played; kept as a read-only dict.
+        config: The configuration that was played; stored as a read-only dict.
         reward: The finite reward; None if there was no query or the query failed.
         failed: Whether there was a query that gave no finite reward.
         seconds: The cost of the query in seconds, if known.
@@ -271,18 +266,18 @@ class Observation:
     def __post_init__(self) -> None:
         object.__setattr__(self, "round", check_count("round", self.round))
         object.__setattr__(self, "config", _frozen(self.config))
-        _check_flag("failed", self.failed)
+        check(isinstance(self.failed, bool), "failed", "a bool", self.failed)
         if self.reward is not None:
-            number = isinstance(self.reward, int | float) and not isinstance(self.reward, bool)
-            finite = number and math.isfinite(self.reward)
-            check(finite, "reward", "a finite number or None", self.reward)
+            is_number = isinstance(self.reward, int | float) and not isinstance(self.reward, bool)
+            is_finite = is_number and math.isfinite(self.reward)
+            check(is_finite, "reward", "a finite number or None", self.reward)
             check(not self.failed, "reward", "None for a failed query", self.reward)
         if self.seconds is not None:
             check_nonnegative("seconds", self.seconds)
 
     @property
     def id(self) -> int:
-        """Number of the decision that was told: its round."""
+        """Number of the decision: its round."""
         return self.round
 
     @property
@@ -291,7 +286,7 @@ class Observation:
         return self.seconds or 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in plain values that JSON keeps, tuples as lists."""
+        """Return the fields in values that JSON preserves, tuples as lists."""
         return _to_dict(self)
 
     @classmethod

@@ -1,9 +1,9 @@
-"""The role of a hyperparameter in training, which is declared or read from its name.
+"""The role of a hyperparameter in training, declared or derived from its name.
 
-Tuners treat some hyperparameters in a special way: a learning rate that is far too large does damage
-that lasts, and a small one looks better at once, even where a larger one ends better. A parameter may
-declare its role, ``Real(.., role="learning_rate")``. Otherwise its name decides: ``lr``, ``peak_lr``,
-``lr_head``, ``optimizer.lr``, ``learningRate`` and ``eta`` are learning rates, ``lr_decay`` is not.
+Tuners treat some hyperparameters specially: far too large learning rates do lasting damage, and small
+ones look better at first, even where a larger one ends better. A parameter may declare its role,
+``Real(.., role="learning_rate")``. Otherwise its name decides: ``lr``, ``peak_lr``, ``lr_head``,
+``optimizer.lr``, ``learningRate`` and ``eta`` are learning rates, ``lr_decay`` is not.
 """
 
 import re
@@ -21,7 +21,7 @@ _RATES = {"lr", "lrs", "eta", "learningrate", "stepsize"}
 _RATE_PAIRS = {("learning", "rate"), ("learning", "rates"), ("step", "size")}
 _MOMENTA = {"momentum", "momenta"}
 _MOMENTUM_PAIRS = {("beta", "1"), ("beta", "2"), ("betas", "1"), ("betas", "2")}
-# Beside the name of a rate these words name something else: when it changes, or where it ends.
+# With one of these words the name of a rate means another quantity, such as when it changes.
 _ABOUT_RATES = """cooldown decay decays end epochs final gamma iterations min minimum patience power ratio
 schedule scheduler steps warmup"""
 _OTHERS = """batch beta clip depth drop dropout eps epsilon gamma lambda noise norm penalty reg
@@ -30,18 +30,18 @@ _OTHER_PAIRS = {("l", "1"), ("l", "2")}
 
 
 def check_role(name: str, role: object) -> None:
-    """Raise unless ``role`` is a ``Role`` or None.
+    """Check that ``role`` is a ``Role`` or None.
 
     Raises:
-        InvalidSpaceError: If it is something else.
+        InvalidSpaceError: If it is not.
     """
-    known = role is None or role in get_args(Role)
-    check(known, f"{name} role", f"one of {list(get_args(Role))}", role, InvalidSpaceError)
+    is_role = role is None or role in get_args(Role)
+    check(is_role, f"{name} role", f"one of {list(get_args(Role))}", role, InvalidSpaceError)
 
 
-@cache  # a round asks for the roles of its parameters
+@cache  # every round needs the roles of its parameters
 def role_by_name(name: str) -> Role | None:
-    """Return the role that a parameter of this name has; None if the name does not say.
+    """Return the role that the name of a parameter implies; None if it implies none.
 
     Example:
         >>> role_by_name("optimizer.peak_lr"), role_by_name("adam_beta1"), role_by_name("weight_decay")
@@ -49,13 +49,13 @@ def role_by_name(name: str) -> Role | None:
         >>> role_by_name("x") is None
         True
     """
-    named = [word.lower() for word in _WORD.findall(name)]
-    words, pairs = set(named), set(pairwise(named))
-    of_rates = bool(_RATES & words or _RATE_PAIRS & pairs)
-    about_rates = bool(words & set(_ABOUT_RATES.split()))
-    if of_rates and not about_rates:
+    sequence = [word.lower() for word in _WORD.findall(name)]
+    words, pairs = set(sequence), set(pairwise(sequence))
+    names_rate = bool(_RATES & words or _RATE_PAIRS & pairs)
+    is_about_rate = bool(words & set(_ABOUT_RATES.split()))
+    if names_rate and not is_about_rate:
         return "learning_rate"
     if _MOMENTA & words or _MOMENTUM_PAIRS & pairs:
         return "momentum"
-    others = of_rates or about_rates or words & set(_OTHERS.split()) or _OTHER_PAIRS & pairs
-    return "other" if others else None
+    is_other = names_rate or is_about_rate or words & set(_OTHERS.split()) or _OTHER_PAIRS & pairs
+    return "other" if is_other else None

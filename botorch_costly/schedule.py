@@ -1,7 +1,7 @@
 """A tuned schedule of configurations, written to JSON and replayed without the tuner.
 
 The result of online tuning is not one configuration but the sequence that was played. ``Schedule``
-keeps that sequence, run-length encoded, so that training can be repeated without paying for queries.
+stores that sequence, run-length encoded, so that training can be repeated without paying for queries.
 """
 
 import json
@@ -23,21 +23,21 @@ _VERSION = 1
 class Schedule:
     """Configurations by round, each held until the next.
 
-    Before its first round a schedule has its first configuration, after its last round its last.
+    The first configuration also applies before its round, and the last one in all later rounds.
 
     Args:
         entries: ``(round, config)`` pairs, rounds strictly increasing.
-        space: The space of the configurations, if they are to be checked and kept with it.
-        last_round: The round that ``replay`` ends with; by default that of the last entry.
+        space: The space of the configurations, to check them and to store it with them.
+        last_round: Last round of ``replay``; by default that of the last entry.
 
     Attributes:
         entries: The ``(round, config)`` pairs at which the configuration changes.
         space: The space, or None.
-        rounds: The rounds that ``replay`` runs through.
+        rounds: The rounds of ``replay``.
 
     Raises:
         InvalidArgumentError: If there are no entries or rounds do not increase.
-        InvalidConfigError: If a configuration is not one of the space.
+        InvalidConfigError: If a configuration does not belong to the space.
 
     Example:
         >>> schedule = Schedule([(0, {"lr": 0.1}), (2, {"lr": 0.1}), (3, {"lr": 0.01})])
@@ -56,8 +56,8 @@ class Schedule:
         changes: list[tuple[int, FrozenConfig]] = []
         first = latest = -1
         for entry in entries:
-            paired = isinstance(entry, list | tuple) and len(entry) == 2
-            check(paired, "entries", "(round, config) pairs", entry)
+            is_pair = isinstance(entry, list | tuple) and len(entry) == 2
+            check(is_pair, "entries", "(round, config) pairs", entry)
             round, config = check_count("round", entry[0]), entry[1]
             check(round > latest, "round", f"rounds that increase, after {latest}", round)
             frozen = FrozenConfig(config if space is None else space.canonical(config))
@@ -74,11 +74,11 @@ class Schedule:
     def from_decisions(
         cls, decisions: Iterable[Decision], space: SearchSpace | None = None
     ) -> "Schedule":
-        """Return the schedule of what a tuner played.
+        """Return the schedule of a tuner's decisions.
 
         Args:
-            decisions: In the order of their rounds.
-            space: The space of the configurations, if it is to be kept with the schedule.
+            decisions: Decisions in the order of their rounds.
+            space: The space of the configurations, to check them and to store it with them.
         """
         return cls([(decision.round, decision.config) for decision in decisions], space)
 
@@ -112,13 +112,13 @@ class Schedule:
         return (self[round] for round in self.rounds)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the JSON text of the schedule, and write it to a file if a path is given.
+        """Return the JSON text of the schedule, and write it to a file if there is a path.
 
         Args:
-            path: A file, which is replaced as a whole once the text is written beside it.
+            path: A file to write, or to replace atomically.
 
         Raises:
-            OSError: If the file cannot be written; an old one is as it was.
+            OSError: If the file cannot be written; an old file is unchanged.
         """
         document = {
             "format": _FORMAT,
@@ -135,14 +135,14 @@ class Schedule:
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> "Schedule":
-        """Read a schedule from JSON text, or from a file that holds it.
+        """Read a schedule from JSON text, or from a file with that text.
 
         Args:
-            source: The text, or the path of the file. A string is a path if it names a file, or looks
-                like a path: it ends in ``.json``, or has a separator of folders and no brace.
+            source: The text, or the path of the file. A string is a path if it names a file, ends in
+                ``.json``, or contains a folder separator but no brace.
 
         Raises:
-            StateMismatchError: If the text is no JSON, or not that of a schedule.
+            StateMismatchError: If the text is no JSON, or JSON of another object.
             FileNotFoundError: If a path names no file.
             OSError: If a file cannot be read.
         """
@@ -150,8 +150,8 @@ class Schedule:
         try:
             text = Path(source).read_text("utf-8") if _is_path(source) else str(source)
             document = json.loads(text)
-            known = (document["format"], document["version"]) == (_FORMAT, _VERSION)
-            check(known, "schedule", f"{_FORMAT} version {_VERSION}", source, StateMismatchError)
+            fits = (document["format"], document["version"]) == (_FORMAT, _VERSION)
+            check(fits, "schedule", f"{_FORMAT} version {_VERSION}", source, StateMismatchError)
             space = document["space"]
             space = None if space is None else SearchSpace.from_dict(space)
             entries = [(round, FrozenConfig.from_json(c)) for round, c in document["entries"]]

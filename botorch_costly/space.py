@@ -1,8 +1,8 @@
 """The search space: configurations of plain Python values <-> points of the unit cube.
 
-Each parameter owns some columns of the cube, in the order in which the space names them;
-``parameters`` says what each kind does with them. Each point of the cube stands for the configuration
-it decodes to; ``SearchSpace.round`` moves it onto the encoding of that configuration.
+Each parameter has its columns of the cube, in the order of the parameters; ``parameters`` defines their
+encodings. Each point of the cube is decoded to a configuration, and ``SearchSpace.round`` moves a point
+onto the encoding of its configuration.
 """
 
 import hashlib
@@ -40,20 +40,22 @@ def _named_pairs(
 ) -> tuple[tuple[str, Parameter], ...]:
     """Validate the parameters of a space and return them as (name, parameter) pairs."""
 
-    def demand(condition: bool, expected: str, received: object, name: str = "SearchSpace") -> None:
+    def require(
+        condition: bool, expected: str, received: object, name: str = "SearchSpace"
+    ) -> None:
         check(condition, name, expected, received, InvalidSpaceError)
 
     form = "{name: parameter} or a list of (name, parameter) pairs"
-    demand(isinstance(parameters, Mapping | list | tuple), form, parameters)
+    require(isinstance(parameters, Mapping | list | tuple), form, parameters)
     items = list(parameters.items() if isinstance(parameters, Mapping) else parameters)
-    demand(len(items) > 0, "at least one parameter", parameters)
+    require(len(items) > 0, "at least one parameter", parameters)
     pairs: dict[str, Parameter] = {}
     for item in items:
-        demand(isinstance(item, list | tuple) and len(item) == 2, form, item)
+        require(isinstance(item, list | tuple) and len(item) == 2, form, item)
         name, parameter = item
-        demand(isinstance(name, str) and name != "", "names that are non-empty strings", name)
-        demand(isinstance(parameter, Parameter), "a Real, Integer or Choice", parameter, name)
-        demand(name not in pairs, "distinct names", name)
+        require(isinstance(name, str) and name != "", "names that are non-empty strings", name)
+        require(isinstance(parameter, Parameter), "a Real, Integer or Choice", parameter, name)
+        require(name not in pairs, "distinct names", name)
         pairs[name] = parameter
     return tuple(pairs.items())
 
@@ -98,7 +100,7 @@ class SearchSpace:
 
     @cached_property
     def columns(self) -> dict[str, slice]:
-        """Encoded columns that each parameter owns."""
+        """Encoded columns of each parameter."""
         ends = list(itertools.accumulate(p.width for _, p in self.parameters))
         return {
             name: slice(end - p.width, end)
@@ -128,16 +130,16 @@ class SearchSpace:
 
     @property
     def is_arms(self) -> bool:
-        """Whether all parameters are choices: finite arms with no notion of closeness."""
+        """Whether all parameters are choices: the configurations are arms without distances."""
         return all(isinstance(parameter, Choice) for _, parameter in self.parameters)
 
     def canonical(self, config: Mapping[str, Any]) -> dict[str, Plain]:
-        """Return a configuration given by a user in plain values, in the order of the parameters.
+        """Return a configuration in plain values, in the order of the parameters.
 
-        Scalars of NumPy and torch become Python numbers, and integers given for a ``Real`` floats.
+        Scalars of NumPy and torch become Python numbers, and integer values of a ``Real`` become floats.
 
         Args:
-            config: A value by name for each parameter.
+            config: The value of each parameter by name.
 
         Raises:
             InvalidConfigError: If names are missing or unknown, or a value has the wrong type or
@@ -149,21 +151,21 @@ class SearchSpace:
             {'lr': 1.0, 'layers': 2}
         """
         check(isinstance(config, Mapping), "config", "a mapping", config, InvalidConfigError)
-        equal = set(config) == set(self.names)
-        check(equal, "config", f"the names {list(self.names)}", list(config), InvalidConfigError)
+        is_complete = set(config) == set(self.names)
+        expected = f"the names {list(self.names)}"
+        check(is_complete, "config", expected, list(config), InvalidConfigError)
         return {name: p.canonical(name, config[name]) for name, p in self.parameters}
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether what is played of some parameter is its value times a schedule."""
+        """Whether some parameter is ``Scheduled``."""
         return any(isinstance(parameter, Scheduled) for _, parameter in self.parameters)
 
     @property
     def rates(self) -> tuple[str, ...]:
         """Names of the learning rates: ``Scheduled`` parameters, or else logarithmic reals of that role.
 
-        A learning rate is special: one that is far too large does damage that lasts, and a small one
-        looks better at once, even where a larger one ends better. See ``roles`` for names.
+        See ``roles`` for the names of learning rates.
         """
         scheduled = tuple(name for name, p in self.parameters if isinstance(p, Scheduled))
         return scheduled or self._logarithmic("learning_rate")
@@ -178,19 +180,19 @@ class SearchSpace:
         return tuple(name for name in self.with_role(role) if name in logarithmic)
 
     def with_role(self, role: Role | None) -> tuple[str, ...]:
-        """Return the names of the reals of a role; ``None`` for those whose role is unknown."""
+        """Return the names of the reals with a role; ``None`` for an unknown role."""
         reals = ((name, p) for name, p in self.parameters if isinstance(p, Real))
         return tuple(name for name, p in reals if (p.role or role_by_name(name)) == role)
 
     def scheduled(self, config: Mapping[str, Plain], share: float) -> dict[str, Plain]:
-        """Return what is played of a configuration when a share of the run is over.
+        """Return the configuration that is played when a share of the run is over.
 
         Args:
-            config: A configuration of the space; of each ``Scheduled`` parameter the peak.
-            share: Of the run, in [0, 1].
+            config: A configuration of the space, with the peak of each ``Scheduled`` parameter.
+            share: Share of the run, in [0, 1].
 
         Returns:
-            The configuration, each peak times the factor of its schedule.
+            The configuration with each peak multiplied by the factor of its schedule.
         """
         played = dict(config)
         for name, parameter in self.parameters:
@@ -200,32 +202,32 @@ class SearchSpace:
         return played
 
     def check(self, config: Mapping[str, Any]) -> None:
-        """Raise unless ``config`` is a configuration of this space.
+        """Check that ``config`` is a configuration of this space.
 
         Raises:
-            InvalidConfigError: As ``canonical``.
+            InvalidConfigError: If ``canonical`` refuses it.
         """
         self.canonical(config)
 
     def encode(self, config: Mapping[str, Any]) -> Tensor:
-        """Return the point of the unit cube that stands for ``config``, float64 of shape ``(dim,)``.
+        """Return the encoding of a configuration, float64 of shape ``(dim,)``.
 
         Raises:
-            InvalidConfigError: As ``canonical``.
+            InvalidConfigError: If ``canonical`` refuses it.
         """
         plain = self.canonical(config)
         return torch.cat([parameter.encode(plain[name]) for name, parameter in self.parameters])
 
     def _check_points(self, x: Tensor, shape: str, fits: bool) -> None:
         expected = f"a floating-point tensor of shape {shape} with dim = {self.dim}"
-        good = fits and x.is_floating_point()
-        check(good, "x", expected, (tuple(x.shape), x.dtype), InvalidShapeError)
+        is_valid = fits and x.is_floating_point()
+        check(is_valid, "x", expected, (tuple(x.shape), x.dtype), InvalidShapeError)
 
     def decode(self, x: Tensor) -> dict[str, Plain]:
-        """Configuration that a point stands for, in plain Python values.
+        """Return the configuration of a point, in plain Python values.
 
         Args:
-            x: The point, shape ``(dim,)``; coordinates outside [0, 1] count as the nearer end.
+            x: The point, shape ``(dim,)``; coordinates are clamped to [0, 1].
 
         Raises:
             InvalidShapeError: If ``x`` has another shape or is not floating-point.
@@ -254,14 +256,14 @@ class SearchSpace:
         return torch.cat([p.round(x[..., self.columns[n]]) for n, p in self.parameters], dim=-1)
 
     def sample(self, n: int, generator: Generator) -> Tensor:
-        """Draw configurations uniformly, of ``log`` parameters in the logarithm.
+        """Draw configurations uniformly, for ``log`` parameters uniformly in the logarithm.
 
         Args:
             n: Number of configurations.
-            generator: The source of randomness; its device is that of the result.
+            generator: Random generator on the device of the result.
 
         Returns:
-            Their encodings, float64 of shape ``(n, dim)``.
+            The encodings, float64 of shape ``(n, dim)``.
         """
         n, device = check_count("n", n), check_generator(generator).device
         cube = torch.empty(n, self.dim, dtype=torch.float64, device=device)
@@ -269,24 +271,23 @@ class SearchSpace:
         return self.round(cube.uniform_(generator=generator))
 
     def configurations(self) -> list[dict[str, Plain]]:
-        """All configurations of a finite space, the last parameter varying fastest.
+        """Return all configurations of a finite space, the last parameter varying fastest.
 
         Raises:
             InvalidSpaceError: If the space is not finite.
         """
         values = self._values()
         if values is None:
-            expected = "a space without Real parameters"
-            raise InvalidSpaceError("configurations", expected, self)
+            raise InvalidSpaceError("configurations", "a space without Real parameters", self)
         return [dict(zip(self.names, c, strict=True)) for c in itertools.product(*values)]
 
     def to_dict(self) -> dict[str, list[dict]]:
-        """Definition in plain values that JSON keeps."""
-        described = []
+        """Return the definition in values that JSON preserves."""
+        definitions = []
         for name, p in self.parameters:
             fields = {k: listed(v) for k, v in vars(p).items() if (k, v) != ("role", None)}
-            described.append({"name": name, "type": type(p).__name__, **fields})
-        return {"parameters": described}
+            definitions.append({"name": name, "type": type(p).__name__, **fields})
+        return {"parameters": definitions}
 
     @classmethod
     def from_dict(cls, definition: Mapping[str, list[dict]]) -> "SearchSpace":
@@ -306,6 +307,6 @@ class SearchSpace:
         return cls(pairs)
 
     def fingerprint(self) -> str:
-        """Short hash of the definition, the same in every process and on every machine."""
+        """Return a short hash of the definition, the same in every process and on every machine."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""Observations of an earlier study as points of a search space, which may be another than the study's.
+"""Encoding of an earlier study's observations in a search space that may differ from the study's.
 
 Parameters are matched by name. Those that the space lacks are ignored, those that an observation lacks
-are filled in, and observations outside the space are left out and counted.
+are filled in, and observations outside the space are omitted and counted.
 """
 
 import logging
@@ -20,22 +20,22 @@ from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
 
 _logger = logging.getLogger(__name__)
-_ABSENT = object()  # in place of a value that an observation lacks
+_ABSENT = object()  # marks a value that an observation lacks
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedTask:
-    """The observations of a study that lie in a space and did not fail, in the order of the study.
+    """The ``n`` observations of a study inside a space that did not fail, in the order of the study.
 
     Attributes:
-        points: Their encodings, float64 of shape ``n x dim``.
-        values: Their values as measured, finite, float64 of shape ``(n,)``.
-        kept: Their numbers in the study, from 0.
-        failed: How many observations were left out because they failed.
-        outside: How many others were left out by each parameter: the first in the order of the space
-            whose value lies outside it. Parameters that left none out are not named.
-        filled: How many of the ``n`` observations lack each parameter. Parameters that none lacks are
-            not named.
+        points: The encodings, float64 of shape ``n x dim``.
+        values: The measured values, finite, float64 of shape ``(n,)``.
+        kept: The numbers of the observations in the study, from 0.
+        failed: Number of observations that failed, which are omitted.
+        outside: Number of other omitted observations by parameter: the first one in the order of the
+            space whose value is outside. Parameters with a count of 0 are not listed.
+        filled: Number of observations among the ``n`` that lack a parameter, by parameter. Parameters
+            with a count of 0 are not listed.
         ignored: Parameters of the study that the space lacks.
     """
 
@@ -49,15 +49,15 @@ class EncodedTask:
 
     @property
     def left_out(self) -> int:
-        """How many observations were left out, for all reasons."""
+        """Number of omitted observations, for all reasons."""
         return self.failed + sum(self.outside.values())
 
 
 class _Columns(NamedTuple):
-    """What the observations have of one parameter."""
+    """The values of one parameter in all observations."""
 
     encoded: Tensor  # shape: (n, width)
-    inside: Tensor  # shape: (n,); where nothing is recorded, too
+    inside: Tensor  # also true for absent values, shape: (n,)
     absent: Tensor  # shape: (n,)
 
 
@@ -74,27 +74,29 @@ def encode_observations(
     """Encode observations; the rules and errors are those of ``Task.in_space``.
 
     Args:
-        space: To encode in.
-        configs: Values by name, or rows of numbers, in which an option has its number.
-        values: One a configuration; None if it failed.
-        names: Of the columns of rows; those of the space if omitted.
+        space: Search space of the encoding.
+        configs: Values by name, or rows of numbers, in which an option is given by its number.
+        values: Value of each configuration; None if it failed.
+        names: Names of the columns of rows; those of the space if omitted.
         fill: Values of parameters that an observation lacks, by name.
-        title: Of the task, for messages.
-        texts: How the numbers of each configuration are written, by name, where they are written
-            otherwise than by ``str``.
+        title: Title of the task, for messages.
+        texts: Written forms of the numbers of each configuration, by name, where they differ from
+            ``str``.
     """
     check(isinstance(space, SearchSpace), "space", "a SearchSpace", space, InvalidSpaceError)
     filling = _filling(space, fill)
-    rows = not isinstance(configs[0], Mapping)
-    known = _names(configs, space.names if names is None else names)
-    shared = any(name in known for name in space.names)
+    are_rows = not isinstance(configs[0], Mapping)
+    keys = _keys(configs, space.names if names is None else names)
+    is_shared = any(name in keys for name in space.names)
     expected = f"some parameter of the space, {list(space.names)}"
-    check(shared, title, expected, list(known), InvalidConfigError)
-    cells = {name: _cells(configs, known.get(name)) for name in space.names}
-    columns = {
-        name: _columns(parameter, cells[name], _texts(texts, name), filling[name], numbered=rows)
-        for name, parameter in space.parameters
-    }
+    check(is_shared, title, expected, list(keys), InvalidConfigError)
+    cells = {name: _cells(configs, keys.get(name)) for name in space.names}
+    columns = {}
+    for name, parameter in space.parameters:
+        written = [] if texts is None else [entry.get(name) for entry in texts]
+        columns[name] = _columns(
+            parameter, cells[name], written, filling[name], are_numbers=are_rows
+        )
     keep = torch.tensor([value is not None for value in values])
     failed, outside = int((~keep).sum()), {}
     for name, column in columns.items():
@@ -110,7 +112,7 @@ def encode_observations(
         failed=failed,
         outside=outside,
         filled=_counted({name: int((c.absent & keep).sum()) for name, c in columns.items()}),
-        ignored=tuple(name for name in known if name not in columns),
+        ignored=tuple(name for name in keys if name not in columns),
     )
 
 
@@ -121,50 +123,46 @@ def _counted(counts: Mapping[str, int]) -> dict[str, int]:
 def _report(
     title: str, kept: int, failed: int, outside: Mapping[str, int], examples: Mapping[str, Any]
 ) -> None:
-    """Raise if no observation is kept, and warn if most of them are not."""
+    """Raise if no observation is kept, and warn if most are omitted."""
     texts = {n: f", such as {cell!r}" for n, cell in examples.items() if isinstance(cell, str)}
-    by = [f"{n} by {name!r}{texts.get(name, '')}" for name, n in outside.items()]
-    reasons = ", ".join([f"{failed} failed", *by])
+    by_name = [f"{n} by {name!r}{texts.get(name, '')}" for name, n in outside.items()]
+    reasons = ", ".join([f"{failed} failed", *by_name])
     expected = "an observation inside the space that did not fail"
     check(kept > 0, title, expected, reasons, InvalidConfigError)
     left_out = failed + sum(outside.values())
     if left_out > kept:
-        said = "Of %s %d observations of %d are left out (%s): is the space right?"
-        _logger.warning(said, title, left_out, left_out + kept, reasons)
+        message = "Of %s %d observations of %d are left out (%s): is the space right?"
+        _logger.warning(message, title, left_out, left_out + kept, reasons)
 
 
 # -- names and cells -------------------------------------------------------------------------------
 
 
-def _names(configs: Sequence[Any], columns: Sequence[str]) -> dict[str, str | int]:
-    """Return where in a configuration each parameter of the study is: its name, or its column."""
+def _keys(configs: Sequence[Any], columns: Sequence[str]) -> dict[str, str | int]:
+    """Return the key of each parameter of the study in a configuration: its name, or its column."""
     if isinstance(configs[0], Mapping):
         return {name: name for config in configs for name in config}
     width, expected = len(configs[0]), f"a column for each parameter of the space, {list(columns)}"
     check(width == len(columns), "configs", expected, f"{width} columns", InvalidShapeError)
-    return {name: at for at, name in enumerate(columns)}
+    return {name: column for column, name in enumerate(columns)}
 
 
-def _cells(configs: Sequence[Any], at: str | int | None) -> list[Any]:
-    if at is None:
+def _cells(configs: Sequence[Any], key: str | int | None) -> list[Any]:
+    if key is None:
         return [_ABSENT] * len(configs)
-    if isinstance(at, str):
-        return [config.get(at, _ABSENT) for config in configs]
-    return [row[at] for row in configs]
-
-
-def _texts(texts: Sequence[Mapping[str, Plain]] | None, name: str) -> list[Plain]:
-    return [] if texts is None else [one.get(name) for one in texts]
+    if isinstance(key, str):
+        return [config.get(key, _ABSENT) for config in configs]
+    return [row[key] for row in configs]
 
 
 def _filling(space: SearchSpace, fill: Mapping[str, Any] | None) -> dict[str, Tensor]:
-    """Return the encoding that each parameter has where an observation lacks it."""
-    given = {} if fill is None else fill
-    check(isinstance(given, Mapping), "fill", "a mapping", given, InvalidConfigError)
+    """Return the encoding of each parameter for observations that lack it."""
+    fill = {} if fill is None else fill
+    check(isinstance(fill, Mapping), "fill", "a mapping", fill, InvalidConfigError)
     expected = f"names of the space, {list(space.names)}"
-    check(set(given) <= set(space.names), "fill", expected, list(given), InvalidConfigError)
+    check(set(fill) <= set(space.names), "fill", expected, list(fill), InvalidConfigError)
     return {
-        name: p.encode(p.canonical(name, given[name])) if name in given else _middle(p)
+        name: p.encode(p.canonical(name, fill[name])) if name in fill else _middle(p)
         for name, p in space.parameters
     }
 
@@ -184,13 +182,11 @@ def _columns(
     texts: Sequence[Plain],
     fill: Tensor,
     *,
-    numbered: bool,
+    are_numbers: bool,
 ) -> _Columns:
     absent = torch.tensor([cell is _ABSENT for cell in cells])
     if isinstance(parameter, Choice):
-        encoded, inside = _one_hot(
-            parameter, cells, texts or [None] * len(cells), numbered=numbered
-        )
+        encoded, inside = _one_hot(parameter, cells, texts or [None] * len(cells), are_numbers)
     else:
         numbers = torch.tensor([_number(parameter, c) for c in cells], dtype=torch.float64)
         encoded, inside = parameter.to_unit(numbers).unsqueeze(-1), ~numbers.isnan()
@@ -199,7 +195,7 @@ def _columns(
 
 
 def _number(parameter: Real | Integer, cell: object) -> float:
-    """Return a value as a number between the bounds; NaN if it is none."""
+    """Return a value as a number between the bounds; NaN if that is impossible."""
     if not isinstance(cell, int | float) or isinstance(cell, bool):
         return math.nan
     if isinstance(parameter, Integer) and cell != math.floor(cell):
@@ -211,54 +207,54 @@ def _number(parameter: Real | Integer, cell: object) -> float:
 
 
 def _one_hot(
-    parameter: Choice, cells: list[Any], texts: Sequence[Plain], *, numbered: bool
+    parameter: Choice, cells: list[Any], texts: Sequence[Plain], are_numbers: bool
 ) -> tuple[Tensor, Tensor]:
-    known, written = _numbers_of(parameter.options, numbered), [*map(str, parameter.options)]
+    numbers, written = _numbers(parameter.options, are_numbers), [*map(str, parameter.options)]
     pairs = zip(cells, texts, strict=True)
-    found = torch.tensor([_number_of(known, written, cell, text) for cell, text in pairs])
+    matches = torch.tensor([_match(numbers, written, cell, text) for cell, text in pairs])
     encoded = torch.zeros(len(cells), parameter.width, dtype=torch.float64)
     if parameter.width:
-        encoded.scatter_(-1, found.clamp(min=0).unsqueeze(-1), 1.0)
-    return encoded, found >= 0
+        encoded.scatter_(-1, matches.clamp(min=0).unsqueeze(-1), 1.0)
+    return encoded, matches >= 0
 
 
-def _number_of(known: Mapping[Any, int], written: Sequence[str], cell: Any, text: Plain) -> int:
-    """Return the number of the option that a value stands for, or -1; its text goes before it.
+def _match(numbers: Mapping[Any, int], written: Sequence[str], cell: Any, text: Plain) -> int:
+    """Return the number of the option that matches a value, or -1; its text has priority.
 
-    A number that is written as the text is not an option that is written otherwise: ``"3.10"`` is not
-    ``"3.1"``, and ``"1.0"`` is not 1 where it is an option itself. Tables write ``"16"`` as ``16.0`` in
-    a column with a gap.
+    A value does not match an option with another written form: ``"3.10"`` is not ``"3.1"``, and ``"1.0"``
+    is not 1 if ``"1.0"`` is an option itself. Tables write ``"16"`` as ``16.0`` in a column with a gap.
     """
     if text is None:
-        return known.get(cell, known.get(str(cell), -1))
-    alike = known.get(cell, -1)
-    if alike >= 0 and written[alike] == text:
-        return alike
-    whole = isinstance(cell, float) and text == f"{cell:.0f}.0"
-    return known.get(text, known.get(f"{cell:.0f}", -1) if whole and alike < 0 else alike)
+        return numbers.get(cell, numbers.get(str(cell), -1))
+    by_value = numbers.get(cell, -1)
+    if by_value >= 0 and written[by_value] == text:
+        return by_value
+    is_whole = isinstance(cell, float) and text == f"{cell:.0f}.0"
+    by_integer = numbers.get(f"{cell:.0f}", -1) if is_whole and by_value < 0 else by_value
+    return numbers.get(text, by_integer)
 
 
-def _numbers_of(options: Sequence[Plain], numbered: bool) -> dict[Any, int]:
-    """Return the number of each option by what stands for it.
+def _numbers(options: Sequence[Plain], are_numbers: bool) -> dict[Any, int]:
+    """Return the number of each option by the values and texts that match it.
 
-    Exact options come first: of ``("1", 1)`` each stands for itself. Programs write truth in several
-    ways: ``True``, ``TRUE`` and ``true``.
+    Exact matches have priority: the options ``("1", 1)`` each match their own value. Programs write
+    booleans in several ways: ``True``, ``TRUE`` and ``true``.
     """
-    if numbered:
+    if are_numbers:
         return {number: number for number in range(len(options))}
-    known: dict[Any, int] = {}
-    for written in (lambda option: option, _single, str):
+    numbers: dict[Any, int] = {}
+    for form in (lambda option: option, _single, str):
         for number, option in enumerate(options):
-            known.setdefault(written(option), number)
+            numbers.setdefault(form(option), number)
     for number, option in enumerate(options):
         if isinstance(option, bool):
-            known.setdefault(str(option).upper(), number)
-            known.setdefault(str(option).lower(), number)
-    return known
+            numbers.setdefault(str(option).upper(), number)
+            numbers.setdefault(str(option).lower(), number)
+    return numbers
 
 
 def _single(value: Any) -> Any:
-    """Return a value as it is when floats are rounded to single precision, in tuples, too."""
+    """Return a value with floats rounded to float32, also in tuples."""
     if isinstance(value, tuple):
         return tuple(map(_single, value))
     if not isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Records of earlier studies: the configurations that were tried, and what was measured of each."""
+"""Records of earlier studies: configurations and their measured values."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,21 +26,20 @@ Configs = Sequence[Mapping[str, Any]] | Sequence[Sequence[float]] | np.ndarray |
 
 @dataclass(frozen=True, init=False, repr=False)
 class Task:
-    """An earlier study: configurations, and the value that each of them came to.
+    """An earlier study: configurations and their measured values.
 
-    No tensors are kept, and nothing can be changed; two tasks with equal entries are equal.
+    A task is immutable and holds no tensors; two tasks with equal entries are equal.
 
     Args:
-        configs: ``n`` mappings of values by name, as a user writes them; or ``n x d`` numbers, a NumPy
-            array, a tensor or a list of rows, each column a parameter as it is (not encoded). In these an
-            option of a ``Choice`` is its number, from 0.
-        values: ``n`` numbers, or ``n x 1``, as they were measured; NaN, an infinity or None where the
-            evaluation failed.
-        name: Of the study, for messages.
-        names: Of the columns of ``n x d`` numbers; if omitted, they are the parameters of the space that
-            the task is later encoded in, in its order.
-        texts: How a file writes the numbers of each configuration, by name, such as ``"3.10"``. They tell
-            the options of a ``Choice`` apart. Two tasks that differ in these alone are equal.
+        configs: ``n`` mappings of values by name; or ``n x d`` numbers (a NumPy array, a tensor or a list
+            of rows) with a column for each parameter, not encoded, in which an option of a ``Choice`` is
+            given by its number, from 0.
+        values: ``n`` measured numbers, or ``n x 1``; not finite or None where the evaluation failed.
+        name: Name of the study, for messages.
+        names: Names of the columns of ``n x d`` numbers; if omitted, the parameters of the space in which
+            the task is later encoded, in its order.
+        texts: The numbers of each configuration as written in a file, by name, such as ``"3.10"``. They
+            distinguish the options of a ``Choice``, and are ignored by comparisons of tasks.
 
     Attributes:
         configs: Read-only dicts, or a tuple of numbers for each row.
@@ -49,8 +48,8 @@ class Task:
     Raises:
         InvalidShapeError: If there is no observation, the lengths differ, or ``configs`` are neither
             mappings nor a table of finite numbers with a column for each name.
-        InvalidConfigError: If a mapping holds anything but plain values by string names.
-        InvalidArgumentError: If a value is no number, or a name no string or not distinct.
+        InvalidConfigError: If a mapping contains anything but plain values by string names.
+        InvalidArgumentError: If a value is no number, or the names are not distinct strings.
 
     Example:
         >>> task = Task([{"lr": 0.1}, {"lr": 0.01}], [0.8, float("nan")], name="digits")
@@ -79,11 +78,11 @@ class Task:
         check(name is None or isinstance(name, str), "name", "a string or None", name)
         observed, measured = _configs(configs), _values(values)
         expected = f"{len(observed)} numbers, one a configuration"
-        equal = len(measured) == len(observed)
-        check(equal, "values", expected, f"{len(measured)}", InvalidShapeError)
-        fields = {"configs": observed, "values": measured, "name": name}
-        fields["texts"] = _texts(texts, observed)
-        for key, value in {**fields, "names": _names(names, observed)}.items():
+        is_complete = len(measured) == len(observed)
+        check(is_complete, "values", expected, f"{len(measured)}", InvalidShapeError)
+        fields: dict[str, Any] = {"configs": observed, "values": measured, "name": name}
+        fields |= {"texts": _texts(texts, observed), "names": _names(names, observed)}
+        for key, value in fields.items():
             object.__setattr__(self, key, value)
 
     def __len__(self) -> int:
@@ -91,34 +90,33 @@ class Task:
 
     def __repr__(self) -> str:
         mappings = (config for config in self.configs if isinstance(config, FrozenConfig))
-        named = self.names or dict.fromkeys(name for config in mappings for name in config)
-        of = ", ".join(map(repr, named)) if named else f"{len(self.configs[0])} columns"
+        names = self.names or dict.fromkeys(name for config in mappings for name in config)
+        columns = ", ".join(map(repr, names)) if names else f"{len(self.configs[0])} columns"
         title = "" if self.name is None else f"{self.name!r}, "
-        return f"Task({title}{len(self)} observations of {of})"
+        return f"Task({title}{len(self)} observations of {columns})"
 
     def in_space(self, space: SearchSpace, *, fill: Mapping[str, Any] | None = None) -> EncodedTask:
-        """Return the observations as points of a space, which need not be that of the study.
+        """Return the observations as points of a space, which may differ from that of the study.
 
-        Parameters are matched by name. A parameter that the space lacks is ignored. One that an
-        observation lacks has the value in ``fill``, or else the middle of its encoded column (the integer
-        there, the first option). An observation that failed, or of which a value lies outside the space
-        (beyond a bound, no option), is left out; a warning is logged if these are more than half.
+        Parameters are matched by name. Parameters that the space lacks are ignored. A parameter that an
+        observation lacks gets its value in ``fill``, or else the middle of its encoded column (for an
+        integer rounded, for a choice the first option). Observations that failed, or with a value outside
+        the space, are left out; a warning is logged if these are more than half.
 
-        A whole number is an integer whatever its type, a bound rounded to single precision is that bound,
-        and an option is known by equality, in single precision, or else by its text, as in a file:
-        ``"True"`` is ``True``.
+        Whole numbers of any type count as integers, and a bound rounded to float32 as that bound. Options
+        are matched by equality, in float32, or else by their text in a file: ``"True"`` matches ``True``.
 
         Args:
             space: The space of the coming search.
             fill: Values of the space by name, for parameters that observations lack.
 
         Returns:
-            The ``n x dim`` points and ``n`` values, with counts of what was left out and filled in.
+            The ``n x dim`` points and ``n`` values, with counts of omitted observations and filled cells.
 
         Raises:
-            InvalidConfigError: If no parameter is in the space, no observation is left, or ``fill`` does
-                not belong to the space.
-            InvalidShapeError: If there are other columns than parameters, and no ``names``.
+            InvalidConfigError: If no parameter is in the space, all observations are left out, or
+                ``fill`` does not belong to the space.
+            InvalidShapeError: If without ``names`` the space has not as many parameters as columns.
             InvalidSpaceError: If ``space`` is no ``SearchSpace``.
 
         Example:
@@ -132,18 +130,11 @@ class Task:
             ({'lr': 1}, {'policy': 1}, ('seed',))
         """
         title = "task" if self.name is None else f"task {self.name!r}"
-        return encode_observations(
-            space,
-            self.configs,
-            self.values,
-            names=self.names,
-            texts=self.texts,
-            fill=fill,
-            title=title,
-        )
+        options: dict[str, Any] = {"names": self.names, "texts": self.texts, "fill": fill}
+        return encode_observations(space, self.configs, self.values, title=title, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entries in plain values that JSON keeps, tuples as lists."""
+        """Return the entries in values that JSON preserves, tuples as lists."""
         configs = [
             {name: listed(value) for name, value in config.items()}
             if isinstance(config, FrozenConfig)
@@ -151,12 +142,8 @@ class Task:
             for config in self.configs
         ]
         names = None if self.names is None else list(self.names)
-        entries = {
-            "configs": configs,
-            "values": list(self.values),
-            "name": self.name,
-            "names": names,
-        }
+        values = list(self.values)
+        entries = {"configs": configs, "values": values, "name": self.name, "names": names}
         return entries if self.texts is None else {**entries, "texts": list(map(dict, self.texts))}
 
     @classmethod
@@ -167,33 +154,33 @@ class Task:
             StateMismatchError: If ``entries`` are not those of a task.
         """
         try:
-            named = [
+            configs = [
                 FrozenConfig.from_json(config) if isinstance(config, Mapping) else config
                 for config in entries["configs"]
             ]
-            return cls(**{**entries, "configs": named})
+            return cls(**{**entries, "configs": configs})
         except (TypeError, KeyError, AttributeError, CostlyError) as error:
             expected = "the plain values of Task.to_dict"
             raise StateMismatchError("Task", expected, entries) from error
 
 
-def _configs(given: Configs) -> tuple[FrozenConfig, ...] | tuple[tuple[float, ...], ...]:
-    if isinstance(given, np.ndarray | Tensor):
-        return _rows(given)
-    check(isinstance(given, Sequence), "configs", _CONFIGS, given, InvalidShapeError)
-    check(len(given) > 0, "configs", "at least one observation", given, InvalidShapeError)
-    named = [config for config in given if isinstance(config, Mapping)]
-    if len(named) < len(given):
-        return _rows(given)
-    return tuple(c if isinstance(c, FrozenConfig) else FrozenConfig(c) for c in named)
+def _configs(configs: Configs) -> tuple[FrozenConfig, ...] | tuple[tuple[float, ...], ...]:
+    if isinstance(configs, np.ndarray | Tensor):
+        return _rows(configs)
+    check(isinstance(configs, Sequence), "configs", _CONFIGS, configs, InvalidShapeError)
+    check(len(configs) > 0, "configs", "at least one observation", configs, InvalidShapeError)
+    mappings = [config for config in configs if isinstance(config, Mapping)]
+    if len(mappings) < len(configs):
+        return _rows(configs)
+    return tuple(c if isinstance(c, FrozenConfig) else FrozenConfig(c) for c in mappings)
 
 
-def _rows(given: Any) -> tuple[tuple[float, ...], ...]:
+def _rows(configs: Any) -> tuple[tuple[float, ...], ...]:
     try:
-        numbers = given.detach().cpu().double() if isinstance(given, Tensor) else given
+        numbers = configs.detach().cpu().double() if isinstance(configs, Tensor) else configs
         table = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidShapeError("configs", _CONFIGS, given) from error
+        raise InvalidShapeError("configs", _CONFIGS, configs) from error
     check(table.ndim == 2, "configs", _CONFIGS, f"shape {table.shape}", InvalidShapeError)
     check(len(table) > 0, "configs", "at least one observation", table.shape, InvalidShapeError)
     others = np.argwhere(~np.isfinite(table)).tolist()
@@ -202,46 +189,47 @@ def _rows(given: Any) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, table.tolist()))
 
 
-def _values(given: Any) -> tuple[float | None, ...]:
-    if isinstance(given, np.ndarray | Tensor) and given.ndim == 2 and given.shape[-1] == 1:
-        given = given[:, 0]
-    numbers = given.tolist() if hasattr(given, "tolist") else given
-    row = isinstance(numbers, list | tuple)
-    check(row, "values", "a row of numbers", given, InvalidShapeError)
-    return tuple(_value(at, value) for at, value in enumerate(numbers))
+def _values(values: Any) -> tuple[float | None, ...]:
+    if isinstance(values, np.ndarray | Tensor) and values.ndim == 2 and values.shape[-1] == 1:
+        values = values[:, 0]
+    numbers = values.tolist() if hasattr(values, "tolist") else values
+    is_row = isinstance(numbers, list | tuple)
+    check(is_row, "values", "a row of numbers", values, InvalidShapeError)
+    return tuple(_value(index, value) for index, value in enumerate(numbers))
 
 
-def _value(at: int, given: object) -> float | None:
-    number = plain(given)
+def _value(index: int, value: object) -> float | None:
+    number = plain(value)
     if number is None:
         return None
-    real = isinstance(number, int | float) and not isinstance(number, bool)
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
     expected = "a number, or None where the evaluation failed"
-    check(real, f"values[{at}]", expected, given, InvalidArgumentError)
+    check(is_number, f"values[{index}]", expected, value, InvalidArgumentError)
     return float(number) if abs(number) <= sys.float_info.max else None
 
 
-def _names(given: Sequence[str] | None, configs: Sequence[Any]) -> tuple[str, ...] | None:
-    if given is None:
+def _names(names: Sequence[str] | None, configs: Sequence[Any]) -> tuple[str, ...] | None:
+    if names is None:
         return None
-    strings = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
-    check(strings and len(set(given)) == len(given), "names", "a list of distinct strings", given)
-    rows = not isinstance(configs[0], Mapping)
-    check(rows, "names", "None, for configurations name their values", given)
-    width, expected = len(configs[0]), f"{len(given)} columns, one for each of {list(given)}"
-    check(width == len(given), "configs", expected, f"{width}", InvalidShapeError)
-    return tuple(given)
+    are_valid = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    are_valid = are_valid and len(set(names)) == len(names)
+    check(are_valid, "names", "a list of distinct strings", names)
+    are_rows = not isinstance(configs[0], Mapping)
+    check(are_rows, "names", "None, for configurations name their values", names)
+    width, expected = len(configs[0]), f"{len(names)} columns, one for each of {list(names)}"
+    check(width == len(names), "configs", expected, f"{width}", InvalidShapeError)
+    return tuple(names)
 
 
 def _texts(
-    given: Sequence[Mapping[str, str]] | None, configs: Sequence[Any]
+    texts: Sequence[Mapping[str, str]] | None, configs: Sequence[Any]
 ) -> tuple[FrozenConfig, ...] | None:
-    if given is None:
+    if texts is None:
         return None
-    listed = isinstance(given, list | tuple) and all(isinstance(one, Mapping) for one in given)
-    check(listed, "texts", "a list of mappings, or None", given)
-    check(len(given) == len(configs), "texts", f"{len(configs)} mappings", len(given))
-    found = tuple(map(FrozenConfig, given))
-    named = all(isinstance(text, str) for texts in found for text in texts.values())
-    check(named, "texts", "texts by names of parameters", given)
-    return found if any(found) else None
+    are_listed = isinstance(texts, list | tuple) and all(isinstance(t, Mapping) for t in texts)
+    check(are_listed, "texts", "a list of mappings, or None", texts)
+    check(len(texts) == len(configs), "texts", f"{len(configs)} mappings", len(texts))
+    frozen = tuple(map(FrozenConfig, texts))
+    are_strings = all(isinstance(text, str) for entry in frozen for text in entry.values())
+    check(are_strings, "texts", "texts by names of parameters", texts)
+    return frozen if any(frozen) else None
