@@ -26,10 +26,6 @@ successors of a configuration get the credit for such gains. With ``memory`` the
 Prefer the loss over the accuracy where both are available. The accuracy on a few hundred examples
 depends on the few that cross a threshold, and is a much noisier reward than the loss, to which every
 example contributes in every round.
-
-References:
-    "Cost-efficient online hyperparameter optimization", Wang, Ren, Bogunovic, Xiong & Urtasun, 2021,
-    for the gain in accuracy in per cent, clipped to [-2, 2]. The memory is this package's own.
 """
 
 import math
@@ -86,13 +82,11 @@ class MetricGain(ABC):
     """The base of rewards that are gains of a metric: its kind, its level and the clipped gain.
 
     Args:
-        kind: ``"loss"`` for metrics of at least 0 to be minimized, ``"accuracy"`` for fractions in
-            [0, 1] to be maximized.
+        kind: Kind of the metric, ``"loss"`` or ``"accuracy"``.
         clip: Largest size of a gain per round, after scaling; ``math.inf`` for no clipping. By
             default 2 percentage points for accuracies, as in the paper, and one nat for losses: with a
             tighter clip a round in which training diverged looks like an ordinary bad one.
-        scale: Factor ``s``. By default 100 for accuracies, so gains are percentage points, and 1
-            for losses, so gains are nats.
+        scale: Factor ``s`` of the gain; by default 100 for accuracies and 1 for losses.
 
     Raises:
         InvalidArgumentError: If ``kind`` is unknown, or ``clip`` or ``scale`` is not positive.
@@ -246,7 +240,7 @@ class GainReward(MetricGain):
 
     References:
         "Cost-efficient online hyperparameter optimization", Wang, Ren, Bogunovic, Xiong & Urtasun,
-        2021, for the gain in accuracy in per cent, clipped to [-2, 2].
+        2021, for the gain in accuracy in per cent, clipped to [-2, 2]. The memory is this package's own.
 
     Args:
         kind: ``"loss"`` for metrics of at least 0 to be minimized, ``"accuracy"`` for fractions in
