@@ -332,13 +332,14 @@ class Optimizer(Whole, EarlierNames, Generic[D, T]):
 
     def summary(self) -> str:
         """Return a few lines on the evaluations, their cost and the best configuration."""
-        lines = [
-            f"{len(self.observations)} evaluations, {self.failed_queries} failed, "
-            f"{len(self.pending)} pending",
-            f"total cost {self.total_cost:.6g}",
-        ]
-        best = self.best()
-        return "\n".join(lines if best is None else [*lines, f"best: {best}"])
+        evaluations, pending = len(self.observations), len(self.pending)
+        failed = self.failed_queries
+        lines = [f"{evaluations} evaluations, {failed} failed, {pending} pending"]
+        if self.total_cost > 0:
+            lines.append(f"total cost {self.total_cost:.6g}")
+        if (best := self.best()) is not None:
+            lines.append(f"best: {best}")
+        return "\n".join(lines)
 
     # -- the state --------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ def play(tuner, rounds):
 
 
 def is_finite(tuner):
-    advice = tuner._player.advice
+    advice = tuner._strategy._player.advice
     numbers = (*advice.belief, advice.probability)
     return all(bool(number.isfinite().all()) for number in numbers)
 
@@ -96,7 +96,7 @@ class TestRewards:
             if decision.query or t % 3 == 0:
                 tuner.tell(decision, far if t in (6, 9) else worth_of(decision))
         assert is_finite(tuner)
-        assert tuner.decisions[-1].config in tuner._arms
+        assert tuner.decisions[-1].config in tuner._strategy._arms
 
     @pytest.mark.parametrize("name", ["EXP3S", "EXP3R"])
     def test_a_strategy_of_bounded_rewards_counts_the_nearer_end(self, name):

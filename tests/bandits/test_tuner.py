@@ -155,7 +155,7 @@ def test_one_reward_that_has_diverged_does_not_change_the_range(caplog):
 
 def test_a_range_that_was_said_stays_and_rewards_of_another_are_reported(caplog):
     tuner = played(UCB1(), 60.0, rewards=RewardRange(0.0, 1.0))
-    assert tuner._player.policy.rewards == RewardRange(0.0, 1.0)
+    assert tuner._strategy._player.policy.rewards == RewardRange(0.0, 1.0)
     assert len(caplog.records) == 1
     assert "say where they lie: rewards=RewardRange(low, high)" in caplog.text
 
@@ -185,4 +185,4 @@ def test_a_state_that_knows_no_range_keeps_that_of_then():
     theirs.load_state_dict({**state, "advised": state["advised"][:0]})
     for _ in range(9):
         theirs.tell(theirs.ask(), 70.0)
-    assert theirs._player.policy.rewards == RewardRange()
+    assert theirs._strategy._player.policy.rewards == RewardRange()

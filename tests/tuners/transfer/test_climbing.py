@@ -16,7 +16,7 @@ from tests.tuners.transfer.test_optimizer import ROBUST, SPACE, played, study
 @pytest.mark.parametrize("evaluations", [0, 1, 6])
 def test_slopes_are_those_of_the_acquisition(robust, evaluations):
     optimizer = played(evaluations, [study(), study(0.8, seed=1)], robust=ROBUST[robust])
-    told, generator = optimizer._told(), torch.Generator().manual_seed(2)
+    told, generator = optimizer._strategy._told(optimizer._seen), torch.Generator().manual_seed(2)
     sharing = optimizer._strategy.sharing
     told = sharing.learn(told)
     X = torch.rand(4, 2, generator=generator, dtype=torch.float64)
