@@ -28,7 +28,7 @@ test-all: $(VENV)/.installed
 # instructions, more threads, single precision, and with what processors compute in their own way changed by
 # a relative error that tests/processors.py makes, for three such processors each. Tolerances of mathematics
 # follow from an error of 1e-14; decisions have to bear larger ones.
-MATHEMATICS := tests/numerics tests/models tests/optim tests/kernels tests/acquisition tests/laws
+MATHEMATICS := tests/numerics tests/models tests/baselines tests/optim tests/kernels tests/acquisition tests/laws
 DECISIONS := tests/tuners tests/simulation tests/bandits tests/query
 # Those laws that hang on a dtype and a device.
 LAWS := $(patsubst %,tests/laws/test_%_laws.py,acquisition feature kernel model query)
@@ -48,7 +48,7 @@ test-everywhere: $(VENV)/.installed
 FAR := $(PYTEST) -p tests.far --device far
 WAITS := tests/tuners/online/test_waits.py tests/simulation/test_waits.py
 test-far: test-far-quick
-	$(FAR) -m 'not slow' tests/models tests/acquisition tests/query $(LAWS) tests/tuners/test_offline_devices.py
+	$(FAR) -m 'not slow' tests/models tests/baselines tests/acquisition tests/query $(LAWS) tests/tuners/test_offline_devices.py
 	$(FAR) -m slow $(WAITS) tests/tuners/test_offline_devices.py
 
 # The part of it that continuous integration has time for: there an operation takes several times as long.

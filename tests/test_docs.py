@@ -24,7 +24,7 @@ README = ROOT / "README.md"
 PAGES = sorted([README, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 ROOMS = ("", ".tuners", ".rewards", ".query", ".acquisition", ".models", ".models.fitting")
 ROOMS += (".kernels", ".optim", ".problems", ".simulation", ".errors", ".bandits")
-ROOMS += (".integrations",)
+ROOMS += (".integrations", ".baselines")
 ROOMS += (".likelihoods", ".numerics.ep", ".numerics.knowledge_gradient", ".numerics.lookahead")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

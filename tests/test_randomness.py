@@ -20,8 +20,9 @@ from botorch_costly.acquisition import RMGPTS
 from botorch_costly.ask_tell.design import design, sobol
 from botorch_costly.bandits import UCB1, BanditPlayer, BanditPolicy, simulate_arms
 from botorch_costly.bandits.simulate import draw_for_arms
+from botorch_costly.baselines import RankWeightedGP
 from botorch_costly.errors import InvalidArgumentError
-from botorch_costly.models import RankWeightedGP, TaskEnsemble, TaskPaths
+from botorch_costly.models import TaskEnsemble, TaskPaths
 from botorch_costly.optim import local_optima
 from botorch_costly.problems import DriftingArms, DriftingFunction, DriftingHartmann, DriftingSample
 from botorch_costly.randomness import check_seed, generator_of

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from benchmarks.harness.gaussian import fitted
 from benchmarks.meta.policy import Policy, Setting, best_before, in_random_order
-from botorch_costly.acquisition import TAF
-from botorch_costly.models import EmpiricalPriorGP, RankWeightedGP, ScaMLGP, TaskEnsemble
+from botorch_costly.baselines import TAF, EmpiricalPriorGP, RankWeightedGP, ScaMLGP
+from botorch_costly.models import TaskEnsemble
 from botorch_costly.models.joint_gaussian import JointGaussian
 from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.numerics.improvement import log_excess

@@ -1,5 +1,9 @@
 """Where to query: BoTorch acquisition functions and exploration schedules."""
 
+import importlib
+import warnings
+from typing import Any
+
 from botorch_costly.acquisition.beta import (
     BetaSchedule,
     CompactDomainBeta,
@@ -21,7 +25,6 @@ from botorch_costly.acquisition.knowledge_gradient import TimeVaryingKG
 from botorch_costly.acquisition.representers import representers
 from botorch_costly.acquisition.robust_meta import RMGPUCB, Blend, TaskUCB
 from botorch_costly.acquisition.robust_meta_sampling import RMGPTS
-from botorch_costly.acquisition.transfer_improvement import TAF
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
 
 __all__ = [
@@ -29,7 +32,6 @@ __all__ = [
     "PI",
     "RMGPTS",
     "RMGPUCB",
-    "TAF",
     "UCB",
     "AcquisitionFactory",
     "BetaSchedule",
@@ -53,3 +55,15 @@ __all__ = [
     "best_mean",
     "representers",
 ]
+
+
+_MOVED = {"TAF"}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name that is in ``baselines`` now, and warn; for one version."""
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    said = f"`{name}` is in `botorch_costly.baselines` now."
+    warnings.warn(said, FutureWarning, stacklevel=2)
+    return getattr(importlib.import_module("botorch_costly.baselines"), name)

@@ -10,7 +10,8 @@ from benchmarks.meta.policy import Setting
 from benchmarks.meta.rivals import on_list, pem_bo, scaml_gp
 from benchmarks.meta.signed_rank import signed_rank, worse_by
 from benchmarks.suite.data import MissingDataError
-from botorch_costly.models import ScaMLGP, TaskEnsemble
+from botorch_costly.baselines import ScaMLGP
+from botorch_costly.models import TaskEnsemble
 from botorch_costly.tuners.transfer.belief import Told
 from tests.cases import quick
 from tests.oracles import transfer as oracle

@@ -23,7 +23,17 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from tests import far
 
-ROOMS = ("acquisition", "bandits", "kernels", "models", "numerics", "optim", "query", "simulation")
+ROOMS = (
+    "acquisition",
+    "bandits",
+    "baselines",
+    "kernels",
+    "models",
+    "numerics",
+    "optim",
+    "query",
+    "simulation",
+)
 _PLAIN = (numbers.Number, str, type(None), torch.dtype, torch.Size, slice, type, Enum)
 _PREFIXES = tuple(f"botorch_costly.{room}." for room in ROOMS)
 

@@ -9,13 +9,14 @@ import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.sampling.normal import SobolQMCNormalSampler
 
+from botorch_costly.baselines import EmpiricalPriorGP
 from botorch_costly.errors import (
     CostlyError,
     InvalidArgumentError,
     InvalidShapeError,
     StateMismatchError,
 )
-from botorch_costly.models import DriftingGrid, EmpiricalPriorGP
+from botorch_costly.models import DriftingGrid
 from botorch_costly.models.asked_anew import AskedAnewGP
 from tests.registry.models import MODELS
 

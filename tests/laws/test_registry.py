@@ -6,7 +6,7 @@ import torch
 from botorch.acquisition import AcquisitionFunction
 from gpytorch.kernels import Kernel
 
-from botorch_costly import acquisition, bandits, kernels, query
+from botorch_costly import acquisition, bandits, baselines, kernels, query
 from tests.registry.acquisitions import ACQUISITIONS
 from tests.registry.kernels import KERNELS
 from tests.registry.optimizers import BANDITS
@@ -19,7 +19,8 @@ def public(module, base):
 
 
 def test_every_acquisition_function_is_registered():
-    assert public(acquisition, AcquisitionFunction) <= set(ACQUISITIONS)
+    functions = public(acquisition, AcquisitionFunction) | public(baselines, AcquisitionFunction)
+    assert functions <= set(ACQUISITIONS)
 
 
 def test_every_query_rule_is_registered():

@@ -8,7 +8,6 @@ from botorch_costly.acquisition import (
     PBGI,
     RMGPTS,
     RMGPUCB,
-    TAF,
     Blend,
     EntropySearch,
     EntropySearchPerCost,
@@ -20,6 +19,7 @@ from botorch_costly.acquisition import (
     TimeVaryingPI,
     TimeVaryingUCB,
 )
+from botorch_costly.baselines import TAF
 from botorch_costly.models import LinearCost, StreamingGP, TaskEnsemble, TaskPaths
 from tests.registry.inputs import unit
 

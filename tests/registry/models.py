@@ -9,12 +9,10 @@ from typing import NamedTuple
 import torch
 from botorch.models import SingleTaskGP
 
+from botorch_costly.baselines import EmpiricalPriorGP, RankWeightedGP, ScaMLGP
 from botorch_costly.models import (
     CurveGP,
     DriftingGrid,
-    EmpiricalPriorGP,
-    RankWeightedGP,
-    ScaMLGP,
     Similarity,
     StreamingGP,
     SubsetGP,

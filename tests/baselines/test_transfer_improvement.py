@@ -6,7 +6,7 @@ from botorch.acquisition.input_constructors import get_acqf_input_constructor
 from botorch.optim import optimize_acqf
 from botorch.utils.datasets import SupervisedDataset
 
-from botorch_costly.acquisition import TAF
+from botorch_costly.baselines import TAF
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from tests.models.related_tasks import ensemble, observed, points, process
 from tests.oracles import acquisition as plain

@@ -5,8 +5,8 @@ import pytest
 import torch
 from botorch.acquisition import LogExpectedImprovement, UpperConfidenceBound
 
+from botorch_costly.baselines import EmpiricalPriorGP
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
-from botorch_costly.models import EmpiricalPriorGP
 from tests.oracles import transfer as oracle
 
 DOUBLE = {"dtype": torch.float64}

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
+from botorch_costly.baselines.scaled_tasks_fitting import Evidence, learn_scaled
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.models import task_fitting
 from botorch_costly.models.joint_gaussian import (
@@ -14,7 +15,6 @@ from botorch_costly.models.joint_gaussian import (
     raised,
 )
 from botorch_costly.models.promises import check_further
-from botorch_costly.models.scaled_tasks_fitting import Evidence, learn_scaled
 from botorch_costly.models.task_ensemble import TaskEnsemble, standardized
 from botorch_costly.numerics.cholesky import factorize
 from botorch_costly.numerics.stationary import Stationary, covariance

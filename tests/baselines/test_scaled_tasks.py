@@ -6,8 +6,9 @@ import torch
 from botorch.acquisition import LogExpectedImprovement
 from botorch.optim import optimize_acqf
 
+from botorch_costly.baselines import ScaMLGP
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
-from botorch_costly.models import ScaMLGP, TaskEnsemble
+from botorch_costly.models import TaskEnsemble
 from tests.models.related_tasks import FUNCTIONS, ensemble, naive_posteriors, observed, points
 from tests.oracles import transfer as oracle
 

@@ -8,8 +8,8 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf
 
+from botorch_costly.baselines import RankWeightedGP
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
-from botorch_costly.models import RankWeightedGP
 from tests.models.related_tasks import ensemble, naive_posteriors, observed, points, process
 from tests.oracles import transfer as oracle
 
