@@ -78,7 +78,7 @@ SEEDED = {
     "generator_of": generator_of,
 }
 # Those that are checked by the optimizer that they make, or need a library that is not always there.
-ELSEWHERE = {"Options", "opening_of"}
+ELSEWHERE = {"Options", "opening_of", "PopulationStrategy", "TwinStrategy"}
 ADAPTERS = {"OfflineSampler", "CurveSampler", "SubsetSampler", "TransferSampler"}
 ADAPTERS |= {"TransferNode", "OfflineNode", "SubsetNode", "PopulationScheduler"}
 NONE = [

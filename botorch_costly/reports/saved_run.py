@@ -13,7 +13,7 @@ from botorch_costly.ask_tell.state import DESCRIPTION, STATE_VERSION, read, taki
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
-from botorch_costly.records import Decision, Observation, TwinDecision
+from botorch_costly.records import Decision, Observation, TwinDecision, ValueObservation
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision, SubsetObservation
@@ -21,7 +21,7 @@ from botorch_costly.transfer_records import TransferDecision
 
 _KINDS = (
     *(Decision, TwinDecision, CurveDecision, SubsetDecision, TransferDecision, PopulationDecision),
-    *(Observation, CurveObservation, SubsetObservation, PopulationObservation),
+    *(Observation, ValueObservation, CurveObservation, SubsetObservation, PopulationObservation),
 )
 _RECORDS = {kind.__name__: kind for kind in _KINDS}
 
@@ -156,9 +156,9 @@ class SavedRun:
     @property
     def cost(self) -> float | None:
         """Sum of the observed costs, in their units; None for a tuner without costs."""
-        kinds = CurveObservation | SubsetObservation
-        costs = [o.cost for o in self.observations if isinstance(o, kinds)]
-        return sum(costs) if costs else None
+        costs = [observation.to_dict().get("cost") for observation in self.observations]
+        reported = [cost for cost in costs if cost is not None]
+        return sum(reported) if reported else None
 
     @property
     def seconds(self) -> float | None:
