@@ -313,16 +313,25 @@ def test_the_optimizer_of_the_recipe_works():
 # -- the glossary ----------------------------------------------------------------------------------
 
 
-def glossary():
-    """Terms with their retired words."""
+def glossary(title):
+    """Rows of a table of the glossary: its second cells by its first cells, without the heading.
+
+    In ``Terms`` a row is a term and its meaning; in ``Retired words`` it is the word to use, and in
+    backticks the words that it replaces.
+    """
     rows = {}
-    for line in text_of(ROOT / "docs" / "glossary.md").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| ") and cells[0] != "term":
-            assert len(cells) == 3, line
-            assert cells[0] not in rows, f"{cells[0]} is explained twice"
-            rows[cells[0]] = re.findall(r"`(\w+)`", cells[2])
+    table = section(text_of(ROOT / "docs" / "glossary.md"), title)
+    for line in [line for line in table.splitlines() if line.startswith("| ")][1:]:
+        first, second = (cell.strip() for cell in line.strip("|").split("|"))
+        assert first not in rows, f"{first} has two rows"
+        rows[first] = second
     return rows
+
+
+def retired_words():
+    """Pairs of a retired word and the word to use."""
+    rows = glossary("Retired words")
+    return [(word, say) for say, words in rows.items() for word in re.findall(r"`(\w+)`", words)]
 
 
 def parts(name):
@@ -379,7 +388,7 @@ def test_the_walk_meets_public_names_of_all_kinds():
 
 
 def test_no_retired_word_is_in_a_public_name():
-    retired = {word: term for term, words in glossary().items() for word in words}
+    retired = dict(retired_words())
     assert len(retired) > 20
     found = {
         f"{where} (say {retired[word]!r} for {word!r})"
@@ -390,10 +399,20 @@ def test_no_retired_word_is_in_a_public_name():
 
 
 def test_each_word_is_retired_once_and_is_no_term():
-    words = [word for words in glossary().values() for word in words]
+    words = [word for word, _ in retired_words()]
     assert sorted(words) == sorted(set(words))
-    terms = set().union(*(parts(term) for term in glossary()))
-    assert terms & set(words) == set()
+    terms = {*glossary("Terms"), *glossary("Retired words")}
+    assert set().union(*map(parts, terms)) & set(words) == set()
+
+
+def test_the_glossary_has_few_terms_and_each_is_used():
+    glossary_page = ROOT / "docs" / "glossary.md"
+    files = [*(ROOT / "botorch_costly").rglob("*.py"), *PAGES]
+    text = " ".join(text_of(file) for file in files if file != glossary_page)
+    text = re.sub(r"[\s_]+", " ", text).lower()
+    terms = glossary("Terms")
+    assert 20 < len(terms) < 40
+    assert [term for term in terms if term not in text] == []
 
 
 def test_parts_of_a_name():
