@@ -320,9 +320,9 @@ def glossary(title):
     backticks the words that it replaces.
     """
     rows = {}
-    table = section(text_of(ROOT / "docs" / "glossary.md"), title)
-    for line in [line for line in table.splitlines() if line.startswith("| ")][1:]:
-        first, second = (cell.strip() for cell in line.strip("|").split("|"))
+    lines = section(text_of(ROOT / "docs" / "glossary.md"), title).splitlines()
+    for row in [line for line in lines if line.startswith("| ")][1:]:
+        first, second = (cell.strip() for cell in row.strip("|").split("|"))
         assert first not in rows, f"{first} has two rows"
         rows[first] = second
     return rows
