@@ -3,152 +3,127 @@
 ``--markdown`` writes them to ``benchmarks/results/<name>.md``, one file for each benchmark.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.bandits import report as bandits
-from benchmarks.curves import signal, tabular
-from benchmarks.curves.live import benchmark as live
-from benchmarks.demo import table as demo
-from benchmarks.distributed import benchmark as distributed
-from benchmarks.endurance import kills, trainers
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import RESULTS, read
-from benchmarks.information import timing as information_timing
-from benchmarks.information import told as information
-from benchmarks.learners import learners
-from benchmarks.learners import noise as subset_noise
-from benchmarks.meta import benchmark as meta
-from benchmarks.meta.live import benchmark as meta_live
-from benchmarks.meta.synthetic import benchmark as meta_synthetic
-from benchmarks.populations import benchmark as populations
-from benchmarks.priced import (
-    arms,
-    budget,
-    continuous,
-    effective_horizon,
-    frontier,
-    misspecified,
-    timing,
-)
-from benchmarks.speed import horizon, speed, streaming, trainings, transfer
-from benchmarks.subsets import accuracy, fabolas, svm_grid
-from benchmarks.subsets import timing as subset_timing
-from benchmarks.subsets.live import benchmark as subsets_live
-from benchmarks.suite import benchmark as suite
-from benchmarks.suite import verdicts as suite_verdicts
-from benchmarks.suite.compute_bound import benchmark as short
-from benchmarks.suite.compute_bound import foresight
-from benchmarks.tables import figure_1, figure_a3, single_precision, table_a2_loop, table_a2_report
-from benchmarks.training.schedule import table as stn
-from benchmarks.training.schedule import timing as stn_timing
-from benchmarks.training.simclr import readouts as simclr_readouts
-from benchmarks.training.simclr import table as simclr
-from benchmarks.training.simclr import timing as simclr_timing
-
-Rows = Sequence[Mapping[str, Any]]
-Say = Callable[[Rows], str]
 
 
-class Report(NamedTuple):
-    """How the stored rows of a benchmark are told."""
+class Page(NamedTuple):
+    """A page of results: its title, the function that turns rows into text, and a picture.
+
+    Where the module of the function has another one named ``markdown``, that one makes the page.
+    """
 
     title: str
-    text: Say
-    markdown: Say | None = None  # the text in a block, if there is none
+    source: str  # module, and its function if that is not ``text``
     picture: str | None = None
 
+    def function(self, name: str = "") -> Any:
+        """Return the function of the module, or that of another name, None if it has none such."""
+        module, _, own = self.source.partition(":")
+        return getattr(import_module(f"benchmarks.{module}"), name or own or "text", None)
 
-REPORTS: dict[str, Report] = {
-    "table-a2": Report(
-        "Table A2: regret and queries on drifting functions",
-        table_a2_report.text,
-        table_a2_report.markdown,
+
+REPORTS: dict[str, Page] = {
+    "table-a2": Page(
+        "Table A2: regret and queries on drifting functions", "tables.table_a2_report"
     ),
-    "table-a1": Report(
-        "Table A1: bandits on arms whose rewards drift", bandits.report, picture="table-a1.png"
+    "table-a1": Page(
+        "Table A1: bandits on arms whose rewards drift", "bandits.report:report", "table-a1.png"
     ),
-    "table-a2-loop": Report("A trial of Table A2 by a loop over models", table_a2_loop.report),
-    "single-precision": Report("Decisions in single precision", single_precision.report),
-    "figure-1": Report(
-        "Figure 1: regret against queries", figure_1.text, figure_1.markdown, "figure-1.png"
+    "table-a2-loop": Page(
+        "A trial of Table A2 by a loop over models", "tables.table_a2_loop:report"
     ),
-    "figure-a3": Report("Figure A3: one run", figure_a3.text, picture="figure-a3.png"),
-    "priced": Report("The priced query on drifting functions", frontier.report),
-    "priced-budget": Report("Queries spent of a budget", budget.report),
-    "priced-arms": Report("Three arms", arms.report),
-    "priced-continuous": Report("The priced query in 4 and 8 dimensions", continuous.text),
-    "priced-misspecified": Report("The priced query on wrong beliefs", misspecified.text),
-    "priced-effective-horizon": Report(
-        "For how long the gain of a query counts", effective_horizon.report
+    "single-precision": Page("Decisions in single precision", "tables.single_precision:report"),
+    "figure-1": Page("Figure 1: regret against queries", "tables.figure_1", "figure-1.png"),
+    "figure-a3": Page("Figure A3: one run", "tables.figure_a3", "figure-a3.png"),
+    "priced": Page("The priced query on drifting functions", "priced.frontier:report"),
+    "priced-budget": Page("Queries spent of a budget", "priced.budget:report"),
+    "priced-arms": Page("Three arms", "priced.arms:report"),
+    "priced-continuous": Page("The priced query in 4 and 8 dimensions", "priced.continuous"),
+    "priced-misspecified": Page("The priced query on wrong beliefs", "priced.misspecified"),
+    "priced-effective-horizon": Page(
+        "For how long the gain of a query counts", "priced.effective_horizon:report"
     ),
-    "priced-time": Report("Time of a decision under either rule", timing.report),
-    "online-suite": Report(
-        "The online suite: small real problems", suite.table, picture="online-suite.png"
+    "priced-time": Page("Time of a decision under either rule", "priced.timing:report"),
+    "online-suite": Page(
+        "The online suite: small real problems", "suite.benchmark:table", "online-suite.png"
     ),
-    "online-suite-hundred": Report("A hundred other seeds of digits_optimization", suite.table),
-    "strengths-thirty": Report("Thirty seeds of digits_strengths", suite.table),
-    "online-suite-fresh": Report("Twenty fresh seeds of digits_augmentation", suite.table),
-    "online-suite-verdicts": Report("What the diagnosis says", suite_verdicts.table),
-    "online-suite-twins": Report("The online suite under twins", suite.table),
-    "short": Report("Runs that have no compute to waste", short.text),
-    "short-proof": Report("Compute binds: the loss still falls", short.proof_text),
-    "foresight": Report(
-        "Rank correlation of what is known early with the loss at the end", foresight.table
+    "online-suite-hundred": Page(
+        "A hundred other seeds of digits_optimization", "suite.benchmark:table"
     ),
-    "populations": Report("Populations, and PB2 at equal compute", populations.text),
-    "ddp": Report("Decisions that ranks share", distributed.text),
-    "kills": Report("A run that is killed at random moments", kills.text),
-    "trainers": Report("What a tuner takes of the time of a trainer", trainers.text),
-    "boil-tabular": Report("Policies on recorded learning curves", tabular.text),
-    "boil-signal": Report("What early iterations say of the end", signal.text),
-    "boil-rl": Report("Policies on trainings of reinforcement learning", tabular.text),
-    "boil-rl-curves": Report("Recorded trainings of reinforcement learning", live.curves_text),
-    "boil-cnn": Report("Policies on trainings of a convolutional network", tabular.text),
-    "boil-cnn-curves": Report("Recorded trainings of a convolutional network", live.curves_text),
-    "prob-min": Report("Which value is the smallest, beside millions of draws", accuracy.text),
-    "svm-grid": Report("Support vector machines on parts of MNIST", svm_grid.text),
-    "fabolas": Report(
-        "Regret at the target against what was paid", fabolas.text, picture="fabolas-subsets.png"
+    "strengths-thirty": Page("Thirty seeds of digits_strengths", "suite.benchmark:table"),
+    "online-suite-fresh": Page(
+        "Twenty fresh seeds of digits_augmentation", "suite.benchmark:table"
     ),
-    "svm-live": Report("Support vector machines on MNIST, trained live", subsets_live.text),
-    "fabolas-time": Report("Seconds of an iteration of SubsetOptimizer", subset_timing.text),
-    "learners": Report(
-        "The best learner on all of the data, by trainings on parts of it", learners.text
+    "online-suite-verdicts": Page("What the diagnosis says", "suite.verdicts:table"),
+    "online-suite-twins": Page("The online suite under twins", "suite.benchmark:table"),
+    "short": Page("Runs that have no compute to waste", "suite.compute_bound.benchmark"),
+    "short-proof": Page(
+        "Compute binds: the loss still falls", "suite.compute_bound.benchmark:proof_text"
     ),
-    "subset-noise": Report(
-        "Whether noise falls with the size of the training set", subset_noise.text
+    "foresight": Page(
+        "Rank correlation of what is known early with the loss at the end",
+        "suite.compute_bound.foresight:table",
     ),
-    "entropy-search": Report("How soon the optimum is known", information.text),
-    "entropy-search-time": Report("Time of an iteration", information_timing.text),
-    "meta": Report(
-        "Regret after earlier tasks, and which they harm", meta.text, picture="meta.png"
+    "populations": Page("Populations, and PB2 at equal compute", "populations.benchmark"),
+    "ddp": Page("Decisions that ranks share", "distributed.benchmark"),
+    "kills": Page("A run that is killed at random moments", "endurance.kills"),
+    "trainers": Page("What a tuner takes of the time of a trainer", "endurance.trainers"),
+    "boil-tabular": Page("Policies on recorded learning curves", "curves.tabular"),
+    "boil-signal": Page("What early iterations say of the end", "curves.signal"),
+    "boil-rl": Page("Policies on trainings of reinforcement learning", "curves.tabular"),
+    "boil-rl-curves": Page(
+        "Recorded trainings of reinforcement learning", "curves.live.benchmark:curves_text"
     ),
-    "meta-synthetic": Report(
+    "boil-cnn": Page("Policies on trainings of a convolutional network", "curves.tabular"),
+    "boil-cnn-curves": Page(
+        "Recorded trainings of a convolutional network", "curves.live.benchmark:curves_text"
+    ),
+    "prob-min": Page("Which value is the smallest, beside millions of draws", "subsets.accuracy"),
+    "svm-grid": Page("Support vector machines on parts of MNIST", "subsets.svm_grid"),
+    "fabolas": Page(
+        "Regret at the target against what was paid", "subsets.fabolas", "fabolas-subsets.png"
+    ),
+    "svm-live": Page("Support vector machines on MNIST, trained live", "subsets.live.benchmark"),
+    "fabolas-time": Page("Seconds of an iteration of SubsetOptimizer", "subsets.timing"),
+    "learners": Page(
+        "The best learner on all of the data, by trainings on parts of it", "learners.learners"
+    ),
+    "subset-noise": Page("Whether noise falls with the size of the training set", "learners.noise"),
+    "entropy-search": Page("How soon the optimum is known", "information.told"),
+    "entropy-search-time": Page("Time of an iteration", "information.timing"),
+    "meta": Page("Regret after earlier tasks, and which they harm", "meta.benchmark", "meta.png"),
+    "meta-synthetic": Page(
         "Regret, weights and share where the gaps are known",
-        meta_synthetic.text,
-        picture="meta-synthetic.png",
+        "meta.synthetic.benchmark",
+        "meta-synthetic.png",
     ),
-    "meta-record": Report("Families of related tasks, evaluated once", meta_live.text),
-    "meta-speed": Report("Time, memory and choices of TransferOptimizer", transfer.text),
-    "stn": Report("When to tune a self-tuning network", stn.text, picture="stn-validation.png"),
-    "stn-time": Report("Time of a step of a self-tuning network", stn_timing.text),
-    "simclr": Report(
-        "Augmentation tuned within one contrastive training", simclr.text, picture="simclr.png"
+    "meta-record": Page("Families of related tasks, evaluated once", "meta.live.benchmark"),
+    "meta-speed": Page("Time, memory and choices of TransferOptimizer", "speed.transfer"),
+    "stn": Page(
+        "When to tune a self-tuning network", "training.schedule.table", "stn-validation.png"
     ),
-    "simclr-readout": Report(
-        "Which brief readout ranks as the final one does", simclr_readouts.text
+    "stn-time": Page("Time of a step of a self-tuning network", "training.schedule.timing"),
+    "simclr": Page(
+        "Augmentation tuned within one contrastive training", "training.simclr.table", "simclr.png"
     ),
-    "simclr-time": Report("Time of a contrastive step", simclr_timing.text),
-    "curve-speed": Report("Time of a stretch of training", trainings.text),
-    "streaming": Report("Time of an update and of a round", streaming.report),
-    "speed": Report("Time of a decision", speed.report, picture="speed.png"),
-    "horizon": Report("A run of a million rounds", horizon.report),
-    "demo": Report("The demo", demo.format_table, picture="demo.png"),
-    "demo-heldout": Report("The demo on held-out seeds", demo.format_table),
+    "simclr-readout": Page(
+        "Which brief readout ranks as the final one does", "training.simclr.readouts"
+    ),
+    "simclr-time": Page("Time of a contrastive step", "training.simclr.timing"),
+    "curve-speed": Page("Time of a stretch of training", "speed.trainings"),
+    "streaming": Page("Time of an update and of a round", "speed.streaming:report"),
+    "speed": Page("Time of a decision", "speed.speed:report", "speed.png"),
+    "horizon": Page("A run of a million rounds", "speed.horizon:report"),
+    "demo": Page("The demo", "demo.table:format_table", "demo.png"),
+    "demo-heldout": Page("The demo on held-out seeds", "demo.table:format_table"),
 }
-"""Name of the stored rows to how they are told."""
+"""Name of the stored rows to their report."""
 
 
 def origin(lines: Sequence[Mapping[str, Any]]) -> str:
@@ -180,15 +155,13 @@ def markdown_of(name: str, directory: Path = RESULTS) -> str | None:
     lines = read(name, directory)
     if not lines:
         return None
-    report, rows = REPORTS[name], [line["row"] for line in lines]
-    if report.markdown is None:
-        table = f"```\n{report.text(rows).rstrip()}\n```"
-    else:
-        table = report.markdown(rows)
-    picture = [f"![{report.title}]({report.picture})"] if report.picture else []
+    page, rows = REPORTS[name], [line["row"] for line in lines]
+    markdown = page.function("markdown")
+    table = markdown(rows) if markdown else f"```\n{page.function()(rows).rstrip()}\n```"
+    picture = [f"![{page.title}]({page.picture})"] if page.picture else []
     made = "Made by `python -m benchmarks report --markdown`; [all benchmarks](../README.md)."
     measured = f"Measured {origin(lines)}."
-    return "\n\n".join([f"# {report.title}", made, measured, table, *picture]) + "\n"
+    return "\n\n".join([f"# {page.title}", made, measured, table, *picture]) + "\n"
 
 
 def write_markdown(directory: Path = RESULTS) -> list[Path]:
@@ -207,7 +180,7 @@ def text_of(name: str, directory: Path = RESULTS) -> str:
     lines = read(name, directory)
     if not lines:
         return f"Not stored; run python -m benchmarks {name}."
-    return f"{origin(lines)}\n\n{REPORTS[name].text([line['row'] for line in lines])}"
+    return f"{origin(lines)}\n\n{REPORTS[name].function()([line['row'] for line in lines])}"
 
 
 def main(arguments: list[str]) -> None:
