@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
+import botorch_costly as bc
 from benchmarks.demo import methods
 from benchmarks.harness.tuners import with_budget
 from benchmarks.priced import frontier
@@ -31,22 +32,6 @@ from benchmarks.suite.runner import run_online
 from benchmarks.tables import table_a2
 from benchmarks.tables.paper import FORGETTING_RATES
 from benchmarks.tables.world import World
-from botorch_costly import (
-    AlwaysQuery,
-    BernoulliQuery,
-    Choice,
-    ConfidenceBoundQuery,
-    ConfidenceQuery,
-    GridPolicy,
-    Integer,
-    Limits,
-    MixedQuery,
-    OnlineTuner,
-    PricedQuery,
-    Real,
-    Refit,
-    SearchSpace,
-)
 
 DIGITS = 16  # of the hash that are printed
 ROUNDS = 60  # of a tuner without a network
@@ -77,43 +62,45 @@ class Play(NamedTuple):
 
 # -- what the package calls things: what a renaming may touch is here ------------------------------
 
-_MIXED: dict[str, Real | Integer | Choice] = {
-    "rate": Real(1e-4, 1e-1, log=True),
-    "layers": Integer(1, 8),
-    "policy": Choice(["none", "light", "strong"]),
-    "share": Real(0.0, 0.6),
+_MIXED: dict[str, bc.Real | bc.Integer | bc.Choice] = {
+    "rate": bc.Real(1e-4, 1e-1, log=True),
+    "layers": bc.Integer(1, 8),
+    "policy": bc.Choice(["none", "light", "strong"]),
+    "share": bc.Real(0.0, 0.6),
 }
-SPACES: dict[str, SearchSpace] = {
-    "1 real": SearchSpace({"x": Real(0.0, 1.0)}),
-    "3 reals": SearchSpace({f"x{i}": Real(-1.0, 2.0) for i in range(3)}),
-    "8 reals": SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(8)}),
-    "mixed": SearchSpace(_MIXED),
-    "lattice": SearchSpace({"width": Integer(1, 12), "depth": Integer(0, 9)}),
-    "arms": SearchSpace({"policy": Choice(["a", "b", "c", "d"]), "clip": Choice([True, False])}),
+SPACES: dict[str, bc.SearchSpace] = {
+    "1 real": bc.SearchSpace({"x": bc.Real(0.0, 1.0)}),
+    "3 reals": bc.SearchSpace({f"x{i}": bc.Real(-1.0, 2.0) for i in range(3)}),
+    "8 reals": bc.SearchSpace({f"x{i}": bc.Real(0.0, 1.0) for i in range(8)}),
+    "mixed": bc.SearchSpace(_MIXED),
+    "lattice": bc.SearchSpace({"width": bc.Integer(1, 12), "depth": bc.Integer(0, 9)}),
+    "arms": bc.SearchSpace(
+        {"policy": bc.Choice(["a", "b", "c", "d"]), "clip": bc.Choice([True, False])}
+    ),
 }
-KINDS: dict[str, Callable[..., OnlineTuner]] = {
-    "as it comes": OnlineTuner,
-    "as published": OnlineTuner.as_published,
+KINDS: dict[str, Callable[..., bc.OnlineTuner]] = {
+    "as it comes": bc.OnlineTuner,
+    "as published": bc.OnlineTuner.as_published,
 }
 RULES: dict[str, dict[str, Any]] = {
     "no rule": {},
-    "confidence": {"query": ConfidenceQuery(kappa=0.8)},
-    "confidence bound": {"query": ConfidenceBoundQuery()},
-    "coin": {"query": BernoulliQuery(0.4)},
-    "mixed": {"query": MixedQuery(lower=6, upper=30, horizon=ROUNDS)},
-    "mixed hard": {"query": MixedQuery(lower=12, upper=20, horizon=ROUNDS, hard=True)},
-    "price": {"query": PricedQuery(price=0.1)},
+    "confidence": {"query": bc.ConfidenceQuery(kappa=0.8)},
+    "confidence bound": {"query": bc.ConfidenceBoundQuery()},
+    "coin": {"query": bc.BernoulliQuery(0.4)},
+    "mixed": {"query": bc.MixedQuery(lower=6, upper=30, horizon=ROUNDS)},
+    "mixed hard": {"query": bc.MixedQuery(lower=12, upper=20, horizon=ROUNDS, hard=True)},
+    "price": {"query": bc.PricedQuery(price=0.1)},
     "budget": {"query": with_budget(15)},
 }
 # Refits have all the time they want: where a cap binds, decisions depend on the clock.
 EXTRAS: dict[str, dict[str, Any]] = {
-    "refits": {"refit": Refit(every=8, seconds=3600.0, forgetting=True)},
+    "refits": {"refit": bc.Refit(every=8, seconds=3600.0, forgetting=True)},
     "single precision": {"dtype": torch.float32},
-    "capped": {"limits": Limits(max_queries=12)},
+    "capped": {"limits": bc.Limits(max_queries=12)},
 }
 
 
-def tune(run: str, tuner: OnlineTuner, reward: Callable[[int, Any], float]) -> Iterator[Play]:
+def tune(run: str, tuner: bc.OnlineTuner, reward: Callable[[int, Any], float]) -> Iterator[Play]:
     """Yield what a tuner decides, told a reward of round and configuration where it queries."""
     for t in range(ROUNDS):
         decision = tuner.ask()
@@ -122,12 +109,12 @@ def tune(run: str, tuner: OnlineTuner, reward: Callable[[int, Any], float]) -> I
             tuner.tell(decision, reward(t, decision.config))
 
 
-def in_order(space: SearchSpace, config: Mapping[str, Any]) -> list[Any]:
+def in_order(space: bc.SearchSpace, config: Mapping[str, Any]) -> list[Any]:
     """Return the values of a configuration in the order of its space."""
     return [config[name] for name in space.names]
 
 
-def hill(space: SearchSpace, seed: int) -> Callable[[int, Mapping[str, Any]], float]:
+def hill(space: bc.SearchSpace, seed: int) -> Callable[[int, Mapping[str, Any]], float]:
     """Return a smooth reward of round and configuration, wavy and noisy, whose top drifts."""
     generator = torch.Generator().manual_seed(seed)
     top = torch.rand(space.dim, generator=generator, dtype=torch.float64)
@@ -142,7 +129,7 @@ def hill(space: SearchSpace, seed: int) -> Callable[[int, Mapping[str, Any]], fl
     return reward
 
 
-def on_grid(run: str, world: World, policy: GridPolicy) -> Iterator[Play]:
+def on_grid(run: str, world: World, policy: bc.GridPolicy) -> Iterator[Play]:
     """Yield what a policy decides in each trial of a simulation: indices of points."""
     played = world.play(policy)
     for trial, (choice, query) in enumerate(zip(played.choice, played.query, strict=True)):
@@ -207,8 +194,8 @@ def watch(
 
 # Runs of the demo by their first names, which the hash holds.
 DEMO_METHODS: dict[str, methods.Make] = {
-    "full feedback": methods.published(AlwaysQuery()),
-    "Bernoulli": methods.published(BernoulliQuery(methods.COIN)),
+    "full feedback": methods.published(bc.AlwaysQuery()),
+    "Bernoulli": methods.published(bc.BernoulliQuery(methods.COIN)),
     "CE-GP-UCB": methods.published(methods.CONFIDENCE, methods.MOST_QUERIES),
     "priced": methods.published(with_budget(methods.MOST_QUERIES)),
 }
@@ -296,13 +283,7 @@ def text_of(value: Any) -> str:
 def fingerprint(
     group: str, plays: Iterable[Play], write: Callable[[str], object] = len
 ) -> tuple[int, str]:
-    """Return the number of decisions and the beginning of the hash of their lines.
-
-    Args:
-        group: Which they belong to.
-        plays: The decisions.
-        write: What else becomes of each line; by default nothing.
-    """
+    """Return the number of decisions and the beginning of the hash of their lines."""
     found, count = hashlib.sha256(), 0
     for play in plays:
         line = line_of(group, play)

@@ -7,6 +7,7 @@ because rewards drift. All Gaussian processes have equal priors, and are told th
 
 from typing import Any
 
+import botorch_costly as bc
 from botorch_costly.acquisition import BetaSchedule, ConstantBeta, LogBeta
 from botorch_costly.bandits import (
     EXP3R,
@@ -19,13 +20,6 @@ from botorch_costly.bandits import (
     FitSchedule,
     Softmax,
     Strategy,
-)
-from botorch_costly.query import (
-    AlwaysQuery,
-    BernoulliQuery,
-    ConfidenceQuery,
-    PricedQuery,
-    QueryRule,
 )
 
 KAPPA, LOWER_KAPPA, RATE, PRICES = 0.95, 0.8, 0.1, (0.1, 1.0)
@@ -43,13 +37,13 @@ def gaussian(family: str, beta: BetaSchedule | None = None) -> GPUCB:
     return GPUCB(prior, beta=LogBeta() if beta is None else beta, fit=FitSchedule(6, 1.15, 10))
 
 
-def _of(rule: QueryRule, strategies: dict[str, Strategy[Any]]) -> dict[str, BanditPolicy]:
+def _of(rule: bc.QueryRule, strategies: dict[str, Strategy[Any]]) -> dict[str, BanditPolicy]:
     return {name: BanditPolicy(name, strategy, rule) for name, strategy in strategies.items()}
 
 
 def rows() -> Rows:
     """Return, for each row of the table, its variants by name."""
-    coin = BernoulliQuery(RATE)
+    coin = bc.BernoulliQuery(RATE)
     found: Rows = {
         "EXP3.S": _of(coin, {f"mixing {g:g}": EXP3S(g, 0.005) for g in (0.1, 0.3)}),
         "EXP3.R": _of(coin, {f"mixing {g:g}": EXP3R(g, interval=60.0) for g in (0.1, 0.3)}),
@@ -75,20 +69,17 @@ def rows() -> Rows:
         ),
         "GP-UCB": _of(
             coin,
-            {
-                "beta 1": gaussian("rbf", ConstantBeta(1.0)),
-                "beta of the round": gaussian("rbf"),
-            },
+            {"beta 1": gaussian("rbf", ConstantBeta(1.0)), "beta of the round": gaussian("rbf")},
         ),
         "TV-GP-UCB": _of(coin, {"beta 1": gaussian("matern12", ConstantBeta(1.0))}),
     }
     for suffix, family in (("", "rbf"), (f", {FORGETTING}", "matern12")):
         ours: dict[str, Strategy[Any]] = {"": gaussian(family)}
-        found[f"{CE}{suffix}"] = _of(ConfidenceQuery(KAPPA), ours)
-        found[f"{CE}, {LOWER_KAPPA}{suffix}"] = _of(ConfidenceQuery(LOWER_KAPPA), ours)
+        found[f"{CE}{suffix}"] = _of(bc.ConfidenceQuery(KAPPA), ours)
+        found[f"{CE}, {LOWER_KAPPA}{suffix}"] = _of(bc.ConfidenceQuery(LOWER_KAPPA), ours)
         for price in PRICES:
-            found[f"{priced(price)}{suffix}"] = _of(PricedQuery(price), ours)
-    found[FULL] = _of(AlwaysQuery(), {"": gaussian("rbf", ConstantBeta(1.0))})
+            found[f"{priced(price)}{suffix}"] = _of(bc.PricedQuery(price), ours)
+    found[FULL] = _of(bc.AlwaysQuery(), {"": gaussian("rbf", ConstantBeta(1.0))})
     return found
 
 

@@ -46,20 +46,16 @@ def cells(stored: Stored) -> dict[str, dict[str, Cell]]:
             parts.setdefault((problem, row["row"], row["variant"]), []).append(paid)
     found: dict[str, dict[str, Cell]] = {}
     for (problem, name, variant), blocks in parts.items():
-        cell = _cell(variant, blocks)
+        regret = [x for block in blocks for x in block["regret"]]
+        queries = [x for block in blocks for x in block["queries"]]
+        weights = torch.tensor([block["trials"] for block in blocks], dtype=torch.float64)
+        curves = torch.tensor([block["running"] for block in blocks], dtype=torch.float64)
+        running = (weights[:, None] * curves).sum(0) / weights.sum()
+        cell = Cell(variant, Outcome.of(regret, queries, blocks[0]["horizon"]), running.tolist())
         other = found.setdefault(problem, {}).get(name)
         if other is None or cell.paid.regret.mean() < other.paid.regret.mean():
             found[problem][name] = cell
     return found
-
-
-def _cell(variant: str, blocks: Stored) -> Cell:
-    regret = [x for block in blocks for x in block["regret"]]
-    queries = [x for block in blocks for x in block["queries"]]
-    weights = torch.tensor([block["trials"] for block in blocks], dtype=torch.float64)
-    curves = torch.tensor([block["running"] for block in blocks], dtype=torch.float64)
-    running = (weights[:, None] * curves).sum(0) / weights.sum()
-    return Cell(variant, Outcome.of(regret, queries, blocks[0]["horizon"]), running.tolist())
 
 
 def report(stored: Stored) -> str:
@@ -150,12 +146,7 @@ def draw(stored: Stored, results: Path) -> None:
         axes[0, i].set_title(problem)
         for name, cell in found.get(problem, {}).items():
             rounds = torch.linspace(0, horizon, len(cell.running) + 1)[1:].tolist()
-            axes[1, i].plot(
-                rounds,
-                cell.running,
-                **_look(name),
-                label=name,
-            )
+            axes[1, i].plot(rounds, cell.running, **_look(name), label=name)
         axes[1, i].set_xlabel("round")
         axes[1, i].set_yscale("log")
     axes[0, 0].set_ylabel("mean reward")

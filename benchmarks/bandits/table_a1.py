@@ -4,7 +4,6 @@ Every policy meets equal noise, coins and luck in a trial. Rows are stored in bl
 come; a run that is cut short goes on where it stopped, and a longer one keeps what is there.
 """
 
-import argparse
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,9 +14,9 @@ from torch import Tensor
 from benchmarks.bandits.policies import rows
 from benchmarks.bandits.report import PROBLEMS as KINDS
 from benchmarks.bandits.report import draw, report
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.command_line import seeds_of
+from benchmarks.harness.record import Row
+from benchmarks.harness.sweep import measured, sweep_parser
 from botorch_costly.bandits import BanditPlayer
 from botorch_costly.bandits.simulate import draw_for_arms
 from botorch_costly.problems import DriftingArms
@@ -89,16 +88,12 @@ def _paid(
 
 def main(arguments: list[str]) -> None:
     """Measure what is missing, print the table and draw the pictures."""
-    parser = parser_for("table-a1", "bandits on arms whose rewards drift")
-    add_seeds(parser, 100)
+    parser = sweep_parser("table-a1", "bandits on arms whose rewards drift", seeds=100)
     parser.add_argument("--horizon", type=int, default=2000, help="rounds of a run")
     parser.add_argument("--match", nargs="+", default=[""], help="words of the rows to measure")
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
     parser.add_argument("--report", action="store_true", help="only report what is stored")
-    options: argparse.Namespace = parser.parse_args(arguments)
-    if not options.report:
-        wanted = tasks(seeds_of(options), options.horizon, options.match)
-        measure_missing("table-a1", wanted, work, Task, options)
-    stored = rows_of("table-a1", options.results)
+    options = parser.parse_args(arguments)
+    seeds = range(0) if options.report else seeds_of(options)
+    stored = measured("table-a1", tasks(seeds, options.horizon, options.match), work, options)
     print(report(stored))
     draw(stored, options.results)

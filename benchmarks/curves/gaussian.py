@@ -29,8 +29,7 @@ from gpytorch.kernels import ProductKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Generator, Tensor
 
-from benchmarks.curves.grid import SHARES, on_grid
-from benchmarks.curves.play import LEAST_COST, Ask, Policy, Steps
+from benchmarks.curves.play import LEAST_COST, SHARES, Ask, Policy, Steps, on_grid
 from botorch_costly.kernels import FreezeThawKernel
 from botorch_costly.models import CurveGP, LogLinearCost, fit_curves
 from botorch_costly.problems import CurveProblem

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from benchmarks.curves import signal, tabular
 from benchmarks.harness.command_line import parser_for
-from benchmarks.harness.figures import new_figure, save
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.figures import new_figure, panels, save
+from benchmarks.harness.record import Row, grouped, rows_of
 from botorch_costly import plotting
 from botorch_costly.acquisition import LogEIPerCost, best_mean
 from botorch_costly.models import CurveGP, LinearCost, fit_curves
@@ -47,12 +47,10 @@ _GRID = 60
 
 def regrets(rows: Sequence[Row]) -> Any:
     """Return a figure of mean regrets against what was paid, a panel for each table."""
-    tables = list(dict.fromkeys(row["table"] for row in rows))
-    lines = math.ceil(len(tables) / _COLUMNS)
-    figure = new_figure(11, 2.8 * lines)
-    axes = figure.subplots(lines, _COLUMNS, squeeze=False).flatten()
-    for ax, table in zip(axes, tables, strict=False):
-        mine = _paired([row for row in rows if row["table"] == table])
+    tables = grouped(rows, "table")
+    figure, axes = panels(len(tables), _COLUMNS, 11, 2.8)
+    for ax, (table, played) in zip(axes.flat, tables.items(), strict=False):
+        mine = _paired(played)
         for policy, color in SHOWN.items():
             _line(ax, [row for row in mine if row["policy"] == policy], policy, color)
         seeds = len({row["seed"] for row in mine})
@@ -61,9 +59,7 @@ def regrets(rows: Sequence[Row]) -> Any:
         ax.set_ylim(bottom=0)
         ax.set_xticks(tabular.BUDGETS, [str(budget) for budget in tabular.BUDGETS])
         ax.minorticks_off()
-    for ax in axes[len(tables) :]:
-        ax.set_visible(False)
-    handles, names = axes[0].get_legend_handles_labels()
+    handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", frameon=False, ncols=len(names))
     figure.supxlabel("paid, in means of the cost of a whole training", fontsize="medium")
     figure.supylabel("regret, a share of the range", fontsize="medium")
@@ -72,8 +68,8 @@ def regrets(rows: Sequence[Row]) -> Any:
 
 def _paired(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of the seeds that every method shown has."""
-    of = {policy: {row["seed"] for row in rows if row["policy"] == policy} for policy in SHOWN}
-    shared = set.intersection(*(seeds for seeds in of.values() if seeds))
+    played = grouped((row for row in rows if row["policy"] in SHOWN), "policy")
+    shared = set.intersection(*({row["seed"] for row in mine} for mine in played.values()))
     return [row for row in rows if row["seed"] in shared]
 
 
@@ -90,8 +86,7 @@ def weights(rows: Sequence[Row]) -> Any:
     """Return a figure of the compression with the median midpoint and growth of each table."""
     figure = new_figure(7, 4)
     learnt = {}
-    for table in dict.fromkeys(row["table"] for row in rows):
-        mine = [row for row in rows if row["table"] == table]
+    for table, mine in grouped(rows, "table").items():
         middle, growth = (median(row[name] for row in mine) for name in ("midpoint", "growth"))
         learnt[table] = CurveCompression(_GRID, midpoint=middle, growth=growth)
     plotting.plot_curve_weights(learnt, ax=figure.subplots())

@@ -1,11 +1,16 @@
 """Policies on recorded curves: what each pays for, and the best network it has in its hands."""
 
+import math
 from collections.abc import Callable, Generator
 from typing import NamedTuple
+
+import torch
+from torch import Tensor
 
 from botorch_costly.problems import CurveProblem
 from botorch_costly.problems.curves import Stretch
 
+SHARES = 16  # at which curve models see a training
 LEAST_COST = 1e-6  # of what a model of costs is told: clocks were not always read
 
 
@@ -60,17 +65,23 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
         if len(told.curve):
             best = max(best, float(told.curve[-1]))
         points.append(Point(paid, problem.best - best))
-        ask = _following(steps, told)
+        try:
+            ask = steps.send(told)
+        except StopIteration:
+            break
     return points
-
-
-def _following(steps: Steps, told: Stretch) -> Ask | None:
-    try:
-        return steps.send(told)
-    except StopIteration:
-        return None
 
 
 def regret_at(points: list[Point], paid: float) -> float:
     """Return the regret when so many means of the cost of a whole training were paid."""
     return next(point.regret for point in reversed(points) if point.paid <= paid)
+
+
+def on_grid(problem: CurveProblem, config: int, curve: Tensor, shares: int = SHARES) -> Tensor:
+    """Return a curve at equally spaced shares of its training, NaN beyond its present end."""
+    length = int(problem.lengths[config])
+    at = torch.tensor([math.ceil(step * length / shares) for step in range(1, shares + 1)])
+    seen = torch.full((shares,), math.nan, dtype=torch.float64)
+    known = at <= len(curve)
+    seen[known] = curve[at[known] - 1].double()
+    return seen

@@ -11,17 +11,13 @@ from typing import NamedTuple
 
 import torch
 from scipy.stats import spearmanr
-from torch import Tensor
 
-from benchmarks.curves.grid import on_grid
 from benchmarks.curves.ours import begun, steps
-from benchmarks.curves.play import play
+from benchmarks.curves.play import on_grid, play
 from benchmarks.curves.tables import TABLES
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from botorch_costly.models import CurveGP, fit_curves
-from botorch_costly.problems import CurveProblem
 from botorch_costly.transforms import CurveCompression
 
 NAME = "boil-signal"
@@ -43,50 +39,32 @@ def measure(task: Task) -> Row:
     problem = TABLES[task.table](task.seed)
     generator = torch.Generator().manual_seed(task.seed)
     drawn = torch.randperm(len(problem), generator=generator)[:_TRAININGS].tolist()
-    curves = _curves(problem, drawn)
-    whole = curves[problem.whole[drawn]]
-    compression = _fitted(problem.inputs[drawn], curves, generator)
-    believed = _believed(problem, task.seed)
-    row: dict[str, float] = {
-        "midpoint": compression.midpoint.item(),
-        "growth": compression.growth.item(),
-    }
-    for share, belief in zip(SHARES, believed, strict=True):
-        at, end = (whole[:, round(s * _POINTS) - 1].numpy() for s in (share, 1.0))
-        row[f"ranks at {share:.4g}"] = float(spearmanr(at, end).statistic)
-        row[f"believed at {share:.4g}"] = belief
-    return {**task._asdict(), **row}
-
-
-def _curves(problem: CurveProblem, drawn: Sequence[int]) -> Tensor:
-    """Return whole curves above the lowest reward; what diverged stays there."""
-    curves = []
+    shown = []  # whole curves above the lowest reward; what diverged stays there
     for config in drawn:
         told = problem.advance(config, 0, int(problem.lengths[config]))
         curve = on_grid(problem, config, told.curve - problem.worst, _POINTS)
-        curves.append(torch.zeros_like(curve) if told.broken else curve)
-    return torch.stack(curves)
-
-
-def _fitted(points: Tensor, curves: Tensor, generator: torch.Generator) -> CurveCompression:
-    model = CurveGP(points, curves, compression=CurveCompression(_POINTS).double())
+        shown.append(torch.zeros_like(curve) if told.broken else curve)
+    curves = torch.stack(shown)
+    whole = curves[problem.whole[drawn]]
+    compression = CurveCompression(_POINTS).double()
+    model = CurveGP(problem.inputs[drawn], curves, compression=compression)
     fit_curves(model, restarts=_RESTARTS, generator=generator)
-    return model.compression
-
-
-def _believed(problem: CurveProblem, seed: int) -> list[float]:
-    """Return which agreement with the end our optimizer believes in, share by share."""
-    optimizer = begun(problem, seed)
-    play(problem, lambda *_: steps(optimizer, problem), seed, _PAID)
-    return [optimizer.early_signal(share) or 0.0 for share in SHARES]
+    midpoint, growth = model.compression.midpoint.item(), model.compression.growth.item()
+    row: dict[str, float] = {"midpoint": midpoint, "growth": growth}
+    optimizer = begun(problem, task.seed)
+    play(problem, lambda *_: steps(optimizer, problem), task.seed, _PAID)
+    for share in SHARES:
+        at, end = (whole[:, round(s * _POINTS) - 1].numpy() for s in (share, 1.0))
+        row[f"ranks at {share:.4g}"] = float(spearmanr(at, end).statistic)
+        row[f"believed at {share:.4g}"] = optimizer.early_signal(share) or 0.0
+    return {**task._asdict(), **row}
 
 
 def text(rows: Sequence[Row]) -> str:
     """Return the means over seeds, table by table."""
     heads = [f"{share:.4g}".rjust(16) for share in SHARES]
     lines = [f"{'':12}{'seeds':>6}{'midpoint':>10}{'growth':>8}" + "".join(heads)]
-    for table in dict.fromkeys(row["table"] for row in rows):
-        mine = [row for row in rows if row["table"] == table]
+    for table, mine in grouped(rows, "table").items():
 
         def mean(name: str, mine: Sequence[Row] = mine) -> float:
             return fmean(row[name] for row in mine)
@@ -104,11 +82,6 @@ def text(rows: Sequence[Row]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
-    parser = parser_for(NAME, "what early iterations say of the end")
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=20)
+    parser = sweep_parser(NAME, "what early iterations say of the end", seeds=20, tables=TABLES)
     options = parser.parse_args(arguments)
-    wanted = [Task(table, seed) for seed in seeds_of(options) for table in options.tables]
-    measure_missing(NAME, wanted, measure, Task, options)
-    print(text(rows_of(NAME, options.results)))
+    print(text(measured(NAME, tasks_of(Task, options, options.tables), measure, options)))

@@ -14,10 +14,9 @@ from benchmarks.curves.ours import OURS
 from benchmarks.curves.play import Policy, play, regret_at
 from benchmarks.curves.rivals import PLANNED, SIMPLE
 from benchmarks.curves.tables import TABLES, problem_of
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.record import Row, grouped
 from benchmarks.harness.statistics import paired
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from botorch_costly.problems import CurveProblem
 
 NAME = "boil-tabular"
@@ -39,10 +38,6 @@ def measure(task: Task, problem_of: Callable[[str, int], CurveProblem] = problem
     """Return the regret of a policy at each budget, as a share of the range of all rewards.
 
     Where a policy plans with what it may spend, each budget is a run of its own.
-
-    Args:
-        task: What is played, where and with which seed.
-        problem_of: The table of a name and a seed.
     """
     problem, began = problem_of(task.table, task.seed), time.perf_counter()
     spread, regrets = problem.best - problem.worst, {}
@@ -63,24 +58,28 @@ def text(rows: Sequence[Row]) -> str:
 def regrets(rows: Sequence[Row]) -> str:
     """Return mean, median and worst regret of each policy at each budget, table by table."""
     lines = []
-    for table in dict.fromkeys(row["table"] for row in rows):
+    for table, mine in grouped(rows, "table").items():
         head = "".join(f"{f'{budget} trainings':>24}" for budget in BUDGETS)
         lines.append(f"{table:<18}{'seeds':>6}{head}")
-        mine = [row for row in rows if row["table"] == table]
-        for policy in dict.fromkeys(row["policy"] for row in mine):
-            lines.append(_line(policy, [row for row in mine if row["policy"] == policy]))
+        for policy, played in grouped(mine, "policy").items():
+            cells = []
+            for budget in BUDGETS:
+                values = [row[f"at {budget}"] for row in played]
+                parts = statistics.fmean(values), statistics.median(values), max(values)
+                cells.append("  ".join(f"{value:.3f}" for value in parts).rjust(24))
+            lines.append(f"  {policy:<16}{len(played):>6}" + "".join(cells))
     lines.append("Regret as a share of the range of all rewards: mean, median, worst.")
     return "\n".join(lines)
 
 
 def verdicts(rows: Sequence[Row]) -> str:
     """Return where our optimizer is better or worse than each other policy, on the seeds of both."""
-    tables = list(dict.fromkeys(row["table"] for row in rows))
+    tables = grouped(rows, "table")
     budgets = ", ".join(map(str, BUDGETS))
     width = 2 * len(BUDGETS) + 8
     lines = [f"{OURSELF} against" + " " * 5 + "".join(f"{table:>{width}}" for table in tables)]
     for policy in dict.fromkeys(row["policy"] for row in rows if row["policy"] != OURSELF):
-        cells = [_verdict([r for r in rows if r["table"] == table], policy) for table in tables]
+        cells = [_verdict(mine, policy) for mine in tables.values()]
         lines.append(f"  {policy:<28}" + "".join(f"{cell:>{width}}" for cell in cells))
     lines.append(
         f"At {budgets} trainings: + better, - WORSE, = even (95 %); seeds in which it wins and loses at"
@@ -107,25 +106,10 @@ def _sign(of: Mapping[tuple[str, int], Row], policy: str, seeds: Sequence[int], 
     return "+" if found.high < 0 else "-"
 
 
-def _line(policy: str, rows: Sequence[Row]) -> str:
-    cells = []
-    for budget in BUDGETS:
-        values = [row[f"at {budget}"] for row in rows]
-        parts = statistics.fmean(values), statistics.median(values), max(values)
-        cells.append("  ".join(f"{value:.3f}" for value in parts).rjust(24))
-    return f"  {policy:<16}{len(rows):>6}" + "".join(cells)
-
-
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
-    parser = parser_for(NAME, "regret against what was paid, on recorded learning curves")
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=20)
+    about = "regret against what was paid, on recorded learning curves"
+    parser = sweep_parser(NAME, about, seeds=20, tables=TABLES, policies=POLICIES)
     options = parser.parse_args(arguments)
-    wanted = [
-        Task(t, p, s) for s in seeds_of(options) for t in options.tables for p in options.policies
-    ]
-    measure_missing(NAME, wanted, measure, Task, options)
-    print(text(rows_of(NAME, options.results)))
+    wanted = tasks_of(Task, options, options.tables, options.policies)
+    print(text(measured(NAME, wanted, measure, options)))

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.demo.methods import METHODS, PROBLEM, SAID, SHOWN
-from benchmarks.demo.picture import Curve, draw
-from benchmarks.demo.table import format_table
+from benchmarks.demo.table import Curve, draw, format_table
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.processes import in_processes
 from benchmarks.harness.record import recording
+from benchmarks.harness.sweep import in_processes
 from benchmarks.suite.runner import Record, run_online
 
 SEEDS = 3  # of the table, so that all of it takes less than two minutes

@@ -3,23 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import botorch_costly as bc
 from benchmarks.harness.tuners import as_it_comes, as_published, with_budget
 from benchmarks.suite.policies import FixedPolicy, Policy, RandomPolicy, TunedPolicy
 from benchmarks.suite.problems import digits_augmentation
-from botorch_costly import (
-    AlwaysQuery,
-    BernoulliQuery,
-    ConfidenceQuery,
-    Design,
-    Limits,
-    Prior,
-    QueryRule,
-    RewardScale,
-)
 
 PROBLEM = digits_augmentation()
 # Of the published tuner; chosen on seeds 100 to 107, with them ranks, which no diverged round distorts.
-CONFIDENCE, MOST_QUERIES, COIN = ConfidenceQuery(kappa=0.95), 116, 0.5
+CONFIDENCE, MOST_QUERIES, COIN = bc.ConfidenceQuery(kappa=0.95), 116, 0.5
 BUDGET = PROBLEM.horizon // 4
 
 Make = Callable[[int], Policy]  # from a seed
@@ -35,7 +26,7 @@ def default(**options: Any) -> Make:
     return make
 
 
-def published(rule: QueryRule, max_queries: int | None = None) -> Make:
+def published(rule: bc.QueryRule, max_queries: int | None = None) -> Make:
     """Return the tuner of the paper under a query rule, without a guard."""
 
     def make(seed: int) -> Policy:
@@ -44,11 +35,11 @@ def published(rule: QueryRule, max_queries: int | None = None) -> Make:
             PROBLEM.horizon,
             rule,
             seed,
-            limits=Limits(max_queries=max_queries),
-            prior=Prior(lengthscale=1.5, noise=0.5),
-            design=Design(kind="random", rounds=20, start_rounds=1),
+            limits=bc.Limits(max_queries=max_queries),
+            prior=bc.Prior(lengthscale=1.5, noise=0.5),
+            design=bc.Design(kind="random", rounds=20, start_rounds=1),
             start=PROBLEM.default,
-            rewards=RewardScale(ranks=True),
+            rewards=bc.RewardScale(ranks=True),
         )
         return TunedPolicy(tuner)
 
@@ -66,8 +57,8 @@ METHODS: dict[str, Make] = {
     SHOWN: default(),
     f"OnlineTuner, {BUDGET} queries": default(query=with_budget(BUDGET)),
     "as published": published(CONFIDENCE, MOST_QUERIES),
-    "full feedback": published(AlwaysQuery()),
-    "coin": published(BernoulliQuery(COIN)),
+    "full feedback": published(bc.AlwaysQuery()),
+    "coin": published(bc.BernoulliQuery(COIN)),
     "random schedule": lambda seed: RandomPolicy(PROBLEM.space, seed),
     "fixed 0.5": lambda seed: FixedPolicy(PROBLEM.default),
     "all off": fixed(),

@@ -15,10 +15,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.provenance import ROOT
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.record import Row
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 
 NAME = "ddp"
 
@@ -77,13 +76,10 @@ def text(rows: Sequence[Row]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print them."""
-    parser = parser_for(NAME, "decisions that the ranks of a distributed run share")
+    parser = sweep_parser(NAME, "decisions that the ranks of a distributed run share", seeds=3)
     parser.add_argument("--ranks", type=int, default=2, help="processes of a run")
     parser.add_argument("--rounds", type=int, default=500, help="decisions of a run")
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=3)
     parser.set_defaults(processes=1)  # runs side by side would wait for each other
     options = parser.parse_args(arguments)
-    wanted = [Task(options.ranks, options.rounds, seed) for seed in seeds_of(options)]
-    measure_missing(NAME, wanted, measure, Task, options)
-    print(text(rows_of(NAME, options.results)))
+    wanted = tasks_of(Task, options, [options.ranks], [options.rounds])
+    print(text(measured(NAME, wanted, measure, options)))

@@ -23,19 +23,12 @@ _START = {"weight_decay": 0.05, "dropout": 0.1}
 
 
 class Fit(NamedTuple):
-    """What a fit took.
+    """What a fit took."""
 
-    Args:
-        seconds: Of all of it, on the clock.
-        processor: Seconds of the processor.
-        within_processor: Those of them within the hooks of the callback.
-        queries: That were told.
-    """
-
-    seconds: float
-    processor: float
-    within_processor: float
-    queries: int
+    seconds: float  # of all of it, on the clock
+    processor: float  # seconds of the processor
+    within_processor: float  # those of them within the hooks of the callback
+    queries: int  # that were told
 
 
 class Clock:
@@ -43,10 +36,6 @@ class Clock:
 
     Not that of the clock: to read the processor's takes a call of the system, in which a busy machine
     lets others go first, so that the clock would count what measuring costs.
-
-    Args:
-        callback: Whose hooks are timed from now on.
-        hooks: Their names.
     """
 
     def __init__(self, callback: Any, hooks: tuple[str, ...]) -> None:

@@ -12,14 +12,14 @@ It needs the extras ``lightning`` and ``transformers``.
 import logging
 import warnings
 from collections.abc import Sequence
-from itertools import groupby, product
+from itertools import groupby, product, starmap
 from statistics import median
 from typing import NamedTuple
 
 from benchmarks.endurance.fits import FITS
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.command_line import seeds_of
+from benchmarks.harness.record import Row
+from benchmarks.harness.sweep import measured, sweep_parser
 
 NAME = "trainers"
 _SHARE = 0.01  # that is aimed at
@@ -78,15 +78,11 @@ def text(rows: Sequence[Row]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print them."""
-    parser = parser_for(NAME, "what a tuner takes of the time of a trainer")
-    parser.add_argument("--trainers", nargs="+", choices=list(FITS), default=list(FITS))
+    about = "what a tuner takes of the time of a trainer"
+    parser = sweep_parser(NAME, about, seeds=3, trainers=FITS)
     parser.add_argument("--steps", nargs="+", type=int, default=[25, 100], help="of a round")
     parser.add_argument("--rounds", type=int, default=24, help="of a fit")
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=3)
     parser.set_defaults(processes=1)  # what is timed is not to wait for others
     options = parser.parse_args(arguments)
     lengths = product(options.trainers, options.steps, [options.rounds], seeds_of(options))
-    wanted = [Task(*length) for length in lengths]
-    measure_missing(NAME, wanted, measure, Task, options)
-    print(text(rows_of(NAME, options.results)))
+    print(text(measured(NAME, list(starmap(Task, lengths)), measure, options)))

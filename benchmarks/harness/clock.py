@@ -1,4 +1,4 @@
-"""Milliseconds of a call, on any device."""
+"""Milliseconds of a call on any device, and which accelerator there is."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,6 +7,13 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor
+
+
+def accelerator() -> str:
+    """Return the kind of the accelerator that this machine has, or "cpu"."""
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return "cpu" if found is None else found.type
+
 
 T = TypeVar("T")
 _TRIES = 10  # of which the best counts

@@ -30,14 +30,7 @@ def decider(
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float64,
 ) -> Decisions:
-    """Return the decisions of a tuner, which knows nothing of an earlier search.
-
-    Args:
-        space: Where it may go.
-        rule: Whether to query.
-        device: Where it computes.
-        dtype: In which it computes.
-    """
+    """Return the decisions of a tuner, which knows nothing of an earlier search."""
     tkwargs: dict[str, Any] = {"dtype": dtype, "device": torch.device(device)}
     rivals = rivals_of(space, Search(RESTARTS, BANDWIDTH), tkwargs)
     return Decisions(rivals.search, Decider(rivals, rule, UCB(BETA), "acquisition"))

@@ -133,6 +133,22 @@ def part_of(row: Row, kind: type[Named]) -> Named:
     return kind._make(row[name] for name in kind._fields)
 
 
+def grouped(rows: Iterable[Row], *names: str) -> dict[Any, list[Any]]:
+    """Return rows by the value under a name, or by the values under several, in their order."""
+    groups: dict[Any, list[Any]] = {}
+    for row in rows:
+        key = row[names[0]] if len(names) == 1 else tuple(row[name] for name in names)
+        groups.setdefault(key, []).append(row)
+    return groups
+
+
+def told(rows: Iterable[Row], describe: Callable[[Row], str]) -> Iterator[Row]:
+    """Yield rows as they come, and print each in words."""
+    for row in rows:
+        print(describe(row), flush=True)
+        yield row
+
+
 def _lines(file: IO[str]) -> Iterator[dict[str, Any]]:
     header: dict[str, Any] = {}
     for line in map(json.loads, file):

@@ -11,7 +11,8 @@ References:
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ _WIDEST = 0.9999  # level: beyond it the draws have no percentiles
 _ROUNDED = 9  # decimals: whether an end is on this side of a verdict is not left to rounding
 
 
+Runs = Mapping[int, Mapping[str, Any]]  # rows of a method, by seed
+
+
 class Estimate(NamedTuple):
     """A statistic of seeds, and its 95 % interval."""
 
@@ -32,12 +36,7 @@ class Estimate(NamedTuple):
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> Estimate | None:
-    """Return by how much one method has more than another on average; None of fewer than two seeds.
-
-    Args:
-        ours: One number a seed.
-        theirs: The same seeds in the same order.
-    """
+    """Return by how much one method has more than another on average; None of fewer than two seeds."""
 
     def difference(ours: Any, theirs: Any, axis: int = -1) -> Any:
         return np.mean(ours - theirs, axis=axis)
@@ -57,6 +56,24 @@ def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate | N
         return np.mean(ours, axis=axis) / np.mean(theirs, axis=axis)
 
     return _estimate(ratio, ours, theirs)
+
+
+def shared(runs: Runs, others: Runs, name: str) -> list[tuple[float, float]]:
+    """Return pairs of the values that two methods have under a name, of the seeds that both have."""
+    return [(runs[seed][name], others[seed][name]) for seed in sorted(set(runs) & set(others))]
+
+
+def ratio_of_totals(runs: Runs, others: Runs, name: str) -> str:
+    """Return a total by that of another method, of the seeds that both have; nothing without any."""
+    pairs = shared(runs, others, name)
+    theirs = sum(other for _, other in pairs)
+    return f"{sum(own for own, _ in pairs) / theirs:.2f}" if theirs else ""
+
+
+def mean_error(values: Sequence[float]) -> tuple[float, float]:
+    """Return a mean and its standard error, 0 of one value."""
+    error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return fmean(values), error
 
 
 def _estimate(

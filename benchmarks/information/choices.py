@@ -76,17 +76,11 @@ def max_value(now: Situation) -> Tensor:
 
 @dataclass(frozen=True)
 class Joint:
-    """Joint entropy search: the point that tells most of optima of drawn paths, and of their values.
+    """Joint entropy search: the point that tells most of optima of drawn paths, and of their values."""
 
-    Args:
-        optima: How many.
-        raw: Points of each path that are looked at first.
-        restarts: Of each path.
-    """
-
-    optima: int = 12
-    raw: int = 1024
-    restarts: int = 20
+    optima: int = 12  # how many
+    raw: int = 1024  # points of each path that are looked at first
+    restarts: int = 20  # of each path
 
     def __call__(self, now: Situation) -> Tensor:
         """Return the point."""
@@ -110,12 +104,7 @@ def _optimized(
         warnings.simplefilter("ignore", BotorchWarning)
         warnings.simplefilter("ignore", RuntimeWarning)  # line searches that end early
         point, _ = optimize_acqf(
-            acquisition,
-            now.cube,
-            q=1,
-            num_restarts=_RESTARTS,
-            raw_samples=raw,
-            options=options,
+            acquisition, now.cube, q=1, num_restarts=_RESTARTS, raw_samples=raw, options=options
         )
     return point.squeeze(0).detach()
 
@@ -145,15 +134,15 @@ class Information:
         acquisition = EntropySearch(now.model, points, outcomes=self.outcomes)
         if self.library:
             return _optimized(acquisition, now)
-        return self._climbed(acquisition, now)
-
-    def _points(self, now: Situation) -> Tensor:
-        return representers(
-            now.model, now.cube, self.points, now.best, now.generator, measure=self.measure
+        # Points everywhere, and around the representers.
+        half, dim = self.candidates // 2, acquisition.points.shape[-1]
+        anywhere = torch.rand(half, dim, generator=now.generator, dtype=acquisition.points.dtype)
+        rows = torch.randint(
+            len(acquisition.points), (self.candidates - half,), generator=now.generator
         )
-
-    def _climbed(self, acquisition: EntropySearch, now: Situation) -> Tensor:
-        pool = self._pool(acquisition.points, now.generator)
+        near = acquisition.points[rows]
+        near = near + _NEAR * torch.randn(near.shape, generator=now.generator, dtype=near.dtype)
+        pool = torch.cat([anywhere, near.clamp(0, 1)])
         with torch.no_grad():
             values = acquisition(pool.unsqueeze(-2))
         starts = pool[values.topk(min(_CLIMBED, len(pool))).indices]
@@ -163,11 +152,7 @@ class Information:
             reached = acquisition(both.unsqueeze(-2))
         return both[reached.argmax()]
 
-    def _pool(self, points: Tensor, generator: torch.Generator) -> Tensor:
-        """Return points everywhere, and around the representers."""
-        half, dim = self.candidates // 2, points.shape[-1]
-        anywhere = torch.rand(half, dim, generator=generator, dtype=points.dtype)
-        rows = torch.randint(len(points), (self.candidates - half,), generator=generator)
-        near = points[rows]
-        near = near + _NEAR * torch.randn(near.shape, generator=generator, dtype=near.dtype)
-        return torch.cat([anywhere, near.clamp(0, 1)])
+    def _points(self, now: Situation) -> Tensor:
+        return representers(
+            now.model, now.cube, self.points, now.best, now.generator, measure=self.measure
+        )

@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 import torch
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
-from benchmarks.information.methods import METHODS, OURS, TIMED, Player
-from benchmarks.information.play import seconds_of
-from benchmarks.information.problems import PROBLEMS
+from benchmarks.harness.record import Row
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
+from benchmarks.information.beliefs import PROBLEMS
+from benchmarks.information.methods import METHODS, OURS, TIMED, Player, seconds_of
 
 NAME = "entropy-search-time"
 COUNTS = (5, 10, 20, 30)
@@ -76,12 +74,7 @@ _PARTS = ("belief, ms", "choice, ms")
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
-    every = [*METHODS, *TIMED]
-    parser = parser_for(NAME, "milliseconds of an iteration on the same evaluations")
-    parser.add_argument("--methods", nargs="+", choices=every, default=every)
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=3)
+    about = "milliseconds of an iteration on the same evaluations"
+    parser = sweep_parser(NAME, about, seeds=3, methods=[*METHODS, *TIMED])
     options = parser.parse_args(arguments)
-    wanted = [Task(n, m, s) for s in seeds_of(options) for n in COUNTS for m in options.methods]
-    measure_missing(NAME, wanted, measure, Task, options)
-    print(text(rows_of(NAME, options.results)))
+    print(text(measured(NAME, tasks_of(Task, options, COUNTS, options.methods), measure, options)))

@@ -9,23 +9,17 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import product, starmap
 from typing import NamedTuple
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.command_line import seeds_of
+from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.sweep import measured, sweep_parser
 from benchmarks.learners.arms import KnowledgeGradientOfArms
 from benchmarks.learners.problems import TOLD, LearnerProblem, data_sets, problem_of
-from benchmarks.learners.rivals import (
-    Doubling,
-    Halving,
-    Hyperband,
-    MostlyBest,
-    Screening,
-)
-from benchmarks.subsets.base import AtTarget
+from benchmarks.learners.rivals import Doubling, Halving, Hyperband, MostlyBest, Screening
+from benchmarks.subsets.base import AtTarget, Method, play
 from benchmarks.subsets.methods import Ours
-from benchmarks.subsets.play import Method, play
 
 NAME = "learners"
 HALVES = ("choose", "confirm")
@@ -111,10 +105,9 @@ def sets_of(method: str, half: str) -> list[int]:
 def text(rows: Sequence[Row]) -> str:
     """Return regrets of each method at each budget, for each half and what is told."""
     lines = []
-    for half, told in dict.fromkeys((row["half"], row["told"]) for row in rows):
+    for (half, told), mine in grouped(rows, "half", "told").items():
         title = f"{half}, {told}"
         lines.append(f"{title:<32}{'sets':>5}{'runs':>5}" + "".join(f"{b:>27}" for b in BUDGETS))
-        mine = [row for row in rows if (row["half"], row["told"]) == (half, told)]
         for method in METHODS:
             lines += _line(method, [row for row in mine if row["method"] == method])
     lines.append(
@@ -143,20 +136,12 @@ def _cell(values: Sequence[float]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
-    parser = parser_for(NAME, "the best learner on all of the data, by trainings on parts of it")
-    parser.add_argument("--halves", nargs="+", choices=HALVES, default=["confirm"])
-    parser.add_argument("--told", nargs="+", choices=TOLD, default=list(TOLD))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    about = "the best learner on all of the data, by trainings on parts of it"
+    parser = sweep_parser(NAME, about, seeds=1, halves=HALVES, told=TOLD, methods=METHODS)
+    parser.set_defaults(halves=["confirm"])
     parser.add_argument("--sets", type=int, help="the first of each half alone")
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=1)
     options = parser.parse_args(arguments)
-    wanted = [
-        Task(half, told, method, seed)
-        for half in options.halves
-        for told in options.told
-        for method in options.methods
-        for seed in seeds_of(options)
-    ]
-    measure_missing(NAME, wanted, partial(measure, most=options.sets), Task, options)
-    print(text(rows_of(NAME, options.results)))
+    wanted = starmap(
+        Task, product(options.halves, options.told, options.methods, seeds_of(options))
+    )
+    print(text(measured(NAME, list(wanted), partial(measure, most=options.sets), options)))

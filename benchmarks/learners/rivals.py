@@ -96,13 +96,7 @@ class Hyperband(PlannedLearners):
 
 
 class Screening(PlannedLearners):
-    """All at one fraction, then the best three on all of the data.
-
-    Args:
-        problem: What is played on.
-        seed: Of the order.
-        fraction: At which all are tried.
-    """
+    """All at one fraction, then the best three on all of the data."""
 
     def __init__(self, problem: LearnerProblem, seed: int, *, fraction: float) -> None:
         self._fraction = fraction

@@ -6,20 +6,17 @@ units of their own.
 """
 
 import time
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
 from benchmarks.harness.figures import save
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
-from benchmarks.meta.families import FAMILIES, MISLEADING, TWISTS, Family, Study, twisted
+from benchmarks.harness.record import Row
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
+from benchmarks.meta.families import FAMILIES, MISLEADING, TWISTS, Family, twisted
 from benchmarks.meta.methods import METHODS
-from benchmarks.meta.picture import figure_of
-from benchmarks.meta.policy import Method, Setting
-from benchmarks.meta.table import AT, text
+from benchmarks.meta.rivals import Method, Setting
+from benchmarks.meta.table import AT, figure_of, text
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.tuners.transfer.belief import Told
 
@@ -67,11 +64,7 @@ def _play(
             values = policy(Told(study.points[chosen], study.values[chosen]))
         values[chosen] = -torch.inf
         chosen.append(int(values.argmax()))
-    return _padded(study, chosen, length)
-
-
-def _padded(study: Study, chosen: Sequence[int], length: int) -> torch.Tensor:
-    """Return the regrets; where all has been evaluated, nothing is lost any more."""
+    # The regrets; where all has been evaluated, nothing is lost any more.
     regrets = torch.zeros(length, dtype=torch.float64)
     regrets[: len(chosen)] = study.regrets()[list(chosen)]
     return regrets
@@ -83,23 +76,10 @@ def _listed(values: torch.Tensor) -> list[float]:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows, draw the figure and print the table."""
-    parser = parser_for(
-        NAME, "regret on a target after earlier tasks, and which targets are harmed"
-    )
-    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--twists", nargs="+", choices=TWISTS, default=list(TWISTS))
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=10)
-    options = parser.parse_args(arguments)
-    wanted = [
-        Run(f, t, m, s)
-        for s in seeds_of(options)
-        for f in options.families
-        for t in options.twists
-        for m in options.methods
-    ]
-    measure_missing(NAME, wanted, measure, Run, options)
-    rows = rows_of(NAME, options.results)
+    about = "regret on a target after earlier tasks, and which targets are harmed"
+    known = {"families": FAMILIES, "methods": METHODS, "twists": TWISTS}
+    options = sweep_parser(NAME, about, seeds=10, **known).parse_args(arguments)
+    wanted = tasks_of(Run, options, options.families, options.twists, options.methods)
+    rows = measured(NAME, wanted, measure, options)
     save(figure_of(rows), options.results / f"{NAME}.png")
     print(text(rows))

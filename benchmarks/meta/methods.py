@@ -7,7 +7,7 @@ from torch import Tensor
 
 from benchmarks.meta import rivals
 from benchmarks.meta.multi_task import MultiTask
-from benchmarks.meta.policy import Method, Setting
+from benchmarks.meta.rivals import Method, Setting
 from botorch_costly import ByEvidence, ByGaps
 from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.choice import sharing_of

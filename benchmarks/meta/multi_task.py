@@ -24,8 +24,7 @@ from botorch.models.transforms.outcome import StratifiedStandardize
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from benchmarks.meta.policy import Setting, best_before
-from benchmarks.meta.rivals import log_improvement
+from benchmarks.meta.rivals import Setting, best_before, log_improvement
 from botorch_costly.tuners.transfer.belief import Told
 
 MOST_ROWS = 480  # of all earlier tasks

@@ -4,14 +4,16 @@ Where a paper leaves the acquisition function open, it is the bound of plain GP-
 the expected improvement of plain LogEI, so that the beliefs differ and nothing else.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Standardize
-from torch import Tensor
+from torch import Generator, Tensor
 
 from benchmarks.harness.gaussian import fitted
-from benchmarks.meta.policy import Policy, Setting, best_before, in_random_order
 from botorch_costly.baselines import TAF, EmpiricalPriorGP, RankWeightedGP, ScaMLGP
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.models.joint_gaussian import JointGaussian
@@ -19,6 +21,38 @@ from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.numerics.improvement import log_excess
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.tuners.transfer.belief import Told, alone
+
+
+class Setting(NamedTuple):
+    """What a policy is given."""
+
+    tasks: TaskEnsemble  # earlier ones, fitted
+    points: Tensor  # to choose from, shape: (m, d)
+    order: Tensor  # a random order of these, the same for all methods, shape: (m,)
+    generator: Generator
+
+
+class Policy(Protocol):
+    """Chooses what is evaluated next."""
+
+    def __call__(self, told: Told) -> Tensor:
+        """Return how good each of the points would be, ``(m,)``; those told do not count."""
+
+
+Method = Callable[[Setting], Policy]
+
+
+def in_random_order(setting: Setting) -> Tensor:
+    """Return numbers that fall along the random order, ``(m,)``."""
+    values = torch.zeros(len(setting.points), dtype=setting.points.dtype)
+    values[setting.order] = torch.linspace(1, 0, len(values), dtype=values.dtype)
+    return values
+
+
+def best_before(setting: Setting) -> Tensor:
+    """Return the average of the standardized posterior means of the earlier tasks, ``(m,)``."""
+    return setting.tasks.means(setting.points).mean(0)
+
 
 FIRST = 3  # random evaluations before there is a belief, of methods that know no tasks
 _LONGEST = 20  # configurations of a portfolio

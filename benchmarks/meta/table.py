@@ -1,13 +1,63 @@
-"""What each method reached, family by family, and ``TransferOptimizer`` against each other one."""
+"""What each method reached, family by family, in words and in one figure."""
 
 import statistics
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from textwrap import fill
+from typing import Any, NamedTuple
 
-from benchmarks.harness.record import Row
+from scipy.stats import wilcoxon
+
+from benchmarks.harness.figures import panels
+from benchmarks.harness.record import Row, grouped
 from benchmarks.meta.families import TWISTS, UNRELATED
 from benchmarks.meta.methods import METHODS, NOTES, OURS, PLAIN
-from benchmarks.meta.signed_rank import AFTER, signed_rank, worse_by
+from botorch_costly import plotting
+from botorch_costly.plotting.style import MARKERS
+
+AFTER = 10  # evaluations
+_SAME = 1e-9  # regret: a smaller difference of averages is rounding
+_ROUNDED = 9  # decimals: which differences are as large as each other is not left to rounding
+
+
+class SignedRank(NamedTuple):
+    """Over targets."""
+
+    won: int
+    tied: int
+    lost: int
+    p: float  # of as large a difference, two-sided, were neither better; NaN where all tied
+
+    @property
+    def differing(self) -> int:
+        """Number of targets that the test is about."""
+        return self.won + self.lost
+
+
+def signed_rank(differences: Sequence[float]) -> SignedRank:
+    """Return how often the first of two methods is better, from its regrets minus the other's.
+
+    Targets on which both are alike do not enter the test. It is exact for up to 50 targets whose
+    differences are all of different sizes, else normal as in ``scipy.stats.wilcoxon``.
+
+    References:
+        F. Wilcoxon. Individual comparisons by ranking methods. Biometrics Bulletin 1, 1945.
+    """
+    apart = [round(d, _ROUNDED) for d in differences if abs(d) > _SAME]
+    won = sum(d < 0 for d in apart)
+    p = float(wilcoxon(apart).pvalue) if apart else float("nan")
+    return SignedRank(won, len(differences) - len(apart), len(apart) - won, p)
+
+
+def worse_by(rows: Sequence[Row], others: Sequence[Row], at: int = AFTER) -> list[float]:
+    """Return by how much each target is worse than under another method, on average over common seeds."""
+    theirs = {row["seed"]: row[f"at {at}"] for row in others}
+    pairs = [(row[f"at {at}"], theirs[row["seed"]]) for row in rows if row["seed"] in theirs]
+    if not pairs:
+        return []
+    apart = [[a - b for a, b in zip(ours, them, strict=True)] for ours, them in pairs]
+    return [statistics.fmean(column) for column in zip(*apart, strict=True)]
+
 
 AT = (1, 3, 5, 10, 20)  # evaluations after which regrets are stored
 HARM = 0.005  # of the range: by which a task is worse than under plain GP-UCB
@@ -28,11 +78,9 @@ _FOOT = (
 def text(rows: Sequence[Row]) -> str:
     """Return what each method reached, family by family."""
     lines: list[str] = []
-    for family in dict.fromkeys(row["family"] for row in rows):
-        for twist in TWISTS:
-            some = [row for row in rows if (row["family"], row["twist"]) == (family, twist)]
-            if some:
-                lines += _block(family, twist, some)
+    for family, mine in grouped(rows, "family").items():
+        for twist, some in sorted(grouped(mine, "twist").items(), key=lambda t: TWISTS.index(t[0])):
+            lines += _block(family, twist, some)
     played = {row["method"] for row in rows}
     notes = [f"{name}: {note}" for name, note in NOTES.items() if name in played]
     return "\n".join([*lines, *(fill(line, _WIDE) for line in [_FOOT, *notes])])
@@ -142,3 +190,59 @@ def _ranks(played: Mapping[str, Sequence[Row]], at: int = AFTER) -> dict[str, fl
                 equal = sum(other == value for other in values)
                 ranks[name].append(below + (equal + 1) / 2)
     return {name: statistics.fmean(some) if some else float("nan") for name, some in ranks.items()}
+
+
+SHOWN = {
+    "random": plotting.BLACK,
+    PLAIN: plotting.BLUE,
+    "portfolio": plotting.SKY,
+    "ScaML-GP": plotting.ORANGE,
+    "RGPE": plotting.PURPLE,
+    "TAF": plotting.YELLOW,
+    "RM-GP-UCB": plotting.GREEN,
+    OURS: plotting.VERMILION,
+}
+_COLUMNS = 4
+
+
+def figure_of(rows: Sequence[Row]) -> Any:
+    """Return a figure of mean regrets over all targets and seeds that a method was measured on."""
+    played = grouped(rows, "family", "twist")
+    shown_panels = sorted(played, key=lambda panel: TWISTS.index(panel[1]))
+    figure, axes = panels(len(shown_panels), _COLUMNS, 12, 3.0)
+    for ax, (family, twist) in zip(axes.flat, shown_panels, strict=False):
+        title = f"{family}, {twist}" if twist else family
+        mine = played[family, twist]
+        ends = [mean for name in SHOWN for mean in _line(ax, mine, name)]
+        ax.set_title(title, fontsize="medium")
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        # Where a regret of 0 is reached a logarithmic axis has no place for it.
+        least = min((mean for mean in ends if mean > 0), default=1e-3)
+        ax.set_ylim(bottom=max(least / 1.5, 1e-4))
+        ax.set_xticks(AT, [str(count) for count in AT])
+        ax.minorticks_off()
+    found = {
+        name: handle
+        for ax in axes.flat
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    shown = [name for name in SHOWN if name in found]
+    handles = [found[name] for name in shown]
+    figure.legend(handles, shown, loc="outside upper center", frameon=False, ncols=len(SHOWN))
+    figure.supxlabel("evaluations; a line that leaves below has reached 0", fontsize="medium")
+    figure.supylabel("mean regret, a share of the range", fontsize="medium")
+    return figure
+
+
+def _line(ax: Any, rows: Sequence[Row], name: str) -> list[float]:
+    """Draw a method, and return its means; nothing without rows of it."""
+    some = [row for row in rows if row["method"] == name]
+    if not some:
+        return []
+    means = [fmean(value for row in some for value in row[f"at {count}"]) for count in AT]
+    number = list(SHOWN).index(name)
+    width = 2.5 if name == OURS else 1.2
+    marker = MARKERS[number % len(MARKERS)]
+    ax.plot(AT, means, color=SHOWN[name], linewidth=width, marker=marker, markersize=4, label=name)
+    return means

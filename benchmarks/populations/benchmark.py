@@ -10,11 +10,10 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
-from benchmarks.populations.methods import METHODS
-from benchmarks.populations.play import Size, play
+from benchmarks.harness.command_line import seeds_of
+from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.sweep import measured, sweep_parser
+from benchmarks.populations.methods import METHODS, Size, play
 from benchmarks.suite.problems import PROBLEMS
 
 NAME = "populations"
@@ -42,8 +41,7 @@ def measure(task: Task) -> Row:
 def text(rows: Sequence[Row]) -> str:
     """Return means and standard errors by method, and what ours has more than each, paired by seed."""
     lines = []
-    for problem in dict.fromkeys(row["problem"] for row in rows):
-        mine = [row for row in rows if row["problem"] == problem]
+    for problem, mine in grouped(rows, "problem").items():
         one = mine[0]
         size = f"{one['members']} members, {one['decisions']} decisions of {one['rounds']} rounds"
         lines.append(f"{problem}: {size}; test accuracy in %")
@@ -51,8 +49,8 @@ def text(rows: Sequence[Row]) -> str:
             f"  {'':<22}seeds   mean  worst  loss  queries  deciding s  ours less it (s.e.)"
         )
         ours = _ends(mine, "ours")
-        for method in dict.fromkeys(row["method"] for row in mine):
-            these, ends = [row for row in mine if row["method"] == method], _ends(mine, method)
+        for method, these in grouped(mine, "method").items():
+            ends = _ends(mine, method)
             numbers = [
                 statistics.mean(row[k] for row in these)
                 for k in ("test_loss", "queries", "deciding")
@@ -93,17 +91,14 @@ def tasks(options: argparse.Namespace) -> list[Task]:
 
 def main(arguments: list[str]) -> None:
     """Measure what is not stored yet, and print the table."""
-    parser = parser_for(NAME, "populations tuned by one belief, beside Ray's PB2")
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(_PROBLEMS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    about = "populations tuned by one belief, beside Ray's PB2"
+    parser = sweep_parser(NAME, about, seeds=5, problems=PROBLEMS, methods=METHODS)
+    parser.set_defaults(problems=list(_PROBLEMS))
     parser.add_argument("--members", type=int, default=4, help="networks side by side")
     parser.add_argument("--decisions", type=int, default=12, help="comparisons of the members")
     parser.add_argument("--rounds", type=int, default=5, help="of a member between two decisions")
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
     parser.add_argument("--smoke", action="store_true", help="one seed and two short decisions")
-    add_seeds(parser, seeds=5)
     options = parser.parse_args(arguments)
     if options.smoke:
         options.seeds, options.decisions, options.rounds = 1, 2, 1
-    measure_missing(NAME, tasks(options), measure, Task, options)
-    print(text(rows_of(NAME, options.results)))
+    print(text(measured(NAME, tasks(options), measure, options)))

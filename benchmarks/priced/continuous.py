@@ -18,18 +18,11 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.command_line import parser_for
-from benchmarks.harness.processes import in_processes
-from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.record import Row, grouped, write_results
+from benchmarks.harness.sweep import in_processes
 from benchmarks.harness.tuners import believing
 from benchmarks.priced.comparison import Outcome, compare
-from botorch_costly import (
-    ConfidenceQuery,
-    OnlineTuner,
-    PricedQuery,
-    QueryRule,
-    Real,
-    SearchSpace,
-)
+from botorch_costly import ConfidenceQuery, OnlineTuner, PricedQuery, QueryRule, Real, SearchSpace
 from botorch_costly.problems import DriftingHartmann, DriftingPath, DriftingSample
 from botorch_costly.query import UnqueriedPlay
 
@@ -159,9 +152,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
 def outcomes(rows: Iterable[Row]) -> dict[str, Outcome]:
     """Return what each policy paid, its trials ordered by seed."""
-    found: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row["seed"]):
-        found.setdefault(row["policy"], []).append(row)
+    found = grouped(sorted(rows, key=lambda row: row["seed"]), "policy")
     return {
         name: Outcome.of(
             [r["regret"] for r in mine], [r["queries"] for r in mine], mine[0]["horizon"]
@@ -173,8 +164,7 @@ def outcomes(rows: Iterable[Row]) -> dict[str, Outcome]:
 def text(rows: Sequence[Row]) -> str:
     """Return the tables: what every policy pays, and the priced query against the best threshold."""
     lines = []
-    for function, dim in dict.fromkeys((row["function"], row["dim"]) for row in rows):
-        mine = [row for row in rows if (row["function"], row["dim"]) == (function, dim)]
+    for (function, dim), mine in grouped(rows, "function", "dim").items():
         paid, least = outcomes(mine), min(row["least_regret"] for row in mine)
         trials, horizon = len(mine) // len(paid), mine[0]["horizon"]
         lines.append(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.command_line import size_parser
-from benchmarks.harness.record import Row
+from benchmarks.harness.record import Row, grouped
 from benchmarks.priced.comparison import Outcome
 from benchmarks.priced.frontier import PRICES, Rows, measure, sweep
 from benchmarks.tables.world import World
@@ -57,8 +57,7 @@ def report(rows: Rows) -> str:
     """Return the totals, added up over the forgetting rates: a line for each effective horizon."""
     prices = "".join(f"{price:9g}" for price in PRICES)
     lines = [f"R_T + price C_T summed over forgetting rates; price:{prices}"]
-    for family, parameter in dict.fromkeys((row["family"], row["parameter"]) for row in rows):
-        mine = [r for r in rows if (r["family"], r["parameter"]) == (family, parameter)]
+    for (family, parameter), mine in grouped(rows, "family", "parameter").items():
         costs = {p: [Outcome.of_row(r).cost(p) for r in mine if r["price"] == p] for p in PRICES}
         sums = [sum(float(cost.mean()) for cost in costs[p]) for p in PRICES]
         name = f"  {family} = {parameter:g}"

@@ -22,15 +22,11 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.command_line import parser_for
-from benchmarks.harness.processes import in_processes
-from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.record import Row, told, write_results
+from benchmarks.harness.sweep import in_processes
 from benchmarks.harness.tuners import believing
 from benchmarks.priced.comparison import Outcome, compare
-from benchmarks.priced.continuous import (
-    confident,
-    play,
-    priced,
-)
+from benchmarks.priced.continuous import confident, play, priced
 from botorch_costly import OnlineTuner, QueryRule, Real, SearchSpace
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.problems import DriftingFunction
@@ -280,12 +276,7 @@ def main(arguments: list[str]) -> None:
     add("--seed", type=int, default=3000, help="of functions, noise and coins")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    told = map(_told, rows(options))
-    done = write_results("priced-misspecified", told, [options.seed], directory=options.results)
+    words = "{part}, {scenario}, {policy}: {ms} ms a round"
+    found = told(rows(options), lambda row: words.format_map(row))
+    done = write_results("priced-misspecified", found, [options.seed], directory=options.results)
     print(text(done))
-
-
-def _told(row: Row) -> Row:
-    """Say that a row is done, and pass it on."""
-    print(f"{row['part']}, {row['scenario']}, {row['policy']}: {row['ms']} ms a round")
-    return row

@@ -11,7 +11,7 @@ import torch
 from benchmarks.harness.clock import by_turns
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.decisions import decide_on_grid, decider
-from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.record import Row, told, write_results
 from benchmarks.priced.continuous import cube
 from benchmarks.tables.world import World
 from botorch_costly import Choice, Integer, SearchSpace
@@ -21,10 +21,7 @@ from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import ConfidenceQuery, PricedQuery, Progress, QueryRule
 from botorch_costly.simulation import GridPolicy, Ground
 
-RULES: dict[str, QueryRule] = {
-    "confidence": ConfidenceQuery(0.9),
-    "priced": PricedQuery(price=0.3),
-}
+RULES: dict[str, QueryRule] = {"confidence": ConfidenceQuery(0.9), "priced": PricedQuery(price=0.3)}
 FORGETTING, NOISE, HORIZON = 0.01, 0.01, 500
 
 
@@ -89,9 +86,7 @@ def measure(repeats: int, seed: int) -> Iterator[Row]:
     settings["grid of 1000 points, 50 trials"] = grid_decisions(50, 1000, 100, seed)
     for setting, decisions in settings.items():
         spent = by_turns(decisions, repeats)
-        row: Row = {"setting": setting, **spent, "ratio": spent["priced"] / spent["confidence"]}
-        print(describe(row), flush=True)
-        yield row
+        yield {"setting": setting, **spent, "ratio": spent["priced"] / spent["confidence"]}
 
 
 def describe(row: Row) -> str:
@@ -114,5 +109,5 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    rows = measure(options.repeats, options.seed)
+    rows = told(measure(options.repeats, options.seed), describe)
     write_results("priced-time", rows, [options.seed], directory=options.results)

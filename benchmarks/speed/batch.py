@@ -100,18 +100,14 @@ def decide(batch: Batch, starts: Tensor) -> Choice:
     begin = starts.expand(len(batch.retentions), *starts.shape)
     ends = climb(bound, begin, BANDWIDTH, MAX_ITER)
     optima = suppress(ends.points, ends.values, BANDWIDTH)
-    comparison = _comparison(belief, optima)
-    return Choice(
-        optima, RULE(comparison, Progress(batch.retentions.shape[-1] + 1), torch.Generator())
-    )
-
-
-def _comparison(belief: Snapshot, optima: Optima) -> Comparison:
-    """Hold the best optimum of each belief against the others."""
+    # Hold the best optimum of each belief against the others.
     there = optima.values > -torch.inf
     mean, variance = belief.mean_and_variance(optima.points.nan_to_num(0.0))
     rivals = mean[:, 1:], variance[:, 1:], None, there[:, 1:]
-    return Comparison(mean[:, 0], variance[:, 0], *rivals, mean.new_full((), BETA))
+    comparison = Comparison(mean[:, 0], variance[:, 0], *rivals, mean.new_full((), BETA))
+    return Choice(
+        optima, RULE(comparison, Progress(batch.retentions.shape[-1] + 1), torch.Generator())
+    )
 
 
 def throughput(

@@ -50,13 +50,7 @@ class Decision(NamedTuple):
 
 
 class Case:
-    """A state in which both ways decide, over and over.
-
-    Args:
-        problem: Whose last query is to be learnt.
-        seed: Of the starts.
-        against_botorch: Whether BoTorch's way is wanted.
-    """
+    """A state in which both ways decide, over and over."""
 
     def __init__(self, problem: Problem, seed: int, *, against_botorch: bool = True) -> None:
         self.problem, self.seed = problem, seed
@@ -115,7 +109,14 @@ class Case:
             if len(points) == 1:
                 rival = _rival(acquisition, optima, bounds, starts, generator)
                 points = torch.cat([points, rival])
-            comparison = self._comparison(acquisition, points)
+            with torch.no_grad():
+                posterior = acquisition.model.posterior(
+                    at_round(points, acquisition.now).unsqueeze(-2)
+                )
+            mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
+            there = torch.ones_like(mean[1:], dtype=torch.bool)
+            beta = mean.new_tensor(BETA)
+            comparison = Comparison(mean[0], variance[0], mean[1:], variance[1:], None, there, beta)
             verdict = RULE(comparison, self.progress, generator)
             query, sure = bool(verdict.query), float(verdict.confidence)
             return Decision(points[0], optima.points, query, sure)
@@ -135,14 +136,6 @@ class Case:
         bound, (lower, width) = TimeVaryingUCB(self.belief, BETA, self.now), self.problem.bounds
         ends = climb(InBox(bound, lower, width), points, bandwidth=_STAYS, max_iter=100)
         return int((torch.linalg.vector_norm(ends.points - points, dim=-1) <= _STAYS).sum())
-
-    def _comparison(self, acquisition: TimeVaryingUCB, points: Tensor) -> Comparison:
-        with torch.no_grad():
-            posterior = acquisition.model.posterior(at_round(points, acquisition.now).unsqueeze(-2))
-        mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
-        there = torch.ones_like(mean[1:], dtype=torch.bool)
-        beta = mean.new_tensor(BETA)
-        return Comparison(mean[0], variance[0], mean[1:], variance[1:], None, there, beta)
 
 
 def _best_of_each(ends: Tensor, values: Tensor) -> Optima:

@@ -50,15 +50,7 @@ def beside(
     chosen: Sequence[Chosen],
     budget: int,
 ) -> Beside:
-    """Return what is lost by each choice, and the seconds of a search by DIRECT.
-
-    Args:
-        space: Of the configurations.
-        tasks: The earlier tasks, fitted.
-        robust: By which their share was decided.
-        chosen: In a run of the optimizer.
-        budget: Evaluations of DIRECT.
-    """
+    """Return what is lost by each choice, and the seconds of a search by DIRECT."""
     generator = Generator()
     chooser = TransferStrategy(Domain(space), tasks, robust, generator)
     found = Beside([], [])

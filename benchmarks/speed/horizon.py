@@ -18,7 +18,7 @@ from torch import Tensor
 
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.decisions import decide_on_grid
-from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.record import Row, told, write_results
 from benchmarks.harness.tuners import as_published
 from benchmarks.priced.continuous import cube
 from botorch_costly import ConfidenceQuery, Design, Limits, Prior, Search
@@ -194,17 +194,6 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     cases = [case for case in CASES if options.match in case]
-
-    def rows() -> Iterator[Row]:
-        for case in cases:
-            row = measure(case, CASES[case](options.seed), options.rounds)
-            print(describe(row), flush=True)
-            yield row
-
-    write_results(
-        "horizon",
-        rows(),
-        [options.seed],
-        directory=options.results,
-        keep=lambda row: row["case"] not in cases,
-    )
+    rows = (measure(case, CASES[case](options.seed), options.rounds) for case in cases)
+    stored = {"directory": options.results, "keep": lambda row: row["case"] not in cases}
+    write_results("horizon", told(rows, describe), [options.seed], **stored)

@@ -66,12 +66,6 @@ def problem(n: int, dim: int, seed: int) -> tuple[Tensor, Tensor]:
     return inputs, torch.linalg.cholesky(noisy) @ normal
 
 
-def prior_values(dim: int) -> Hyperparameters:
-    """Return what a tuner might believe before its first query."""
-    lengthscale = torch.full((dim,), 0.35 * math.sqrt(dim), dtype=torch.float64)
-    return Hyperparameters(lengthscale, *torch.tensor([1.0, 0.1, 0.01], dtype=torch.float64))
-
-
 def botorch_fit(
     inputs: Tensor, targets: Tensor, current: Hyperparameters, *, learn_forgetting: bool
 ) -> Callable[[], Hyperparameters]:
@@ -124,7 +118,8 @@ def _row(n: int, dim: int, start: str, problems: int, seed: int, learn: bool) ->
 def _turn(n: int, dim: int, start: str, seed: int, learn: bool) -> tuple[float, float, int, float]:
     """Return the milliseconds of both ways, our evaluations and how far ours got ahead, in nats."""
     inputs, targets = problem(n, dim, seed)
-    current = prior_values(dim)
+    lengthscale = torch.full((dim,), 0.35 * math.sqrt(dim), dtype=torch.float64)
+    current = Hyperparameters(lengthscale, *torch.tensor([1.0, 0.1, 0.01], dtype=torch.float64))
     if start == "warm":
         earlier = inputs[:-NEW_ROWS], targets[:-NEW_ROWS]
         current, _ = fit(FAMILY, *earlier, current, learn_forgetting=learn)

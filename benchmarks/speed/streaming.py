@@ -9,9 +9,10 @@ Three things are timed, each as the median over repeats:
 - *round with a query*: the same, and the update.
 """
 
+import argparse
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from torch import Tensor
 from benchmarks.harness.clock import median_ms
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.decisions import decide_on_grid
-from benchmarks.harness.record import Row, recording
+from benchmarks.harness.record import Row, told, write_results
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.errors import NumericalError
 from botorch_costly.models import DriftingGrid, StreamingGP, TimeVaryingGP
@@ -155,6 +156,13 @@ def _round(
     return True
 
 
+def rows(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield a row for each size, and those of the rounds."""
+    for n in SIZES:
+        yield time_append(n, options.repeats, options.seed)
+    yield from time_rounds(options.points, options.rounds, options.seed)
+
+
 def main(arguments: list[str]) -> None:
     """Time everything, store the rows and say whether the targets are met."""
     parser = parser_for("streaming", "milliseconds of an update and of a round")
@@ -164,14 +172,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    with recording("streaming", [options.seed], directory=options.results) as write:
-        for n in SIZES:
-            row = time_append(n, options.repeats, options.seed)
-            print(describe(row), flush=True)
-            write(row)
-        for row in time_rounds(options.points, options.rounds, options.seed):
-            print(describe(row), flush=True)
-            write(row)
+    write_results(
+        "streaming", told(rows(options), describe), [options.seed], directory=options.results
+    )
 
 
 def describe(row: Row) -> str:

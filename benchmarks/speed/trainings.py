@@ -16,7 +16,7 @@ from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from benchmarks.harness.command_line import parser_for
-from benchmarks.harness.record import Row, recording
+from benchmarks.harness.record import Row, told, write_results
 from botorch_costly import Compression, CurveOptimizer, Real, SearchSpace
 from botorch_costly.acquisition import LogEIPerCost
 from botorch_costly.models import LinearCost
@@ -89,12 +89,9 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     seeds = list(range(options.seeds))
-    with recording(NAME, seeds, directory=options.results) as write:
-        for kind in KINDS:
-            for seed in seeds:
-                row = time_optimizer(kind, seed)
-                write(row)
-                print(text([row]))
+    rows = (time_optimizer(kind, seed) for kind in KINDS for seed in seeds)
+    found = told(rows, lambda row: text([row]))
+    write_results(NAME, found, seeds, directory=options.results)
 
 
 def text(rows: Sequence[Row]) -> str:

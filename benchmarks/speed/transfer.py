@@ -18,32 +18,23 @@ import torch
 from botorch.test_functions import Hartmann
 from torch import Tensor
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+import botorch_costly as bc
+from benchmarks.harness.record import Row
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from benchmarks.speed import direct
 from benchmarks.speed.horizon import peak_memory
-from botorch_costly import (
-    ByEvidence,
-    ByGaps,
-    Real,
-    SearchSpace,
-    Task,
-    TransferDecision,
-    TransferOptimizer,
-)
 from botorch_costly.tuners.transfer.belief import Told
 from botorch_costly.tuners.transfer.options import Robustness
 
 NAME = "meta-speed"
-SPACE = SearchSpace({name: Real(0.0, 1.0) for name in ("x", "y", "z")})
+SPACE = bc.SearchSpace({name: bc.Real(0.0, 1.0) for name in ("x", "y", "z")})
 SIZES = {"3x50": 8, "50x100": 8, "1000x100": 2, "10000x20": 2, "1x1500+19x30": 0}
 """Tasks by observations of each, and how many choices are set beside DIRECT's; joined by plus signs where
 tasks of different sizes come together."""
 RULES: Mapping[str, Robustness] = {
-    "RM-GP-UCB": ByGaps(),
-    "RM-GP-TS": ByGaps(thompson=True),
-    "evidence": ByEvidence(),
+    "RM-GP-UCB": bc.ByGaps(),
+    "RM-GP-TS": bc.ByGaps(thompson=True),
+    "evidence": bc.ByEvidence(),
 }
 _MARGIN, _NOISE, _AGAINST = 0.1, 0.01, 3  # most that tasks are moved by; noise; which are negated
 
@@ -76,7 +67,7 @@ def value_at(points: Tensor, away: Tensor | float = 0.0) -> Tensor:
     return -Hartmann(3, dtype=torch.float64).evaluate_true(inner)
 
 
-def tasks_of(cell: Cell) -> list[Task]:
+def earlier_tasks(cell: Cell) -> list[bc.Task]:
     """Return earlier tasks: the target shifted, every third of them negated, observed at random."""
     draws = torch.Generator().manual_seed(cell.seed)
     tasks = []
@@ -85,23 +76,16 @@ def tasks_of(cell: Cell) -> list[Task]:
         away = _MARGIN * (2 * torch.rand(SPACE.dim, generator=draws, dtype=torch.float64) - 1)
         noise = _NOISE * torch.randn(observations, generator=draws, dtype=torch.float64)
         sign = -1.0 if number % _AGAINST == _AGAINST - 1 else 1.0
-        tasks.append(Task(points, sign * value_at(points, away) + noise))
+        tasks.append(bc.Task(points, sign * value_at(points, away) + noise))
     return tasks
 
 
 def measure(cell: Cell, *, evaluations: int, compared: int | None, budget: int) -> Row:
-    """Return what preparation and iterations took, and how good the choices are.
-
-    Args:
-        cell: What is timed.
-        evaluations: Of the target.
-        compared: Choices that are set beside DIRECT's; as many as ``SIZES`` says if omitted.
-        budget: Evaluations of DIRECT.
-    """
-    held, tasks = peak_memory(), tasks_of(cell)
+    """Return what preparation and iterations took, and how good the choices are."""
+    held, tasks = peak_memory(), earlier_tasks(cell)
     robust = RULES[cell.rule]
     began = time.process_time()
-    optimizer = TransferOptimizer(SPACE, tasks, robust=robust, seed=cell.seed)
+    optimizer = bc.TransferOptimizer(SPACE, tasks, robust=robust, seed=cell.seed)
     first = optimizer.ask()
     prepared = time.process_time() - began
     played = _played(optimizer, first, evaluations)
@@ -120,7 +104,9 @@ def measure(cell: Cell, *, evaluations: int, compared: int | None, budget: int) 
     }
 
 
-def _played(optimizer: TransferOptimizer, asked: TransferDecision, evaluations: int) -> Played:
+def _played(
+    optimizer: bc.TransferOptimizer, asked: bc.TransferDecision, evaluations: int
+) -> Played:
     """Play on from the first decision, which had no value to learn from."""
     played = Played([], [], [])
     for _ in range(evaluations):
@@ -136,7 +122,7 @@ def _played(optimizer: TransferOptimizer, asked: TransferDecision, evaluations: 
     return played
 
 
-def _told(optimizer: TransferOptimizer) -> Told:
+def _told(optimizer: bc.TransferOptimizer) -> Told:
     """Return what was told, none of which failed."""
     rows = [SPACE.encode(one.config) for one in optimizer.observations]
     values = [float(one.reward or 0.0) for one in optimizer.observations]
@@ -252,24 +238,14 @@ def _drawn_is_cheaper(rows: Sequence[Row], size: str) -> bool:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
-    parser = parser_for(NAME, "seconds of an iteration of TransferOptimizer, and how good it is")
+    about = "seconds of an iteration of TransferOptimizer, and how good it is"
+    parser = sweep_parser(NAME, about, seeds=1, rules=RULES)
     parser.add_argument("--sizes", nargs="+", default=list(SIZES), help="tasks x observations")
-    parser.add_argument("--rules", nargs="+", choices=RULES, default=list(RULES))
     parser.add_argument("--evaluations", type=int, default=20, help="of the target, in a run")
     parser.add_argument("--compared", type=int, help="choices that are set beside DIRECT's")
     parser.add_argument("--budget", type=int, default=20_000, help="evaluations of DIRECT")
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=1)
     parser.set_defaults(processes=1)
     options = parser.parse_args(arguments)
-    wanted = [
-        Cell(s, r, k) for k in seeds_of(options) for s in options.sizes for r in options.rules
-    ]
-    work = partial(
-        alone,
-        evaluations=options.evaluations,
-        compared=options.compared,
-        budget=options.budget,
-    )
-    measure_missing(NAME, wanted, work, Cell, options)
-    print(text(rows_of(NAME, options.results)))
+    numbers = {name: getattr(options, name) for name in ("evaluations", "compared", "budget")}
+    wanted = tasks_of(Cell, options, options.sizes, options.rules)
+    print(text(measured(NAME, wanted, partial(alone, **numbers), options)))

@@ -16,22 +16,10 @@ from typing import Any
 
 import torch
 
+import botorch_costly as bc
 from benchmarks.harness.record import Row
 from benchmarks.priced.continuous import cube
 from benchmarks.speed import batch
-from botorch_costly import (
-    AlwaysQuery,
-    ConfidenceQuery,
-    CurveOptimizer,
-    GridPolicy,
-    Hold,
-    OnlineTuner,
-    PricedQuery,
-    QueryRule,
-    SubsetOptimizer,
-    Task,
-    TransferOptimizer,
-)
 from botorch_costly.errors import check
 from botorch_costly.numerics.ep import log_prob_min
 from botorch_costly.problems import DriftingFunction
@@ -39,7 +27,7 @@ from botorch_costly.simulation import draw, play
 
 DIM = 4  # of decisions
 _LEARNT, _COUNTED = 5, 8  # rounds before the count, and rounds that are counted
-_SURE = ConfidenceQuery(1e-9)  # never queries
+_SURE = bc.ConfidenceQuery(1e-9)  # never queries
 _BELIEFS, _OBSERVATIONS = 64, 30  # of a batch
 _TRIALS, _POINTS, _STEPS = 8, 60, 6  # of a simulation
 _PRICE = 0.05
@@ -71,7 +59,12 @@ def counting(device: str) -> Iterator[Count]:
 
 def waits(seed: int, device: str) -> Iterator[Row]:
     """Yield how often each part waits for a device."""
-    for name, rule in _rules().items():
+    for name, rule in {
+        "a decision with a query": bc.AlwaysQuery(),
+        "a decision without a query": _SURE,
+        "a decision with a price": bc.PricedQuery(_PRICE),
+        "a decision by confidence": bc.ConfidenceQuery(0.8),
+    }.items():
         yield _row(device, name, _decisions(rule, seed, device))
     yield _row(device, f"a batch of {_BELIEFS} decisions", _batch(seed, device))
     yield _row(device, f"a step of the simulator, {_TRIALS} trials", _steps(seed, device))
@@ -86,19 +79,10 @@ def _row(device: str, name: str, counts: list[int]) -> Row:
     return {"part": "waits", "device": device, "of": name, **numbers}
 
 
-def _rules() -> Mapping[str, QueryRule]:
-    return {
-        "a decision with a query": AlwaysQuery(),
-        "a decision without a query": _SURE,
-        "a decision with a price": PricedQuery(_PRICE),
-        "a decision by confidence": ConfidenceQuery(0.8),
-    }
-
-
-def _decisions(rule: QueryRule, seed: int, device: str) -> list[int]:
+def _decisions(rule: bc.QueryRule, seed: int, device: str) -> list[int]:
     """Count the waits of each ask with its tell, if it is queried."""
-    rounds, hold = _LEARNT + _COUNTED, Hold(share=0.0)
-    tuner = OnlineTuner(cube(DIM), rounds, query=rule, hold=hold, seed=seed, device=device)
+    rounds, hold = _LEARNT + _COUNTED, bc.Hold(share=0.0)
+    tuner = bc.OnlineTuner(cube(DIM), rounds, query=rule, hold=hold, seed=seed, device=device)
     counts = []
     for _ in range(rounds):
         with counting(device) as count:
@@ -126,8 +110,8 @@ def _steps(seed: int, device: str) -> list[int]:
     problem = DriftingFunction.on_unit_interval(_POINTS, forgetting=0.03)
     totals = []
     for horizon in (_STEPS, 2 * _STEPS):
-        rules = AlwaysQuery(), ConfidenceQuery(0.8), PricedQuery(_PRICE)
-        policies = [GridPolicy(str(rule), rule) for rule in rules]
+        rules = bc.AlwaysQuery(), bc.ConfidenceQuery(0.8), bc.PricedQuery(_PRICE)
+        policies = [bc.GridPolicy(str(rule), rule) for rule in rules]
         draws = draw(problem, range(_TRIALS), horizon, seed).to(device)
         with counting(device) as count:
             play(problem, policies, draws)
@@ -147,9 +131,9 @@ def _prob_min(seed: int, device: str) -> list[int]:
 # -- optimizers of whole trainings ----------------------------------------------------------------
 
 _OPTIMIZERS: dict[str, Callable[..., Any]] = {
-    "CurveOptimizer": CurveOptimizer,
-    "SubsetOptimizer": SubsetOptimizer,
-    "TransferOptimizer": TransferOptimizer,
+    "CurveOptimizer": bc.CurveOptimizer,
+    "SubsetOptimizer": bc.SubsetOptimizer,
+    "TransferOptimizer": bc.TransferOptimizer,
 }
 
 
@@ -175,7 +159,7 @@ def _optimizer(name: str, seed: int, device: str) -> Any:
     space, make = cube(2), _OPTIMIZERS[name]
     if name == "TransferOptimizer":
         configs = [space.decode(point) for point in space.sample(9, torch.Generator())]
-        task = Task(configs, [_reward(config) for config in configs])
+        task = bc.Task(configs, [_reward(config) for config in configs])
         return make(space, [task, task], seed=seed, device=device)
     most = {"CurveOptimizer": (_LONGEST,), "SubsetOptimizer": ()}[name]
     return make(space, *most, seed=seed, device=device)

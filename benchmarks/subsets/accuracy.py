@@ -13,9 +13,9 @@ import torch
 from botorch.utils.probability.mvnxpb import MVNXPB
 from torch import Tensor
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.command_line import seeds_of
+from benchmarks.harness.record import Row
+from benchmarks.harness.sweep import measured, sweep_parser
 from botorch_costly.numerics.ep import log_prob_min
 from botorch_costly.numerics.radial import PROFILES
 from botorch_costly.numerics.separation import log_prob_min_by_draws
@@ -67,7 +67,12 @@ def measure(task: Task) -> Row:
     mean, cov = problem_of(task)
     truth = _drawn(mean, cov, task.seed)
     row: dict[str, float] = {}
-    for way, probability in _ways(mean, cov).items():
+    for way, probability in {
+        "draws": lambda: log_prob_min_by_draws(mean, cov).exp(),
+        "corrected": lambda: log_prob_min(mean, cov).exp(),
+        "EP": lambda: log_prob_min(mean, cov, corrected=False).exp(),
+        "MVNXPB": lambda: _by_conditioning(mean, cov),
+    }.items():
         began = time.perf_counter()
         found = probability()
         row[f"{way}: ms"] = 1e3 * (time.perf_counter() - began)
@@ -84,15 +89,6 @@ _DIFFERENTIABLE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "draws": log_prob_min_by_draws,
     "corrected": log_prob_min,
 }
-
-
-def _ways(mean: Tensor, cov: Tensor) -> dict[str, Callable[[], Tensor]]:
-    return {
-        "draws": lambda: log_prob_min_by_draws(mean, cov).exp(),
-        "corrected": lambda: log_prob_min(mean, cov).exp(),
-        "EP": lambda: log_prob_min(mean, cov, corrected=False).exp(),
-        "MVNXPB": lambda: _by_conditioning(mean, cov),
-    }
 
 
 def _by_conditioning(mean: Tensor, cov: Tensor) -> Tensor:
@@ -154,11 +150,8 @@ def _cells(rows: Sequence[Row]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
-    parser = parser_for(NAME, "which value is the smallest, beside millions of draws")
+    parser = sweep_parser(NAME, "which value is the smallest, beside millions of draws", seeds=25)
     parser.add_argument("--points", nargs="+", type=int, choices=SIZES, default=list(SIZES))
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=25)
     options = parser.parse_args(arguments)
     wanted = [Task(k, p, s) for s in seeds_of(options) for p in options.points for k in KINDS]
-    measure_missing(NAME, wanted, measure, Task, options)
-    print(text(rows_of(NAME, options.results)))
+    print(text(measured(NAME, wanted, measure, options)))

@@ -10,11 +10,10 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
+from benchmarks.subsets.base import play
 from benchmarks.subsets.methods import METHODS
-from benchmarks.subsets.play import play
 from benchmarks.subsets.tables import TABLES, Table
 
 NAME = "fabolas"
@@ -45,11 +44,10 @@ def measure(task: Task) -> Row:
 def text(rows: Sequence[Row]) -> str:
     """Return mean, median and worst regret of each method at each budget, table by table."""
     lines = []
-    for name in dict.fromkeys(row["table"] for row in rows):
+    for name, mine in grouped(rows, "table").items():
         table = TABLES[name]
         head = "".join(f"{budget:>21}" for budget in table.budgets)
         lines.append(f"{name:<22}{'seeds':>6}{f'<= {table.goal}':>9}{head}")
-        mine = [row for row in rows if row["table"] == name]
         for method in METHODS:
             played = [row for row in mine if row["method"] == method]
             if played:
@@ -76,18 +74,9 @@ def _cells(rows: Sequence[Row], table: Table) -> str:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
-    parser = parser_for(NAME, "regret at the target against what was paid, by fidelities")
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=20)
+    about = "regret at the target against what was paid, by fidelities"
+    parser = sweep_parser(NAME, about, seeds=20, tables=TABLES, methods=METHODS)
     options = parser.parse_args(arguments)
-    wanted = [
-        Task(t, m, s)
-        for s in seeds_of(options)
-        for t in options.tables
-        for m in options.methods
-        if m not in TABLES[t].without
-    ]
-    measure_missing(NAME, wanted, measure, Task, options)
-    print(text(rows_of(NAME, options.results)))
+    tasks = tasks_of(Task, options, options.tables, options.methods)
+    wanted = [task for task in tasks if task.method not in TABLES[task.table].without]
+    print(text(measured(NAME, wanted, measure, options)))

@@ -23,12 +23,7 @@ _POOL = 500
 
 
 class MultiFidelity(Remembering, ABC):
-    """Chooses by BoTorch's GP of several fidelities, fitted anew each time, and an acquisition function.
-
-    Args:
-        problem: What is played on.
-        seed: Of its draws.
-    """
+    """Chooses by BoTorch's GP of several fidelities, fitted each time, and an acquisition function."""
 
     def __init__(self, problem: SubsetProblem, seed: int) -> None:
         super().__init__(problem, seed)

@@ -18,7 +18,7 @@ from torch import Tensor
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.figures import new_figure, save
 from benchmarks.harness.record import Row, rows_of
-from benchmarks.subsets import svm, svm_grid
+from benchmarks.subsets import svm_grid
 from benchmarks.subsets.methods import Ours
 from benchmarks.subsets.tables import support_vectors
 from botorch_costly import plotting
@@ -74,11 +74,11 @@ def _believed(ax: Any, rows: Sequence[Row]) -> None:
         first.tell(number, float(problem.told[number]), float(problem.costs[number]))
     points = torch.stack([_encoded(*problem.candidates[number]) for number in asked])
     told = problem.told[asked]
-    belief = SubsetBelief(svm.SPACE, 1, Sampling(), torch.Generator().manual_seed(0))
+    belief = SubsetBelief(svm_grid.SPACE, 1, Sampling(), torch.Generator().manual_seed(0))
     model = belief.learn(TemperedData(points, told, problem.costs[asked]), points[:0]).model
     ends = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
     for row, color in zip(chosen(rows, _BELIEVED), _COLORS, strict=True):
-        config = svm.SPACE.encode(
+        config = svm_grid.SPACE.encode(
             {"c": math.exp(row["log_c"]), "gamma": math.exp(row["log_gamma"])}
         )
         at = torch.cat([config.expand(len(ends), -1), ends], -1)
@@ -87,7 +87,7 @@ def _believed(ax: Any, rows: Sequence[Row]) -> None:
         mean, spread = _averaged(posterior.mean, posterior.variance)
         middle = -(told.mean() + told.std(correction=0) * mean)
         half = 2 * told.std(correction=0) * spread
-        fractions = [svm.FRACTION.decode(end)["fraction"] for end in ends]
+        fractions = [svm_grid.FRACTION.decode(end)["fraction"] for end in ends]
         ax.plot(fractions, middle.exp(), color=color)
         low, high = (middle - half).exp(), (middle + half).exp()
         ax.fill_between(fractions, low, high, color=color, alpha=0.15)
@@ -98,7 +98,7 @@ def _believed(ax: Any, rows: Sequence[Row]) -> None:
 
 
 def _encoded(config: Any, fidelities: Any) -> Tensor:
-    return torch.cat([svm.SPACE.encode(config), svm.FRACTION.encode(fidelities)])
+    return torch.cat([svm_grid.SPACE.encode(config), svm_grid.FRACTION.encode(fidelities)])
 
 
 def _averaged(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:

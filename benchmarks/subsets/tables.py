@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.harness.record import RESULTS, rows_of
-from benchmarks.subsets import svm, svm_grid
+from benchmarks.subsets import svm_grid
 from benchmarks.suite.data import MissingDataError, arrays_of
 from botorch_costly import Real, SearchSpace
 from botorch_costly.problems import SubsetProblem
@@ -75,13 +75,13 @@ def support_vectors(seed: int) -> SubsetProblem:
         config = {"c": math.exp(row["log_c"]), "gamma": math.exp(row["log_gamma"])}
         for place, fraction in enumerate(svm_grid.REPEATS):
             drawn = random.integers(len(row["errors"][place]))
-            candidates.append((svm.SPACE.canonical(config), {"fraction": fraction}))
+            candidates.append((svm_grid.SPACE.canonical(config), {"fraction": fraction}))
             errors.append(row["errors"][place][drawn])
             seconds.append(row["seconds"][place][drawn] + _DECIDING)
     least = 0.5 / rows[0]["checked"]
     told = [-math.log(max(error, least)) for error in errors]
     values = [-error for error in errors]
-    return SubsetProblem(svm.SPACE, svm.FRACTION, candidates, values, seconds, told)
+    return SubsetProblem(svm_grid.SPACE, svm_grid.FRACTION, candidates, values, seconds, told)
 
 
 class Table(NamedTuple):

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import torch
 from botorch.test_functions import Branin
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.record import Row
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from botorch_costly import Real, Sampling, SearchSpace, SubsetDecision, SubsetOptimizer
 from botorch_costly.plain import as_number
 
@@ -75,11 +74,7 @@ def _cell(seconds: Sequence[float]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
-    parser = parser_for(NAME, "seconds of an iteration of SubsetOptimizer")
+    parser = sweep_parser(NAME, "seconds of an iteration of SubsetOptimizer", seeds=5)
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=5)
     options = parser.parse_args(arguments)
-    wanted = [Task(count, seed) for seed in seeds_of(options) for count in options.counts]
-    measure_missing(NAME, wanted, measure, Task, options)
-    print(text(rows_of(NAME, options.results)))
+    print(text(measured(NAME, tasks_of(Task, options, options.counts), measure, options)))

@@ -29,19 +29,12 @@ AUGMENTATIONS = (
 
 @dataclass(frozen=True)
 class Strengths:
-    """How strong each augmentation is where it hits.
+    """How strong each augmentation is where it hits."""
 
-    Args:
-        rotation: Largest angle either way, in degrees.
-        shift: Largest displacement along each axis, in pixels.
-        noise: Standard deviation of the noise, in units of the pixel range.
-        cutout: Side of the square set to background, in pixels.
-    """
-
-    rotation: float = 30.0
-    shift: float = 1.5
-    noise: float = 0.3
-    cutout: float = 3.0
+    rotation: float = 30.0  # largest angle either way, in degrees
+    shift: float = 1.5  # largest displacement along each axis, in pixels
+    noise: float = 0.3  # standard deviation of the noise, in units of the pixel range
+    cutout: float = 3.0  # side of the square set to background, in pixels
 
     def __post_init__(self) -> None:
         for part in fields(self):
@@ -85,18 +78,12 @@ class TrivialAugment:
     References:
         S. G. Müller, F. Hutter. TrivialAugment: tuning-free yet state-of-the-art data augmentation.
         ICCV 2021, Algorithm 1.
-
-    Args:
-        rotation: Largest angle either way, in degrees.
-        shift: Largest displacement along each axis, as a share of the side.
-        noise: Largest standard deviation of the noise, in units of the pixel range.
-        cutout: Largest side of the square set to background, as a share of the side.
     """
 
-    rotation: float = 30.0
-    shift: float = 10 / 32
-    noise: float = 0.3
-    cutout: float = 0.5
+    rotation: float = 30.0  # largest angle either way, in degrees
+    shift: float = 10 / 32  # largest displacement along each axis, as a share of the side
+    noise: float = 0.3  # largest standard deviation of the noise, in units of the pixel range
+    cutout: float = 0.5  # largest side of the square set to background, as a share of the side
 
     def __call__(
         self, pictures: Tensor, settings: Mapping[str, Any], generator: Generator
@@ -142,7 +129,11 @@ def augment(
     levels = torch.as_tensor(levels).expand(n)
     pictures = pictures + strengths.noise * _per_picture(levels * hits["noise"]) * grain
     pictures = torch.where(_per_picture(hits["inversion"]), 1 - pictures, pictures)
-    hole = _hole(torch.stack(place[2:], -1), strengths.cutout * levels, side)
+    centre = torch.stack(place[2:], -1)
+    widths = strengths.cutout * levels
+    pixels = (torch.arange(side) + 0.5) * (2 / side) - 1
+    near = (pixels - centre[..., None]).abs() < widths[:, None, None] / side  # (n, 2, side)
+    hole = (near[:, 0, None, :] & near[:, 1, :, None])[:, None]
     return pictures.masked_fill(hole & _per_picture(hits["cutout"]), 0.0)
 
 
@@ -167,10 +158,3 @@ def _affine(
     pixel = 2 / side  # the grid spans [-1, 1]
     offset = hits["shift"][:, None] * shift * (strengths.shift * pixel)
     return torch.cat([linear, offset[..., None]], -1)
-
-
-def _hole(centre: Tensor, widths: Tensor, side: int) -> Tensor:  # shape: (n, 1, side, side)
-    """Mark the pixels of a square with its centre at ``centre`` in [-1, 1]^2, ``widths`` wide."""
-    pixels = (torch.arange(side) + 0.5) * (2 / side) - 1
-    near = (pixels - centre[..., None]).abs() < widths[:, None, None] / side  # (n, 2, side)
-    return (near[:, 0, None, :] & near[:, 1, :, None])[:, None]

@@ -7,15 +7,7 @@ from typing import Any
 import torch
 
 from benchmarks.harness.tuners import as_it_comes, as_published, twins, with_budget
-from benchmarks.suite.policies import (
-    AnnealedPolicy,
-    FixedPolicy,
-    Policy,
-    RandomPolicy,
-    TunedPolicy,
-    cosine,
-    one_cycle,
-)
+from benchmarks.suite import policies
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
 from benchmarks.suite.protocol import OnlineProblem, Outcome
 from benchmarks.suite.runner import run_online
@@ -24,7 +16,7 @@ from botorch_costly import AlwaysQuery, Design, Hold, QueryRule, RewardScale, Se
 Method = Callable[[OnlineProblem, int], Outcome]
 
 
-def one_run(make: Callable[[OnlineProblem, int], Policy]) -> Method:
+def one_run(make: Callable[[OnlineProblem, int], policies.Policy]) -> Method:
     """Return the method of training once under a policy."""
 
     def method(problem: OnlineProblem, seed: int) -> Outcome:
@@ -51,26 +43,21 @@ def tuned(
         options: Of the tuner.
     """
 
-    def make(problem: OnlineProblem, seed: int) -> Policy:
+    def make(problem: OnlineProblem, seed: int) -> policies.Policy:
         chosen = options if rule is None else {**options, "query": rule(problem.horizon)}
         tuner = as_it_comes(problem.space, problem.horizon, problem.default, seed, **chosen)
-        return TunedPolicy(tuner, guarded=guarded, memory=memory)
+        return policies.TunedPolicy(tuner, guarded=guarded, memory=memory)
 
     return one_run(make)
 
 
 def published(*, guarded: bool = False, **options: Any) -> Method:
-    """Return the method of training once under the tuner of the paper, with full feedback.
+    """Return the method of training once under the tuner of the paper, with full feedback."""
 
-    Args:
-        guarded: Whether diverged networks are rolled back.
-        options: Of the tuner.
-    """
-
-    def make(problem: OnlineProblem, seed: int) -> Policy:
+    def make(problem: OnlineProblem, seed: int) -> policies.Policy:
         chosen = {"start": problem.default, **options}
         tuner = as_published(problem.space, problem.horizon, AlwaysQuery(), seed, **chosen)
-        return TunedPolicy(tuner, guarded=guarded)
+        return policies.TunedPolicy(tuner, guarded=guarded)
 
     return one_run(make)
 
@@ -98,11 +85,11 @@ def _quarter(horizon: int) -> QueryRule:
 
 
 METHODS: dict[str, Method] = {
-    "default": one_run(lambda problem, seed: FixedPolicy(problem.default)),
-    "middle": one_run(lambda problem, seed: FixedPolicy(middle(problem))),
-    "random schedule": one_run(lambda problem, seed: RandomPolicy(problem.space, seed)),
-    "cosine": one_run(lambda p, seed: AnnealedPolicy(p, cosine)),
-    "one cycle": one_run(lambda p, seed: AnnealedPolicy(p, one_cycle)),
+    "default": one_run(lambda problem, seed: policies.FixedPolicy(problem.default)),
+    "middle": one_run(lambda problem, seed: policies.FixedPolicy(middle(problem))),
+    "random schedule": one_run(lambda problem, seed: policies.RandomPolicy(problem.space, seed)),
+    "cosine": one_run(lambda p, seed: policies.AnnealedPolicy(p, policies.cosine)),
+    "one cycle": one_run(lambda p, seed: policies.AnnealedPolicy(p, policies.one_cycle)),
     "full feedback": published(),
     "tuned": tuned(),
     "twins": by_twins,

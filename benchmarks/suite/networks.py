@@ -54,14 +54,7 @@ def picture_network(
 def table_network(
     generator: Generator, columns: int, width: int = 64, classes: int = 2
 ) -> nn.Sequential:
-    """Build two hidden layers with dropout, and a linear head.
-
-    Args:
-        generator: Of the weights and of dropout.
-        columns: Of the table.
-        width: Of both hidden layers.
-        classes: To be told apart.
-    """
+    """Build two hidden layers with dropout, and a linear head."""
     check_count("width", width, minimum=1)
     layers: list[nn.Module] = []
     for size in (columns, width):

@@ -5,8 +5,8 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.harness.command_line import parser_for
-from benchmarks.harness.figures import new_figure, save
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.figures import panels, save
+from benchmarks.harness.record import Row, grouped, rows_of
 from benchmarks.suite.benchmark import CEILING, NAME, ends_of
 from botorch_costly import plotting
 
@@ -27,16 +27,11 @@ _MARGIN = 6.0  # points below the default
 
 def draw(rows: Sequence[Row]) -> Any:
     """Return a figure with a panel for each problem and a line of dots for each method."""
-    problems = list(dict.fromkeys(row["problem"] for row in rows))
-    lines = -(-len(problems) // _COLUMNS)
-    figure = new_figure(11, 2.6 * lines)
-    axes = figure.subplots(lines, _COLUMNS, squeeze=False, sharey=True)
-    for ax, problem in zip(axes.flat, problems, strict=False):
-        mine = [row for row in rows if row["problem"] == problem]
+    problems = grouped(rows, "problem")
+    figure, axes = panels(len(problems), _COLUMNS, 11, 2.6, sharey=True)
+    for ax, (problem, mine) in zip(axes.flat, problems.items(), strict=False):
         _panel(ax, {method: ends_of(mine, method) for method in METHODS})
         ax.set_title(problem.replace("_", " "), fontsize="medium")
-    for ax in axes.flat[len(problems) :]:
-        ax.set_visible(False)
     axes[0, 0].set_yticks(range(len(METHODS)), [_NAMES.get(name, name) for name in METHODS])
     figure.supxlabel(
         "test accuracy at the end of a run, in % (a dot a seed, a bar their mean, "

@@ -115,7 +115,8 @@ class PopulationTraining:
                 losses = [run.validate().loss for run in runs]
                 queries += self.members
                 explorer.hear(done, settings, losses)
-                best, worst = _extremes(losses)
+                order = sorted(range(len(losses)), key=losses.__getitem__)
+                best, worst = order[0], order[-1]
                 if done < rounds and best != worst:
                     runs[worst].restore(runs[best].save())
                     settings[worst] = explorer.explored(settings, best, worst)
@@ -180,9 +181,3 @@ class SuccessiveHalving:
         check_count("horizon", horizon, minimum=shares)
         lengths = [(horizon // shares) << rung for rung in range(rungs)]
         return [*lengths[:-1], horizon - sum(lengths[:-1])]
-
-
-def _extremes(losses: list[float]) -> tuple[int, int]:
-    """Return which loss is the least and which the largest."""
-    order = sorted(range(len(losses)), key=losses.__getitem__)
-    return order[0], order[-1]

@@ -15,6 +15,7 @@ from torch.nn import functional as F  # noqa: N812
 from benchmarks.suite import data
 from benchmarks.suite.augmentation import AUGMENTATIONS, Chances, Doses, Strengths
 from benchmarks.suite.networks import initialized, picture_network, table_network
+from benchmarks.suite.protocol import tuned
 from benchmarks.suite.training import NetworkProblem
 from botorch_costly import Choice, Real, SearchSpace
 
@@ -34,21 +35,19 @@ def digits_augmentation() -> NetworkProblem:
     test accuracy in per cent, five seeds (100 to 104): all at 0.5 61, uniformly random every round
     57, all off 95, rotation, shift and noise at 0.5 with the others off 97.
     """
-    return _of_digits(
-        name="digits_augmentation",
-        **_augmented,
-        alter=Chances(),
-    )
+    return _of_digits(name="digits_augmentation", **_augmented, alter=Chances())
 
 
 def digits_strengths() -> NetworkProblem:
     """Four strengths around a decent default, which is hard to beat."""
-    ranges = {"rotation": 60.0, "shift": 3.0, "noise": 0.8}
-    space = {name: Real(0.0, high) for name, high in ranges.items()}
     return _of_digits(
         name="digits_strengths",
-        space=SearchSpace({**space, "dropout": Real(0.0, 0.8)}),
-        default={"rotation": 15.0, "shift": 0.75, "noise": 0.2, "dropout": 0.2},
+        **tuned(
+            rotation=(Real(0.0, 60.0), 15.0),
+            shift=(Real(0.0, 3.0), 0.75),
+            noise=(Real(0.0, 0.8), 0.2),
+            dropout=(Real(0.0, 0.8), 0.2),
+        ),
         alter=Doses(),
     )
 
@@ -57,15 +56,12 @@ def digits_optimization() -> NetworkProblem:
     """Learning rate, momentum, weight decay and dropout, over ranges in which a run can diverge."""
     return _of_digits(
         name="digits_optimization",
-        space=SearchSpace(
-            {
-                "learning_rate": Real(1e-3, 3.0, log=True),
-                "momentum": Real(0.0, 0.98),
-                "weight_decay": Real(1e-6, 1e-1, log=True),
-                "dropout": Real(0.0, 0.8),
-            }
+        **tuned(
+            learning_rate=(Real(1e-3, 3.0, log=True), 0.01),
+            momentum=(Real(0.0, 0.98), 0.5),
+            weight_decay=(Real(1e-6, 1e-1, log=True), 1e-4),
+            dropout=(Real(0.0, 0.8), 0.5),
         ),
-        default={"learning_rate": 0.01, "momentum": 0.5, "weight_decay": 1e-4, "dropout": 0.5},
         settings={"optimizer": "sgd"},
     )
 
@@ -133,17 +129,14 @@ def pima() -> NetworkProblem:
 
 
 def _table(name: str, rows: Callable[[], data.Part], columns: int) -> NetworkProblem:
-    space = {
-        "learning_rate": Real(1e-4, 0.3, log=True),
-        "weight_decay": Real(1e-5, 10.0, log=True),
-        "dropout": Real(0.0, 0.8),
-        "label_smoothing": Real(0.0, 0.5),
-    }
-    default = {"learning_rate": 1e-3, "weight_decay": 1e-2, "dropout": 0.5, "label_smoothing": 0.0}
     return NetworkProblem(
         name=name,
-        space=SearchSpace(space),
-        default=default,
+        **tuned(
+            learning_rate=(Real(1e-4, 0.3, log=True), 1e-3),
+            weight_decay=(Real(1e-5, 10.0, log=True), 1e-2),
+            dropout=(Real(0.0, 0.8), 0.5),
+            label_smoothing=(Real(0.0, 0.5), 0.0),
+        ),
         data=rows,
         network=partial(table_network, columns=columns),
         train=0.3,
@@ -156,17 +149,14 @@ def fine_tuning() -> NetworkProblem:
 
     Tuned are its learning rate, the share of it that the old layers get, weight decay and dropout.
     """
-    space = {
-        "learning_rate": Real(1e-4, 0.1, log=True),
-        "body_share": Real(1e-3, 1.0, log=True),
-        "weight_decay": Real(1e-5, 1.0, log=True),
-        "dropout": Real(0.0, 0.8),
-    }
-    default = {"learning_rate": 1e-3, "body_share": 1.0, "weight_decay": 1e-2, "dropout": 0.0}
     return NetworkProblem(
         name="fine_tuning",
-        space=SearchSpace(space),
-        default=default,
+        **tuned(
+            learning_rate=(Real(1e-4, 0.1, log=True), 1e-3),
+            body_share=(Real(1e-3, 1.0, log=True), 1.0),
+            weight_decay=(Real(1e-5, 1.0, log=True), 1e-2),
+            dropout=(Real(0.0, 0.8), 0.0),
+        ),
         data=lambda: data.of_classes(data.digits(), range(5, 10)),
         network=_pretrained,
         train=10,

@@ -7,22 +7,43 @@ alone.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from botorch_costly import SearchSpace
-from botorch_costly.errors import check_nonnegative, check_rate
+from botorch_costly.errors import StateMismatchError, check, check_nonnegative, check_rate
+
+
+def tuned(**parameters: tuple[Any, Any]) -> dict[str, Any]:
+    """Return space and default of a problem, from parameters and the values a user would start from."""
+    space = SearchSpace({name: parameter for name, (parameter, _) in parameters.items()})
+    return {"space": space, "default": {name: start for name, (_, start) in parameters.items()}}
+
+
+def check_state(state: Mapping[str, Any], own: Mapping[str, Any], same: Sequence[str]) -> None:
+    """Raise unless a state has the parts of a run's own, and is of the same problem.
+
+    Args:
+        state: That was saved.
+        own: What the run would save now.
+        same: Names of the parts that are to be equal.
+
+    Raises:
+        StateMismatchError: With the first part that differs.
+
+    Example:
+        >>> check_state({"seed": 3, "round": 7}, {"seed": 3, "round": 0}, ["seed"])
+    """
+    keys = f"the keys {list(own)}"
+    check(set(state) == set(own), "state", keys, list(state), StateMismatchError)
+    for name in same:
+        check(state[name] == own[name], name, str(own[name]), state[name], StateMismatchError)
 
 
 @dataclass(frozen=True)
 class Metrics:
     """What one pass over a data set says about the network.
-
-    Args:
-        loss: Mean cross-entropy in nats per picture; smaller is better. Infinite for a diverged
-            network.
-        accuracy: Share of pictures classified correctly, in [0, 1].
 
     Raises:
         InvalidArgumentError: If the loss is negative or nan, or the accuracy no share.
@@ -32,8 +53,9 @@ class Metrics:
         0.9
     """
 
+    # Mean cross-entropy in nats per picture; smaller is better. Infinite for a diverged network
     loss: float
-    accuracy: float
+    accuracy: float  # share of pictures classified correctly, in [0, 1]
 
     def __post_init__(self) -> None:
         if self.loss != math.inf:

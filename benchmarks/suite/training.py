@@ -11,8 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.suite.data import Part, split
 from benchmarks.suite.networks import Dropout
-from benchmarks.suite.protocol import Metrics
-from benchmarks.suite.states import check_state
+from benchmarks.suite.protocol import Metrics, check_state
 from botorch_costly import SearchSpace
 from botorch_costly.errors import check_count
 
@@ -37,35 +36,21 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class NetworkProblem:
-    """A recipe for training a network, some of whose settings are tuned while it trains.
+    """A recipe for training a network, some of whose settings are tuned while it trains."""
 
-    Args:
-        name: What reports call it.
-        space: What is tuned: names of ``SETTINGS``, or what ``alter`` reads.
-        default: What a user would start from.
-        data: All rows, from which each run draws its parts.
-        network: Builds the network from a generator.
-        train: Rows of a class to train on, a number or a share below 1.
-        validation: Rows of a class to query at.
-        settings: What is not tuned and not as in ``SETTINGS``.
-        alter: Augments the inputs of a round.
-        horizon: Rounds of a run.
-        steps: Minibatches of a round.
-        batch: Rows of a minibatch.
-    """
-
-    name: str
-    space: SearchSpace
-    default: Mapping[str, Any]
-    data: Callable[[], Part]
-    network: Callable[[Generator], nn.Sequential]
-    train: float
-    validation: float
+    name: str  # what reports call it
+    space: SearchSpace  # what is tuned: names of ``SETTINGS``, or what ``alter`` reads
+    default: Mapping[str, Any]  # what a user would start from
+    data: Callable[[], Part]  # all rows, from which each run draws its parts
+    network: Callable[[Generator], nn.Sequential]  # builds the network from a generator
+    train: float  # rows of a class to train on, a number or a share below 1
+    validation: float  # rows of a class to query at
+    # What is not tuned and not as in ``SETTINGS``
     settings: Mapping[str, Any] = field(default_factory=dict)
-    alter: Alter | None = None
-    horizon: int = 200
-    steps: int = 6
-    batch: int = 32
+    alter: Alter | None = None  # augments the inputs of a round
+    horizon: int = 200  # rounds of a run
+    steps: int = 6  # minibatches of a round
+    batch: int = 32  # rows of a minibatch
 
     def __post_init__(self) -> None:
         self.space.check(self.default)

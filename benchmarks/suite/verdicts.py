@@ -7,8 +7,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from benchmarks.harness.command_line import seeds_of
-from benchmarks.harness.processes import in_processes
-from benchmarks.harness.record import Row, rows_of, write_results
+from benchmarks.harness.record import Row, grouped, rows_of, write_results
+from benchmarks.harness.sweep import in_processes
 from benchmarks.harness.tuners import as_it_comes
 from benchmarks.suite.benchmark import available, suite_parser
 from benchmarks.suite.policies import TunedPolicy
@@ -36,7 +36,10 @@ def ask(task: Task) -> list[Row]:
     def after_round(record: Record) -> None:
         if (now := len(record.decisions)) in due:
             found = tuner.diagnose()
-            said = {name: None if _unknown(v) else v for name, v in asdict(found).items()}
+            said = {
+                name: None if (isinstance(v, float) and math.isnan(v)) else v
+                for name, v in asdict(found).items()
+            }
             rows.append({**task._asdict(), "round": now, "pays": found.pays, **said})
 
     policy, last = TunedPolicy(tuner, guarded=True), max(due)
@@ -44,19 +47,15 @@ def ask(task: Task) -> list[Row]:
     return rows
 
 
-def _unknown(value: float) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
 def table(rows: Sequence[Row]) -> str:
     """Return in how many runs tuning was said to pay, by problem and round."""
     lines = []
     rounds = sorted({row["round"] for row in rows})
     lines.append(f"{'said to pay, after round':<28}" + "".join(f"{r:>10}" for r in rounds))
-    for problem in dict.fromkeys(row["problem"] for row in rows):
+    for problem, mine in grouped(rows, "problem").items():
         cells = []
         for round in rounds:
-            said = [r["pays"] for r in rows if r["problem"] == problem and r["round"] == round]
+            said = [row["pays"] for row in mine if row["round"] == round]
             cells.append(f"{sum(p is True for p in said)} of {len(said)}")
         lines.append(f"  {problem:<26}" + "".join(f"{cell:>10}" for cell in cells))
     return "\n".join(lines)

@@ -12,16 +12,12 @@ import torch
 
 from benchmarks.harness.command_line import size_parser
 from benchmarks.harness.figures import new_figure, save
-from benchmarks.harness.record import Row, recording, rows_of
+from benchmarks.harness.record import Row, grouped, recording, rows_of
 from benchmarks.tables.table_a2 import KAPPAS, measure, restarting
 from benchmarks.tables.world import draw_world
 from botorch_costly.plotting import plot_regret_against_cost
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceQuery, QueryRule
-from botorch_costly.simulation import (
-    GridPolicy,
-    expected_improvement,
-    probability_of_improvement,
-)
+from botorch_costly.simulation import GridPolicy, expected_improvement, probability_of_improvement
 
 FORGETTING_RATES = (0.01, 0.05)
 RATES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -75,9 +71,7 @@ def main(arguments: list[str]) -> None:
 
 def stored_panels(results: Path) -> dict[float, Curves]:
     """Return the stored curves of each forgetting rate, with standard errors."""
-    cells: dict[float, dict[str, list[Row]]] = {}
-    for row in rows_of("figure-1", results):
-        cells.setdefault(row["forgetting"], {}).setdefault(row["curve"], []).append(row)
+    cells = grouped(rows_of("figure-1", results), "forgetting")
     return {
         forgetting: {
             name: (
@@ -85,7 +79,7 @@ def stored_panels(results: Path) -> dict[float, Curves]:
                 [row["regret"] for row in rows],
                 [row["regret_std"] / row["trials"] ** 0.5 for row in rows],
             )
-            for name, rows in curves.items()
+            for name, rows in grouped(curves, "curve").items()
         }
         for forgetting, curves in cells.items()
     }

@@ -95,7 +95,7 @@ REPORTS: dict[str, Page] = {
         "The best learner on all of the data, by trainings on parts of it", "learners.learners"
     ),
     "subset-noise": Page("Whether noise falls with the size of the training set", "learners.noise"),
-    "entropy-search": Page("How soon the optimum is known", "information.told"),
+    "entropy-search": Page("How soon the optimum is known", "information.benchmark"),
     "entropy-search-time": Page("Time of an iteration", "information.timing"),
     "meta": Page("Regret after earlier tasks, and which they harm", "meta.benchmark", "meta.png"),
     "meta-synthetic": Page(
@@ -103,7 +103,7 @@ REPORTS: dict[str, Page] = {
         "meta.synthetic.benchmark",
         "meta-synthetic.png",
     ),
-    "meta-record": Page("Families of related tasks, evaluated once", "meta.live.benchmark"),
+    "meta-record": Page("Families of related tasks, evaluated once", "meta.live.pool"),
     "meta-speed": Page("Time, memory and choices of TransferOptimizer", "speed.transfer"),
     "stn": Page(
         "When to tune a self-tuning network", "training.schedule.table", "stn-validation.png"

@@ -6,23 +6,17 @@ tie. So decisions next door are counted as well as equal ones: an equal query, a
 fiftieth of the lengthscale whose score is within 1e-5 of the best.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+import botorch_costly as bc
 from benchmarks.harness.command_line import size_parser
-from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.record import Row, told, write_results
 from benchmarks.tables.table_a2 import restarting
 from benchmarks.tables.world import World
-from botorch_costly.query import (
-    AlwaysQuery,
-    BernoulliQuery,
-    ConfidenceBoundQuery,
-    ConfidenceQuery,
-    PricedQuery,
-)
 from botorch_costly.simulation import (
     GridPolicy,
     expected_improvement,
@@ -37,15 +31,15 @@ NEAR, CLOSE = 0.2 / 50, 1e-5  # distance of points, difference of scores
 def policies(forgetting: float, horizon: int) -> list[GridPolicy]:
     """Return one policy of each kind."""
     return [
-        GridPolicy("TV-GP-UCB", AlwaysQuery()),
-        GridPolicy("TV-GP-UCB Ber(0.3)", BernoulliQuery(0.3)),
-        GridPolicy("CE-GP-UCB @0.70", ConfidenceQuery(0.7)),
-        GridPolicy("CE-GP-UCB @0.90", ConfidenceQuery(0.9)),
-        GridPolicy("CE-GP-UCB @*", ConfidenceBoundQuery()),
-        GridPolicy("TV-EI", AlwaysQuery(), expected_improvement),
-        GridPolicy("TV-PI", AlwaysQuery(), probability_of_improvement),
+        GridPolicy("TV-GP-UCB", bc.AlwaysQuery()),
+        GridPolicy("TV-GP-UCB Ber(0.3)", bc.BernoulliQuery(0.3)),
+        GridPolicy("CE-GP-UCB @0.70", bc.ConfidenceQuery(0.7)),
+        GridPolicy("CE-GP-UCB @0.90", bc.ConfidenceQuery(0.9)),
+        GridPolicy("CE-GP-UCB @*", bc.ConfidenceBoundQuery()),
+        GridPolicy("TV-EI", bc.AlwaysQuery(), expected_improvement),
+        GridPolicy("TV-PI", bc.AlwaysQuery(), probability_of_improvement),
         restarting(forgetting, horizon),
-        GridPolicy("priced 0.3", PricedQuery(price=0.3)),
+        GridPolicy("priced 0.3", bc.PricedQuery(price=0.3)),
     ]
 
 
@@ -63,7 +57,7 @@ def measure(world: World, policy: GridPolicy) -> Row:
     x, known = world.truth.points[:, 0], torch.stack(scores, 1)
     chosen, best = (known.gather(-1, run.choice[..., None])[..., 0] for run in (ours, theirs))
     # Priced queries go by what they promise, not by the score: there only places count.
-    close = (best - chosen <= CLOSE) | isinstance(policy.rule, PricedQuery)
+    close = (best - chosen <= CLOSE) | isinstance(policy.rule, bc.PricedQuery)
     query, choice = ours.query == theirs.query, ours.choice == theirs.choice
     near = query & close & ((x[ours.choice] - x[theirs.choice]).abs() <= NEAR)
     shares = {
@@ -106,13 +100,8 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
 
-    def rows() -> Iterator[Row]:
-        for rate in FORGETTING_RATES:
-            size = options.trials, options.horizon, options.points
-            world = World.draw(rate, *size, options.seed)
-            for policy in policies(rate, options.horizon):
-                row = measure(world, policy)
-                print(describe(row), flush=True)
-                yield row
-
-    write_results("single-precision", rows(), [options.seed], "cpu", options.results)
+    size = options.trials, options.horizon, options.points
+    worlds = ((rate, World.draw(rate, *size, options.seed)) for rate in FORGETTING_RATES)
+    rows = (measure(w, policy) for rate, w in worlds for policy in policies(rate, options.horizon))
+    found = told(rows, describe)
+    write_results("single-precision", found, [options.seed], "cpu", options.results)

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.command_line import size_parser
-from benchmarks.harness.processes import in_processes
 from benchmarks.harness.record import Row, recording
+from benchmarks.harness.sweep import in_processes
 from benchmarks.tables.paper import FORGETTING_RATES
 from benchmarks.tables.world import AT_ONCE, World
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceBoundQuery, ConfidenceQuery

@@ -14,7 +14,7 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from torch import Tensor
 
 from benchmarks.harness.command_line import size_parser
-from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.record import Row, told, write_results
 from benchmarks.tables.world import World
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.models import TimeVaryingGP
@@ -23,10 +23,7 @@ from botorch_costly.query import AlwaysQuery, Comparison, ConfidenceQuery, Progr
 from botorch_costly.simulation import GridPolicy
 
 FORGETTING, LENGTHSCALE, BANDWIDTH = 0.01, 0.2, 0.2
-RULES: dict[str, QueryRule] = {
-    "TV-GP-UCB": AlwaysQuery(),
-    "CE-GP-UCB @0.90": ConfidenceQuery(0.9),
-}
+RULES: dict[str, QueryRule] = {"TV-GP-UCB": AlwaysQuery(), "CE-GP-UCB @0.90": ConfidenceQuery(0.9)}
 TIE = 1e-6  # of scores, as in the simulation
 
 
@@ -93,7 +90,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
             choice, query = loop(world, rule, i)
             same += [run.choice[i] == torch.tensor(choice), run.query[i] == torch.tensor(query)]
         theirs = (time.process_time() - start) / options.loop_trials
-        row: Row = {
+        yield {
             "policy": name,
             "forgetting": FORGETTING,
             "simulate_seconds": ours,
@@ -105,8 +102,6 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
             "horizon": options.horizon,
             "points": options.points,
         }
-        print(describe(row), flush=True)
-        yield row
 
 
 def describe(row: Row) -> str:
@@ -130,4 +125,5 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--loop-trials", type=int, default=2, help="of them by the loop, too")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    write_results("table-a2-loop", rows(options), [options.seed], "cpu", options.results)
+    found = told(rows(options), describe)
+    write_results("table-a2-loop", found, [options.seed], "cpu", options.results)

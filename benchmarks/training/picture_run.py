@@ -1,47 +1,25 @@
 """What all trainings on pictures have in common: the data on a device, clocks, precision, a state."""
 
+import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Generator, Tensor
 
 from benchmarks.harness.clock import clock_of
 from benchmarks.suite.data import Part
-from benchmarks.suite.states import check_state
-from benchmarks.training.parts import Sizes, parts_of
+from benchmarks.suite.protocol import OnlineProblem, check_state
+from benchmarks.training.batches import PRECISIONS, PictureRecipe, parts_of
 from botorch_costly.device import check_device
-
-PRECISIONS = ("fp32", "bf16")
-
-
-class PictureRecipe(Sizes, Protocol):
-    """On which pictures a network is trained, and where."""
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-
-    @property
-    def device(self) -> str:
-        """Where it is trained."""
-
-    @property
-    def precision(self) -> str:
-        """One of ``PRECISIONS``."""
-
 
 R = TypeVar("R", bound=PictureRecipe)
 
 
 class PictureRun(ABC, Generic[R]):
-    """A training on pictures that lie on its device, stopped between two rounds.
-
-    Args:
-        recipe: What is trained, on what.
-        seed: Of the split, and of all that is drawn.
-    """
+    """A training on pictures that lie on its device, stopped between two rounds."""
 
     def __init__(self, recipe: R, seed: int) -> None:
         self.recipe, self.seed, self._round = recipe, seed, 0
@@ -109,3 +87,54 @@ class PictureRun(ABC, Generic[R]):
         ):
             generator.set_state(found)
         self.training_seconds, self.query_seconds = state["seconds"]
+
+
+@dataclass(frozen=True)
+class PictureProblem(Generic[R]):
+    """A recipe as a problem of the online suite, without its space."""
+
+    recipe: R
+
+    @property
+    def name(self) -> str:
+        """Name of the recipe."""
+        return self.recipe.name
+
+    @property
+    def horizon(self) -> int:
+        """Rounds of one run."""
+        return self.recipe.horizon
+
+
+class Kept:
+    """The problem itself, whose latest run is at hand as ``run``."""
+
+    def __init__(self, problem: OnlineProblem) -> None:
+        self._problem = problem
+        self.name, self.space, self.default = problem.name, problem.space, problem.default
+        self.horizon = problem.horizon
+
+    def setup(self, seed: int) -> Any:
+        """Set up the run."""
+        self.run: Any = self._problem.setup(seed)
+        return self.run
+
+
+T = TypeVar("T")
+
+
+def add_training(parser: argparse.ArgumentParser, published: str) -> None:
+    """Add the options of the setting, of which the help describes the published one."""
+    parser.add_argument("--published", action="store_true", help=published)
+    parser.add_argument(
+        "--smoke", action="store_true", help="the same code on tiny sizes, on the CPU"
+    )
+    parser.add_argument("--device", help="where to train; that of the setting if omitted")
+    parser.add_argument("--precision", choices=PRECISIONS, help="that of the setting if omitted")
+
+
+def changed(recipe: T, **changes: Any) -> T:
+    """Return a recipe with what was asked for in place of its own; ``None`` was not."""
+    asked: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+    made: Any = recipe
+    return replace(made, **asked)

@@ -16,8 +16,7 @@ from benchmarks.suite.compute_bound.optimizers import OPTIMIZERS, MissingPackage
 from benchmarks.suite.compute_bound.problems import PROBLEMS
 from benchmarks.suite.compute_bound.races import Trials, race, search_at_round_0
 from benchmarks.suite.compute_bound.rivals import METHODS, NEEDS, SEVERAL, methods_of
-from benchmarks.suite.compute_bound.schedules import constant, cosine, finish, wsd
-from benchmarks.suite.compute_bound.starts import STARTS
+from benchmarks.suite.compute_bound.schedules import STARTS, constant, cosine, finish, wsd
 from benchmarks.suite.compute_bound.training import LongProblem
 from benchmarks.suite.compute_bound.works import Classes, Denoising, NextCharacter
 from benchmarks.suite.data import Part

@@ -134,7 +134,7 @@ class TestBenchmark:
 
     def test_the_proof_is_of_the_constant_default(self, options, capsys, monkeypatch):
         options, _ = options
-        monkeypatch.setattr(benchmark, "_parser", lambda: Parsed(options))
+        monkeypatch.setattr(benchmark, "sweep_parser", lambda *_, **__: Parsed(options))
         options.proof = True
         benchmark.main([])
         rows = rows_of("short-proof", options.results)
@@ -154,6 +154,9 @@ class TestBenchmark:
 class Parsed:
     def __init__(self, options):
         self.options = options
+
+    def add_argument(self, *_, **__):
+        """Options are given."""
 
     def parse_args(self, arguments):
         return self.options

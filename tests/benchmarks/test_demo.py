@@ -10,8 +10,7 @@ import torch
 
 from benchmarks.demo import demo
 from benchmarks.demo.methods import METHODS, SAID, SHOWN
-from benchmarks.demo.picture import COLOURS, draw
-from benchmarks.demo.table import format_table
+from benchmarks.demo.table import COLOURS, draw, format_table
 from benchmarks.suite.policies import FixedPolicy, RandomPolicy, TunedPolicy
 from benchmarks.suite.problems import digits_augmentation
 from benchmarks.suite.runner import Record, run_online

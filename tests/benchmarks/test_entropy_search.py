@@ -7,12 +7,11 @@ import pytest
 import torch
 
 from benchmarks.harness.record import rows_of
-from benchmarks.information import benchmark, play, timing
+from benchmarks.information import benchmark, methods, timing
+from benchmarks.information.beliefs import PROBLEMS, Problem
+from benchmarks.information.benchmark import needed, text
 from benchmarks.information.choices import Information
-from benchmarks.information.methods import METHODS, TIMED, WAYS, Method, Player, mean_of
-from benchmarks.information.play import maximizer
-from benchmarks.information.problems import PROBLEMS, Problem
-from benchmarks.information.told import needed, text
+from benchmarks.information.methods import METHODS, TIMED, WAYS, Method, Player, maximizer, mean_of
 from tests.cases import quick
 
 WAYS_KNOWN = [(name, True) for name in WAYS]
@@ -41,7 +40,7 @@ EACH = [*((n, False) for n in METHODS), *WAYS_KNOWN]
 @pytest.mark.parametrize(("name", "known"), quick(EACH, *EACH[::3]))
 def test_every_method_chooses_a_point_of_the_cube(name, known):
     method = small({**METHODS, **WAYS}[name])
-    run = play.play(hill(known=known), method, seed=0, evaluations=4)
+    run = methods.play(hill(known=known), method, seed=0, evaluations=4)
     assert [len(part) for part in run] == [2, 2, 1, 1]
     assert all(0 <= regret <= 1 for regret in run.simple + run.inference)
     assert run.simple == sorted(run.simple, reverse=True)
@@ -62,9 +61,9 @@ def test_a_method_goes_where_the_optimum_may_be(name):
 def test_regrets_are_those_of_a_run_whose_points_are_given(monkeypatch):
     to_play = iter(torch.tensor([[0.3, 0.5], [0.9, 0.9]], dtype=torch.float64))
     believed = iter(torch.tensor([[0.3, 0.6], [0.3, 0.4], [0.5, 0.6]], dtype=torch.float64))
-    monkeypatch.setattr(play, "maximizer", lambda model, X: next(believed))
+    monkeypatch.setattr(methods, "maximizer", lambda model, X: next(believed))
     problem = hill(known=True)._replace(noise=0.5)  # which regrets do not see
-    run = play.play(problem, Method(lambda now: next(to_play)), 0, evaluations=5)
+    run = methods.play(problem, Method(lambda now: next(to_play)), 0, evaluations=5)
     assert run.inference == pytest.approx([0, 0.04, 0.04])
     assert run.simple[1:] == pytest.approx([0.01, 0.01])
     assert run.simple[0] > 0.01
@@ -78,10 +77,10 @@ def test_methods_of_a_seed_share_first_points_and_noise(monkeypatch):
             told.append((X, y))
             return super().believe(X, y)
 
-    monkeypatch.setattr(play, "Player", Told)
+    monkeypatch.setattr(methods, "Player", Told)
     problem = hill(known=True)._replace(noise=0.5)
     for name in ("random", "LogEI"):
-        play.play(problem, METHODS[name], seed=3, evaluations=4)
+        methods.play(problem, METHODS[name], seed=3, evaluations=4)
     (X, y), after, (other_X, other_y), other_after = told
     torch.testing.assert_close((X, y), (other_X, other_y))
     noise = [values - problem.value(points) for points, values in (after, other_after)]
@@ -91,7 +90,7 @@ def test_methods_of_a_seed_share_first_points_and_noise(monkeypatch):
 
 def test_the_maximizer_of_a_mean_is_found_closely(monkeypatch):
     problem = hill(known=True)
-    monkeypatch.setattr(play, "mean_of", lambda model, X: problem.value(X))
+    monkeypatch.setattr(methods, "mean_of", lambda model, X: problem.value(X))
     assert float((maximizer(None, grid(2)) - PEAK).norm()) < 0.001
 
 

@@ -8,7 +8,7 @@ import torch
 
 import botorch_costly as bc
 from benchmarks.endurance import kills
-from benchmarks.endurance.run import FILE, Training
+from benchmarks.endurance.kills import FILE, Training
 from benchmarks.harness.record import rows_of
 
 

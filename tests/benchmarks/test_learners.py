@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from benchmarks.harness.record import rows_of
-from benchmarks.learners import arm_model, arms, curves, learners, noise
+from benchmarks.learners import arms, curves, learners, noise
 from benchmarks.learners.problems import TOLD_EXACTLY, LearnerProblem, data_sets, problem_of
 from benchmarks.learners.rivals import Halving, MostlyBest, ranking
-from benchmarks.subsets.play import play
+from benchmarks.subsets.base import play
 from benchmarks.suite.data import MissingDataError
 
 SPLIT = ["size_train", "size_test", "outer_seed", "inner_seed"]
@@ -141,7 +141,7 @@ def test_the_budget_is_in_seconds_of_all_on_all(problem):
 
 def points(*pairs):
     arm, fraction = zip(*pairs, strict=True)
-    return arm_model.Points(torch.tensor(arm), torch.tensor(fraction, dtype=torch.float64))
+    return arms.Points(torch.tensor(arm), torch.tensor(fraction, dtype=torch.float64))
 
 
 def naive_covariance(h, k, a, b):
@@ -155,11 +155,11 @@ def naive_covariance(h, k, a, b):
 
 
 def test_beliefs_are_those_of_the_formula():
-    draws = arm_model.drawn(3, torch.Generator().manual_seed(1))
+    draws = arms.drawn(3, torch.Generator().manual_seed(1))
     known = [(0, 0.0), (1, 0.0), (0, 0.5)]
     targets, rest = [(0, 1.0), (1, 1.0), (2, 1.0)], [(1, 0.5), (2, 0.0)]
     values = torch.tensor([0.3, -1.0, 0.9], dtype=torch.float64)
-    belief = arm_model.believed(draws, 3, points(*known), values, points(*targets), points(*rest))
+    belief = arms.believed(draws, 3, points(*known), values, points(*targets), points(*rest))
     evidence = []
     for k in range(3):
 
@@ -190,11 +190,11 @@ def test_beliefs_are_those_of_the_formula():
 
 
 def test_the_knowledge_gradient_is_the_mean_growth_of_the_best():
-    draws = arm_model.drawn(2, torch.Generator().manual_seed(0))
+    draws = arms.drawn(2, torch.Generator().manual_seed(0))
     known = points((0, 0.0), (1, 0.0), (2, 0.3))
     values = torch.tensor([0.3, -1.0, 0.9], dtype=torch.float64)
     ends = points((0, 1.0), (1, 1.0), (2, 1.0))
-    belief = arm_model.believed(draws, 2, known, values, ends, points((0, 0.5), (2, 0.9)))
+    belief = arms.believed(draws, 2, known, values, ends, points((0, 0.5), (2, 0.9)))
     z = torch.randn(200_000, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     step = belief.across / belief.variance.sqrt().unsqueeze(-1)
     moved = belief.mean[:, None, :, None] + step.unsqueeze(-1) * z

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.curves.live import benchmark, pool
+from benchmarks.curves.live import benchmark
+from benchmarks.curves.live.benchmark import PROGRAMS, MissingPoolError, PoolTask, record, recorded
 from benchmarks.curves.live.cartpole import CartPole, Memory, double_values
 from benchmarks.curves.live.pendulum import returns
 from benchmarks.curves.live.pictures import _network
-from benchmarks.curves.live.pool import PROGRAMS, MissingPoolError, PoolTask, record, recorded
 from benchmarks.curves.live.program import Length, advance
 from benchmarks.harness.record import rows_of, write_results
 from tests.cases import quick
@@ -131,7 +131,7 @@ def test_any_filter_and_any_pooling_make_a_network(size: int, pool_size: int) ->
 
 def test_what_is_recorded_is_what_was_trained(tmp_path, monkeypatch) -> None:
     program = PROGRAMS["cartpole"]._replace(length=Length(4, 2))
-    monkeypatch.setitem(pool.PROGRAMS, "cartpole", program)
+    monkeypatch.setitem(benchmark.PROGRAMS, "cartpole", program)
     rows = [record(PoolTask("cartpole", number)) for number in range(3)]
     assert [len(row["curve"]) for row in rows] == [4, 4, 4]
     training = program.begin(rows[1]["config"], 1)
@@ -151,7 +151,7 @@ def test_what_is_recorded_is_what_was_trained(tmp_path, monkeypatch) -> None:
 
 def test_the_benchmark_records_once_and_plays(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(
-        pool.PROGRAMS, "cartpole", PROGRAMS["cartpole"]._replace(length=Length(4, 2))
+        benchmark.PROGRAMS, "cartpole", PROGRAMS["cartpole"]._replace(length=Length(4, 2))
     )
     small = ["--programs", "cartpole", "--pool", "4", "--processes", "1", "--seeds", "1"]
     options = [*small, "--results", str(tmp_path), "--policies", "random"]

@@ -3,12 +3,11 @@
 import pytest
 import torch
 
-from benchmarks.meta import benchmark, families, multi_task, picture, table
+from benchmarks.meta import benchmark, families, multi_task, table
 from benchmarks.meta.families import UNRELATED, Family, Study, twisted
 from benchmarks.meta.methods import METHODS
-from benchmarks.meta.policy import Setting
-from benchmarks.meta.rivals import on_list, pem_bo, scaml_gp
-from benchmarks.meta.signed_rank import signed_rank, worse_by
+from benchmarks.meta.rivals import Setting, on_list, pem_bo, scaml_gp
+from benchmarks.meta.table import signed_rank, worse_by
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.baselines import ScaMLGP
 from botorch_costly.models import TaskEnsemble
@@ -244,7 +243,7 @@ def test_the_figure_has_a_panel_for_each_family_and_twist(family):
         for twist in ("", "negated")
         for method in ("random", "GP-UCB")
     ]
-    axes = [ax for ax in picture.figure_of(rows).axes if ax.get_visible()]
+    axes = [ax for ax in table.figure_of(rows).axes if ax.get_visible()]
     assert [ax.get_title() for ax in axes] == ["small", "small, negated"]
     means = [sum(rows[1][f"at {k}"]) / 2 for k in (1, 3, 5, 10, 20)]
     assert list(axes[0].lines[1].get_ydata()) == pytest.approx(means)

@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from benchmarks.harness.record import RESULTS, rows_of, write_results
-from benchmarks.meta.live import benchmark, cart_pole, diabetes, images, omniglot, pool
+from benchmarks.meta.live import cart_pole, diabetes, images, omniglot, pool
 from benchmarks.meta.live.cart_pole import BEGINNINGS, CART_POLE, LONGEST, stepped, survived
-from benchmarks.meta.live.descent import fit
-from benchmarks.meta.live.family import Family, one_by_one, points
+from benchmarks.meta.live.family import Family, fit, one_by_one, points
 from benchmarks.meta.live.pool import FAMILIES, NAME, SMALL, MissingFamilyError, table
 from benchmarks.suite.data import MissingDataError
 from botorch_costly import Real, SearchSpace
@@ -258,20 +257,20 @@ def counted(monkeypatch):
 def test_a_task_without_its_first_block_has_no_line(monkeypatch):
     counted(monkeypatch)
     hard, later = (pool.record(pool.Block("toy", *key)) for key in (("hard", 0), ("easy", 4)))
-    assert "easy" not in benchmark.text([hard, later])
+    assert "easy" not in pool.text([hard, later])
 
 
 def test_recording_goes_on_where_it_ended(tmp_path, monkeypatch, capsys):
     called = counted(monkeypatch)
     options = ["--families", "toy", "--results", str(tmp_path)]
-    benchmark.main([*options, "--quick"])
+    pool.main([*options, "--quick"])
     assert sorted(called) == [
         *(("easy", 2 * number) for number in range(4)),
         *(("hard", 2 * number + 1) for number in range(4)),
     ]
-    benchmark.main(options)
+    pool.main(options)
     assert len(called) == len(set(called)) == 16
-    benchmark.main([*options, "--configs", "7"])
+    pool.main([*options, "--configs", "7"])
     assert len(called) == 16
     assert "toy" in capsys.readouterr().out
 
@@ -299,12 +298,12 @@ def test_a_table_is_as_long_as_its_shortest_task(tmp_path, monkeypatch):
 def test_the_report_says_how_ranks_agree(monkeypatch):
     counted(monkeypatch)
     rows = [pool.record(block) for block in pool.blocks(pool.FAMILIES["toy"], 8)]
-    said = benchmark.text(rows)
+    said = pool.text(rows)
     easy = next(line for line in said.splitlines() if line.startswith("easy"))
     assert easy.endswith("+1.00")
     rows[0] = {**rows[0], "values": rows[0]["values"][::-1]}
     assert "+1.00" not in next(
-        line for line in benchmark.text(rows).splitlines() if line.startswith("easy")
+        line for line in pool.text(rows).splitlines() if line.startswith("easy")
     )
 
 

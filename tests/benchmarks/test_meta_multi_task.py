@@ -6,7 +6,7 @@ import torch
 
 from benchmarks.meta import multi_task
 from benchmarks.meta.multi_task import MultiTask
-from benchmarks.meta.policy import Setting
+from benchmarks.meta.rivals import Setting
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.tuners.transfer.belief import Told
 from tests.oracles import transfer as oracle

@@ -35,7 +35,7 @@ def chosen(told, point=HERE):
 def test_every_third_task_says_the_opposite():
     points = torch.rand(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     signs = []
-    for task in transfer.tasks_of(Cell("6x40", "RM-GP-UCB", 0)):
+    for task in transfer.earlier_tasks(Cell("6x40", "RM-GP-UCB", 0)):
         encoded = task.in_space(SPACE)
         target = transfer.value_at(encoded.points)
         signs.append(float(torch.corrcoef(torch.stack([target, encoded.values]))[0, 1]) > 0)
@@ -45,7 +45,7 @@ def test_every_third_task_says_the_opposite():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_acquisition_function_that_is_looked_at_is_the_one_that_chose(rule):
-    optimizer = TransferOptimizer(SPACE, transfer.tasks_of(TINY), robust=RULES[rule], seed=3)
+    optimizer = TransferOptimizer(SPACE, transfer.earlier_tasks(TINY), robust=RULES[rule], seed=3)
     played = transfer._played(optimizer, optimizer.ask(), 4)
     generator = torch.Generator()
     again = TransferStrategy(Domain(SPACE), optimizer.tasks, RULES[rule], generator)

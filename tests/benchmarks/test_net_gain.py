@@ -5,7 +5,7 @@ import math
 import pytest
 
 from benchmarks.suite.protocol import Metrics
-from benchmarks.training.schedule.net_gain import NetGainPolicy, extra_cost
+from benchmarks.training.schedule.methods import NetGainPolicy, extra_cost
 from benchmarks.training.schedule.recipes import TRAIN, TUNE
 from botorch_costly import Decision
 

@@ -6,8 +6,8 @@ from argparse import Namespace
 import pytest
 import torch
 
-from benchmarks.harness.processes import in_processes
 from benchmarks.harness.record import read
+from benchmarks.harness.sweep import in_processes
 from benchmarks.priced import continuous, misspecified
 from benchmarks.priced.comparison import Outcome, compare
 from benchmarks.priced.continuous import Task

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.harness.record import RESULTS, write_results
 from benchmarks.tables import report, table_a2_report
 from benchmarks.tables.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
-from benchmarks.tables.verdicts import judge, regret_at, table_of
+from benchmarks.tables.table_a2_report import judge, regret_at, table_of
 
 CURVE = [Cell(0.5, 0.1, 100, 9), Cell(0.3, 0.1, 300, 9), Cell(0.4, 0.1, 200, 9)]
 

@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from benchmarks.harness.record import read
-from benchmarks.speed import batch, decision, picture, profile_decision, speed, waiting
-from benchmarks.speed.counting import Counter
+from benchmarks.speed import batch, decision, profile_decision, speed, waiting
 from benchmarks.speed.problems import RATIOS, botorch_model, draw, streaming
-from benchmarks.speed.profile_decision import PARTS, WHOLE, Watch, decide_by_parts
+from benchmarks.speed.profile_decision import PARTS, WHOLE, Counter, Watch, decide_by_parts
 
 TINY = ["--observations", "12", "--dim", "2", "--repeats", "1", "--problems", "2"]
 TINY += ["--rounds", "3", "--batches", "1", "2", "--grid-dims", "1"]
@@ -183,4 +182,4 @@ def test_a_curve_leaves_out_what_was_not_timed():
         {"dim": 1, "observations": 10, "botorch_ms": 3.0},
         {"dim": 2, "observations": 10, "botorch_ms": 4.0},
     ]
-    assert picture.curve(rows, 1, "botorch_ms") == ([10], [3.0])
+    assert speed.curve(rows, 1, "botorch_ms") == ([10], [3.0])

@@ -9,11 +9,11 @@ import torch
 
 import botorch_costly as bc
 from benchmarks.harness.record import rows_of
-from benchmarks.subsets import accuracy, fabolas, svm, svm_grid, timing
+from benchmarks.subsets import accuracy, fabolas, svm_grid, timing
+from benchmarks.subsets.base import play
 from benchmarks.subsets.live import benchmark, networks
 from benchmarks.subsets.live.program import Outcome
 from benchmarks.subsets.methods import METHODS
-from benchmarks.subsets.play import play
 from benchmarks.subsets.tables import Table, language_models, support_vectors
 from benchmarks.suite.data import MissingDataError, Part
 from botorch_costly.problems import SubsetProblem
@@ -220,16 +220,16 @@ def separable(monkeypatch):
         [np.zeros(500, int), np.random.default_rng(0).integers(2, size=11_500)]
     )
     inputs = classes[:, None] + 0.1 * np.random.default_rng(1).standard_normal((12_000, 4))
-    monkeypatch.setattr(svm, "_mnist", lambda side: (inputs, classes))
+    monkeypatch.setattr(svm_grid, "_mnist", lambda side: (inputs, classes))
 
 
 @pytest.mark.usefixtures("separable")
 def test_a_machine_is_trained_on_a_drawn_part(monkeypatch):
-    config, size = {"c": 1.0, "gamma": 1.0}, svm.Size(pictures=1_000, checked=50)
-    outcome = svm.trained(config, 0.1, 0, size)
+    config, size = {"c": 1.0, "gamma": 1.0}, svm_grid.Size(pictures=1_000, checked=50)
+    outcome = svm_grid.trained(config, 0.1, 0, size)
     assert outcome.error == 0
     assert outcome.seconds >= 0
-    one_class = svm.trained(config, 0.1, 0, svm.Size(pictures=500, checked=50))
+    one_class = svm_grid.trained(config, 0.1, 0, svm_grid.Size(pictures=500, checked=50))
     assert 0.2 < one_class.error < 0.8  # nothing to tell apart
     monkeypatch.setattr(svm_grid, "REPEATS", {0.1: 2, 0.2: 1})
     row = svm_grid.measure(svm_grid.Cell(0.0, 0.0), size)

@@ -6,10 +6,17 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from benchmarks.suite import data, offline
-from benchmarks.suite.benchmark import CEILING, available, closed_gap, table, tasks
+from benchmarks.suite import benchmark, data
+from benchmarks.suite.benchmark import (
+    CEILING,
+    available,
+    best_fixed,
+    closed_gap,
+    last_loss,
+    table,
+    tasks,
+)
 from benchmarks.suite.methods import METHODS, methods_of, middle, one_run, published, tuned
-from benchmarks.suite.offline import best_fixed, last_loss
 from benchmarks.suite.policies import AnnealedPolicy, cosine, one_cycle
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
 from benchmarks.suite.problems import POLICIES, PROBLEMS
@@ -153,7 +160,7 @@ def test_the_middle_is_that_of_the_space():
 
 
 def test_a_space_of_few_choices_is_tried_out_for_its_ceiling():
-    policies = [best["policy"] for best in offline._candidates(PROBLEMS["digits_arms"]())]
+    policies = [best["policy"] for best in benchmark._candidates(PROBLEMS["digits_arms"]())]
     assert sorted(policies) == sorted(POLICIES)
 
 

@@ -1,56 +1,118 @@
-"""Regret against what was paid, on trainings of our own: recorded once, then played on by policies."""
+"""Regret against what was paid, on trainings of our own: ``python -m benchmarks boil-rl``, ``boil-cnn``.
+
+Trainings of random configurations are recorded once, so that policies can be played on many seeds.
+"""
 
 import argparse
 import statistics
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.curves.live.pool import PoolTask, record, recorded
+import torch
+
+from benchmarks.curves.live.cartpole import CARTPOLE, PUBLISHED_CARTPOLE
+from benchmarks.curves.live.pendulum import PENDULUM, PUBLISHED_PENDULUM
+from benchmarks.curves.live.pictures import PICTURES, PUBLISHED_PICTURES
+from benchmarks.curves.live.program import Program, advance
 from benchmarks.curves.tabular import POLICIES, Task, measure, text
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.record import Row, grouped, rows_of
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
+from botorch_costly.errors import CostlyError
 from botorch_costly.problems import CurveProblem
 
 CURVES = "-curves"  # after the name of a benchmark: its recorded trainings
+PROGRAMS: dict[str, Program] = {
+    "cartpole": CARTPOLE,
+    "pendulum": PENDULUM,
+    "pictures": PICTURES,
+    "cartpole, published": PUBLISHED_CARTPOLE,
+    "pendulum, published": PUBLISHED_PENDULUM,
+    "pictures, published": PUBLISHED_PICTURES,
+}
+
+_STARTUP = 1e-3  # seconds of a training that diverges before its first reward
+
+
+class MissingPoolError(CostlyError, FileNotFoundError):
+    """A program has no recorded trainings."""
+
+
+class PoolTask(NamedTuple):
+    """A training to record; its number is the seed of its configuration and of all its draws."""
+
+    program: str
+    number: int
+
+
+def record(task: PoolTask) -> Row:
+    """Return the curve of a whole training, and the seconds of each of its iterations."""
+    program = PROGRAMS[task.program]
+    draws = torch.Generator().manual_seed(task.number)
+    config = program.space.decode(program.space.sample(1, draws)[0])
+    shown = advance(program.begin(config, task.number), *program.length)
+    return {
+        **task._asdict(),
+        "config": config,
+        "iterations": program.length.iterations,
+        "curve": [round(reward, 4) for reward in shown.curve],
+        "seconds": [round(seconds, 4) for seconds in shown.seconds],
+    }
+
+
+def recorded(name: str, benchmark: str, directory: Path) -> CurveProblem:
+    """Return the recorded trainings of a program.
+
+    Raises:
+        MissingPoolError: If there are none.
+    """
+    rows = [row for row in rows_of(benchmark, directory) if row["program"] == name]
+    if not rows:
+        raise MissingPoolError("program", f"one recorded in {benchmark}", name)
+    space, longest = PROGRAMS[name].space, rows[0]["iterations"]
+    inputs = torch.stack([space.encode(row["config"]) for row in rows])
+    rewards, elapsed = torch.full((2, len(rows), longest), torch.nan, dtype=torch.float64)
+    for number, row in enumerate(rows):
+        known = len(row["curve"])
+        rewards[number, :known] = torch.tensor(row["curve"], dtype=torch.float64)
+        elapsed[number, :known] = torch.tensor(row["seconds"], dtype=torch.float64).cumsum(0)
+    return CurveProblem(inputs, rewards, elapsed, [longest] * len(rows), startup=_STARTUP)
 
 
 def run(name: str, programs: Sequence[str], arguments: list[str]) -> None:
     """Record the trainings that are missing, play the policies on them, and print the table."""
-    options = _parser(name, programs).parse_args(arguments)
-    tables = [one + ", published" * options.published for one in options.programs]
-    pool = [PoolTask(table, number) for table in tables for number in range(options.pool)]
-    seeds = {"first_seed": 0, "seeds": options.pool}
-    recording = argparse.Namespace(**{**vars(options), **seeds, "again": False})
-    measure_missing(name + CURVES, pool, record, PoolTask, recording)
-
-    wanted = [Task(t, p, s) for s in seeds_of(options) for t in tables for p in options.policies]
-    problem_of = partial(_problem, name + CURVES, options.results)
-    measure_missing(name, wanted, partial(measure, problem_of=problem_of), Task, options)
-    print(text(rows_of(name, options.results)))
-
-
-def _parser(name: str, programs: Sequence[str]) -> argparse.ArgumentParser:
-    parser = parser_for(name, f"regret against what was paid: {', '.join(programs)}")
-    parser.add_argument("--programs", nargs="+", choices=programs, default=list(programs))
-    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
+    about = f"regret against what was paid: {', '.join(programs)}"
+    parser = sweep_parser(name, about, seeds=20, programs=programs, policies=POLICIES)
     parser.add_argument("--pool", type=int, default=64, help="trainings that are recorded")
     parser.add_argument("--published", action="store_true", help="as those of the paper")
-    parser.add_argument("--again", action="store_true", help="play what is stored, too")
-    add_seeds(parser, seeds=20)
-    return parser
+    options = parser.parse_args(arguments)
+    tables = [program + ", published" * options.published for program in options.programs]
+    pool = [PoolTask(table, number) for table in tables for number in range(options.pool)]
+    seeds = {"first_seed": 0, "seeds": options.pool, "again": False}
+    measured(name + CURVES, pool, record, argparse.Namespace(**{**vars(options), **seeds}))
+
+    def problem_of(table: str, seed: int) -> CurveProblem:
+        return recorded(table, name + CURVES, options.results)
+
+    wanted = tasks_of(Task, options, tables, options.policies)
+    print(text(measured(name, wanted, partial(measure, problem_of=problem_of), options)))
 
 
-def _problem(benchmark: str, directory: Path, table: str, seed: int) -> CurveProblem:
-    return recorded(table, benchmark, directory)
+def reinforcement(arguments: list[str]) -> None:
+    """Play on two trainings of reinforcement learning."""
+    run("boil-rl", ["cartpole", "pendulum"], arguments)
+
+
+def network(arguments: list[str]) -> None:
+    """Play on trainings of a convolutional network on CIFAR-10."""
+    run("boil-cnn", ["pictures"], arguments)
 
 
 def curves_text(rows: Sequence[Row]) -> str:
     """Return what the recorded trainings of each program are like."""
     lines = [f"{'':24}{'trainings':>10}{'diverged':>10}{'best':>10}{'median':>10}{'seconds':>10}"]
-    for program in dict.fromkeys(row["program"] for row in rows):
-        mine = [row for row in rows if row["program"] == program]
+    for program, mine in grouped(rows, "program").items():
         ends = [row["curve"][-1] for row in mine if len(row["curve"]) == row["iterations"]]
         numbers = max(ends), statistics.median(ends), sum(sum(row["seconds"]) for row in mine)
         counts = f"{len(mine):>10}{len(mine) - len(ends):>10}"

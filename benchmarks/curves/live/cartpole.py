@@ -14,8 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
-from benchmarks.curves.live.episodes import Average, environment, observed, perceptron
-from benchmarks.curves.live.program import Length, Program
+from benchmarks.curves.live.program import (
+    Average,
+    Length,
+    Program,
+    environment,
+    observed,
+    perceptron,
+)
 from botorch_costly import Real, SearchSpace
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import as_number
@@ -43,11 +49,7 @@ class Batch(NamedTuple):
 
 
 class Memory:
-    """The latest transitions, drawn in proportion to their last temporal-difference errors.
-
-    Args:
-        draws: Source of the draws.
-    """
+    """The latest transitions, drawn in proportion to their last temporal-difference errors."""
 
     def __init__(self, draws: np.random.Generator) -> None:
         self._draws, self._count = draws, 0
@@ -96,12 +98,7 @@ class DuelingNetwork(nn.Module):
 
 
 class CartPole:
-    """A training; a round is an episode, its reward the mean return of the latest hundred.
-
-    Args:
-        config: With ``gamma`` and ``lr``.
-        seed: Of the weights, the environment, exploration and draws from the memory.
-    """
+    """A training; a round is an episode, its reward the mean return of the latest hundred."""
 
     def __init__(self, config: Mapping[str, Plain], seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)

@@ -12,8 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.curves.live.episodes import Average, environment, observed, perceptron
-from benchmarks.curves.live.program import Length, Program
+from benchmarks.curves.live.program import (
+    Average,
+    Length,
+    Program,
+    environment,
+    observed,
+    perceptron,
+)
 from botorch_costly import Real, SearchSpace
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import as_number
@@ -41,12 +47,7 @@ class Step(NamedTuple):
 
 
 class Pendulum:
-    """A training; a round is an episode, its reward the mean return of the latest hundred.
-
-    Args:
-        config: With ``gamma``, ``actor_lr`` and ``critic_lr``.
-        seed: Of the weights, the environment and exploration.
-    """
+    """A training; a round is an episode, its reward the mean return of the latest hundred."""
 
     def __init__(self, config: Mapping[str, Plain], seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -70,7 +71,9 @@ class Pendulum:
             force = self._act(state)
             if not math.isfinite(force):
                 return math.nan
-            shown, reward, fell, ended, _ = self._environment.step([_bounded(force)])
+            shown, reward, fell, ended, _ = self._environment.step(
+                [max(-_STRONGEST, min(force, _STRONGEST))]
+            )
             steps.append(Step(state, force, reward))
             state, total, over = observed(shown), total + reward, fell or ended
             if over or len(steps) == _STEPS:
@@ -106,10 +109,6 @@ def returns(rewards: Sequence[float], gamma: float, future: float) -> list[float
         future = reward + gamma * future
         sums.append(future)
     return sums[::-1]
-
-
-def _bounded(force: float) -> float:
-    return max(-_STRONGEST, min(force, _STRONGEST))
 
 
 PENDULUM = Program(SPACE, Pendulum, Length(100, 6))  # which ends in minutes

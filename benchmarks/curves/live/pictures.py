@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.curves.live.program import Length, Program
-from benchmarks.harness.devices import accelerator
+from benchmarks.harness.clock import accelerator
 from benchmarks.suite.data import Part, cifar10, whole_cifar10
 from benchmarks.suite.networks import initialized
 from botorch_costly import Integer, Real, SearchSpace

@@ -2,10 +2,19 @@
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from itertools import pairwise
+from statistics import fmean
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+
+from benchmarks.suite.networks import initialized
 from botorch_costly import SearchSpace
+from botorch_costly.errors import CostlyError
 from botorch_costly.parameters import Plain
 
 
@@ -24,17 +33,13 @@ class Length(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A training program.
+    """A training program."""
 
-    Args:
-        space: Of its hyperparameters.
-        begin: From a configuration and a seed, a training.
-        length: Of a whole training.
-    """
-
-    space: SearchSpace
-    begin: Callable[[Mapping[str, Plain], int], Training]
-    length: Length
+    space: SearchSpace  # of its hyperparameters
+    begin: Callable[
+        [Mapping[str, Plain], int], Training
+    ]  # from a configuration and a seed, a training
+    length: Length  # of a whole training
 
 
 class Shown(NamedTuple):
@@ -57,3 +62,50 @@ def advance(training: Training, iterations: int, rounds: int = 1) -> Shown:
         curve.append(rewards[-1])
         seconds.append(time.thread_time() - began)
     return Shown(curve, seconds, False)
+
+
+_AVERAGED = 100  # episodes, as in the paper
+
+
+class MissingEnvironmentError(CostlyError):
+    """The environments of reinforcement learning are not installed."""
+
+
+def environment(name: str, **options: Any) -> Any:
+    """Return an environment of gymnasium.
+
+    Raises:
+        MissingEnvironmentError: If gymnasium, or what the environment needs, is not installed.
+    """
+    try:
+        import gymnasium
+
+        return gymnasium.make(name, **options)
+    except ImportError as error:
+        hint = "gymnasium, mujoco and imageio: pip install '.[reinforcement]'"
+        raise MissingEnvironmentError("environment", hint, str(error)) from error
+
+
+def perceptron(sizes: tuple[int, ...], generator: Generator) -> nn.Sequential:
+    """Return linear layers of some sizes with rectifiers between them."""
+    layers: list[nn.Module] = []
+    for into, out in pairwise(sizes):
+        layers += [nn.utils.skip_init(nn.Linear, into, out), nn.ReLU()]
+    return initialized(nn.Sequential(*layers[:-1]), generator)
+
+
+def observed(values: Any) -> Tensor:
+    """Return what an environment shows, in single precision."""
+    return torch.from_numpy(np.asarray(values, dtype=np.float32))
+
+
+class Average:
+    """The mean return of the latest episodes, at most a hundred."""
+
+    def __init__(self) -> None:
+        self._latest: deque[float] = deque(maxlen=_AVERAGED)
+
+    def after(self, episode: float) -> float:
+        """Return the mean after one more episode."""
+        self._latest.append(episode)
+        return fmean(self._latest)

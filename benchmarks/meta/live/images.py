@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, cross_entropy, pad
 
-from benchmarks.harness.devices import accelerator
-from benchmarks.meta.live.descent import SPACE, convolutions, dense, fit
-from benchmarks.meta.live.family import Config, Family, one_by_one
+from benchmarks.harness.clock import accelerator
+from benchmarks.meta.live.family import SPACE, Config, Family, convolutions, dense, fit, one_by_one
 from benchmarks.suite.data import Part, cifar10, mnist, whole_cifar10, whole_mnist
 from benchmarks.suite.networks import initialized
 

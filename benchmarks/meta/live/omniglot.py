@@ -16,9 +16,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, interpolate
 
-from benchmarks.harness.devices import accelerator
-from benchmarks.meta.live.descent import SPACE, convolutions, dense, fit
-from benchmarks.meta.live.family import Config, Family, one_by_one
+from benchmarks.harness.clock import accelerator
+from benchmarks.meta.live.family import SPACE, Config, Family, convolutions, dense, fit, one_by_one
 from benchmarks.suite.data import arrays_of
 from benchmarks.suite.networks import initialized
 

@@ -7,23 +7,20 @@ References:
     UAI 2022, Figures 1, 3, 4 and 5.
 """
 
-import argparse
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.command_line import seeds_of
 from benchmarks.harness.figures import save
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
-from benchmarks.meta import policy as policies
+from benchmarks.harness.record import Row
+from benchmarks.harness.sweep import measured, sweep_parser
+from benchmarks.meta import rivals
 from benchmarks.meta.methods import Robust
-from benchmarks.meta.synthetic.cells import CELLS, METHODS
-from benchmarks.meta.synthetic.picture import figure_of
-from benchmarks.meta.synthetic.table import text
-from benchmarks.meta.synthetic.world import Setting, World, dissimilar, draw
+from benchmarks.meta.synthetic.table import figure_of, text
+from benchmarks.meta.synthetic.world import CELLS, METHODS, Setting, World, dissimilar, draw
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.tuners.transfer.belief import Told
 
@@ -46,12 +43,14 @@ def measure(run: Run) -> Row:
     world, tasks = _world(setting, run.seed)
     draws = torch.Generator().manual_seed(1_000 + run.seed)
     order = torch.randperm(len(world.points), generator=draws)
-    policy = METHODS[run.method](policies.Setting(tasks, world.points, order, draws))
+    policy = METHODS[run.method](rivals.Setting(tasks, world.points, order, draws))
     chosen = order[: setting.first].tolist()
     shares, weights = [], []
     while len(chosen) < setting.length:
         with torch.no_grad():
-            values = policy(Told(world.points[chosen], _observed(world, chosen)))
+            values = policy(
+                Told(world.points[chosen], (world.truth[chosen] + world.noise[: len(chosen)]))
+            )
         if isinstance(policy, Robust) and len(chosen) <= _KEPT:
             shares.append(float(policy.sharing.share))
             weights.append(_by_group(policy.sharing.weights, setting))
@@ -76,10 +75,6 @@ def _world(setting: Setting, seed: int) -> tuple[World, TaskEnsemble]:
     return world, TaskEnsemble(points, values, kernel="rbf").fit()
 
 
-def _observed(world: World, chosen: list[int]) -> torch.Tensor:
-    return world.truth[chosen] + world.noise[: len(chosen)]
-
-
 def _by_group(weights: torch.Tensor, setting: Setting) -> list[float]:
     """Return each weight; of many tasks, the sums of absolute weights of those alike and of the rest."""
     if len(weights) <= _FEW:
@@ -94,23 +89,14 @@ def _rounded(values: Sequence[float]) -> list[float]:
 
 def main(arguments: list[str]) -> None:
     """Measure, store the rows, draw the figure and print the table."""
-    parser = parser_for(NAME, "regret, weights and share where the gaps of the tasks are known")
-    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS))
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=50)
-    options = parser.parse_args(arguments)
-    measure_missing(NAME, _wanted(options), measure, Run, options)
-    rows = rows_of(NAME, options.results)
-    save(figure_of(rows), options.results / f"{NAME}.png")
-    print(text(rows))
-
-
-def _wanted(options: argparse.Namespace) -> list[Run]:
-    """Return the runs: a cell has at most as many seeds as it is meant to have."""
-    return [
+    about = "regret, weights and share where the gaps of the tasks are known"
+    options = sweep_parser(NAME, about, seeds=50, cells=CELLS).parse_args(arguments)
+    wanted = [
         Run(cell, method, seed)
         for cell in options.cells
-        for seed in seeds_of(options)
-        if seed < options.first_seed + CELLS[cell].seeds
+        for seed in seeds_of(options)[: CELLS[cell].seeds]
         for method in CELLS[cell].methods
     ]
+    rows = measured(NAME, wanted, measure, options)
+    save(figure_of(rows), options.results / f"{NAME}.png")
+    print(text(rows))

@@ -8,18 +8,19 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
-from benchmarks.subsets.live.methods import METHODS
+from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from benchmarks.subsets.live.networks import CNN, RESIDUAL, SMALL_CNN, SMALL_RESIDUAL
-from benchmarks.subsets.live.program import Program
-from benchmarks.subsets.live.vectors import SUPPORT_VECTORS
+from benchmarks.subsets.live.program import METHODS, Program
+from benchmarks.subsets.svm_grid import FRACTION, SPACE, Size, trained
 
+_SIZE = Size()
+_MACHINES = partial(trained, size=_SIZE)
 PROGRAMS: dict[str, Program] = {
-    "svm": SUPPORT_VECTORS,
+    "svm": Program(SPACE, FRACTION, _MACHINES, (5, 10, 20, 40, 80), _SIZE.checked),
     "cnn": CNN,
     "residual": RESIDUAL,
     "cnn, small": SMALL_CNN,
@@ -58,10 +59,8 @@ def measure(task: Task) -> Row:
 
 def text(rows: Sequence[Row]) -> str:
     """Return the errors of each method at each budget, and the seconds of a decision, by program."""
-    return "\n\n".join(
-        "\n".join(_table(name, [row for row in rows if row["program"] == name]))
-        for name in dict.fromkeys(row["program"] for row in rows)
-    )
+    tables = grouped(rows, "program").items()
+    return "\n\n".join("\n".join(_table(name, mine)) for name, mine in tables)
 
 
 def _table(name: str, rows: Sequence[Row]) -> list[str]:
@@ -85,23 +84,21 @@ def _cell(errors: Sequence[float]) -> str:
     return f"{statistics.fmean(errors):.4f} ({each})".rjust(22)
 
 
-def run(
-    name: str,
-    description: str,
-    programs: Sequence[str],
-    arguments: list[str],
-    more: Sequence[str] = (),
-) -> None:
+def run(arguments: list[str], name: str, about: str, programs: list[str], more: list[str]) -> None:
     """Measure what is missing, store the rows and print the tables; more programs are run on request."""
-    parser = parser_for(name, description)
-    choices = [*programs, *more]
-    parser.add_argument("--programs", nargs="+", choices=choices, default=list(programs))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--again", action="store_true", help="measure what is stored, too")
-    add_seeds(parser, seeds=3)
+    parser = sweep_parser(name, about, seeds=3, programs=[*programs, *more], methods=METHODS)
+    parser.set_defaults(programs=programs)
     options = parser.parse_args(arguments)
-    wanted = [
-        Task(p, m, s) for s in seeds_of(options) for p in options.programs for m in options.methods
-    ]
-    measure_missing(name, wanted, measure, Task, options)
-    print(text(rows_of(name, options.results)))
+    wanted = tasks_of(Task, options, options.programs, options.methods)
+    print(text(measured(name, wanted, measure, options)))
+
+
+def machines(arguments: list[str]) -> None:
+    """Train support vector machines on MNIST, free to choose: ``python -m benchmarks svm-live``."""
+    run(arguments, "svm-live", "support vector machines on parts of MNIST, live", ["svm"], [])
+
+
+def networks(arguments: list[str]) -> None:
+    """Train networks on parts of CIFAR-10: ``python -m benchmarks fabolas-networks``."""
+    small, whole = ["cnn, small", "residual, small"], ["cnn", "residual"]
+    run(arguments, "fabolas-networks", "networks on parts of CIFAR-10, live", small, whole)

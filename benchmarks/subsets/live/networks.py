@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 from torch.optim import Optimizer
 
-from benchmarks.harness.clock import synchronize
-from benchmarks.harness.devices import accelerator
+from benchmarks.harness.clock import accelerator, synchronize
 from benchmarks.subsets.live.program import Config, Outcome, Program
 from benchmarks.suite.data import POOL, Part, cifar10, whole_cifar10
 from botorch_costly import Integer, Real, SearchSpace

@@ -48,13 +48,9 @@ class Result:
 
 @dataclass
 class Account:
-    """Counts what the runs of one method take, and ends a method that takes too much.
+    """Counts what the runs of one method take, and ends a method that takes too much."""
 
-    Args:
-        limit: Rounds that may be trained in all.
-    """
-
-    limit: int
+    limit: int  # rounds that may be trained in all
     rounds: int = 0
     queries: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -100,17 +96,11 @@ class Account:
 
 @dataclass(frozen=True)
 class Accounted:
-    """A problem from one start, whose runs are all on one account: an ``OnlineProblem``.
+    """A problem from one start, whose runs are all on one account: an ``OnlineProblem``."""
 
-    Args:
-        problem: What is trained.
-        default: The start.
-        account: Of one method.
-    """
-
-    problem: LongProblem
-    default: Config
-    account: Account
+    problem: LongProblem  # what is trained
+    default: Config  # the start
+    account: Account  # of one method
 
     def __post_init__(self) -> None:
         self.problem.space.check(self.default)

@@ -28,10 +28,6 @@ class BanditExplorer:
     References:
         J. Parker-Holder, V. Nguyen, S. J. Roberts. Provably efficient online hyperparameter
         optimization with population-based bandits. NeurIPS 2020, Algorithm 1 and equations 4 to 7.
-
-    Args:
-        space: Of the settings.
-        generator: Draws the candidates.
     """
 
     def __init__(self, space: SearchSpace, generator: Generator) -> None:

@@ -9,14 +9,14 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, part_of, rows_of
+from benchmarks.harness.command_line import seeds_of
+from benchmarks.harness.record import Row, part_of
+from benchmarks.harness.sweep import measured, sweep_parser
 from benchmarks.suite.compute_bound.problems import PROBLEMS
 from benchmarks.suite.compute_bound.rivals import METHODS, NEEDS, methods_of
-from benchmarks.suite.compute_bound.starts import SENSIBLE, STARTS
+from benchmarks.suite.compute_bound.schedules import SENSIBLE, STARTS
 from benchmarks.suite.compute_bound.tables import proof_table, table
 from benchmarks.suite.compute_bound.training import LongProblem
 from benchmarks.suite.data import MissingDataError
@@ -104,22 +104,10 @@ def installed(methods: Sequence[str]) -> list[str]:
     return found
 
 
-def measure(options: argparse.Namespace, wanted: Sequence[Task]) -> None:
-    """Measure what is not stored, or all again; each row takes the place of the stored one at once."""
+def measure(options: argparse.Namespace, wanted: Sequence[Task]) -> list[dict[str, Any]]:
+    """Measure what is not stored, or all again, and return what is stored."""
     work, store = (prove, f"{options.store}-proof") if options.proof else (play, options.store)
-    measure_missing(store, wanted, work, Task, options)
-
-
-def main(arguments: list[str]) -> None:
-    """Measure what is missing, and print the table of what was asked for."""
-    options = _parser().parse_args(arguments)
-    if options.proof:
-        options.starts, options.methods = [SENSIBLE], ["constant"]
-    options.methods = installed(options.methods)
-    wanted = tasks(options)
-    measure(options, wanted)
-    store = f"{options.store}-proof" if options.proof else options.store
-    print(printed(rows_of(store, options.results), wanted, proof=options.proof), flush=True)
+    return measured(store, wanted, work, options)
 
 
 def printed(rows: Sequence[Row], wanted: Sequence[Task], *, proof: bool = False) -> str:
@@ -176,15 +164,17 @@ def _of(group: Mapping[Task, Row], start: str, method: str) -> dict[int, Row]:
     }
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = parser_for(NAME, "how methods end on runs that have no compute to waste")
+def main(arguments: list[str]) -> None:
+    """Measure what is missing, and print the table of what was asked for."""
+    about = "how methods end on runs that have no compute to waste"
+    parser = sweep_parser(NAME, about, seeds=10, problems=PROBLEMS, starts=STARTS, methods=METHODS)
     add = parser.add_argument
-    add("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
-    add("--starts", nargs="+", choices=STARTS, default=list(STARTS))
-    add("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     add("--rounds-scale", type=int, choices=SCALES, default=1, help="how many times the rounds")
     add("--store", default=NAME, help="name of the stored rows")
-    add("--again", action="store_true", help="measure what is stored, too")
     add("--proof", action="store_true", help="test loss after 80 %% of the rounds and after all")
-    add_seeds(parser, seeds=10)
-    return parser
+    options = parser.parse_args(arguments)
+    if options.proof:
+        options.starts, options.methods = [SENSIBLE], ["constant"]
+    options.methods = installed(options.methods)
+    wanted = tasks(options)
+    print(printed(measure(options, wanted), wanted, proof=options.proof), flush=True)

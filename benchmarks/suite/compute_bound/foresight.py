@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.processes import in_processes
-from benchmarks.harness.record import Row, rows_of, write_results
+from benchmarks.harness.record import Row, grouped, rows_of, write_results
+from benchmarks.harness.sweep import in_processes
 from benchmarks.suite.compute_bound.problems import PROBLEMS
 from benchmarks.suite.compute_bound.training import LongProblem, LongRun
 
@@ -84,16 +84,12 @@ def _early(run: LongRun, config: Mapping[str, Any]) -> dict[str, float]:
             run.restore({**run.save(), "network": {n: v / done for n, v in sums.items()}})
             known[f"averaged {done}"] = run.validate().loss
             run.load_state_dict(here)
-            _cool(run, config, done // 2)
+            rounds = done // 2
+            for left in range(rounds, 0, -1):
+                run.train_round(_slower(run, config, left / (rounds + 1)))
             known[f"cooled {done}+{done // 2}"] = run.validate().loss
             run.load_state_dict(here)
     return known
-
-
-def _cool(run: LongRun, config: Mapping[str, Any], rounds: int) -> None:
-    """Let the learning rate fall to zero."""
-    for left in range(rounds, 0, -1):
-        run.train_round(_slower(run, config, left / (rounds + 1)))
 
 
 def _slower(run: LongRun, config: Mapping[str, Any], share: float) -> dict[str, Any]:
@@ -140,8 +136,7 @@ def _spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:
 def table(rows: Sequence[Row]) -> str:
     """Return the mean correlations by problem, end and state: of all settings, and of learning rates."""
     lines = [f"{'':<{_WIDTH}}" + "".join(f"{name:>14}" for name in _comparisons(rows))]
-    for problem in dict.fromkeys(row["problem"] for row in rows):
-        mine = [row for row in rows if row["problem"] == problem]
+    for problem, mine in grouped(rows, "problem").items():
         for end in ("constant", "late decay"):
             lines.append(f"{problem}, {end} (seeds: {len(_seeds(mine))})")
             for share in STATES:

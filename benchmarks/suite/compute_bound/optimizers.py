@@ -24,17 +24,13 @@ class MissingPackageError(CostlyError, RuntimeError):
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an optimizer is made, and told the settings of a round.
+    """How an optimizer is made, and told the settings of a round."""
 
-    Args:
-        make: From the parameters of the body and of the head to the optimizer.
-        rate: What stands in place of the learning rate in the settings, for body and head alike.
-        steered: Whether momentum and beta2 are those of the settings, and not its own.
-    """
-
+    # From the parameters of the body and of the head to the optimizer
     make: Callable[[Parameters], torch.optim.Optimizer]
+    # What stands in place of the learning rate in the settings, for body and head alike
     rate: float | None = None
-    steered: bool = True
+    steered: bool = True  # whether momentum and beta2 are those of the settings, and not its own
 
     def apply(
         self, optimizer: torch.optim.Optimizer, settings: Mapping[str, Any], factor: float

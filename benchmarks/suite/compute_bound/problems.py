@@ -11,54 +11,53 @@ from typing import Any
 from torch import Generator, nn
 
 from benchmarks.suite import data
-from benchmarks.suite.compute_bound import text
 from benchmarks.suite.compute_bound.networks import Recurrent, Transformer
 from benchmarks.suite.compute_bound.training import LongProblem, LongRun, Settings
-from benchmarks.suite.compute_bound.works import Classes, Denoising, NextCharacter
+from benchmarks.suite.compute_bound.works import (
+    Classes,
+    Denoising,
+    NextCharacter,
+    help_pages,
+    sources,
+)
 from benchmarks.suite.networks import picture_network
-from botorch_costly import Real, SearchSpace
+from benchmarks.suite.protocol import tuned
+from botorch_costly import Real
 
 _five_classes = partial(picture_network, channels=3, side=32, width=10, blocks=3, classes=5)
-_ADAMW = {
-    "learning_rate": Real(1e-5, 1e-1, log=True),
-    "weight_decay": Real(0.0, 0.5),
-    "dropout": Real(0.0, 0.5),
-    "beta2": Real(0.9, 0.999),
-}
 
 
 def transformer_text() -> LongProblem:
     """A transformer reads the sources of Python's library: 120,000 windows are 1.6 passes."""
     return LongProblem(
         name="transformer_text",
-        space=SearchSpace(_ADAMW),
-        default={"learning_rate": 1e-3, "weight_decay": 0.1, "dropout": 0.0, "beta2": 0.99},
+        **tuned(
+            learning_rate=(Real(1e-5, 1e-1, log=True), 1e-3),
+            weight_decay=(Real(0.0, 0.5), 0.1),
+            dropout=(Real(0.0, 0.5), 0.0),
+            beta2=(Real(0.9, 0.999), 0.99),
+        ),
         strong={"dropout": 0.5, "weight_decay": 0.5},
-        work=NextCharacter(text.sources, Transformer),
+        work=NextCharacter(sources, Transformer),
         batch=24,
     )
 
 
 def cifar_one_pass() -> LongProblem:
     """A convolutional network sees each picture of CIFAR-10 once."""
-    space = {
-        "learning_rate": Real(1e-4, 3.0, log=True),
-        "momentum": Real(0.0, 0.98),
-        "weight_decay": Real(1e-6, 1e-1, log=True),
-        "label_smoothing": Real(0.0, 0.4),
-        "shift": Real(0.0, 12.0),
-        "noise": Real(0.0, 0.8),
-    }
-    default = {"learning_rate": 0.01, "momentum": 0.9, "weight_decay": 1e-4}
-    augmented = {"label_smoothing": 0.0, "shift": 1.0, "noise": 0.02}
     return LongProblem(
         name="cifar_one_pass",
-        space=SearchSpace(space),
-        default=default | augmented,
+        **tuned(
+            learning_rate=(Real(1e-4, 3.0, log=True), 0.01),
+            momentum=(Real(0.0, 0.98), 0.9),
+            weight_decay=(Real(1e-6, 1e-1, log=True), 1e-4),
+            label_smoothing=(Real(0.0, 0.4), 0.0),
+            shift=(Real(0.0, 12.0), 1.0),
+            noise=(Real(0.0, 0.8), 0.02),
+        ),
         strong={"shift": 10.0, "noise": 0.3, "label_smoothing": 0.3},
         work=Classes(
-            data.whole_cifar10,
-            partial(picture_network, channels=3, side=32, width=10, blocks=3),
+            data.whole_cifar10, partial(picture_network, channels=3, side=32, width=10, blocks=3)
         ),
         optimizer="sgd",
         horizon=180,
@@ -69,18 +68,15 @@ def cifar_one_pass() -> LongProblem:
 
 def denoising() -> LongProblem:
     """An autoencoder learns to remove noise from the digits of MNIST."""
-    space = {
-        "learning_rate": Real(1e-5, 1e-1, log=True),
-        "momentum": Real(0.5, 0.98),
-        "weight_decay": Real(0.0, 0.5),
-        "dropout": Real(0.0, 0.5),
-        "noise": Real(0.0, 2.0),
-    }
-    default = {"learning_rate": 1e-3, "momentum": 0.9, "weight_decay": 0.01}
     return LongProblem(
         name="denoising",
-        space=SearchSpace(space),
-        default={**default, "dropout": 0.0, "noise": 0.4},
+        **tuned(
+            learning_rate=(Real(1e-5, 1e-1, log=True), 1e-3),
+            momentum=(Real(0.5, 0.98), 0.9),
+            weight_decay=(Real(0.0, 0.5), 0.01),
+            dropout=(Real(0.0, 0.5), 0.0),
+            noise=(Real(0.0, 2.0), 0.4),
+        ),
         strong={"dropout": 0.5, "noise": 1.0},
         work=Denoising(data.whole_mnist),
         steps=20,
@@ -90,18 +86,16 @@ def denoising() -> LongProblem:
 
 def recurrent_text() -> LongProblem:
     """A gated recurrent network reads Python's help pages."""
-    space = {
-        "learning_rate": Real(1e-5, 1e-1, log=True),
-        "momentum": Real(0.5, 0.98),
-        "beta2": Real(0.9, 0.999),
-        "dropout": Real(0.0, 0.7),
-    }
     return LongProblem(
         name="recurrent_text",
-        space=SearchSpace(space),
-        default={"learning_rate": 2e-3, "momentum": 0.9, "beta2": 0.99, "dropout": 0.1},
+        **tuned(
+            learning_rate=(Real(1e-5, 1e-1, log=True), 2e-3),
+            momentum=(Real(0.5, 0.98), 0.9),
+            beta2=(Real(0.9, 0.999), 0.99),
+            dropout=(Real(0.0, 0.7), 0.1),
+        ),
         strong={"dropout": 0.6},
-        work=NextCharacter(text.help_pages, _recurrent),
+        work=NextCharacter(help_pages, _recurrent),
         steps=7,
         batch=16,
     )
@@ -109,22 +103,18 @@ def recurrent_text() -> LongProblem:
 
 def mnist_one_pass() -> LongProblem:
     """A convolutional network sees each digit of MNIST once."""
-    space = {
-        "learning_rate": Real(1e-5, 1e-1, log=True),
-        "weight_decay": Real(1e-4, 1.0, log=True),
-        "dropout": Real(0.0, 0.8),
-        "rotation": Real(0.0, 180.0),
-        "shift": Real(0.0, 14.0),
-    }
-    default = {"learning_rate": 1e-3, "weight_decay": 1e-2, "dropout": 0.1}
     return LongProblem(
         name="mnist_one_pass",
-        space=SearchSpace(space),
-        default={**default, "rotation": 0.0, "shift": 0.5},
+        **tuned(
+            learning_rate=(Real(1e-5, 1e-1, log=True), 1e-3),
+            weight_decay=(Real(1e-4, 1.0, log=True), 1e-2),
+            dropout=(Real(0.0, 0.8), 0.1),
+            rotation=(Real(0.0, 180.0), 0.0),
+            shift=(Real(0.0, 14.0), 0.5),
+        ),
         strong={"rotation": 150.0, "shift": 10.0, "dropout": 0.6},
         work=Classes(
-            data.whole_mnist,
-            partial(picture_network, channels=1, side=28, width=12, blocks=2),
+            data.whole_mnist, partial(picture_network, channels=1, side=28, width=12, blocks=2)
         ),
         horizon=175,
         steps=5,
@@ -134,18 +124,16 @@ def mnist_one_pass() -> LongProblem:
 
 def fine_tuning_text() -> LongProblem:
     """A transformer that knows Python's sources learns the English of its help pages."""
-    space = {
-        "learning_rate": Real(1e-5, 1e-1, log=True),
-        "body_share": Real(1e-3, 1.0, log=True),
-        "weight_decay": Real(0.0, 0.5),
-        "dropout": Real(0.0, 0.5),
-    }
     return LongProblem(
         name="fine_tuning_text",
-        space=SearchSpace(space),
-        default={"learning_rate": 1e-3, "body_share": 1.0, "weight_decay": 0.1, "dropout": 0.1},
+        **tuned(
+            learning_rate=(Real(1e-5, 1e-1, log=True), 1e-3),
+            body_share=(Real(1e-3, 1.0, log=True), 1.0),
+            weight_decay=(Real(0.0, 0.5), 0.1),
+            dropout=(Real(0.0, 0.5), 0.1),
+        ),
         strong={"dropout": 0.5, "weight_decay": 0.5},
-        work=NextCharacter(text.help_pages, _pretrained),
+        work=NextCharacter(help_pages, _pretrained),
         horizon=150,
         steps=8,
         batch=24,
@@ -154,18 +142,15 @@ def fine_tuning_text() -> LongProblem:
 
 def fine_tuning_pictures() -> LongProblem:
     """A convolutional network that knows five classes of CIFAR-10 learns to tell the others apart."""
-    space = {
-        "learning_rate": Real(1e-4, 3.0, log=True),
-        "body_share": Real(1e-3, 1.0, log=True),
-        "weight_decay": Real(1e-6, 1e-1, log=True),
-        "label_smoothing": Real(0.0, 0.4),
-        "shift": Real(0.0, 12.0),
-    }
-    default = {"learning_rate": 0.01, "body_share": 1.0, "weight_decay": 1e-4}
     return LongProblem(
         name="fine_tuning_pictures",
-        space=SearchSpace(space),
-        default={**default, "label_smoothing": 0.0, "shift": 1.0},
+        **tuned(
+            learning_rate=(Real(1e-4, 3.0, log=True), 0.01),
+            body_share=(Real(1e-3, 1.0, log=True), 1.0),
+            weight_decay=(Real(1e-6, 1e-1, log=True), 1e-4),
+            label_smoothing=(Real(0.0, 0.4), 0.0),
+            shift=(Real(0.0, 12.0), 1.0),
+        ),
         strong={"label_smoothing": 0.3, "shift": 10.0, "weight_decay": 0.1},
         work=Classes(_other_classes, _experienced, classes=5),
         optimizer="sgd",

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from benchmarks.suite.compute_bound.account import Account, Accounted, AccountedRun, Config, Result
-from benchmarks.suite.compute_bound.schedules import cosine, finish, wsd
-from benchmarks.suite.compute_bound.starts import with_rate
+from benchmarks.suite.compute_bound.schedules import cosine, finish, with_rate, wsd
 from benchmarks.suite.compute_bound.training import LongProblem
 
 _MULTIPLES = (0.3, 1.0, 3.0, 10.0)  # of the start's learning rate
@@ -29,18 +28,12 @@ class Trial(NamedTuple):
 
 @dataclass
 class Trials:
-    """Trials from one state of a run.
+    """Trials from one state of a run."""
 
-    Args:
-        problem: What is trained.
-        run: Stands at the state.
-        rounds: Of a trial.
-        cooldown: Rounds after it, in which the learning rate falls to 0, for the measurement alone.
-    """
-
-    problem: LongProblem
-    run: AccountedRun
-    rounds: int
+    problem: LongProblem  # what is trained
+    run: AccountedRun  # stands at the state
+    rounds: int  # of a trial
+    # Rounds after it, in which the learning rate falls to 0, for the measurement alone
     cooldown: int = 0
     state: dict[str, Any] = field(init=False)
 

@@ -5,16 +5,66 @@ from dataclasses import fields, replace
 
 from torch import Generator
 
+from benchmarks.harness.tuners import as_it_comes, twins
 from benchmarks.suite.augmentation import Strengths, TrivialAugment
 from benchmarks.suite.compute_bound.account import Account, Accounted, AccountedRun, Config, Result
 from benchmarks.suite.compute_bound.bandit import BanditPopulation
 from benchmarks.suite.compute_bound.races import race, search_at_round_0
 from benchmarks.suite.compute_bound.schedules import Schedule, constant, cosine, finish, wsd
 from benchmarks.suite.compute_bound.training import LongProblem
-from benchmarks.suite.compute_bound.tuned import by_twins, by_twins_scheduled, online
 from benchmarks.suite.compute_bound.works import Classes
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
+from botorch_costly import GainReward, GuardedReward, Real, Scheduled, SearchSpace, Session
 from botorch_costly.errors import InvalidArgumentError
+from botorch_costly.plain import as_number
+
+RATE = "learning_rate"
+
+
+def by_twins(problem: LongProblem, start: Config, seed: int) -> Result:
+    """Train one run under a ``TwinTuner``, whose learning rate is constant where it is not tuned."""
+    return _by_twins(problem, _with_rate(problem, "constant"), start, seed)
+
+
+def by_twins_scheduled(problem: LongProblem, start: Config, seed: int) -> Result:
+    """Train one run under a ``TwinTuner`` that tunes the peak of a schedule: constant, then down to 0."""
+    return _by_twins(problem, _with_rate(problem, "wsd"), start, seed)
+
+
+def _with_rate(problem: LongProblem, base: str) -> SearchSpace:
+    """Return the space of a problem with a scheduled learning rate."""
+    parameters = dict(problem.space.parameters)
+    rate = parameters[RATE]
+    assert isinstance(rate, Real)
+    return SearchSpace({**parameters, RATE: Scheduled(rate.low, rate.high, base=base)})
+
+
+def _by_twins(problem: LongProblem, space: SearchSpace, start: Config, seed: int) -> Result:
+    account = Account(problem.horizon)
+    run = Accounted(problem, start, account).setup(seed)
+    session = Session(twins(space, problem.horizon, start, seed), run)
+    for decision in session:
+        peak = decision.peak or decision.config
+        factor = as_number(RATE, decision.config[RATE]) / as_number(RATE, peak[RATE])
+        run.train_round(peak, rate_factor=factor)
+        if decision.query:
+            session.tell(decision, run.validate().loss)
+    return account.result(run)
+
+
+def online(problem: LongProblem, start: Config, seed: int) -> Result:
+    """Train one run under a guarded ``OnlineTuner``, which learns from gains."""
+    account = Account(problem.horizon)
+    run = Accounted(problem, start, account).setup(seed)
+    tuner = as_it_comes(problem.space, problem.horizon, start, seed)
+    reward = GuardedReward(GainReward("loss"), run.save, run.restore)
+    for _ in range(problem.horizon):
+        decision = tuner.ask()
+        run.train_round(decision.config)
+        if decision.query:
+            tuner.tell(decision, reward(run.validate().loss, decision))
+    return account.result(run)
+
 
 Method = Callable[[LongProblem, Config, int], Result]
 SEVERAL = 4  # runs, or members

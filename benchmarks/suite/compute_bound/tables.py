@@ -78,11 +78,6 @@ def difference(ours: Ends, theirs: Ends, *, in_nats: bool) -> Estimate | None:
     """Return by how many nats one method ends above another on average, paired over seeds.
 
     Seeds on which either diverged are left out; None of fewer than two seeds.
-
-    Args:
-        ours: Rows by seed.
-        theirs: Rows by seed.
-        in_nats: Whether losses are logarithms already.
     """
     levels = [_levels(rows, in_nats) for rows in (ours, theirs)]
     seeds = sorted(set(levels[0]) & set(levels[1]))
@@ -117,13 +112,7 @@ def _way(shares: Sequence[float]) -> str:
 
 
 def proof_table(title: str, rows: Sequence[Row], *, in_nats: bool) -> str:
-    """Return by how much the test loss still falls in the last fifth of a run.
-
-    Args:
-        title: First words of the line.
-        rows: With the losses after 80 % and 100 % of the rounds.
-        in_nats: Whether losses are logarithms already.
-    """
+    """Return by how much the test loss still falls in the last fifth of a run."""
     both = [[row[f"loss at {share}"] for row in rows] for share in ("80%", "100%")]
     early, late = (
         {row["seed"]: {"loss": loss} for row, loss in zip(rows, losses, strict=True)}

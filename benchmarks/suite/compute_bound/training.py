@@ -40,9 +40,8 @@ class Batch(NamedTuple):
 class Work(ABC):
     """What a network is to learn: the rows of each part, and how well it does."""
 
-    in_nats = (
-        True  # whether the loss is a logarithm already, so that differences of it mean the same
-    )
+    # Whether the loss is a logarithm already, so that differences of it mean the same
+    in_nats = True
 
     @abstractmethod
     def parts(self, generator: Generator) -> dict[str, Batch]:
@@ -71,31 +70,19 @@ class Work(ABC):
 
 @dataclass(frozen=True)
 class LongProblem:
-    """A recipe for training a network that has not converged at the end.
+    """A recipe for training a network that has not converged at the end."""
 
-    Args:
-        name: What reports call it.
-        space: What is tuned: names of ``SETTINGS``, or what the work reads.
-        default: What a user would start from, who knows what is sensible.
-        strong: The settings of a user who regularizes or augments far too much.
-        work: What is to be learnt.
-        optimizer: One of ``optimizers.OPTIMIZERS``, ``"adamw"`` or ``"sgd"`` among them.
-        settings: What is not tuned and not as in ``SETTINGS``.
-        horizon: Rounds of a run.
-        steps: Minibatches of a round.
-        batch: Rows of a minibatch.
-    """
-
-    name: str
-    space: SearchSpace
-    default: Settings
-    strong: Settings
-    work: Work
+    name: str  # what reports call it
+    space: SearchSpace  # what is tuned: names of ``SETTINGS``, or what the work reads
+    default: Settings  # what a user would start from, who knows what is sensible
+    strong: Settings  # the settings of a user who regularizes or augments far too much
+    work: Work  # what is to be learnt
+    # One of ``optimizers.OPTIMIZERS``, ``"adamw"`` or ``"sgd"`` among them
     optimizer: str = "adamw"
-    settings: Settings = field(default_factory=dict)
-    horizon: int = 200
-    steps: int = 5
-    batch: int = 32
+    settings: Settings = field(default_factory=dict)  # what is not tuned and not as in ``SETTINGS``
+    horizon: int = 200  # rounds of a run
+    steps: int = 5  # minibatches of a round
+    batch: int = 32  # rows of a minibatch
 
     def __post_init__(self) -> None:
         for config in (self.default, {**self.default, **self.strong}):

@@ -15,25 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
 from benchmarks.harness.provenance import ROOT
-from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from benchmarks.suite.runner import run_online
-from benchmarks.training.kept import Kept
-from benchmarks.training.options import add_training, changed
+from benchmarks.training.picture_run import Kept, add_training, changed
 from benchmarks.training.schedule.methods import METHODS, policy_of
-from benchmarks.training.schedule.picture import draw
-from benchmarks.training.schedule.problem import ScheduleProblem
-from benchmarks.training.schedule.recipes import (
-    CPU,
-    PUBLISHED,
-    TRAIN,
-    TUNE,
-    Recipe,
-    tiny,
-)
-from benchmarks.training.schedule.table import text
+from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, Recipe, tiny
+from benchmarks.training.schedule.run import ScheduleProblem
+from benchmarks.training.schedule.table import draw, text
 from botorch_costly import Decision
 from botorch_costly.device import check_device
 
@@ -106,18 +96,17 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
 
 def main(arguments: list[str]) -> None:
     """Train, store the rows, draw the figures and print the table."""
-    parser = parser_for(NAME, "when to tune a self-tuning network on CIFAR-10")
-    add_training(parser, METHODS, published="VGG16, 150 epochs, as the paper")
+    about = "when to tune a self-tuning network on CIFAR-10"
+    parser = sweep_parser(NAME, about, seeds=5, methods=METHODS)
+    add_training(parser, published="VGG16, 150 epochs, as the paper")
     parser.add_argument(
         "--checkpoints", type=Path, default=ROOT / "out" / NAME, help="of unfinished runs"
     )
-    add_seeds(parser, seeds=5)
     options = parser.parse_args(arguments)
     recipe = recipe_of(options)
-    wanted = [Task(recipe.name, m, s) for s in seeds_of(options) for m in options.methods]
+    wanted = tasks_of(Task, options, [recipe.name], options.methods)
     work = partial(measure, recipe=recipe, checkpoints=options.checkpoints)
-    measure_missing(NAME, wanted, work, Task, options)
-    rows = [row for row in rows_of(NAME, options.results) if row["recipe"] == recipe.name]
+    rows = grouped(measured(NAME, wanted, work, options), "recipe").get(recipe.name, [])
     # The figures of another setting have names of their own.
     draw(rows, options.results, NAME if recipe == CPU else f"{NAME}-{recipe.name}")
     print(text(rows))

@@ -1,92 +1,51 @@
 """What is trained, on what, for how long: the setting of the CPU, that of the paper, and a tiny one."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.suite.data import Part, cifar10, cifar10_test, whole_cifar10
-from benchmarks.training.parts import CLASSES
-from benchmarks.training.picture_run import PRECISIONS
+from benchmarks.suite.data import cifar10, cifar10_test, whole_cifar10
+from benchmarks.training.batches import PictureRecipe
 from benchmarks.training.stn import AUGMENTATIONS, SMALL, VGG16, Bounds, Convolution
 from benchmarks.training.stn.networks import dropout_bounds
-from botorch_costly.errors import check, check_count, check_nonnegative, check_positive
+from botorch_costly.errors import check_nonnegative, check_positive
 
 TRAIN, TUNE = "train only", "train and tune"
 # Training batches to one tuning batch; the arms of a bandit are the first two.
 PACES: dict[str, int | None] = {TRAIN: None, TUNE: 1, "2 to 1": 2, "5 to 1": 5, "10 to 1": 10}
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How a self-tuning network is trained, round by round.
-
-    Args:
-        name: What reports call it.
-        data: Pictures for training and validation, ``n x 3 x 32 x 32`` in [0, 1].
-        test: Pictures for the test; what is left of ``data`` if omitted.
-        plan: The convolutions of the network.
-        train: Pictures of a class to train on.
-        validation: Pictures of a class to query at, and to tune by.
-        epochs: Passes through the training pictures.
-        batch: Pictures of a training batch and of a tuning batch.
-        steps: Training batches of a round; a decision is made for each round.
-        learning_rate: Of the weights at first.
-        decays: Shares of the run after which it is a tenth of what it was.
-        momentum: Of the weights.
-        weight_decay: Of the weights.
-        tuning_rate: Learning rate of the hyperparameters and of their scales, for Adam.
-        tau: Weight of the entropy of the perturbation.
-        scale: Of the perturbation at first.
-        device: Where it is trained.
-        precision: ``"fp32"``, or ``"bf16"`` for convolutions and products in half the bits.
-        step_cost: Of a tuning step, in training steps, as net gains count it.
-        most_test: Pictures of the test, at most.
+@dataclass(frozen=True, kw_only=True)
+class Recipe(PictureRecipe):
+    """How a self-tuning network is trained; validation pictures are also those that it tunes by.
 
     Raises:
         InvalidArgumentError: If an argument is outside its range.
     """
 
-    name: str
-    data: Callable[[], Part]
-    plan: Sequence[Convolution]
-    train: int
-    validation: int
-    epochs: int
-    steps: int
-    test: Callable[[], Part] | None = None
-    batch: int = 100
-    learning_rate: float = 0.1
-    decays: tuple[float, ...] = (60 / 150, 100 / 150, 120 / 150)
-    momentum: float = 0.9
-    weight_decay: float = 0.0
-    tuning_rate: float = 3e-3
-    tau: float = 1e-3
-    scale: float = 0.5
-    device: str = "cpu"
-    precision: str = "fp32"
-    step_cost: float = 1.0
-    most_test: int = 10_000
+    plan: Sequence[Convolution]  # convolutions of the network
+    batch: int = 100  # pictures of a training batch and of a tuning batch
+    learning_rate: float = 0.1  # of the weights at first
+    decays: tuple[float, ...] = (
+        60 / 150,
+        100 / 150,
+        120 / 150,
+    )  # shares of the run: it falls tenfold
+    tuning_rate: float = 3e-3  # learning rate of the hyperparameters and of their scales, for Adam
+    tau: float = 1e-3  # weight of the entropy of the perturbation
+    scale: float = 0.5  # of the perturbation at first
+    step_cost: float = 1.0  # of a tuning step, in training steps, as net gains count it
 
     def __post_init__(self) -> None:
-        for name in ("train", "validation", "epochs", "steps", "batch", "most_test"):
-            check_count(name, getattr(self, name), minimum=1)
+        super().__post_init__()
         for name in ("learning_rate", "tuning_rate", "scale", "step_cost"):
             check_positive(name, getattr(self, name))
-        for name in ("momentum", "weight_decay", "tau"):
-            check_nonnegative(name, getattr(self, name))
-        known = f"one of {PRECISIONS}"
-        check(self.precision in PRECISIONS, "precision", known, self.precision)
+        check_nonnegative("tau", self.tau)
 
     @property
     def hyperparameters(self) -> dict[str, Bounds]:
         """What is tuned: the dropout of each layer, and the augmentation."""
         return {**dropout_bounds(self.plan), **AUGMENTATIONS}
-
-    @property
-    def horizon(self) -> int:
-        """Rounds of a run: whole batches alone, and the last round is a whole one."""
-        return math.ceil(self.epochs * (CLASSES * self.train // self.batch) / self.steps)
 
     def rate(self, round: int) -> float:
         """Return the learning rate of a round."""

@@ -1,29 +1,48 @@
 """One self-tuning network in training, stopped between two rounds; tuning is an arm of its rounds."""
 
 import copy
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.harness.clock import synchronize
+from benchmarks.suite.data import Part
 from benchmarks.suite.protocol import Metrics
+from benchmarks.training import stn
 from benchmarks.training.batches import Batches
-from benchmarks.training.picture_run import PictureRun
-from benchmarks.training.schedule.measuring import measured, storable
-from benchmarks.training.schedule.recipes import PACES, Recipe
-from benchmarks.training.stn import (
-    Hyperparameters,
-    SelfTuning,
-    SelfTuningNetwork,
-    hypergradient,
-    training_loss,
-    tuning_loss,
-    tuning_objective,
-    unperturbed_logits,
-)
-from botorch_costly.errors import InvalidConfigError, check
+from benchmarks.training.picture_run import PictureProblem, PictureRun
+from benchmarks.training.schedule.recipes import PACES, TRAIN, TUNE, Recipe
+from botorch_costly import Choice, SearchSpace
+from botorch_costly.errors import InvalidConfigError, check, check_count
+
+_CHUNK = 500  # pictures that are measured at once
+_DIVERGED = 100.0  # nats: what a loss counts that is larger or no number
+
+
+def measured(logits_of: Callable[[Tensor], Tensor], part: Part) -> Metrics:
+    """Measure a network on all pictures of a part.
+
+    A network whose loss is not finite has diverged: it has the largest loss and no hit, the worst there
+    is, so that a reward of either is finite and a tuner hears of it.
+    """
+    pictures, targets = part
+    loss, hits = 0.0, 0
+    for some, right in zip(pictures.split(_CHUNK), targets.split(_CHUNK), strict=True):
+        logits = logits_of(some)
+        loss += float(F.cross_entropy(logits.float(), right, reduction="sum"))
+        hits += int((logits.argmax(-1) == right).sum())
+    return Metrics(*storable(loss / len(targets), hits / len(targets)))
+
+
+def storable(loss: float, accuracy: float) -> tuple[float, float]:
+    """Return a loss and an accuracy as they are stored, those of a network that diverged as the worst."""
+    if not math.isfinite(loss):
+        return _DIVERGED, 0.0
+    return min(loss, _DIVERGED), accuracy
 
 
 class TuningRun(PictureRun[Recipe]):
@@ -37,13 +56,13 @@ class TuningRun(PictureRun[Recipe]):
         super().__init__(recipe, seed)
         self.tunings = self._batches = 0
         self.reports: list[dict[str, Any]] = []
-        self.hyperparameters = Hyperparameters(recipe.hyperparameters, recipe.scale)
+        self.hyperparameters = stn.Hyperparameters(recipe.hyperparameters, recipe.scale)
         many = len(self.hyperparameters.names)
-        self.network = SelfTuningNetwork(
+        self.network = stn.SelfTuningNetwork(
             recipe.plan, hyperparameters=many, generator=self._generator
         ).to(self.device)
         self.hyperparameters.to(self.device)
-        self._tuned = SelfTuning(self.network, self.hyperparameters, self._normalized)
+        self._tuned = stn.SelfTuning(self.network, self.hyperparameters, self._normalized)
         self._training = Batches(self._parts["train"], recipe.batch, self._generator)
         validation = self._parts["validation"]
         size = min(recipe.batch, len(validation.targets))
@@ -67,7 +86,14 @@ class TuningRun(PictureRun[Recipe]):
             group["lr"] = self.recipe.rate(self._round)
             group["weight_decay"] = self.recipe.weight_decay
         for _ in range(self.recipe.steps):
-            self._train()
+            pictures, targets = self._training.next()
+            with self._in_precision():
+                loss, logits = stn.training_loss(self._tuned, pictures, targets, self._draws)
+            self._weights.zero_grad()
+            loss.backward()
+            self._weights.step()
+            hits, count = (logits.argmax(-1) == targets).sum(), len(targets)
+            self._sums += torch.stack([loss.detach() * count, hits, torch.ones_like(hits) * count])
             self._batches += 1
             if pace is not None and self._batches % pace == 0:
                 self._tune()
@@ -75,22 +101,12 @@ class TuningRun(PictureRun[Recipe]):
         synchronize(self.device)  # the time of a round is its own
         self.training_seconds += self.clock() - began
 
-    def _train(self) -> None:
-        pictures, targets = self._training.next()
-        with self._in_precision():
-            loss, logits = training_loss(self._tuned, pictures, targets, self._draws)
-        self._weights.zero_grad()
-        loss.backward()
-        self._weights.step()
-        hits, count = (logits.argmax(-1) == targets).sum(), len(targets)
-        self._sums += torch.stack([loss.detach() * count, hits, torch.ones_like(hits) * count])
-
     def _tune(self) -> None:
         pictures, targets = self._validation.next()
         with self._in_precision():
-            loss = tuning_loss(self._tuned, pictures, targets, self._draws)
-        objective = tuning_objective(loss, self.hyperparameters, self.recipe.tau)
-        hypergradient(objective, self.hyperparameters)
+            loss = stn.tuning_loss(self._tuned, pictures, targets, self._draws)
+        objective = stn.tuning_objective(loss, self.hyperparameters, self.recipe.tau)
+        stn.hypergradient(objective, self.hyperparameters)
         self._tuning.step()
         self.tunings += 1
 
@@ -120,7 +136,7 @@ class TuningRun(PictureRun[Recipe]):
 
     def _logits(self, pictures: Tensor) -> Tensor:
         with self._in_precision():
-            return unperturbed_logits(self._tuned, pictures)
+            return stn.unperturbed_logits(self._tuned, pictures)
 
     def _measure(self, part: str) -> Metrics:
         return measured(self._logits, self._parts[part])
@@ -168,3 +184,21 @@ class TuningRun(PictureRun[Recipe]):
         self._round, self.tunings, self._batches = state["counts"]
         self.reports = list(state["reports"])
         self._sums.copy_(state["sums"])
+
+
+class ScheduleProblem(PictureProblem[Recipe]):
+    """A recipe as a problem whose rounds tune, or do not."""
+
+    @property
+    def space(self) -> SearchSpace:
+        """The two arms."""
+        return SearchSpace({"arm": Choice([TRAIN, TUNE])})
+
+    @property
+    def default(self) -> Mapping[str, Any]:
+        """Dense tuning, as the authors of self-tuning networks do it."""
+        return {"arm": TUNE}
+
+    def setup(self, seed: int) -> TuningRun:
+        """Split the data and draw the first weights, all from ``seed``."""
+        return TuningRun(self.recipe, check_count("seed", seed))

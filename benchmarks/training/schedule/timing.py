@@ -14,17 +14,8 @@ import torch
 from benchmarks.harness.clock import by_turns
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import Row, write_results
+from benchmarks.training import stn
 from benchmarks.training.schedule.recipes import CPU, PUBLISHED, Recipe
-from benchmarks.training.stn import (
-    Hyperparameters,
-    SelfTuning,
-    SelfTuningNetwork,
-    hypergradient,
-    training_loss,
-    tuning_loss,
-    tuning_objective,
-    unperturbed_logits,
-)
 from botorch_costly.device import check_device
 
 NAME = "stn-time"
@@ -38,20 +29,22 @@ def steps_of(recipe: Recipe) -> dict[str, Callable[[], object]]:
     device = check_device(recipe.device)
     generator = torch.Generator().manual_seed(0)
     draws = torch.Generator(device=device).manual_seed(0)
-    found = Hyperparameters(recipe.hyperparameters, recipe.scale).to(device)
+    found = stn.Hyperparameters(recipe.hyperparameters, recipe.scale).to(device)
     pictures = torch.rand(recipe.batch, 3, 32, 32, generator=generator).to(device)
     targets = torch.randint(10, (recipe.batch,), generator=generator).to(device)
 
-    def responding_to(hyperparameters: int) -> SelfTuning:
-        made = SelfTuningNetwork(recipe.plan, hyperparameters=hyperparameters, generator=generator)
-        return SelfTuning(made.to(device), found, lambda pixels: (pixels - 0.5) / 0.25)
+    def responding_to(hyperparameters: int) -> stn.SelfTuning:
+        made = stn.SelfTuningNetwork(
+            recipe.plan, hyperparameters=hyperparameters, generator=generator
+        )
+        return stn.SelfTuning(made.to(device), found, lambda pixels: (pixels - 0.5) / 0.25)
 
-    def training(network: SelfTuning) -> Callable[[], object]:
+    def training(network: stn.SelfTuning) -> Callable[[], object]:
         optimizer = torch.optim.SGD(network.network.parameters(), 1e-3, recipe.momentum)
 
         def step() -> None:
             optimizer.zero_grad()
-            training_loss(network, pictures, targets, draws)[0].backward()
+            stn.training_loss(network, pictures, targets, draws)[0].backward()
             optimizer.step()
 
         return step
@@ -60,12 +53,12 @@ def steps_of(recipe: Recipe) -> dict[str, Callable[[], object]]:
     optimizer = torch.optim.Adam(found.parameters(), 1e-3)
 
     def tuning() -> None:
-        loss = tuning_loss(tuned, pictures, targets, draws)
-        hypergradient(tuning_objective(loss, found, recipe.tau), found)
+        loss = stn.tuning_loss(tuned, pictures, targets, draws)
+        stn.hypergradient(stn.tuning_objective(loss, found, recipe.tau), found)
         optimizer.step()
 
     def validation() -> None:
-        unperturbed_logits(tuned, pictures)
+        stn.unperturbed_logits(tuned, pictures)
 
     plain, responding = training(responding_to(0)), training(tuned)
     return {"plain": plain, "self-tuning": responding, "tuning": tuning, "validation": validation}

@@ -11,15 +11,7 @@ from typing import Any
 from benchmarks.harness.tuners import as_published, with_budget
 from benchmarks.suite.policies import Tuner
 from botorch_costly import BanditTuner, ConfidenceQuery, OnlineTuner, SearchSpace
-from botorch_costly.bandits import (
-    EXP3R,
-    GPUCB,
-    UCB1,
-    EpsilonGreedy,
-    RewardRange,
-    Softmax,
-    Strategy,
-)
+from botorch_costly.bandits import EXP3R, GPUCB, UCB1, EpsilonGreedy, RewardRange, Softmax, Strategy
 from botorch_costly.query import BernoulliQuery, QueryRule
 
 MakeTuner = Callable[[SearchSpace, int, int], Tuner]

@@ -22,26 +22,17 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing, missing_of
 from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.record import Row, rows_of
+from benchmarks.harness.sweep import measured, missing_of, sweep_parser, tasks_of
 from benchmarks.suite.runner import Record, run_online
-from benchmarks.training.kept import Kept
-from benchmarks.training.options import add_training, changed
+from benchmarks.training.picture_run import Kept, add_training, changed
 from benchmarks.training.simclr import ranks
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS
-from benchmarks.training.simclr.methods import (
-    COIN,
-    CONFIDENT,
-    METHODS,
-    ReplayPolicy,
-    policy_of,
-)
-from benchmarks.training.simclr.picture import draw
+from benchmarks.training.simclr.methods import COIN, CONFIDENT, METHODS, ReplayPolicy, policy_of
 from benchmarks.training.simclr.recipes import CPU, PUBLISHED, Recipe, tiny
 from benchmarks.training.simclr.run import SPACE, ContrastiveProblem
-from benchmarks.training.simclr.table import text
+from benchmarks.training.simclr.table import draw, text
 from botorch_costly import Schedule
 from botorch_costly.device import check_device
 
@@ -159,30 +150,17 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
     return recipe
 
 
-def _measure_all(wanted: Sequence[Task], recipe: Recipe, options: argparse.Namespace) -> None:
-    """Measure what is missing; the coin last, for it needs the others' queries."""
-    for group in ([t for t in wanted if t.method != COIN], [t for t in wanted if t.method == COIN]):
-        coins = coins_of(rows_of(NAME, options.results), recipe.name)
-        work = partial(measure, recipe=recipe, folder=options.runs, coins=coins)
-        if ranks.rank() == 0:
-            measure_missing(NAME, group, work, Task, options)
-        else:
-            for task in missing_of(NAME, group, Task, options):
-                work(task)
-        ranks.wait()
-
-
 def main(arguments: list[str]) -> None:
     """Train, store the rows, draw the figures and print the table."""
-    parser = parser_for(NAME, "augmentation tuned within one contrastive training on CIFAR-10")
-    add_training(parser, METHODS, published="ResNet-18 on all of CIFAR-10")
+    about = "augmentation tuned within one contrastive training on CIFAR-10"
+    parser = sweep_parser(NAME, about, seeds=3, methods=METHODS)
+    add_training(parser, published="ResNet-18 on all of CIFAR-10")
     parser.add_argument("--epochs", type=int, help="of a run; those of the setting if omitted")
     parser.add_argument("--compile", action="store_true", help="compile views and network first")
     parser.add_argument(
         "--runs", type=Path, default=ROOT / "out" / NAME, help="of checkpoints and schedules"
     )
     parser.add_argument("--replay", type=Path, help="a schedule to play again, once, and no more")
-    add_seeds(parser, seeds=3)
     options = parser.parse_args(arguments)
     recipe = recipe_of(options)
     if ranks.many() > 1:
@@ -191,8 +169,16 @@ def main(arguments: list[str]) -> None:
         record = replay(options.replay, recipe, options.first_seed)
         print(f"top-1 of a linear readout: {100 * record.test_accuracy[-1][1]:.2f} %")
         return
-    wanted = [Task(recipe.name, m, s) for s in seeds_of(options) for m in options.methods]
-    _measure_all(wanted, recipe, options)
+    wanted = tasks_of(Task, options, [recipe.name], options.methods)
+    for group in ([t for t in wanted if t.method != COIN], [t for t in wanted if t.method == COIN]):
+        coins = coins_of(rows_of(NAME, options.results), recipe.name)
+        work = partial(measure, recipe=recipe, folder=options.runs, coins=coins)
+        if ranks.rank() == 0:
+            measured(NAME, group, work, options)
+        else:
+            for task in missing_of(NAME, group, options):
+                work(task)
+        ranks.wait()
     if ranks.rank() == 0:
         rows = [row for row in rows_of(NAME, options.results) if row["recipe"] == recipe.name]
         # The figures of another setting have names of their own.

@@ -12,35 +12,19 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import botorch_costly as bc
 from benchmarks.harness.tuners import as_it_comes, as_published, with_budget
-from benchmarks.suite.policies import (
-    FixedPolicy,
-    Policy,
-    RandomPolicy,
-    TimedPolicy,
-    TunedPolicy,
-    Tuner,
-    UnqueriedPolicy,
-)
+from benchmarks.suite import policies
 from benchmarks.suite.protocol import Metrics, TrainingRun
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS
 from benchmarks.training.simclr.run import ONE_OPERATION, START, ContrastiveProblem, ContrastiveRun
-from botorch_costly import (
-    AlwaysQuery,
-    BernoulliQuery,
-    ConfidenceQuery,
-    Decision,
-    QueryRule,
-    Refit,
-    Schedule,
-)
 from botorch_costly.errors import check
 from botorch_costly.rewards.gain import Kind
 
 FIXED, FULL, COIN, CONFIDENT = "fixed 0.5", "full feedback", "coin", "confidence 0.8"
 _MEMORY = 0.5  # of earlier values of the readout, in the reference of the gain
 _COIN_RATE = 0.6  # the paper's, where it is not known how often the confidence rule queried
-_REFIT = Refit(every=10, seconds=60.0, forgetting=True)  # the cap is never to bind
+_REFIT = bc.Refit(every=10, seconds=60.0, forgetting=True)  # the cap is never to bind
 _EXPERT = {"crop": 1.0, "colour": 0.8, "flip_horizontal": 0.5, "grey": 0.2}
 # What the authors of SimCLR train with on CIFAR-10: no blur there, nor any of the other three.
 EXPERT = {**dict.fromkeys(AUGMENTATIONS, 0.0), **_EXPERT}
@@ -53,12 +37,12 @@ CONSTANT: dict[str, Mapping[str, Any]] = {
     "off": OFF,
     "one operation": ONE_OPERATION,
 }
-RULES: dict[str, Callable[[int], QueryRule]] = {
-    FULL: lambda horizon: AlwaysQuery(),
-    "full, learned": lambda horizon: AlwaysQuery(),
-    "confidence 0.9": lambda horizon: ConfidenceQuery(0.9),
-    CONFIDENT: lambda horizon: ConfidenceQuery(0.8),
-    "confidence 0.7": lambda horizon: ConfidenceQuery(0.7),
+RULES: dict[str, Callable[[int], bc.QueryRule]] = {
+    FULL: lambda horizon: bc.AlwaysQuery(),
+    "full, learned": lambda horizon: bc.AlwaysQuery(),
+    "confidence 0.9": lambda horizon: bc.ConfidenceQuery(0.9),
+    CONFIDENT: lambda horizon: bc.ConfidenceQuery(0.8),
+    "confidence 0.7": lambda horizon: bc.ConfidenceQuery(0.7),
     "priced": lambda horizon: _priced(0.5, horizon),
     "priced, 60 %": lambda horizon: _priced(0.6, horizon),
 }
@@ -69,24 +53,24 @@ REWARDS: dict[str, tuple[Kind, float]] = {
 METHODS = (*CONSTANT, "random schedule", *RULES, *REWARDS, COIN, "as it comes")
 
 
-def _priced(share: float, horizon: int) -> QueryRule:
+def _priced(share: float, horizon: int) -> bc.QueryRule:
     """Return the rule that may query a share of the rounds."""
     return with_budget(max(round(share * horizon), 1))
 
 
-class ReadoutPolicy(TunedPolicy):
+class ReadoutPolicy(policies.TunedPolicy):
     """A tuner that hears of rounds that failed, and what each query cost in seconds."""
 
     def __init__(
         self,
-        tuner: Tuner,
+        tuner: policies.Tuner,
         *,
         guarded: bool = False,
         metric: Kind = "loss",
         memory: float = _MEMORY,
     ) -> None:
         super().__init__(tuner, guarded=guarded, metric=metric, memory=memory)
-        self._played: Decision | None = None
+        self._played: bc.Decision | None = None
 
     def start(self, run: TrainingRun) -> None:
         """Meet the run, which knows what failed.
@@ -99,7 +83,7 @@ class ReadoutPolicy(TunedPolicy):
         check(contrastive, "run", "a run of ContrastiveProblem", type(run).__name__)
         self._run: Any = run
 
-    def decide(self) -> Decision:
+    def decide(self) -> bc.Decision:
         """Report the round before if it failed unqueried; return the tuner's decision."""
         if self._played is not None and self._run.failed:
             self._tell(self._played, math.nan)
@@ -107,11 +91,11 @@ class ReadoutPolicy(TunedPolicy):
         self._played = None if decision.query else decision
         return decision
 
-    def query(self, decision: Decision, metrics: Metrics) -> None:
+    def query(self, decision: bc.Decision, metrics: Metrics) -> None:
         """Tell the tuner the gain, or that the query failed, and its seconds."""
         self._tell(decision, math.nan if self._run.failed else self._metric(metrics))
 
-    def _tell(self, decision: Decision, metric: float) -> None:
+    def _tell(self, decision: bc.Decision, metric: float) -> None:
         seconds = self._run.last_query_seconds if decision.query else 0.0
         tuner: Any = self.tuner
         tuner.tell(decision, self.reward(metric, decision), seconds=seconds)
@@ -125,24 +109,24 @@ class ReadoutPolicy(TunedPolicy):
         """Continue from ``state_dict``."""
         super().load_state_dict(state)
         played = state["played"]
-        self._played = None if played is None else Decision.from_dict(played)
+        self._played = None if played is None else bc.Decision.from_dict(played)
 
 
-class ReplayPolicy(UnqueriedPolicy):
+class ReplayPolicy(policies.UnqueriedPolicy):
     """A schedule that was exported, played again."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: bc.Schedule) -> None:
         super().__init__()
         self._schedule = schedule
 
-    def decide(self) -> Decision:
+    def decide(self) -> bc.Decision:
         """Return the configuration of the next round."""
         return self._play(dict(self._schedule[self._round]), "replayed")
 
 
 def policy_of(
     method: str, problem: ContrastiveProblem, seed: int, coin: float | None = None
-) -> TimedPolicy:
+) -> policies.TimedPolicy:
     """Return what decides in a run.
 
     Args:
@@ -151,18 +135,20 @@ def policy_of(
         seed: Of the tuner.
         coin: The probability of a query under ``COIN`` after the design, which is queried.
     """
-    return TimedPolicy(_policy_of(method, problem, seed, _COIN_RATE if coin is None else coin))
+    return policies.TimedPolicy(
+        _policy_of(method, problem, seed, _COIN_RATE if coin is None else coin)
+    )
 
 
-def _policy_of(method: str, problem: ContrastiveProblem, seed: int, coin: float) -> Policy:
+def _policy_of(method: str, problem: ContrastiveProblem, seed: int, coin: float) -> policies.Policy:
     if method in CONSTANT:
-        return FixedPolicy(CONSTANT[method])
+        return policies.FixedPolicy(CONSTANT[method])
     space, horizon, start = problem.space, problem.horizon, problem.default
     if method == "random schedule":
-        return RandomPolicy(space, seed)
+        return policies.RandomPolicy(space, seed)
     if method == "as it comes":
         return ReadoutPolicy(as_it_comes(space, horizon, start, seed), guarded=True)
-    rule = BernoulliQuery(coin) if method == COIN else RULES.get(method, RULES[FULL])(horizon)
+    rule = bc.BernoulliQuery(coin) if method == COIN else RULES.get(method, RULES[FULL])(horizon)
     options = {"refit": _REFIT} if method == "full, learned" else {}
     metric, memory = REWARDS.get(method, ("loss", _MEMORY))
     tuner = as_published(space, horizon, rule, seed, start=start, **options)

@@ -15,11 +15,6 @@ ENCODERS = ("small", "resnet18")
 class Contrasting(nn.Module):
     """An encoder, whose features are read out, and a head of two layers, which is thrown away.
 
-    Args:
-        encoder: One of ``ENCODERS``.
-        generator: Of the first weights.
-        projection: Numbers that the head projects to.
-
     Raises:
         InvalidArgumentError: If there is no such encoder, or torchvision is needed and not there.
 
@@ -42,7 +37,11 @@ class Contrasting(nn.Module):
                 nn.ReLU(),
                 nn.Linear(hidden, projection),
             )
-        _draw_weights(self, generator)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d | nn.Linear):
+                nn.init.kaiming_normal_(module.weight, nonlinearity="relu", generator=generator)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
 
     def forward(self, pictures: Tensor) -> Tensor:  # shape: (n, projection) of (n, 3, side, side)
         """Return the projections of normalized pictures."""
@@ -103,12 +102,3 @@ def _models() -> Any:
     from torchvision import models
 
     return models
-
-
-def _draw_weights(network: nn.Module, generator: Generator) -> None:
-    """Draw all weights from a generator, in the order of the modules."""
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            nn.init.kaiming_normal_(module.weight, nonlinearity="relu", generator=generator)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)

@@ -55,10 +55,6 @@ def neighbours(validation: Part, classes: int, k: int = NEIGHBOURS) -> Metrics:
 def brief_probe(validation: Part, classes: int) -> Metrics:
     """Fit a linear classifier to each half of the pictures for a few iterations, and measure the other.
 
-    Args:
-        validation: Features, ``n x d``, and classes, in any order.
-        classes: How many there are.
-
     Raises:
         InvalidArgumentError: If there are fewer than two pictures.
         NumericalError: If features are not finite.
@@ -76,11 +72,6 @@ def brief_probe(validation: Part, classes: int) -> Metrics:
 
 def linear_readout(training: Part, test: Part, classes: int) -> Metrics:
     """Fit a linear classifier to the training features until it converges, and measure the test.
-
-    Args:
-        training: Features, ``n x d``, and classes.
-        test: Of other pictures.
-        classes: How many there are.
 
     Raises:
         NumericalError: If features are not finite.

@@ -5,7 +5,6 @@ of none; each is read out after a third, two thirds and all of the run. The brie
 are ranked against the linear readout of the test, at each time by itself: across times all of them grow.
 """
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from statistics import mean
@@ -13,10 +12,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
-from benchmarks.harness.missing import measure_missing
-from benchmarks.harness.record import Row, rows_of
-from benchmarks.training.parts import CLASSES
+from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
+from benchmarks.training.batches import CLASSES
 from benchmarks.training.simclr.methods import CONSTANT
 from benchmarks.training.simclr.readout import READOUTS
 from benchmarks.training.simclr.recipes import CPU, Recipe, tiny
@@ -82,8 +80,7 @@ def text(rows: Sequence[Row]) -> str:
     from scipy.stats import spearmanr
 
     lines = []
-    for recipe in dict.fromkeys(row["recipe"] for row in rows):
-        mine = [row for row in rows if row["recipe"] == recipe]
+    for recipe, mine in grouped(rows, "recipe").items():
         rounds = [at["round"] for at in mine[0]["times"]]
         lines.append(
             f"{recipe}: {len(mine)} networks; rank correlation with the linear readout of the test"
@@ -111,12 +108,11 @@ def _ranked(spearmanr: Any, ours: Sequence[float], theirs: Sequence[float]) -> f
 
 def main(arguments: list[str]) -> None:
     """Train, read out, store the rows and print the correlations."""
-    parser = parser_for(NAME, "which brief readout ranks representations as the final one does")
+    about = "which brief readout ranks representations as the final one does"
+    parser = sweep_parser(NAME, about, seeds=16)
     parser.add_argument("--smoke", action="store_true", help="the same code on tiny sizes")
-    parser.add_argument("--again", action="store_true", help="train what is stored, too")
-    add_seeds(parser, seeds=16)
-    options: argparse.Namespace = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     recipe = tiny(CPU) if options.smoke else CPU
-    wanted = [Task(recipe.name, seed) for seed in seeds_of(options)]
-    measure_missing(NAME, wanted, partial(measure, recipe=recipe), Task, options)
-    print(text([row for row in rows_of(NAME, options.results) if row["recipe"] == recipe.name]))
+    wanted = tasks_of(Task, options, [recipe.name])
+    rows = measured(NAME, wanted, partial(measure, recipe=recipe), options)
+    print(text([row for row in rows if row["recipe"] == recipe.name]))

@@ -1,95 +1,46 @@
 """What is trained, on what, for how long: the setting of the CPU, that of a GPU, and a tiny one."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.suite.data import Part, cifar10, cifar10_test, whole_cifar10
-from benchmarks.training.parts import CLASSES
-from benchmarks.training.picture_run import PRECISIONS
+from benchmarks.suite.data import cifar10, cifar10_test, whole_cifar10
+from benchmarks.training.batches import PictureRecipe
 from benchmarks.training.simclr.networks import ENCODERS
 from benchmarks.training.simclr.readout import READOUTS
-from botorch_costly.errors import check, check_count, check_nonnegative, check_positive
+from botorch_costly.errors import check, check_count, check_positive
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How an encoder is trained by contrast, round by round.
-
-    Args:
-        name: What reports call it.
-        data: Pictures for training and validation, ``n x 3 x 32 x 32`` in [0, 1].
-        test: Pictures for the test; what is left of ``data`` if omitted.
-        encoder: One of ``ENCODERS``.
-        train: Pictures of a class to train on.
-        validation: Pictures of a class to query at.
-        epochs: Passes through the training pictures.
-        steps: Batches of a round; a decision is made for each round.
-        batch: Pictures of a batch, over all processes; each is seen in two views.
-        side: Of the pictures that are trained on: 32 by a power of two.
-        learning_rate: Of a batch of 256, after the warm-up; it grows in proportion to the batch.
-        warm_up: Share of the run in which it rises from 0; it then falls to 0 by half a cosine.
-        momentum: Of LARS.
-        weight_decay: Of the weights, not of biases and batch norm.
-        temperature: Of the contrastive loss.
-        projection: Numbers that the loss compares.
-        readout: One of ``READOUTS``: what a query measures.
-        device: Where it is trained.
-        precision: ``"fp32"``, or ``"bf16"`` for convolutions and products in half the bits.
-        channels_last: Whether the channels of a pixel lie side by side in memory.
-        compiled: Whether views and network are compiled first; it needs a compiler of C++.
-        most_test: Pictures of the test, at most.
+@dataclass(frozen=True, kw_only=True)
+class Recipe(PictureRecipe):
+    """How an encoder is trained by contrast; biases and batch norm have no weight decay.
 
     Raises:
         InvalidArgumentError: If an argument is outside its range.
     """
 
-    name: str
-    data: Callable[[], Part]
-    encoder: str
-    train: int
-    validation: int
-    epochs: int
-    steps: int
-    test: Callable[[], Part] | None = None
-    batch: int = 256
-    side: int = 32
-    learning_rate: float = 1.0
-    warm_up: float = 0.1
-    momentum: float = 0.9
+    encoder: str  # one of ``ENCODERS``
+    batch: int = 256  # pictures of a batch, over all processes; each is seen in two views
+    side: int = 32  # of the pictures that are trained on: 32 by a power of two
+    learning_rate: float = 1.0  # of a batch of 256 after the warm-up; in proportion to the batch
+    warm_up: float = 0.1  # share of the run in which it rises from 0; half a cosine down follows
     weight_decay: float = 1e-4
-    temperature: float = 0.5
-    projection: int = 64
-    readout: str = "neighbours"
-    device: str = "cpu"
-    precision: str = "fp32"
-    channels_last: bool = False
-    compiled: bool = False
-    most_test: int = 10_000
+    temperature: float = 0.5  # of the contrastive loss
+    projection: int = 64  # numbers that the loss compares
+    readout: str = "neighbours"  # one of ``READOUTS``: what a query measures
+    channels_last: bool = False  # whether the channels of a pixel lie side by side in memory
+    compiled: bool = False  # whether views and network are compiled, which needs a C++ compiler
 
     def __post_init__(self) -> None:
-        for name in ("train", "validation", "epochs", "steps", "most_test", "projection"):
-            check_count(name, getattr(self, name), minimum=1)
+        super().__post_init__()
         check(self.batch >= 2, "batch", "at least two pictures: one has no contrast", self.batch)
-        for name in ("learning_rate", "temperature"):
-            check_positive(name, getattr(self, name))
-        for name in ("momentum", "weight_decay"):
-            check_nonnegative(name, getattr(self, name))
+        check_count("projection", self.projection, minimum=1)
+        check_positive("learning_rate", self.learning_rate)
+        check_positive("temperature", self.temperature)
         check(0 <= self.warm_up < 1, "warm_up", "a share in [0, 1)", self.warm_up)
         check(self.side in (8, 16, 32), "side", "8, 16 or 32 pixels", self.side)
-        for name, known in (
-            ("precision", PRECISIONS),
-            ("encoder", ENCODERS),
-            ("readout", tuple(READOUTS)),
-        ):
-            given = getattr(self, name)
-            check(given in known, name, f"one of {known}", given)
-
-    @property
-    def horizon(self) -> int:
-        """Rounds of a run: whole batches alone, and the last round is a whole one."""
-        return math.ceil(self.epochs * (CLASSES * self.train // self.batch) / self.steps)
+        check(self.encoder in ENCODERS, "encoder", f"one of {ENCODERS}", self.encoder)
+        check(self.readout in READOUTS, "readout", f"one of {tuple(READOUTS)}", self.readout)
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from 0."""

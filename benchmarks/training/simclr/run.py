@@ -10,7 +10,6 @@ References:
 import copy
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,9 +19,8 @@ from torch.nn import functional as F  # noqa: N812
 from benchmarks.harness.clock import synchronize
 from benchmarks.suite.data import Part
 from benchmarks.suite.protocol import Metrics
-from benchmarks.training.batches import Batches
-from benchmarks.training.parts import CLASSES
-from benchmarks.training.picture_run import PictureRun
+from benchmarks.training.batches import CLASSES, Batches
+from benchmarks.training.picture_run import PictureProblem, PictureRun
 from benchmarks.training.simclr import ranks
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS, augment, draw, one_operation
 from benchmarks.training.simclr.lars import LARS, groups_of
@@ -43,21 +41,8 @@ _CHUNK = 1_000  # pictures that are encoded at once
 _FAILURES = 3  # rounds in a row without a finite loss: then a run stops
 
 
-@dataclass(frozen=True)
-class ContrastiveProblem:
+class ContrastiveProblem(PictureProblem[Recipe]):
     """A recipe as a problem whose rounds have eight probabilities."""
-
-    recipe: Recipe
-
-    @property
-    def name(self) -> str:
-        """What reports call the problem."""
-        return self.recipe.name
-
-    @property
-    def horizon(self) -> int:
-        """Rounds of one run."""
-        return self.recipe.horizon
 
     @property
     def space(self) -> SearchSpace:
@@ -99,9 +84,7 @@ class ContrastiveRun(PictureRun[Recipe]):
         layout: dict[str, Any] = {"memory_format": self._layout}
         self.network = network.to(self.device).to(**layout)
         self._optimizer = LARS(
-            groups_of(self.network, recipe.weight_decay),
-            recipe.rate(0),
-            momentum=recipe.momentum,
+            groups_of(self.network, recipe.weight_decay), recipe.rate(0), momentum=recipe.momentum
         )
         compiled: Callable[..., Any] = torch.compile if recipe.compiled else lambda part: part
         self._axes = axes_of(self.device, torch.float32)
@@ -123,7 +106,17 @@ class ContrastiveRun(PictureRun[Recipe]):
         for step in range(first, first + self.recipe.steps):
             losses += self._step(probabilities, self.recipe.rate(step))
         self._round += 1
-        self._judge(ranks.total(losses).item() / ranks.many() / self.recipe.steps)
+        # Keep a good state, or go back to the last one; stop where that does not help.
+        loss = ranks.total(losses).item() / ranks.many() / self.recipe.steps
+        self.loss, self.failed = loss, not math.isfinite(loss)
+        self.failures += self.failed
+        self._in_a_row = self._in_a_row + 1 if self.failed else 0
+        if self.failed:
+            self.restore(self._good)
+        else:
+            self._good = copy.deepcopy(self.save())
+        often = f"a finite loss in one of {_FAILURES} rounds"
+        check(self._in_a_row < _FAILURES, "loss", often, loss, NumericalError)
         self.training_seconds += self.clock() - began
 
     def _sized(self, pictures: Tensor) -> Tensor:
@@ -161,18 +154,6 @@ class ContrastiveRun(PictureRun[Recipe]):
         if probabilities is None:
             probabilities = one_operation(draws)
         return self._augment(pictures, probabilities, draws, axes=self._axes)
-
-    def _judge(self, loss: float) -> None:
-        """Keep a good state, or go back to the last one; stop where that does not help."""
-        self.loss, self.failed = loss, not math.isfinite(loss)
-        self.failures += self.failed
-        self._in_a_row = self._in_a_row + 1 if self.failed else 0
-        if self.failed:
-            self.restore(self._good)
-        else:
-            self._good = copy.deepcopy(self.save())
-        often = f"a finite loss in one of {_FAILURES} rounds"
-        check(self._in_a_row < _FAILURES, "loss", often, loss, NumericalError)
 
     def validate(self) -> Metrics:
         """Read out the validation pictures: the query that costs.

@@ -10,9 +10,8 @@ References:
 """
 
 from benchmarks.training.stn.augmentation import AUGMENTATIONS, augment
-from benchmarks.training.stn.dropout import drop
 from benchmarks.training.stn.hyperparameters import Bounds, Hyperparameters
-from benchmarks.training.stn.layers import STNBatchNorm2d, STNConv2d, STNLinear
+from benchmarks.training.stn.layers import STNBatchNorm2d, STNConv2d, STNLinear, drop
 from benchmarks.training.stn.networks import SMALL, VGG16, Convolution, SelfTuningNetwork
 from benchmarks.training.stn.steps import (
     SelfTuning,

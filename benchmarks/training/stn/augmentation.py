@@ -20,8 +20,8 @@ from functools import cache
 import torch
 from torch import Generator, Tensor
 
-from benchmarks.training.stn.dropout import drop
 from benchmarks.training.stn.hyperparameters import Bounds
+from benchmarks.training.stn.layers import drop
 from botorch_costly.errors import check
 
 HOLES = 4  # at most

@@ -26,12 +26,6 @@ _LARGEST_START = 1 - 1e-6  # share of the range: at its ends h would be infinite
 class Bounds:
     """Between which numbers a hyperparameter lies, and where it starts.
 
-    Args:
-        low: The lower bound, in the units of the hyperparameter.
-        high: The upper bound.
-        start: What it is at first, strictly between the two.
-        whole: Whether it is rounded down to an integer where it is used.
-
     Raises:
         InvalidArgumentError: If the bounds are not finite, or the start does not lie between them.
 
@@ -40,10 +34,10 @@ class Bounds:
         0.9
     """
 
-    low: float
-    high: float
-    start: float
-    whole: bool = False
+    low: float  # the lower bound, in the units of the hyperparameter
+    high: float  # the upper bound
+    start: float  # what it is at first, strictly between the two
+    whole: bool = False  # whether it is rounded down to an integer where it is used
 
     def __post_init__(self) -> None:
         finite = math.isfinite(self.low) and math.isfinite(self.high)
@@ -102,12 +96,7 @@ class Hyperparameters(nn.Module):
         return F.softplus(self.raw_scale)
 
     def perturbed(self, count: int, generator: Generator) -> Tensor:  # shape: (count, k)
-        """Draw unconstrained hyperparameters for so many examples, differentiable in centre and scale.
-
-        Args:
-            count: Examples.
-            generator: Source of the draws, on the device of the hyperparameters.
-        """
+        """Draw unconstrained hyperparameters for so many examples, differentiable in centre and scale."""
         shape, like = (check_count("count", count), len(self.names)), self.centre
         noise = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
         return self.centre + self.scale * noise

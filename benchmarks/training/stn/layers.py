@@ -23,6 +23,26 @@ from torch.nn import functional as F  # noqa: N812
 
 from botorch_costly.errors import check, check_count
 
+
+def drop(
+    hidden: Tensor,  # shape: (n, ...)
+    rates: Tensor,  # shape: (n,), in [0, 1)
+    generator: Generator,
+) -> Tensor:  # shape: (n, ...)
+    """Set units to 0 at the rate of their example, and scale up the others to keep the expectation.
+
+    References:
+        N. Srivastava, G. Hinton, A. Krizhevsky, I. Sutskever, R. Salakhutdinov. Dropout. JMLR 15, 2014.
+
+    Example:
+        >>> drop(torch.ones(2, 3), torch.zeros(2), torch.Generator()).tolist()
+        [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    kept = 1 - rates.to(hidden.dtype).reshape(-1, *[1] * (hidden.dim() - 1))
+    drawn = torch.rand(hidden.shape, generator=generator, dtype=torch.float32, device=hidden.device)
+    return hidden * ((drawn < kept) / kept)
+
+
 _FIRST_RESPONSE = 0.01  # standard deviation of the first H_w and H_b
 _FEW = 2.0  # weights of a layer by its activations: up to here each example may have its own
 
@@ -66,12 +86,6 @@ class STNLinear(_Responding):
     References:
         M. MacKay, P. Vicol, J. Lorraine, D. Duvenaud, R. Grosse. Self-tuning networks. ICLR 2019,
         section 3.1.
-
-    Args:
-        into: Columns of the input.
-        out: Columns of the output.
-        hyperparameters: How many it responds to; 0 for a plain layer.
-        generator: Of the first weights.
 
     Raises:
         InvalidArgumentError: If a size is no count.
@@ -184,11 +198,6 @@ class STNBatchNorm2d(nn.Module):
 
     References:
         S. Ioffe, C. Szegedy. Batch normalization. ICML 2015.
-
-    Args:
-        channels: Of input and output.
-        hyperparameters: How many it responds to; 0 for a plain layer.
-        generator: Of the first responses.
 
     Example:
         >>> norm = STNBatchNorm2d(4, hyperparameters=2, generator=torch.Generator().manual_seed(0))

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from benchmarks.training.stn.dropout import drop
 from benchmarks.training.stn.hyperparameters import Bounds
-from benchmarks.training.stn.layers import STNBatchNorm2d, STNConv2d, STNLinear
+from benchmarks.training.stn.layers import STNBatchNorm2d, STNConv2d, STNLinear, drop
 from botorch_costly.errors import check
 
 
