@@ -1,40 +1,12 @@
-"""The optimizer that is asked and told: the only frame around strategies.
-
-It numbers suggestions, keeps the ledger, undoes interrupted calls, saves and loads. The strategy proposes
-and predicts.
-"""
+"""Optimizers that are told the value of a configuration, or the gain of a round."""
 
 import logging
 import math
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-import torch
-from torch import Tensor
-
-from botorch_costly.ask_tell.domain import Domain
-from botorch_costly.ask_tell.earlier_names import EarlierNames
-from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.observed import observation_of, seem_losses
 from botorch_costly.ask_tell.protocol import Tells
-from botorch_costly.ask_tell.serial import Whole
-from botorch_costly.ask_tell.state import (
-    changeable,
-    check_header,
-    header,
-    read,
-    save,
-    taking_over,
-    undone_on_error,
-)
-from botorch_costly.ask_tell.strategy import ENQUEUED, Proposal, Strategy
-from botorch_costly.ask_tell.surroundings import shield
-from botorch_costly.errors import check, check_count
-from botorch_costly.parameters import Plain
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision, Observation, ValueObservation
 
@@ -43,41 +15,18 @@ _HINTED = 8  # values after which the warning of losses is due
 _LOSSES = (
     "The values told look like losses, and the largest counts as best: losses need maximize=False."
 )
-_NOUNS: Mapping[Tells, str] = {
-    "gain": "reward",
-    "metric": "metric",
-    "value": "value",
-    "curve": "reward",
-}
-
 D = TypeVar("D", bound=Decision)
 T = TypeVar("T", bound=Observation)
 
 
-class Optimizer(Whole, EarlierNames, Generic[D, T]):
-    """A strategy that is asked for suggestions and told their outcomes.
+class Optimizer(Frame[D, T]):
+    """A strategy that is asked for configurations and told their values.
 
-    A suggestion may be told late, in any order, or never. A refused or interrupted call changes nothing.
-    Threads may share an optimizer, it can be pickled, and settings of torch around a call change no
-    decision.
-
-    Args:
-        domain: Settings that may be evaluated.
-        strategy: Chooser of the next evaluation.
-        horizon: Largest number of suggestions; ``None`` if unknown.
-        maximize: Whether larger values are better.
-        options: Further options that a state must have been made with, by name.
-        kept: Number of the latest suggestions that are kept; all if omitted.
-
-    Attributes:
-        tells: Kind of the outcome that ``tell`` takes.
-        predicts: Whether ``predict`` has a model.
-        queries_last: Whether the last round of a horizon is always queried, within the budget: a network
-            that diverged in it would not be noticed otherwise.
-        records: Classes of the suggestions and outcomes.
+    Args and Attributes are those of ``Frame``.
 
     Example:
         >>> from botorch_costly import Real, SearchSpace
+        >>> from botorch_costly.ask_tell import Domain, Proposal, Strategy
         >>> class Halving(Strategy):
         ...     def suggest(self, seen):
         ...         return Proposal({"x": 0.5 ** len(seen)}, "half of the one before")
@@ -90,77 +39,10 @@ class Optimizer(Whole, EarlierNames, Generic[D, T]):
     """
 
     tells: ClassVar[Tells] = "value"
-    predicts: ClassVar[bool] = False
-    queries_last: bool = False
     records: ClassVar[tuple[type[Any], type[Any]]] = (Decision, ValueObservation)
 
-    _changeable: ClassVar[tuple[str, ...]] = ("horizon",)  # options, or groups of them; () for all
-    _missing: ClassVar[Mapping[str, Any]] = {"reward": None, "failed": False, "seconds": None}
-
-    def __init__(
-        self,
-        domain: Domain,
-        strategy: Strategy,
-        *,
-        horizon: int | None = None,
-        maximize: bool = True,
-        options: Mapping[str, Any] | None = None,
-        kept: int | None = None,
-    ) -> None:
-        check(isinstance(maximize, bool), "maximize", "a bool", maximize)
-        self.space, self.fidelities, self.maximize = domain.space, domain.fidelities, maximize
-        self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
-        self._sign = 1.0 if maximize else -1.0
-        self._domain, self._strategy = domain, strategy
-        named = {"maximize": maximize} if options is None else options
-        self._header = header(type(self), domain.space, {**named, "horizon": self.horizon})
-        self._hinted = False
-        self._ledger: Ledger[D, T] = Ledger(*self.records, kept, told=_NOUNS[self.tells])
-        self._seen: Evaluations[D, T] = Evaluations(domain, self._ledger, self._sign)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        shield(cls)
-
-    def _rows_of_matrix(self) -> int:
-        """Return the number of rows of the largest matrix that is factored."""
-        return self.queries
-
-    # -- asking and telling -----------------------------------------------------------------------
-
-    def ask(self) -> D:
-        """Return the next suggestion. An error or an interrupt changes nothing.
-
-        Raises:
-            HorizonExceededError: If all suggestions of the horizon, or of a list, have been asked for.
-        """
-        with self._asking() as suggestion:
-            return suggestion
-
-    @contextmanager
-    def _asking(self) -> Iterator[D]:
-        """Yield the next suggestion; if the block raises, it has never been asked for."""
-        number = self._ledger.next_within(self.horizon)
-        with self._strategy.suggesting(self._seen) as proposal, undone_on_error(self._ledger):
-            if self.queries_last and number + 1 == self.horizon:
-                proposal = self._queried(proposal)
-            suggestion = self._suggestion(number, proposal)
-            self._ledger.suggest(suggestion)
-            self._strategy.entered(suggestion, self._seen, enqueued=False)
-            yield suggestion
-
-    def _queried(self, proposal: Proposal) -> Proposal:
-        """Return the proposal of the last round with a query, if the budget allows one."""
-        if proposal.query or not self._strategy.may_query(self._seen):
-            return proposal
-        return replace(proposal, query=True, reason=f"the last round ({proposal.reason})")
-
-    def _suggestion(self, number: int, proposal: Proposal) -> D:
-        kind, details = self.records[0], proposal.details
-        suggestion: D = kind(
-            number, proposal.config, query=proposal.query, reason=proposal.reason, **details
-        )
-        return suggestion
+    _hinted = False  # whether the warning of losses was due
+    _missing: ClassVar = {**Frame._missing, "cost": None}
 
     def tell(
         self,
@@ -191,8 +73,7 @@ class Optimizer(Whole, EarlierNames, Generic[D, T]):
         number = as_number("value", value)
         finite = number if math.isfinite(number) else None
         paid = None if cost is None else as_number("cost", cost)
-        kind = self.records[1]
-        outcome: T = kind(
+        outcome: T = self.records[1](
             suggestion.round,
             suggestion.config,
             finite,
@@ -217,180 +98,8 @@ class Optimizer(Whole, EarlierNames, Generic[D, T]):
             if seem_losses(values):
                 _logger.warning(_LOSSES)
 
-    def _tell(self, outcome: T) -> T:
-        """Record a checked outcome, and let the strategy learn from it: all of it or nothing."""
-        with self._strategy.noting(), undone_on_error(self._ledger):
-            self._ledger.tell(outcome)
-            self._strategy.learn(outcome, self._seen)
-        return outcome
 
-    def enqueue(
-        self, config: Mapping[str, Plain], fidelities: Mapping[str, float] | None = None
-    ) -> D:
-        """Enter an evaluation of your own, such as that of another program, in place of the next one.
-
-        Args:
-            config: Configuration of the space; it need not be a candidate.
-            fidelities: Value of each fidelity, in a domain that has some.
-
-        Returns:
-            The suggestion to tell. Until then it is pending, like one that was asked for.
-
-        Raises:
-            HorizonExceededError: If all suggestions of the horizon have been asked for.
-            InvalidConfigError: If the setting does not belong to the domain. The optimizer is unchanged.
-        """
-        number = self._ledger.next_within(self.horizon)
-        known, at = self._domain.canonical(config, fidelities)
-        details = {"fidelities": at} if self._domain.fidelities is not None else {}
-        return self._enqueue(self._suggestion(number, Proposal(known, ENQUEUED, details=details)))
-
-    def _enqueue(self, suggestion: D) -> D:
-        with self._strategy.noting(), undone_on_error(self._ledger):
-            self._ledger.suggest(suggestion)
-            self._strategy.entered(suggestion, self._seen, enqueued=True)
-        return suggestion
-
-    def cancel(self, suggestion: D) -> None:
-        """Cancel a pending suggestion; its number still counts towards the horizon.
-
-        Args:
-            suggestion: A suggestion that was not told.
-
-        Raises:
-            UnknownDecisionError: If it belongs to another optimizer, or was cancelled before.
-            AlreadyToldError: If it was told. In both cases the optimizer is unchanged.
-        """
-        with self._strategy.noting(), undone_on_error(self._ledger):
-            self._ledger.cancel(suggestion)
-            self._strategy.cancelled(suggestion, self._seen)
-
-    # -- reading ----------------------------------------------------------------------------------
-
-    def best(self) -> dict[str, Plain] | None:
-        """Return the configuration with the best value told; None before the first finite value."""
-        outcome = self._seen.best
-        return None if outcome is None else dict(outcome.config)
-
-    def predict(self, configs: Sequence[Mapping[str, Plain]]) -> tuple[Tensor, Tensor] | None:
-        """Return the posterior of the value of each configuration, in the units that were told.
-
-        Args:
-            configs: Configurations of the space.
-
-        Returns:
-            Mean and standard deviation, each of shape ``(n,)``; None without a model, or before there is
-            a value.
-
-        Raises:
-            InvalidConfigError: If a configuration does not belong to the space.
-        """
-        points = [self.space.encode(config) for config in configs]
-        rows = (
-            torch.stack(points) if points else torch.zeros(0, self.space.dim, dtype=torch.float64)
-        )
-        posterior = self._strategy.predict(self._seen, rows.to(**self._domain.tkwargs))
-        if posterior is None:
-            return None
-        mean, std = posterior
-        return self._sign * mean.detach(), std.detach()
-
-    @property
-    def decisions(self) -> tuple[D, ...]:
-        """The suggestions so far, by number, as far as they are kept."""
-        return self._ledger.suggestions
-
-    @property
-    def observations(self) -> tuple[T, ...]:
-        """The outcomes so far, by number, as far as their suggestions are kept."""
-        return self._ledger.outcomes
-
-    @property
-    def pending(self) -> tuple[D, ...]:
-        """The queried suggestions that have not been told, as far as they are kept."""
-        return self._seen.pending
-
-    @property
-    def queries(self) -> int:
-        """Number of queries paid for: those decided on, and other rounds that were told anyway."""
-        return self._ledger.queries
-
-    @property
-    def failed_queries(self) -> int:
-        """Number of queries without a finite outcome."""
-        return self._ledger.failed_queries
-
-    @property
-    def total_cost(self) -> float:
-        """Sum of the costs of all outcomes; of the seconds where ``tell`` takes no cost."""
-        return self._ledger.total_cost
-
-    @property
-    def history(self) -> list[dict[str, Any]]:
-        """One plain dictionary per suggestion, ready for a data frame."""
-        return self._ledger.history(self._missing)
-
-    def summary(self) -> str:
-        """Return a few lines on the evaluations, their cost and the best configuration."""
-        evaluations, pending = len(self.observations), len(self.pending)
-        failed = self.failed_queries
-        lines = [f"{evaluations} evaluations, {failed} failed, {pending} pending"]
-        if self.total_cost > 0:
-            lines.append(f"total cost {self.total_cost:.6g}")
-        if (best := self.best()) is not None:
-            lines.append(f"best: {best}")
-        return "\n".join(lines)
-
-    # -- the state --------------------------------------------------------------------------------
-
-    @property
-    def changeable(self) -> frozenset[str]:
-        """Names of the options that may change when a run is continued."""
-        return changeable(self._header, *self._changeable)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the state in a file that is replaced at once; ``botorch_costly.save`` takes more parts."""
-        save(path, tuner=self)
-
-    def load(
-        self, path: str | os.PathLike[str], *, changed: tuple[str, ...] | list[str] = ()
-    ) -> None:
-        """Continue from a file that ``save`` wrote; arguments and errors of ``load_state_dict``."""
-        self.load_state_dict(read(path, ["tuner"])["tuner"], changed=changed)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return tensors and plain values from which the run continues identically.
-
-        The state knows the options of the constructor: build the optimizer in the same way and load it.
-        """
-        return {
-            "header": dict(self._header),
-            "ledger": self._ledger.state_dict(),
-            **self._strategy.state_dict(),
-        }
-
-    def load_state_dict(
-        self, state: Mapping[str, Any], *, changed: tuple[str, ...] | list[str] = ()
-    ) -> None:
-        """Continue from ``state_dict``.
-
-        Args:
-            state: State of an optimizer with equal options; its device may be another.
-            changed: Names of options that may differ, such as ``["horizon"]`` for a run that is extended.
-
-        Raises:
-            StateMismatchError: If another option differs, which the error names, or the state belongs to
-                another version or kind of optimizer, or is damaged; the optimizer is unchanged.
-        """
-        check_header(state, self._header, changed, among=self.changeable)
-        with taking_over(type(self).__name__, self._ledger), self._strategy.loading():
-            self._ledger.load_state_dict(state["ledger"])
-            self._strategy.load_state_dict(state)
-            self._seen.forget()
-            self._strategy.restored(self._seen, same_options=not changed)
-
-
-class GainOptimizer(Optimizer[D, Observation]):
+class GainOptimizer(Frame[D, Observation]):
     """An optimizer inside one training run, which is told the gain of a round if it queries it.
 
     A suggestion that is never told is the normal case.
@@ -402,7 +111,7 @@ class GainOptimizer(Optimizer[D, Observation]):
 
     _largest: float = math.inf  # size of rewards that can be computed with
 
-    def tell(  # type: ignore[override]  # rewards have no cost but the seconds of the query
+    def tell(
         self, decision: D, reward: float | None, *, seconds: float | None = None
     ) -> Observation:
         """Record the reward of a decision, in any order and however late.
@@ -426,6 +135,3 @@ class GainOptimizer(Optimizer[D, Observation]):
         self._ledger.check_open(decision)
         largest = self._largest
         return self._tell(observation_of(decision, reward, seconds=seconds, largest=largest))
-
-
-shield(Optimizer)  # derived classes are shielded as they are made

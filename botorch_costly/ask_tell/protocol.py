@@ -131,8 +131,13 @@ class AskTell(Extendable, Protocol[S]):
     def best(self) -> Mapping[str, Plain] | None:
         """Return the incumbent; None if there is none yet."""
 
-    def predict(self, configs: Sequence[Mapping[str, Plain]]) -> tuple[Tensor, Tensor] | None:
-        """Return means and standard deviations of configurations, each ``(n,)``, in the told units."""
+    def predict(
+        self, configs: Sequence[Mapping[str, Plain]], *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor] | None:
+        """Return means and standard deviations of configurations, each ``(n,)``, in the told units.
+
+        Inside a run, of gains, a further argument is the round; the next one if omitted.
+        """
 
     @property
     def queries(self) -> int:

@@ -4,6 +4,7 @@ A new optimizer is one strategy. ``suggest`` reads the evaluations so far and re
 optimizer around it numbers the proposal, records the outcome, undoes interrupted calls, saves and loads.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,13 +36,14 @@ class Proposal:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Strategy:
+class Strategy(ABC):
     """Base class of strategies; ``suggest`` is the only method that each must have.
 
     A strategy that draws random numbers or learns returns all that its next proposal depends on from
     ``state_dict``.
     """
 
+    @abstractmethod
     def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
         """Return the next evaluation.
 
@@ -51,9 +53,10 @@ class Strategy:
         Raises:
             HorizonExceededError: If nothing is left to evaluate.
         """
-        raise NotImplementedError
 
-    def predict(self, seen: Evaluations[Any, Any], points: Tensor) -> tuple[Tensor, Tensor] | None:
+    def predict(
+        self, seen: Evaluations[Any, Any], points: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor] | None:
         """Return the posterior of values at encoded configurations, in the units that were told.
 
         Args:
@@ -76,6 +79,7 @@ class Strategy:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``; ``state`` may hold further keys."""
+        return
 
     def restored(self, seen: Evaluations[Any, Any], *, same_options: bool) -> None:
         """Rebuild from the evaluations after a state was loaded; raise if it is damaged.
@@ -84,6 +88,7 @@ class Strategy:
             seen: Evaluations of the loaded run.
             same_options: Whether the run continues with the options that it began with.
         """
+        return
 
     def entered(self, suggestion: Any, seen: Evaluations[Any, Any], *, enqueued: bool) -> None:
         """Take note of a new suggestion; raise if it is the user's and this strategy cannot have one.
@@ -93,12 +98,15 @@ class Strategy:
             seen: Evaluations so far, this one included.
             enqueued: Whether the user made it, in place of ``suggest``.
         """
+        return
 
     def cancelled(self, suggestion: Any, seen: Evaluations[Any, Any]) -> None:
         """Take note of a suggestion that was cancelled; raise if this strategy cannot do without it."""
+        return
 
     def learn(self, outcome: Any, seen: Evaluations[Any, Any]) -> None:
         """Take note of an outcome, which is the latest of those seen."""
+        return
 
     @contextmanager
     def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:

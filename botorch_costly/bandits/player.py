@@ -145,15 +145,18 @@ class BanditPlayer:
         options: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
         return Chance(*torch.rand(2, len(like), generator=generator, **options))
 
-    def posterior(self) -> tuple[Tensor, Tensor]:
-        """Return mean and standard deviation of the arms' rewards in the next round, ``(m, n)`` each.
+    def posterior(self, round: int | None = None) -> tuple[Tensor, Tensor]:
+        """Return mean and standard deviation of the arms' rewards in a round, each of shape ``(m, n)``.
 
         They are in the caller's units. No later round depends on it.
+
+        Args:
+            round: Round of a trial, from 0; the next one if omitted.
         """
         strategy, rewards = self.policy.strategy, self.policy.rewards
+        now = self._now if round is None else check_count("round", round)
         luck = torch.full_like(self._counts.effective_queries, 0.5)
-        state = strategy.refresh(self._state, self._now)
-        belief = strategy.advise(state, self._now, luck).belief
+        belief = strategy.advise(strategy.refresh(self._state, now), now, luck).belief
         std = belief.cov.diagonal(dim1=-2, dim2=-1).sqrt()
         return rewards.low + rewards.width * belief.mean, rewards.width * std
 

@@ -1,5 +1,6 @@
 """Kernels for which all columns together are one input."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from gpytorch.kernels import Kernel
@@ -19,6 +20,7 @@ class JointKernel(Kernel):
 
     has_lengthscale = False
     _inputs: ClassVar[str]
+    _covariance: Callable[..., Tensor]  # of x1, x2, diag and further parameters
 
     def forward(
         self,
@@ -31,6 +33,3 @@ class JointKernel(Kernel):
         """Return the covariance of inputs ``x1`` (``... x n x d``) and ``x2`` (``... x m x d``)."""
         refuse_last_dim_batch(self._inputs, last_dim_is_batch)
         return self._covariance(x1, x2, diag, **params)
-
-    def _covariance(self, x1: Tensor, x2: Tensor, diag: bool, **params: Any) -> Tensor:
-        raise NotImplementedError

@@ -64,13 +64,15 @@ class BanditStrategy(AskedStrategy):
         budget = self._player.policy.rule.budget
         return budget is None or seen.queries < budget
 
-    def predict(self, seen: Evaluations[Any, Any], points: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return the posterior of rewards in the next round; None before a reward."""
+    def predict(
+        self, seen: Evaluations[Any, Any], points: Tensor, round: int | None = None
+    ) -> tuple[Tensor, Tensor] | None:
+        """Return the posterior of rewards in a round, by default the next; None before a reward."""
         if seen.best is None:
             return None
         configs = (FrozenConfig(seen.domain.space.decode(point)) for point in points)
         arms = [self._number[config] for config in configs]
-        mean, std = self._player.posterior()
+        mean, std = self._player.posterior(round)
         return mean[0, arms], std[0, arms]
 
     def entered(self, suggestion: Decision, seen: Evaluations[Any, Any], *, enqueued: bool) -> None:

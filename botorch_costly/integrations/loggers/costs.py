@@ -67,7 +67,7 @@ def shortfall(tuner: AskTell[Any], decision: Decision) -> float | None:
     best = tuner.best()
     if best is None:
         return None
-    posterior = tuner.predict([best, decision.config])
+    posterior = tuner.predict([best, decision.config], decision.round)
     if posterior is None:
         return None
     mean, _ = posterior

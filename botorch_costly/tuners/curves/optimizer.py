@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
-from botorch_costly.ask_tell.optimizer import Optimizer
+from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.curve_records import CurveDecision, CurveObservation
@@ -27,7 +27,7 @@ _SEARCH = Search(num_restarts=8)
 _logger = logging.getLogger(__name__)
 
 
-class CurveOptimizer(Optimizer[CurveDecision, CurveObservation]):
+class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
     r"""Tune hyperparameters over many trainings, none of which is longer than it is worth.
 
     ``ask`` says which configuration to train, from which of its iterations to which; ``tell`` hands in
@@ -149,7 +149,7 @@ class CurveOptimizer(Optimizer[CurveDecision, CurveObservation]):
         sigmoid = Compression(softplus=True)
         return cls(space, iterations, compression=sigmoid, resumes=False, **options)
 
-    def enqueue(  # type: ignore[override]  # a length for fidelities
+    def enqueue(
         self,
         config: Mapping[str, Plain],
         until: int | None = None,
@@ -182,7 +182,7 @@ class CurveOptimizer(Optimizer[CurveDecision, CurveObservation]):
         proposal = self._strategy.segment(number, config, until, training)
         return self._enqueue(self._suggestion(number, proposal))
 
-    def tell(  # type: ignore[override]  # a curve for a value
+    def tell(
         self,
         decision: CurveDecision,
         curve: Sequence[float | None] | Tensor | None,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 
 from botorch_costly.ask_tell.domain import Domain
-from botorch_costly.ask_tell.optimizer import Optimizer
+from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.parameters import Plain
@@ -23,7 +23,7 @@ from botorch_costly.tuners.population.selection import ranked
 from botorch_costly.tuners.population.strategy import PopulationStrategy
 
 
-class PopulationTuner(Optimizer[PopulationDecision, PopulationObservation]):
+class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
     """Tunes several members of one run that train side by side, by one belief from all their gains.
 
     It is for those who have the devices already: a population pays for each member. In every round the
@@ -73,7 +73,7 @@ class PopulationTuner(Optimizer[PopulationDecision, PopulationObservation]):
 
     _strategy: PopulationStrategy
     _changeable = ("horizon", "query")
-    _missing: ClassVar = {**Optimizer._missing, "metrics": None}
+    _missing: ClassVar = {**Frame._missing, "metrics": None}
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class PopulationTuner(Optimizer[PopulationDecision, PopulationObservation]):
             domain, strategy, horizon=horizon, maximize=metric != "loss", options=options
         )
 
-    def tell(  # type: ignore[override]  # a metric for each member
+    def tell(
         self, decision: PopulationDecision, metrics: Sequence[float | None]
     ) -> PopulationObservation:
         """Hand in what the members' validations said, in any order of rounds and however late.

@@ -93,7 +93,6 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     predicts: ClassVar[bool] = True
 
     _strategy: TransferStrategy
-    _missing: ClassVar = {**Optimizer._missing, "cost": None}
 
     def __init__(
         self,

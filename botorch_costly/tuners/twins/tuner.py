@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.observed import observation_of
-from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.errors import check_count, check_nonnegative, check_rate
 from botorch_costly.parameters import Plain
@@ -24,7 +24,7 @@ from botorch_costly.tuners.twins.strategy import TwinStrategy
 _logger = logging.getLogger(__name__)
 
 
-class TwinTuner(Optimizer[TwinDecision, Observation]):
+class TwinTuner(Frame[TwinDecision, Observation]):
     r"""Tune hyperparameters while one network trains, by twins that begin in one state.
 
     A configuration is judged by what it makes of a state of training that another one continued on the
@@ -133,7 +133,7 @@ class TwinTuner(Optimizer[TwinDecision, Observation]):
         with self._asking() as decision:
             yield decision
 
-    def tell(  # type: ignore[override]  # a metric for a value
+    def tell(
         self, decision: TwinDecision, metric: float, *, seconds: float | None = None
     ) -> Observation:
         """Hand in the metric after a round.

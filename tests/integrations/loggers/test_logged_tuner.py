@@ -161,7 +161,7 @@ def test_a_belief_that_fails_leaves_the_decision(caplog):
     memory = Memory()
     tuner = logged(memory)
     play(tuner, 3)
-    tuner.tuner.believed = None
+    tuner.tuner.predict = None
     with caplog.at_level(logging.WARNING):
         play(tuner, 3)
     tuner.close()
@@ -269,7 +269,8 @@ def test_tuners_without_a_belief_or_a_budget_are_logged_too():
     tuner = bc.RandomTuner(SPACE, 4)
     with LoggedTuner(tuner, memory) as logging_tuner:
         play(logging_tuner, 4)
-    assert {(e.budget, e.exploration_cost, e.queries) for e in memory.entries} == {(None, None, 0)}
+    assert {(e.budget, e.exploration_cost) for e in memory.entries} == {(None, None)}
+    assert [e.queries for e in memory.entries] == [0, 0, 0, 1]  # the last round is queried
 
 
 def test_numbers_are_finite_and_named():

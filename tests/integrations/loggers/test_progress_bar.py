@@ -21,7 +21,9 @@ def test_a_terminal_has_one_line_that_is_written_anew(monkeypatch):
     with cheap(ProgressBar(terminal)) as tuner:
         play_cheap(tuner, 30)
     *_, last = terminal.getvalue().removesuffix("\n").split("\r")
-    assert last.rstrip() == "round 30/30 [########################] queries 10"
+    assert (
+        last.rstrip() == "round 30/30 [########################] queries 11"
+    )  # the last round is queried
     assert terminal.getvalue().count("\n") == 1
     assert {len(line) for line in terminal.getvalue().strip("\r\n").split("\r")} == {59}
 
