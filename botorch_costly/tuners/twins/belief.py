@@ -13,13 +13,10 @@ from botorch_costly.numerics.differences import (
     fit_scales,
     posterior,
 )
+from botorch_costly.tuners.twins.constants import CONSTANTS
 
-_SMOOTHNESS = Smoothness(lengthscale=0.7, forgetting=0.7)
-_PRIOR = ScalePrior(scale=0.3)
-_RECENT = 0.6  # correlation in time from which a difference has a say in the scales
-_CENTRED = 0.1  # in units: what the middle of a range is better than its end, at first
-# Of what is believed: how deep a twin fell says nothing about where the best is.
-_RANGE = (-1.0, 1.5)
+_SMOOTHNESS = Smoothness(CONSTANTS.lengthscale, CONSTANTS.forgetting)
+_PRIOR = ScalePrior(scale=CONSTANTS.prior_scale)
 
 
 class Row(NamedTuple):
@@ -45,7 +42,7 @@ class TwinBelief:
 
     def observe(self, row: Row) -> None:
         """Enter a difference; it takes the place of an earlier one of the same twins."""
-        low, high = _RANGE
+        low, high = CONSTANTS.lowest_advantage, CONSTANTS.highest_advantage
         self._rows = [
             r for r in self._rows if r.time != row.time or not torch.equal(r.point, row.point)
         ]
@@ -63,7 +60,7 @@ class TwinBelief:
         rows, values = _stacked(self._rows, points.shape[-1])
         left = values - self._expected(rows)
         retained = (-_SMOOTHNESS.forgetting * (time - rows.times).abs()).exp()
-        recent = retained >= _RECENT
+        recent = retained >= CONSTANTS.recent_correlation
         few = Differences(*(part[recent] for part in rows))
         scales = fit_scales(covariances(few, few, _SMOOTHNESS), left[recent], _PRIOR)
         mean, variance = posterior(rows, left, asked, scales, _SMOOTHNESS)
@@ -72,7 +69,7 @@ class TwinBelief:
     def _expected(self, rows: Differences) -> Tensor:
         """Return the prior mean of differences."""
         away, before = ((2 * points - 1).square() for points in (rows.points, rows.references))
-        return _CENTRED * ((before - away) * self._numbers).sum(-1)
+        return CONSTANTS.centre_advantage * ((before - away) * self._numbers).sum(-1)
 
 
 def _stacked(rows: list[Row], d: int) -> tuple[Differences, Tensor]:

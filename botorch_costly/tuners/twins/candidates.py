@@ -7,13 +7,7 @@ from torch import Generator, Tensor
 
 from botorch_costly.parameters import Choice, Real
 from botorch_costly.space import SearchSpace
-
-_CANDIDATES = 128
-_STAY = 0.1  # chance that a hyperparameter stays as it is
-_HALF = 1 / 3  # chance of half a step
-_OTHER = 0.4  # chance that another option is drawn, at a box of one half
-_ON = 1 / 3  # of a range: from here on something is far from being switched off
-NEAR = 0.05  # what lies nearer in every column is no candidate
+from botorch_costly.tuners.twins.constants import CONSTANTS
 
 
 def candidates(
@@ -28,21 +22,23 @@ def candidates(
         fixed: Columns that stay as they are.
         generator: Source of the draw.
     """
-    d = len(point)
-    coins = torch.rand(3, _CANDIDATES, d, generator=generator, dtype=torch.float64)
+    m, d = CONSTANTS.num_candidates, len(point)
+    coins = torch.rand(3, m, d, generator=generator, dtype=torch.float64)
     sign = torch.where(coins[0] < 0.5, -1.0, 1.0).double()
-    size = torch.where(coins[1] < _STAY, 0.0, torch.where(coins[2] < _HALF, 0.5, 1.0)).double()
+    step = torch.where(coins[2] < CONSTANTS.half_step_probability, 0.5, 1.0)
+    size = torch.where(coins[1] < CONSTANTS.stay_probability, 0.0, step).double()
     found = (point + box * sign * size).clamp(0, 1)
     for name, parameter in space.parameters:
         if isinstance(parameter, Choice) and parameter.width:
             columns = space.columns[name]
-            drawn = torch.rand(_CANDIDATES, parameter.width, generator=generator).double()
-            moves = torch.rand(_CANDIDATES, 1, generator=generator) < 2 * _OTHER * box
+            drawn = torch.rand(m, parameter.width, generator=generator).double()
+            probability = 2 * CONSTANTS.option_probability * box
+            moves = torch.rand(m, 1, generator=generator) < probability
             found[:, columns] = torch.where(moves, drawn, point[columns])
     held = list(fixed)
     found[:, held] = point[held]
     found = space.round(found)
-    return found[(found - point).abs().amax(-1) > NEAR]
+    return found[(found - point).abs().amax(-1) > CONSTANTS.least_distance]
 
 
 def momentum_columns(space: SearchSpace) -> set[int]:
@@ -66,7 +62,7 @@ def switched_off(space: SearchSpace, point: Tensor, fixed: set[int]) -> Tensor |
         column = space.columns[name].start
         if not isinstance(parameter, Choice) and parameter.low == 0 and column not in fixed:
             off[column] = 0.0
-    return off if bool((point - off > _ON).any()) else None
+    return off if bool((point - off > CONSTANTS.on_threshold).any()) else None
 
 
 def number_columns(space: SearchSpace) -> Tensor:

@@ -4,10 +4,9 @@ import math
 
 from torch import Tensor
 
+from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.curve import Curve, price
 from botorch_costly.tuners.twins.steps import Step, Steps
-
-PROMISED = 0.2  # of what a trial promises: exploring may cost it
 
 
 class Course:
@@ -38,7 +37,7 @@ class Course:
 
     def may_query(self) -> bool:
         """Whether a further query keeps the share, with some more allowed at the beginning."""
-        pace = self._share * self.spent + 0.05 * self.horizon
+        pace = self._share * self.spent + CONSTANTS.early_queries * self.horizon
         return self.queries + 1 <= min(pace, self._share * self.horizon - 1)
 
     def has_room(self, rounds: int, until: int, queries: int = 1) -> bool:
@@ -133,5 +132,5 @@ class Course:
             slope: Of the run.
             promise: What the trial is expected to gain, in log loss; a share of it adds to the account.
         """
-        allowed = self.credit + PROMISED * promise
+        allowed = self.credit + CONSTANTS.promised_share * promise
         return self.cost + price(slope, rounds, self.left) <= allowed

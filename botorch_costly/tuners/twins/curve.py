@@ -10,14 +10,7 @@ from typing import NamedTuple
 
 import torch
 
-AT_FIRST = 0.3  # slope of a run that begins: it has no level to be compared with
-TYPICAL = 0.1  # slope of a run that compute binds, in log loss by unit of log-time
-_STEEPEST = 0.2  # slope at the end of a run, at most
-STUCK = 0.02  # a slope below which a run hardly learns
-_LEAST = 1e-3
-_NOISE = 0.01  # of a level, at least
-_FEWEST = 4  # levels that tell a stall
-_WINDOW = 2.0  # factor in rounds trained over which a slope is fitted
+from botorch_costly.tuners.twins.constants import CONSTANTS
 
 
 class Slope(NamedTuple):
@@ -58,9 +51,9 @@ class Curve:
         """
         points = [*self._recent(trained), (trained, level)]
         if len(points) < 2:
-            return Slope(AT_FIRST, AT_FIRST)
+            return Slope(CONSTANTS.first_slope, CONSTANTS.first_slope)
         if not all(math.isfinite(value) for _, value in points):
-            return Slope(_LEAST, _LEAST)
+            return Slope(CONSTANTS.least_slope, CONSTANTS.least_slope)
         times = torch.tensor([math.log(max(rounds, 0.5)) for rounds, _ in points]).double()
         levels = torch.tensor([value for _, value in points]).double()
         away = times - times.mean()
@@ -68,15 +61,15 @@ class Curve:
         slope = (away @ levels) / spread
         left = levels - levels.mean() - slope * away
         noise = left.square().sum() / max(len(points) - 2, 1)
-        error = (noise.clamp_min(_NOISE**2) / spread).sqrt()
-        few = len(points) < _FEWEST
-        upper = max(float(slope + error), _LEAST)
+        error = (noise.clamp_min(CONSTANTS.level_noise**2) / spread).sqrt()
+        few = len(points) < CONSTANTS.slope_levels
+        upper = max(float(slope + error), CONSTANTS.least_slope)
         return Slope(upper if few else float(slope), upper)
 
     def _recent(self, trained: int) -> list[tuple[int, float]]:
         """Return the levels of the latest doubling or more, and of one state before."""
         earlier = [point for point in self.points if point[0] < trained]
-        old = [point for point in earlier if _WINDOW * point[0] <= trained]
+        old = [point for point in earlier if CONSTANTS.slope_window * point[0] <= trained]
         return old[-1:] + earlier[len(old) :]
 
 
@@ -85,14 +78,15 @@ def price(slope: float, rounds: int, left: int) -> float:
 
     Early in a run the slope is not yet that of its end, which is hardly steeper than so.
     """
-    return min(slope, _STEEPEST) * rounds / max(left, 1)
+    return min(slope, CONSTANTS.steepest_final_slope) * rounds / max(left, 1)
 
 
 def lasting(trained: int, rounds: int, horizon: int) -> float:
     r"""Return by what an advantage after some rounds is multiplied to stand for that at the end.
 
-    An advantage may stay as it is, or grow with log-time: the geometric mean of both, at most 5.
+    An advantage may stay as it is, or grow with log-time: the geometric mean of both,
+    at most ``CONSTANTS.largest_extrapolation``.
     """
     share = math.log((trained + rounds) / trained) if trained >= rounds else 1.0
-    ahead = max(math.log(horizon / (trained + rounds)), 0.05)
-    return min(math.sqrt(max(ahead / share, 1.0)), 5.0)
+    ahead = max(math.log(horizon / (trained + rounds)), CONSTANTS.least_log_time)
+    return min(math.sqrt(max(ahead / share, 1.0)), CONSTANTS.largest_extrapolation)

@@ -3,11 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from botorch_costly.tuners.twins.curve import TYPICAL
-
-_FEWEST = 3  # queries told, below which nothing is said
-_MOST = 2 / 3  # of the queries: so many that fail, or are never told, are a mistake
-_FELL = 0.5  # log loss by which a metric that only gets worse looks like one to be maximized
+from botorch_costly.tuners.twins.constants import CONSTANTS
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class TwinDiagnosis:
     @property
     def binds(self) -> bool | None:
         """Whether compute binds: more of it would still lower the loss. None if it is not known."""
-        return None if math.isnan(self.slope) else self.slope > TYPICAL / 2
+        return None if math.isnan(self.slope) else self.slope > CONSTANTS.typical_slope / 2
 
     @property
     def paid(self) -> bool | None:
@@ -58,8 +54,9 @@ class TwinDiagnosis:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
 
     def _verdict(self) -> str:
-        if self.told < _FEWEST:
-            return f"Too early to say: {self.told} queries told, and {_FEWEST} are the fewest."
+        if self.told < CONSTANTS.fewest_queries:
+            fewest = CONSTANTS.fewest_queries
+            return f"Too early to say: {self.told} queries told, and {fewest} are the fewest."
         if self.constant:
             return "Nothing can be compared: all metrics told so far are the same."
         if self.by_hand:
@@ -75,7 +72,7 @@ class TwinDiagnosis:
         return f"Exploring has not paid so far: {found} the rounds given back."
 
     def _numbers(self) -> list[str]:
-        if self.told < _FEWEST:
+        if self.told < CONSTANTS.fewest_queries:
             return []
         return [
             f"{self.given_back} of {self.rounds} rounds were given back, which costs {self.cost:.3g} in "
@@ -97,13 +94,19 @@ class TwinDiagnosis:
 
     def _warnings(self) -> list[str]:
         found, untold = [], self.queries - self.told
-        if untold > _MOST * self.queries and self.queries >= _FEWEST:
+        if (
+            untold > CONSTANTS.failed_share * self.queries
+            and self.queries >= CONSTANTS.fewest_queries
+        ):
             found.append(
                 f"{untold} of {self.queries} queries were never told: call tell after them."
             )
-        if self.failed > _MOST * self.told and self.told >= _FEWEST:
+        if (
+            self.failed > CONSTANTS.failed_share * self.told
+            and self.told >= CONSTANTS.fewest_queries
+        ):
             found.append(f"Most queries fail ({self.failed} of {self.told}): training diverges.")
-        if self.worsened > _FELL:
+        if self.worsened > CONSTANTS.worsening:
             found.append(
                 "The metric is worse than it was at first. It should be a loss, or an accuracy with "
                 "metric='accuracy', and no gain."

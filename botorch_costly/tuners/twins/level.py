@@ -6,9 +6,9 @@ from typing import Literal, get_args
 
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.plain import as_number
+from botorch_costly.tuners.twins.constants import CONSTANTS
 
 Metric = Literal["loss", "accuracy"]
-_FEWEST_ERRORS = 1e-4  # share of errors below which accuracies count as equal
 
 
 def check_metric(kind: str) -> str:
@@ -43,4 +43,4 @@ def level_of(kind: str, value: float, least: float | None = None) -> float:
         floor = sys.float_info.min if least is None else least
         return -math.log(number or floor)
     check(0 <= number <= 1, "metric", "an accuracy as a fraction in [0, 1]", value)
-    return -math.log(max(1 - number, _FEWEST_ERRORS))
+    return -math.log(max(1 - number, CONSTANTS.least_error))

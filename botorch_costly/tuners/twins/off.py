@@ -8,14 +8,11 @@ import math
 
 from torch import Tensor
 
+from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.rates import Start
 from botorch_costly.tuners.twins.steps import Steps
 from botorch_costly.tuners.twins.trials import Outcome
-
-_BETTER = 0.1  # advantage, in units, that is worth the change
-_TELLS = 0.2  # size of an advantage, in units
-_TIMES = 2  # that the two go on, for twice as many rounds each time
 
 
 class SwitchOff:
@@ -39,8 +36,9 @@ class SwitchOff:
             Outcome(self._off, start.state, 0.0), start.rounds, start.began
         )
         rounds, given_back = start.rounds, start.rounds
-        for _ in range(_TIMES):
-            if self._advantage(theirs, ours) >= _TELLS or not self._has_room(4 * rounds):
+        for _ in range(CONSTANTS.off_extensions):
+            differs = self._advantage(theirs, ours) >= CONSTANTS.off_difference
+            if differs or not self._has_room(4 * rounds):
                 break
             later, rounds = start.began + given_back, 2 * rounds
             theirs = yield from self._on(theirs, rounds, later)
@@ -49,7 +47,7 @@ class SwitchOff:
         found = self._advantage(theirs, ours)
         course.give_back(given_back, start.slope)
         kept = ours
-        if found > _BETTER:
+        if found > CONSTANTS.off_advantage:
             kept = theirs
             course.change(theirs.level - ours.level)
         kept.advantage, kept.trials, kept.told = max(found, 0.0), 1, abs(found)

@@ -28,34 +28,13 @@ from botorch_costly.tuners.twins.candidates import (
     switched_off,
     tenfold,
 )
+from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.course import Course
-from botorch_costly.tuners.twins.curve import STUCK, TYPICAL
 from botorch_costly.tuners.twins.off import SwitchOff
 from botorch_costly.tuners.twins.peaks import rate_columns
 from botorch_costly.tuners.twins.rates import RateSearch, Start
 from botorch_costly.tuners.twins.steps import Steps
 from botorch_costly.tuners.twins.trials import Trials
-
-_ROUNDS = 0.015  # of a run: the shortest trial
-_SHARE = 0.05  # of the rounds trained: the shortest trial later on
-_LONGEST = 0.1  # of a run: what the shortest trial grows to where trials tell nothing
-_RATES_UNTIL = 0.2  # of a run, in which the learning rate is searched
-_EARLY = 0.1  # of a run, in which nothing counts as a stall
-_UNTIL = 0.8  # of a run, in which there are trials
-_PATIENCE = 2.0  # factor of the rounds trained before the next trials where none was better
-_HURRY = 1.3  # that factor where the run learns little: there trials cost little, too
-_LITTLE = 0.2  # size of an advantage, in units, below which switching off is tried once more
-_AGAIN = 1.5  # factor of the rounds trained until a stall is looked at again
-_BOX, _LARGEST_BOX, _SMALLEST_BOX = 0.3, 1.0, 0.1  # of candidates, in the unit cube
-_WIDER, _NARROWER = 1.5, 0.75
-_FELL = 0.7  # log loss by which a run that fell is behind the best it was: twice the loss
-_FALLS = 6  # how often it goes back
-_LEARNT = 0.02  # log loss gained since the first query, by which a run has begun to learn
-_BY = 0.08  # of a run, trained: one that has not begun by then begins anew ...
-_ANEW_UNTIL = 0.5  # ... before that share of its compute ...
-_ANEW = 2  # ... and so often
-_AT_THE_END = 0.05  # of a run: a stretch of its last part
-
 
 _T = TypeVar("_T")
 
@@ -65,14 +44,14 @@ class _Radius:
     """How far and how long trials go: farther and longer where nothing is told."""
 
     rounds: int
-    box: float = _BOX
+    box: float = CONSTANTS.box
 
     def adapt(self, *, nothing: bool, failed: bool, longest: int) -> None:
         if nothing:
-            self.box = min(self.box * _WIDER, _LARGEST_BOX)
+            self.box = min(self.box * CONSTANTS.widening, CONSTANTS.largest_box)
             self.rounds = min(2 * self.rounds, max(longest, self.rounds))
         elif failed:
-            self.box = max(self.box * _NARROWER, _SMALLEST_BOX)
+            self.box = max(self.box * CONSTANTS.narrowing, CONSTANTS.smallest_box)
 
 
 class Plan:
@@ -93,8 +72,8 @@ class Plan:
         self._rates = rate_columns(space)
         self._unsettled = list(self._rates)
         self._fixed = set(self._rates) | momentum_columns(space)  # in all trials but of the rates
-        self._radius = _Radius(max(2, round(_ROUNDS * course.horizon)))
-        self._until = int(_UNTIL * course.horizon)
+        self._radius = _Radius(max(2, round(CONSTANTS.shortest_trial * course.horizon)))
+        self._until = int(CONSTANTS.trials_share * course.horizon)
         self._next = self._next_search = self._falls = 0
         self._fell_from = -1  # rounds trained of the state that the last fall was from
         self._off_is_due, self._off_again = True, False  # whether to try to switch off what can be
@@ -104,7 +83,7 @@ class Plan:
         self._state = course.mark()  # that the incumbent goes on from
         self._origin: int | None = self._state  # until something has been learnt
         self._first_level = math.nan
-        self._rates_until, self._begun_anew = _RATES_UNTIL * course.horizon, 0
+        self._rates_until, self._begun_anew = CONSTANTS.rate_search_share * course.horizon, 0
 
     def run(self) -> Steps[None]:
         """Play all rounds."""
@@ -112,7 +91,7 @@ class Plan:
         while course.left > 0:
             self._is_over |= course.spent + 2 * self._length() > self._until
             if self._is_over:
-                rounds = max(1, round(_AT_THE_END * course.horizon))
+                rounds = max(1, round(CONSTANTS.final_stretch * course.horizon))
                 yield from self._last(min(rounds, course.left))
             else:
                 yield from self._stretch(self._length())
@@ -121,7 +100,7 @@ class Plan:
     def extend(self, horizon: int) -> None:
         """Plan for another horizon from the next step on."""
         self.course.horizon = horizon
-        self._until, self._is_over = int(_UNTIL * horizon), False
+        self._until, self._is_over = int(CONSTANTS.trials_share * horizon), False
 
     @property
     def state_of_incumbent(self) -> int | None:
@@ -151,10 +130,10 @@ class Plan:
     def _length(self) -> int:
         """Return the rounds of the next stretch: those of a trial, or more before the next trials."""
         course = self.course
-        rounds = max(self._radius.rounds, round(_SHARE * course.trained))
+        rounds = max(self._radius.rounds, round(CONSTANTS.trial_growth * course.trained))
         if self._searches:
             return rounds
-        wait = min(self._next - course.trained, int(_LONGEST * course.horizon))
+        wait = min(self._next - course.trained, int(CONSTANTS.longest_trial * course.horizon))
         return max(rounds, wait)
 
     def _stretch(self, rounds: int) -> Steps[None]:
@@ -176,7 +155,7 @@ class Plan:
         elif self._has_not_begun(level):
             self._begin_anew()
         elif self._stalls(start):
-            self._next_search = int(_AGAIN * course.trained)
+            self._next_search = int(CONSTANTS.stall_wait * course.trained)
             yield from self._search_rate(start, stalled=True)
         else:
             if trained >= self._next:
@@ -202,8 +181,9 @@ class Plan:
 
     def _stalls(self, start: Start) -> bool:
         """Return whether the run hardly learns any more, as with a learning rate that is too large."""
-        waited = start.trained >= max(self._next_search, _EARLY * self.course.horizon)
-        return bool(self._rates) and start.learns.expected < TYPICAL / 2 and waited
+        early = CONSTANTS.early_share * self.course.horizon
+        waited = start.trained >= max(self._next_search, early)
+        return bool(self._rates) and start.learns.expected < CONSTANTS.typical_slope / 2 and waited
 
     def _search_rate(self, start: Start, *, stalled: bool = False) -> Steps[None]:
         course = self.course
@@ -214,7 +194,8 @@ class Plan:
         if search.settled and self._unsettled:
             self._unsettled.pop(0)
         elif not stalled:  # a run that has not begun to learn: what differs shows after more rounds
-            self._radius.rounds = min(2 * self._radius.rounds, round(_LONGEST * course.horizon))
+            longest = round(CONSTANTS.longest_trial * course.horizon)
+            self._radius.rounds = min(2 * self._radius.rounds, longest)
         self._off_is_due, self._off_again = self._off_again, False
         assert found.state is not None
         self._take(point, found.state)
@@ -233,10 +214,11 @@ class Plan:
         self._take(found.point, found.state)
         better = found.advantage > 0
         if found.trials:
-            longest = round(_LONGEST * course.horizon)
+            longest = round(CONSTANTS.longest_trial * course.horizon)
             radius.adapt(nothing=found.nothing, failed=not better, longest=longest)
-            if not better and start.slope >= STUCK:
-                patience = _PATIENCE if start.slope > TYPICAL / 2 else _HURRY
+            if not better and start.slope >= CONSTANTS.stuck_slope:
+                learns = start.slope > CONSTANTS.typical_slope / 2
+                patience = CONSTANTS.patience if learns else CONSTANTS.short_patience
                 ahead = max(patience * course.trained, course.trained + 3 * start.rounds)
                 self._next = int(ahead)
         return found.level
@@ -253,7 +235,7 @@ class Plan:
         found = yield from self._credited(SwitchOff(course, start, off, self._until).run())
         self._take(found.point, found.state)
         course.curve.add(course.trained, found.level)
-        self._off_is_due, self._off_again = False, found.told < _LITTLE
+        self._off_is_due, self._off_again = False, found.told < CONSTANTS.off_repeat
 
     def _credited(self, steps: Steps[_T]) -> Steps[_T]:
         """Play steps that the account of the trials does not pay for."""
@@ -270,8 +252,8 @@ class Plan:
 
     def _fell(self, level: float) -> bool:
         # NaN of no query is no fall; a network that diverged fell, whatever it was before.
-        fell = level == -math.inf or level < self.course.curve.best - _FELL
-        return fell and self._falls < _FALLS
+        fell = level == -math.inf or level < self.course.curve.best - CONSTANTS.fall
+        return fell and self._falls < CONSTANTS.max_falls
 
     def _go_back(self, state: int) -> None:
         """Return to a state; after a further fall from there change the incumbent, too.
@@ -281,7 +263,7 @@ class Plan:
         course, trained = self.course, self.course.trained_of(state)
         again, self._fell_from = trained == self._fell_from, trained
         self._falls += 1
-        course.give_back(course.trained - trained, TYPICAL)
+        course.give_back(course.trained - trained, CONSTANTS.typical_slope)
         if again:
             self.incumbent = self._before.pop() if self._before else self._slower()
         self._state = state
@@ -292,17 +274,18 @@ class Plan:
         course = self.course
         if math.isnan(self._first_level) and course.curve.points:
             self._first_level = course.curve.points[0][1]
-        late = course.spent > _ANEW_UNTIL * course.horizon
-        if late or course.curve.best > self._first_level + _LEARNT:
+        late = course.spent > CONSTANTS.restart_share * course.horizon
+        if late or course.curve.best > self._first_level + CONSTANTS.learnt_gain:
             self._origin = None
         origin = () if self._origin is None else (self._origin,)
         course.drop_all_but(self._state, *origin)
 
     def _has_not_begun(self, level: float) -> bool:
         """Return whether a run that trained for a while is no better than at its first query."""
-        due = self.course.trained >= _BY * self.course.horizon
-        may = self._origin is not None and self._begun_anew < _ANEW and bool(self._rates)
-        return due and may and max(level, self.course.curve.best) <= self._first_level + _LEARNT
+        due = self.course.trained >= CONSTANTS.restart_due * self.course.horizon
+        may = self._origin is not None and self._begun_anew < CONSTANTS.max_restarts
+        begun = self._first_level + CONSTANTS.learnt_gain
+        return due and may and bool(self._rates) and max(level, self.course.curve.best) <= begun
 
     def _begin_anew(self) -> None:
         """Return to the first state with a tenth of the learning rates, and search them again."""
@@ -316,7 +299,7 @@ class Plan:
         course.stand_at(self._state)
         course.curve.points.clear()
         self._unsettled = list(self._rates)
-        self._rates_until = course.spent + _RATES_UNTIL * course.horizon
+        self._rates_until = course.spent + CONSTANTS.rate_search_share * course.horizon
         self._next = self._next_search = 0
 
     def _slower(self) -> Tensor:

@@ -16,26 +16,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.course import Course
-from botorch_costly.tuners.twins.curve import TYPICAL, Slope, lasting
+from botorch_costly.tuners.twins.curve import Slope, lasting
 from botorch_costly.tuners.twins.steps import Steps
 
-_TOLD_APART = 0.1  # difference, in units, from which the search was conclusive
-_LEVEL = 0.03  # difference, in units, of rates that are level
-_SLIGHT = 0.01  # log loss: a lead up to this is not worth a change ...
-_SLIGHT_SHARE = 0.05  # ... nor up to this share of what rates differ by
-_TIES = 1  # rates in a row that are level with the one before
-_SEVERAL = 4  # rates that go on where the first rounds told nothing
-_LONGER = 5  # rounds by which rates that are close, or tried after a stall, go on
-_GREW = 0.03  # log loss, at least, of an advantage of a smaller rate that has grown ...
-_GREW_LARGER = 0.005  # ... and of a larger one, which few rounds underrate
-_BEHIND = 0.01  # log loss that a larger rate may be behind at first
-_BELOW = 0.3  # of a tenfold step, by which what is taken is below the fastest: about half of it
-_NEAR = 0.05  # of a tenfold step: rates this near are one
 _SAME = 1e-9  # columns that are equal but for rounding
-_EDGE = 0.3  # of a tenfold step: a bound nearer than this is not tried
-_DIVERGED = 1.0  # log loss behind the best, at least, of a network that diverged
-_LOST = -0.3  # advantage below which the state of a trial is not kept
 
 
 @dataclass(frozen=True)
@@ -59,7 +45,7 @@ class Start:
     @property
     def unit(self) -> float:
         """Log loss that advantages are measured in."""
-        return max(self.slope, TYPICAL)
+        return max(self.slope, CONSTANTS.typical_slope)
 
     def advantage(
         self, level: float, horizon: int, *, than: float | None = None, rounds: int | None = None
@@ -74,9 +60,9 @@ class Start:
         """
         than = self.level if than is None else than
         if not math.isfinite(level):
-            return -1.0
+            return CONSTANTS.diverged_advantage
         if not math.isfinite(than):
-            return 3.0
+            return CONSTANTS.rescuing_advantage
         grows = lasting(self.trained, self.rounds if rounds is None else rounds, horizon)
         return (level - than) / self.unit * grows
 
@@ -118,7 +104,7 @@ class RateSearch:
             yield from self._first(fastest - self._step / 2)
             yield from self._first(fastest + self._step / 2)
         if not self._told_apart():
-            for rate in sorted(self._tried, key=self._level)[-_SEVERAL:]:
+            for rate in sorted(self._tried, key=self._level)[-CONSTANTS.extended_rates :]:
                 yield from self._longer(rate)
         self.settled = self._told_apart()
         chosen = (yield from self._chosen()) if self.settled else self._present
@@ -127,7 +113,8 @@ class RateSearch:
     def _chosen(self) -> Steps[float]:
         """Return the rate to go on with, after a longer comparison of those that are close."""
         second, best = sorted(self._tried, key=self._level)[-2:]
-        lead, apart = self._level(best) - self._level(self._present), _TOLD_APART * self._start.unit
+        lead = self._level(best) - self._level(self._present)
+        apart = CONSTANTS.conclusive_difference * self._start.unit
         if not lead > self._slight():
             return self._present
         if lead > apart and best > self._present:
@@ -144,7 +131,7 @@ class RateSearch:
     def _slight(self) -> float:
         """Return a lead that is not worth a change: a small part of what rates differ by."""
         near = self._near([tried.level for tried in self._tried.values()])
-        return max(_SLIGHT, _SLIGHT_SHARE * (max(near) - min(near)))
+        return max(CONSTANTS.slight_lead, CONSTANTS.slight_share * (max(near) - min(near)))
 
     def _later_best(self, rates: set[float]) -> float:
         """Return the best of rates that went on: the present one, if among them, unless a lead grew."""
@@ -171,13 +158,14 @@ class RateSearch:
 
     def _half_steps(self, sign: int) -> Steps[float]:
         """Go half steps one way for as long as each is better than the one before; return the last."""
-        best, edge = self._present, _EDGE * self._step
+        best, edge = self._present, CONSTANTS.bound_margin * self._step
         while edge <= (best if sign < 0 else 1 - best) and self._has_room(
-            self._start.rounds + 2 * _LONGER, queries=3
+            self._start.rounds + 2 * CONSTANTS.extension, queries=3
         ):
             rate = min(max(best + sign * self._step / 2, 0.0), 1.0)
             yield from self._first(rate)
-            if not self._level(rate) > self._tried[best].first - (_BEHIND if sign > 0 else 0.0):
+            lag = CONSTANTS.larger_lag if sign > 0 else 0.0
+            if not self._level(rate) > self._tried[best].first - lag:
                 break
             for known in (self._present, rate):
                 yield from self._longer(known)
@@ -194,17 +182,18 @@ class RateSearch:
         if len(finite) < len(alike) and self._level(self._present) == -math.inf:
             return bool(finite)
         near = self._near(alike)
-        return len(near) > 1 and max(near) - min(near) > _TOLD_APART * self._start.unit
+        apart = CONSTANTS.conclusive_difference * self._start.unit
+        return len(near) > 1 and max(near) - min(near) > apart
 
     @staticmethod
     def _near(levels: list[float]) -> list[float]:
         """Return levels near to the best; the others are of networks that diverged, or are about to."""
         finite = [level for level in levels if math.isfinite(level)]
-        return [level for level in finite if level > max(finite) - _DIVERGED]
+        return [level for level in finite if level > max(finite) - CONSTANTS.diverged_gap]
 
     def _tenfold(self) -> Steps[None]:
         rate = self._present
-        while rate <= 1 - _EDGE * self._step:
+        while rate <= 1 - CONSTANTS.bound_margin * self._step:
             following = min(rate + self._step, 1.0)
             yield from self._first(following)
             if self._level(following) <= self._level(rate):
@@ -213,8 +202,8 @@ class RateSearch:
 
     def _downwards(self) -> Steps[None]:
         """Try half steps down for as long as they are not slower; where all diverge, on and on."""
-        rate, ties, level = self._present, 0, _LEVEL * self._start.unit
-        while rate >= _EDGE * self._step and ties <= _TIES:
+        rate, ties, level = self._present, 0, CONSTANTS.tie_difference * self._start.unit
+        while rate >= CONSTANTS.bound_margin * self._step and ties <= CONSTANTS.max_ties:
             following = max(rate - self._step / 2, 0.0)
             yield from self._first(following)
             broken = self._level(rate) == -math.inf and following in self._tried
@@ -226,9 +215,9 @@ class RateSearch:
 
     def _below_fastest(self) -> Steps[float]:
         """Play a rate some way below the fastest, but not below the present one; return it."""
-        wanted = max(self._vertex() - _BELOW * self._step, self._present)
+        wanted = max(self._vertex() - CONSTANTS.below_fastest * self._step, self._present)
         near = min(self._tried, key=lambda rate: abs(rate - wanted))
-        rate = near if abs(near - wanted) < _NEAR * self._step else wanted
+        rate = near if abs(near - wanted) < CONSTANTS.same_rate * self._step else wanted
         yield from self._first(rate)
         known = self._level(rate) > -math.inf and self._tried[rate].state is not None
         return rate if known else self._fastest()
@@ -251,21 +240,23 @@ class RateSearch:
             self._with(rate), start.rounds, _REASON, state=start.state, began=start.began
         )
         advantage = start.advantage(level, self._course.horizon)
-        state = self._course.mark() if advantage > _LOST else None
+        state = self._course.mark() if advantage > CONSTANTS.lost_advantage else None
         self._tried[rate] = Tried(level, level, state, start.rounds)
 
     def _longer(self, rate: float) -> Steps[None]:
         found, later = self._tried.get(rate), self._start.began + self._start.rounds
         if found is None or found.state is None or not math.isfinite(found.level):
             return
-        if found.rounds > self._start.rounds or not self._has_room(_LONGER):
+        if found.rounds > self._start.rounds or not self._has_room(CONSTANTS.extension):
             return
         level = yield from self._course.play(
-            self._with(rate), _LONGER, _REASON, state=found.state, began=later
+            self._with(rate), CONSTANTS.extension, _REASON, state=found.state, began=later
         )
         if found.state != self._start.end:  # which the run goes on from if it is stopped now
             self._course.drop(found.state)
-        self._tried[rate] = Tried(found.first, level, self._course.mark(), found.rounds + _LONGER)
+        self._tried[rate] = Tried(
+            found.first, level, self._course.mark(), found.rounds + CONSTANTS.extension
+        )
 
     def _has_room(self, rounds: int, queries: int = 1) -> bool:
         return self._course.has_room(rounds, self._until, queries)
@@ -281,7 +272,7 @@ class RateSearch:
         best = max(self._level(rate) for rate in self._tried)
         if best == -math.inf:
             return self._present
-        level = best - _LEVEL * self._start.unit
+        level = best - CONSTANTS.tie_difference * self._start.unit
         return min(rate for rate in self._tried if self._level(rate) >= level)
 
     def _lastingly_better(self) -> float:
@@ -294,7 +285,9 @@ class RateSearch:
         good = [self._present]
         for rate, tried in self._tried.items():
             first, later = self._advantages(rate)
-            least = _GREW if rate < self._present else _GREW_LARGER
+            least = (
+                CONSTANTS.least_growth if rate < self._present else CONSTANTS.least_growth_larger
+            )
             grew = later > max(first, least) or self._level(self._present) == -math.inf
             if grew and tried.state is not None and self._level(rate) > -math.inf:
                 good.append(rate)

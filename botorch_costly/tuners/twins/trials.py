@@ -8,20 +8,13 @@ from torch import Tensor
 
 from botorch_costly.numerics.improvement import expected_improvement
 from botorch_costly.tuners.twins.belief import Row, TwinBelief
-from botorch_costly.tuners.twins.candidates import NEAR
+from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.course import Course
 from botorch_costly.tuners.twins.curve import price
 from botorch_costly.tuners.twins.rates import Start
 from botorch_costly.tuners.twins.steps import Steps
 
-_AT_ONCE = 3  # trials of a state none of which was better
-_MORE = 1  # further trials for each that was
-_LASTS = 0.8  # of an advantage, that is left after as many rounds again
-_EARNED = 0.1  # of the log loss that a better configuration gained: further trials may cost it
 _AGAIN = "a trial that goes on"
-_SURE = 1.64  # standard deviations by which a trial has to be better: a probability of 0.95
-_SMALLEST = 0.1  # advantage, in units, that is worth a change
-_NOTHING = 0.05  # size of an advantage, in units, below which a trial told nothing
 
 
 @dataclass
@@ -38,7 +31,7 @@ class Outcome:
     @property
     def nothing(self) -> bool:
         """Whether there were trials, none of which told anything."""
-        return self.trials > 0 and self.told < _NOTHING
+        return self.trials > 0 and self.told < CONSTANTS.uninformative
 
 
 class Trials:
@@ -56,13 +49,13 @@ class Trials:
     ) -> None:
         self._course, self._start, self._belief, self._draw = course, start, belief, draw
         self._tried: list[Tensor] = []
-        self._time = math.log(start.trained + start.rounds + 0.02 * course.horizon)
+        self._time = math.log(start.trained + start.rounds + CONSTANTS.time_offset * course.horizon)
 
     def run(self, until: int) -> Steps[Outcome]:
         """Play trials, none of which reaches a round of compute, and return the best state."""
         start, course = self._start, self._course
         best = Outcome(start.point, start.end, start.level)
-        allowed, paid = _AT_ONCE, course.cost
+        allowed, paid = CONSTANTS.max_failures, course.cost
         while best.trials < allowed and self._may_go_on(until):
             point = self._candidate(best.advantage)
             if point is None:
@@ -75,7 +68,7 @@ class Trials:
             trials, told = best.trials + 1, max(best.told, abs(found))
             if better:
                 best = Outcome(point, course.mark(), level, found)
-                allowed += _MORE
+                allowed += CONSTANTS.trials_per_success
             best.trials, best.told = trials, told
             course.give_back(start.rounds, start.slope)
         if best.advantage > 0:
@@ -102,11 +95,11 @@ class Trials:
         first, second = best.level - start.level, again - level
         lasting = start.advantage(again, course.horizon, than=level, rounds=2 * start.rounds)
         self._belief.observe(Row(best.point, start.point, self._time, lasting))
-        lasts = not math.isfinite(first) or second >= _LASTS * first
+        lasts = not math.isfinite(first) or second >= CONSTANTS.lasting_share * first
         if lasts and second > 0:
             course.change(second)
             if math.isfinite(second):
-                course.credit += _EARNED * second
+                course.credit += CONSTANTS.earned_share * second
             return replace(best, state=state, level=again)
         return Outcome(start.point, course.mark(), level, trials=best.trials, told=best.told)
 
@@ -119,11 +112,11 @@ class Trials:
         """Return the candidate that promises most; None if it promises less than it costs."""
         points = self._draw()
         for point in self._tried:  # twins of one state that are alike tell the same
-            points = points[(points - point).abs().amax(-1) > NEAR]
+            points = points[(points - point).abs().amax(-1) > CONSTANTS.least_distance]
         if not len(points):
             return None
         mean, sd = self._belief.better(points, self._start.point, self._time)
-        promise = expected_improvement(mean, sd, best + _SMALLEST)
+        promise = expected_improvement(mean, sd, best + CONSTANTS.least_advantage)
         chosen = int(promise.argmax())
         if not self._pays(float(promise[chosen]) * self._start.unit):
             return None
@@ -143,4 +136,5 @@ class Trials:
 
     def _sure(self, point: Tensor, best: float) -> bool:
         mean, sd = self._belief.better(point.unsqueeze(0), self._start.point, self._time)
-        return float(mean) > max(best, _SMALLEST) and float(mean) > _SURE * float(sd)
+        beats = float(mean) > max(best, CONSTANTS.least_advantage)
+        return beats and float(mean) > CONSTANTS.sure_deviations * float(sd)

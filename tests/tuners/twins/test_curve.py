@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from botorch_costly.tuners.twins.curve import AT_FIRST, Curve, price
+from botorch_costly.tuners.twins.constants import CONSTANTS
+from botorch_costly.tuners.twins.curve import Curve, price
 
 
 def curve_of(slope, *, noise=0.0, until=100, every=5, seed=0):
@@ -39,7 +40,7 @@ def test_noise_makes_rounds_dearer():
 
 
 def test_before_the_second_level_a_run_is_believed_to_learn_fast():
-    assert Curve().slope(3, -1.0) == (AT_FIRST, AT_FIRST)
+    assert Curve().slope(3, -1.0) == (CONSTANTS.first_slope, CONSTANTS.first_slope)
 
 
 @pytest.mark.parametrize("odd", [-math.inf, math.nan])
