@@ -1,4 +1,4 @@
-"""What twins have taught: how much better than the present configuration others are, column by column."""
+"""A model of the advantages that trials have had over the configuration beside them, column by column."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ _PRIOR = ScalePrior(scale=CONSTANTS.prior_scale)
 
 
 class Row(NamedTuple):
-    """A twin that was compared."""
+    """The comparison of a trial with a reference."""
 
     point: Tensor
     reference: Tensor
@@ -29,11 +29,11 @@ class Row(NamedTuple):
 
 
 class TwinBelief:
-    """A Gaussian process of differences, whose scales are those of the latest twins.
+    """A Gaussian process of differences; its scales are fitted to recent trials.
 
     Args:
-        numbers: Which columns are numbers, 1 or 0, shape ``(d,)``. Wherever the best is in their ranges,
-            a step towards the middle is right more often than one away from it.
+        numbers: 1 for the columns of numbers and 0 for the others, shape ``(d,)``. Wherever the best
+            value of a number lies, a step towards the middle of its range helps more often than one away.
     """
 
     def __init__(self, numbers: Tensor) -> None:
@@ -41,7 +41,7 @@ class TwinBelief:
         self._numbers = numbers
 
     def observe(self, row: Row) -> None:
-        """Enter a difference; it takes the place of an earlier one of the same twins."""
+        """Add a comparison; it replaces an earlier one of the same trial."""
         low, high = CONSTANTS.lowest_advantage, CONSTANTS.highest_advantage
         self._rows = [
             r for r in self._rows if r.time != row.time or not torch.equal(r.point, row.point)
@@ -54,22 +54,22 @@ class TwinBelief:
         reference: Tensor,  # shape: (d,)
         time: float,
     ) -> tuple[Tensor, Tensor]:
-        """Return mean and standard deviation of what points are better by, each of shape ``(m,)``."""
+        """Return the mean and standard deviation of each point's advantage, each of shape ``(m,)``."""
         references = reference.expand_as(points)
-        asked = Differences(points, references, torch.full((len(points),), time).double())
+        queried = Differences(points, references, torch.full((len(points),), time).double())
         rows, values = _stacked(self._rows, points.shape[-1])
-        left = values - self._expected(rows)
+        residuals = values - self._prior_mean(rows)
         retained = (-_SMOOTHNESS.forgetting * (time - rows.times).abs()).exp()
-        recent = retained >= CONSTANTS.recent_correlation
-        few = Differences(*(part[recent] for part in rows))
-        scales = fit_scales(covariances(few, few, _SMOOTHNESS), left[recent], _PRIOR)
-        mean, variance = posterior(rows, left, asked, scales, _SMOOTHNESS)
-        return mean + self._expected(asked), variance.sqrt()
+        is_recent = retained >= CONSTANTS.recent_correlation
+        recent = Differences(*(column[is_recent] for column in rows))
+        scales = fit_scales(covariances(recent, recent, _SMOOTHNESS), residuals[is_recent], _PRIOR)
+        mean, variance = posterior(rows, residuals, queried, scales, _SMOOTHNESS)
+        return mean + self._prior_mean(queried), variance.sqrt()
 
-    def _expected(self, rows: Differences) -> Tensor:
+    def _prior_mean(self, rows: Differences) -> Tensor:
         """Return the prior mean of differences."""
-        away, before = ((2 * points - 1).square() for points in (rows.points, rows.references))
-        return CONSTANTS.centre_advantage * ((before - away) * self._numbers).sum(-1)
+        after, before = ((2 * points - 1).square() for points in (rows.points, rows.references))
+        return CONSTANTS.centre_advantage * ((before - after) * self._numbers).sum(-1)
 
 
 def _stacked(rows: list[Row], d: int) -> tuple[Differences, Tensor]:

@@ -1,8 +1,8 @@
-r"""How fast a run still learns, and what a round of it is worth at its end.
+"""The learning curve of a run, and the price of its rounds.
 
-Levels, minus the logarithm of the loss, grow about linearly in the logarithm of the rounds for as long
-as compute binds. With a slope ``b`` by unit of log-time, giving back ``k`` of the ``r`` rounds that are
-left costs ``b k / r`` at the end; a run that has converged has ``b = 0``, and its rounds cost nothing.
+While compute binds, levels (minus the logarithm of the loss) grow about linearly in the logarithm of the
+rounds. With a slope ``b`` per unit of log-time, giving back ``k`` of the remaining ``r`` rounds costs
+``b k / r`` at the end. A run that has converged has ``b = 0``, so its rounds cost nothing.
 """
 
 import math
@@ -14,40 +14,40 @@ from botorch_costly.tuners.twins.constants import CONSTANTS
 
 
 class Slope(NamedTuple):
-    """How fast a run learns, in log loss by unit of log-time."""
+    """Learning speed, in log loss per unit of log-time."""
 
     expected: float
-    upper: float  # by a standard error
+    upper: float  # one standard error above
 
 
 class Curve:
-    """Levels of the run by the rounds it was trained for."""
+    """Levels of the run by rounds trained."""
 
     def __init__(self) -> None:
         self.points: list[tuple[int, float]] = []
 
     def add(self, trained: int, level: float) -> None:
-        """Enter a level; those of states that were given up go."""
+        """Add a level; remove those of abandoned later states."""
         self.points = [point for point in self.points if point[0] < trained]
         self.points.append((trained, level))
 
     @property
     def best(self) -> float:
-        """The best level so far; -inf before the first."""
+        """Best level so far; -inf before the first."""
         return max((level for _, level in self.points), default=-math.inf)
 
     @property
     def latest(self) -> Slope:
-        """The slope up to the latest level; NaN before the second."""
+        """Slope up to the latest level; NaN before the second."""
         if len(self.points) < 2:
             return Slope(math.nan, math.nan)
         return self.slope(*self.points[-1])
 
     def slope(self, trained: int, level: float) -> Slope:
-        """Return the slope by unit of log-time up to a further level.
+        """Return the slope per unit of log-time up to a further level.
 
-        The line is fitted to the levels of the latest rounds; a single one may be off by the noise of a
-        query, which must neither look like a stall nor make rounds look cheap.
+        A line is fitted to the latest levels, so that the noise of one query neither looks like a stall
+        nor makes rounds look cheap.
         """
         points = [*self._recent(trained), (trained, level)]
         if len(points) < 2:
@@ -56,36 +56,35 @@ class Curve:
             return Slope(CONSTANTS.least_slope, CONSTANTS.least_slope)
         times = torch.tensor([math.log(max(rounds, 0.5)) for rounds, _ in points]).double()
         levels = torch.tensor([value for _, value in points]).double()
-        away = times - times.mean()
-        spread = away.square().sum()
-        slope = (away @ levels) / spread
-        left = levels - levels.mean() - slope * away
-        noise = left.square().sum() / max(len(points) - 2, 1)
+        centred = times - times.mean()
+        spread = centred.square().sum()
+        slope = (centred @ levels) / spread
+        residuals = levels - levels.mean() - slope * centred
+        noise = residuals.square().sum() / max(len(points) - 2, 1)
         error = (noise.clamp_min(CONSTANTS.level_noise**2) / spread).sqrt()
-        few = len(points) < CONSTANTS.slope_levels
         upper = max(float(slope + error), CONSTANTS.least_slope)
-        return Slope(upper if few else float(slope), upper)
+        return Slope(upper if len(points) < CONSTANTS.slope_levels else float(slope), upper)
 
     def _recent(self, trained: int) -> list[tuple[int, float]]:
-        """Return the levels of the latest doubling or more, and of one state before."""
+        """Return the levels within the window, and the last one before it."""
         earlier = [point for point in self.points if point[0] < trained]
         old = [point for point in earlier if CONSTANTS.slope_window * point[0] <= trained]
         return old[-1:] + earlier[len(old) :]
 
 
 def price(slope: float, rounds: int, left: int) -> float:
-    """Return what rounds that are given back cost at the end, in log loss.
+    """Return the cost of rounds that are given back, in log loss at the end.
 
-    Early in a run the slope is not yet that of its end, which is hardly steeper than so.
+    The slope is capped: early in a run it is steeper than at the end.
     """
     return min(slope, CONSTANTS.steepest_final_slope) * rounds / max(left, 1)
 
 
 def lasting(trained: int, rounds: int, horizon: int) -> float:
-    r"""Return by what an advantage after some rounds is multiplied to stand for that at the end.
+    """Return the factor that extrapolates an advantage after some rounds to the end of the run.
 
-    An advantage may stay as it is, or grow with log-time: the geometric mean of both,
-    at most ``CONSTANTS.largest_extrapolation``.
+    An advantage may stay constant or grow with log-time. The factor is the geometric mean of both, at
+    most ``CONSTANTS.largest_extrapolation``.
     """
     share = math.log((trained + rounds) / trained) if trained >= rounds else 1.0
     ahead = max(math.log(horizon / (trained + rounds)), CONSTANTS.least_log_time)

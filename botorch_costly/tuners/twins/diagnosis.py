@@ -1,4 +1,4 @@
-"""Does compute bind, what has exploring cost, and has it paid? In numbers and in words."""
+"""A diagnosis of a run: whether compute binds, the cost of exploration, and whether it has paid."""
 
 import math
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from botorch_costly.tuners.twins.constants import CONSTANTS
 
 @dataclass(frozen=True)
 class TwinDiagnosis:
-    """What a run of twins tells about itself, from its first round on; ``str`` says it in words.
+    """A diagnosis of a run of twins; ``str`` puts it into words.
 
     Args:
-        rounds: Of compute so far.
-        horizon: Of compute in all.
-        queries: Decided on so far.
-        told: Of these, how many were told.
-        failed: Of those told, how many had no finite metric.
-        slope: Log loss gained by unit of log-time, lately; NaN if it is not known yet.
-        given_back: Rounds of compute that are no part of the run.
-        cost: What they cost at the end, in log loss, as it is expected.
-        gained: What changes of the configuration were better by when they were made, in log loss.
-        changes: How many there were.
-        by_hand: Whether a decision to go back was handed out that no session carried out.
-        constant: Whether all metrics were the same.
+        rounds: Rounds of compute so far.
+        horizon: Rounds of compute in all.
+        queries: Queries decided on so far.
+        told: Queries whose metric was told.
+        failed: Queries whose metric was not finite.
+        slope: Log loss gained per unit of log-time, lately; NaN if it is not known yet.
+        given_back: Rounds of compute that are not part of the final run.
+        cost: Expected cost of these rounds at the end, in log loss.
+        gained: Total advantage of the changes of the configuration when they were made, in log loss.
+        changes: Number of these changes.
+        by_hand: Whether a decision to go back was handed out without a session to carry it out.
+        constant: Whether all metrics were equal.
         worsened: Log loss by which the latest level is below the first one; negative where it is better.
     """
 
@@ -42,12 +42,12 @@ class TwinDiagnosis:
 
     @property
     def binds(self) -> bool | None:
-        """Whether compute binds: more of it would still lower the loss. None if it is not known."""
+        """Whether compute binds, so that more of it would lower the loss; None if not known."""
         return None if math.isnan(self.slope) else self.slope > CONSTANTS.typical_slope / 2
 
     @property
     def paid(self) -> bool | None:
-        """Whether exploring has gained more than it costs; None if nothing has been given back."""
+        """Whether exploration has gained more than it costs; None if nothing has been given back."""
         return None if self.given_back == 0 else self.gained > self.cost
 
     def __str__(self) -> str:
@@ -62,14 +62,14 @@ class TwinDiagnosis:
         if self.by_hand:
             return (
                 "Whether exploring has paid is not known: no Session carried out the decisions to go "
-                "back to earlier states. Unless your loop does, what was compared means nothing."
+                "back to earlier states. Unless your loop does, the comparisons mean nothing."
             )
         if self.paid is None:
             return "Nothing has been tried so far, and nothing given back."
         if self.paid:
-            return "Exploring has paid: what it found gains more than the rounds given back cost."
-        found = "what it found gains less than" if self.changes else "it found nothing better for"
-        return f"Exploring has not paid so far: {found} the rounds given back."
+            return "Exploring has paid: it gained more than the rounds given back cost."
+        result = "it gained less than" if self.changes else "it found nothing better for"
+        return f"Exploring has not paid so far: {result} the rounds given back."
 
     def _numbers(self) -> list[str]:
         if self.told < CONSTANTS.fewest_queries:
@@ -84,7 +84,7 @@ class TwinDiagnosis:
     def _compute(self) -> list[str]:
         if self.binds is None:
             return []
-        share = 1 - 0.5 ** max(self.slope, -1.0)  # a loss that grows has no share to lose
+        share = 1 - 0.5 ** max(self.slope, -1.0)  # capped because the loss may grow
         if self.binds:
             return [f"Compute binds: twice the rounds would lower the loss by about {share:.0%}."]
         share = max(share, 0.0)
@@ -93,22 +93,17 @@ class TwinDiagnosis:
         ]
 
     def _warnings(self) -> list[str]:
-        found, untold = [], self.queries - self.told
-        if (
-            untold > CONSTANTS.failed_share * self.queries
-            and self.queries >= CONSTANTS.fewest_queries
-        ):
-            found.append(
+        messages, untold = [], self.queries - self.told
+        share, fewest = CONSTANTS.failed_share, CONSTANTS.fewest_queries
+        if untold > share * self.queries and self.queries >= fewest:
+            messages.append(
                 f"{untold} of {self.queries} queries were never told: call tell after them."
             )
-        if (
-            self.failed > CONSTANTS.failed_share * self.told
-            and self.told >= CONSTANTS.fewest_queries
-        ):
-            found.append(f"Most queries fail ({self.failed} of {self.told}): training diverges.")
+        if self.failed > share * self.told and self.told >= fewest:
+            messages.append(f"Most queries fail ({self.failed} of {self.told}): training diverges.")
         if self.worsened > CONSTANTS.worsening:
-            found.append(
+            messages.append(
                 "The metric is worse than it was at first. It should be a loss, or an accuracy with "
                 "metric='accuracy', and no gain."
             )
-        return found
+        return messages

@@ -1,4 +1,4 @@
-"""A training run that can go back: keeps and restores whatever training changes, as a tuner decides."""
+"""A training run that can go back: states of training are kept and restored as a tuner decides."""
 
 import contextlib
 import copy
@@ -24,32 +24,33 @@ _logger = logging.getLogger(__name__)
 
 
 class Session(Around[TwinDecision]):
-    """A tuner, and the parts of a training run that it goes back with.
+    """A tuner, and the parts of a training run that it restores.
 
-    Whatever training changes belongs to the parts: network, optimizers, schedulers, a gradient scaler,
-    exponential averages, generators, data loaders with a ``state_dict``. The states of Python's, NumPy's
-    and torch's global generators go back, too, so that a loop over a fresh ``DataLoader`` meets the same
-    batches. Where the order of data cannot go back, twins see different batches: comparisons are noisier,
-    and the tuner learns how noisy.
+    The parts are all objects that training changes: network, optimizers, schedulers, a gradient scaler,
+    exponential averages, generators, data loaders with a ``state_dict``. The global generators of Python,
+    NumPy and torch are restored, too, so that a loop over a fresh ``DataLoader`` yields the same batches.
+    If the order of the data cannot be restored, twins see different batches: comparisons are noisier,
+    and the tuner learns the noise.
 
-    A scheduler goes back, too, so that twins train with equal rates: at the end it has counted the rounds
-    that lead to the last state, fewer than the horizon. Where a rate has to end where its schedule does,
-    let the tuner schedule it, which counts all rounds: ``Scheduled(low, high, base="cosine")``.
+    A scheduler is restored as well, so that twins train with equal rates: at the end it has counted the
+    rounds that lead to the last state, fewer than the horizon. If a rate has to end where its schedule
+    does, let the tuner schedule it, which counts all rounds: ``Scheduled(low, high, base="cosine")``.
 
-    A state is copied on its own device, and about three copies are held at a time, by the tuner, whose
-    ``state_dict`` has them. If one cannot be copied, or is not held when it is to be gone back to, a
-    warning says so, and the rest of the run plays the incumbent.
+    Each state is copied on its own device. The tuner holds about three copies at a time, and so does its
+    ``state_dict``. If a state cannot be copied or is missing when it is needed, a warning is logged, and
+    the rest of the run plays the incumbent.
 
     Args:
         tuner: A ``TwinTuner``.
         parts: Objects with ``state_dict`` and ``load_state_dict``, and ``torch.Generator`` objects.
-        device: Where copies are held: ``"cpu"`` saves memory of an accelerator; that of the parts if
+        device: Device of the copies; ``"cpu"`` saves memory of an accelerator. That of each part if
             omitted.
-        keep_best: Whether the state of the best query is copied as well, for ``restore_best``. By
-            default what is handed over is the last state, which has been trained to its end.
+        keep_best: Whether the state of the best query is copied as well, for ``restore_best``. By default
+            the result of a run is its last state, which has been trained to its end.
 
     Raises:
-        InvalidArgumentError: If the tuner is none, a part has no state, or there is no such device.
+        InvalidArgumentError: If the tuner is not a ``TwinTuner``, a part has no state, or the device
+            does not exist.
 
     Example::
 
@@ -72,12 +73,12 @@ class Session(Around[TwinDecision]):
         )
         check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
         check(len(parts) > 0, "parts", "at least one network, optimizer, ..", parts)
-        for part in parts:
-            stateful = isinstance(part, torch.Generator) or (
-                hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
+        for component in parts:
+            stateful = isinstance(component, torch.Generator) or (
+                hasattr(component, "state_dict") and hasattr(component, "load_state_dict")
             )
             expected = "parts with a state_dict and a load_state_dict, or generators"
-            check(stateful and not isinstance(part, type), "parts", expected, part)
+            check(stateful and not isinstance(component, type), "parts", expected, component)
         if _plays_a_schedule(tuner) and any(isinstance(p, LRScheduler) for p in parts):
             _logger.warning(
                 "A scheduler is among the parts, and the tuner lets the learning rate fall at the end, "
@@ -93,28 +94,28 @@ class Session(Around[TwinDecision]):
         self.tuner, self._parts = tuner, parts
         self._device = None if device is None else check_device(device)
         self._position: tuple[int, int] | None = (
-            None  # of the tuner after the latest ask of this session
+            None  # of the tuner after this session's latest ask
         )
         self._keeps_best = keep_best
         self._best: dict[str, Any] | None = None  # metric and state
 
     def __iter__(self) -> Iterator[TwinDecision]:
-        """Iterate over the decisions that are left."""
+        """Iterate over the remaining decisions."""
         while len(self.tuner.decisions) < self.tuner.horizon:
             yield self.ask()
 
     @undisturbed()
     def ask(self) -> TwinDecision:
-        """Decide on the next round, and bring the parts into the state that it begins with.
+        """Decide on the next round, and bring the parts into its first state.
 
-        If a part does not take an earlier state, or the call is interrupted, the parts and the tuner are
-        as they were, and asking again tries again. Where the state to go back to is not held, a warning
-        says so, and the rest of the run plays the incumbent.
+        If a part fails to load an earlier state, or the call is interrupted, the parts and the tuner are
+        unchanged, and the next call tries again. If the state is missing, a warning is logged, and the
+        rest of the run plays the incumbent.
 
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
-            RestoreError: If a part did not take an earlier state, or the tuner was asked elsewhere since
-                this session asked: the parts are not where the tuner takes them to be.
+            RestoreError: If a part failed to load an earlier state, or the tuner was asked elsewhere
+                since this session's latest ``ask``, so that it assumes another state of the parts.
         """
         self._check_position()
         try:
@@ -126,7 +127,7 @@ class Session(Around[TwinDecision]):
         return decision
 
     def _asked(self) -> tuple[TwinDecision, tuple[int, int]]:
-        """Return a decision that has been carried out, and the position of the tuner then."""
+        """Carry out the next decision; return it and the position of the tuner after it."""
         with self.tuner.asking() as decision:
             self._carry_out(decision)
             for number in decision.drop:
@@ -140,14 +141,14 @@ class Session(Around[TwinDecision]):
         check(loads != now or asked == by_all, "session", expected, elsewhere, RestoreError)
 
     def _carry_out(self, decision: TwinDecision) -> None:
-        """Keep and restore what a decision wants; a settled run does neither."""
+        """Keep and restore states as a decision says; a settled run does neither."""
         if self.tuner.is_settled:
             return
         kept = self.tuner.kept
         if decision.restore is not None and decision.restore not in kept:
             raise _NoWayBackError(
                 f"Round {decision.round} goes back to a state of training that is not held: it was "
-                "asked for without a session, or saved without what was kept."
+                "asked for without a session, or saved without the kept states."
             )
         if decision.keep is not None:
             kept[decision.keep] = self._copy_of_now()
@@ -168,7 +169,7 @@ class Session(Around[TwinDecision]):
         number = self.tuner.state_of_incumbent
         if number in self.tuner.kept:
             now = None
-            with contextlib.suppress(Exception):  # what cannot be copied may still take a state
+            with contextlib.suppress(Exception):  # such parts may still be able to load a state
                 now = self._copied()
             self._restore(self.tuner.kept[number], now)
         self.tuner.settle()
@@ -182,25 +183,23 @@ class Session(Around[TwinDecision]):
         self, decision: TwinDecision, metric: float, *, seconds: float | None = None
     ) -> Observation:
         """Hand in the metric after a round; arguments and errors of ``TwinTuner.tell``."""
-        told = self.tuner.tell(decision, metric, seconds=seconds)
-        latest = (
-            decision.round == len(self.tuner.decisions) - 1
-        )  # else the parts are elsewhere by now
-        if self._keeps_best and latest and told.reward is not None:
-            self._keep_if_best(told.reward)
-        return told
+        observation = self.tuner.tell(decision, metric, seconds=seconds)
+        # After an earlier round the parts are already in another state.
+        is_latest = decision.round == len(self.tuner.decisions) - 1
+        if self._keeps_best and is_latest and observation.reward is not None:
+            self._keep_if_best(observation.reward)
+        return observation
 
     @outside_inference()
     def restore_best(self) -> float:
         """Bring the parts into the state of the best query; return its metric.
 
-        The best of many queries looks better than it is: it was lucky, too. Where the learning rate falls
-        at the end, the last state is usually as good. The tuner goes back no further: the rest of the
-        run, if there is one, plays the incumbent from this state, until the run is loaded with a longer
-        horizon.
+        The best of many noisy queries looks better than it is. If the learning rate falls at the end, the
+        last state is usually as good. The tuner does not go back again: the rest of the run, if any,
+        plays the incumbent from this state, until the run is loaded with a longer horizon.
 
         Raises:
-            RestoreError: If there is no such state, or a part did not take it; all are as they were.
+            RestoreError: If there is no such state, or a part failed to load it; all parts are unchanged.
         """
         if self._best is None:
             expected = "a query told in a session with keep_best=True"
@@ -213,13 +212,12 @@ class Session(Around[TwinDecision]):
     def restore_incumbent(self) -> dict[str, Plain]:
         """Bring the parts into the state of the incumbent, and return the incumbent.
 
-        Call it to hand over a run that is stopped before its horizon, for the present state may be that
-        of a trial. The rest of the run, if there is one, plays the incumbent, until the run is loaded
-        with a longer horizon.
+        Call it to end a run before its horizon, because the present state may be that of a trial. The
+        rest of the run, if any, plays the incumbent, until the run is loaded with a longer horizon.
 
         Raises:
-            RestoreError: If the state of the incumbent is not held, or a part did not take it; the parts
-                are as they were.
+            RestoreError: If the state of the incumbent is not held, or a part failed to load it; the
+                parts are unchanged.
         """
         self._check_position()
         number = self.tuner.state_of_incumbent
@@ -244,17 +242,17 @@ class Session(Around[TwinDecision]):
             self._best = {"metric": metric, "state": state}
 
     def _copied(self) -> list[Any]:
-        """Return copies of the states of parts and generators, which share no tensor with them."""
-        states = [_state_of(part) for part in self._parts]
+        """Return copies of the states of parts and generators that share no tensor with them."""
+        states = [_state_of(component) for component in self._parts]
         return [copied(states, self._device), copied(global_generators())]
 
     def _restore(self, kept: list[Any], now: list[Any] | None) -> None:
-        """Bring all parts into a state, or leave all of them in the present one, where it is known."""
+        """Bring all parts into a state; if that fails, restore the present one if it is known."""
         try:
             self._put(kept)
         except BaseException:
             if now is not None:
-                with contextlib.suppress(Exception):  # what was raised first says more
+                with contextlib.suppress(Exception):  # the first error says more
                     self._put(now)
             raise
 
@@ -262,19 +260,19 @@ class Session(Around[TwinDecision]):
         states, generators = copy.deepcopy(kept)
         expected = f"states of the {len(self._parts)} parts of this session"
         check(len(states) == len(self._parts), "restore", expected, len(states), RestoreError)
-        for part, state in zip(self._parts, states, strict=True):
+        for component, state in zip(self._parts, states, strict=True):
             try:
-                if isinstance(part, torch.Generator):
-                    part.set_state(state.cpu())
+                if isinstance(component, torch.Generator):
+                    component.set_state(state.cpu())
                 else:
-                    part.load_state_dict(state)
+                    component.load_state_dict(state)
             except Exception as error:
-                expected = f"{type(part).__name__} to take an earlier state of its own"
+                expected = f"{type(component).__name__} to take an earlier state of its own"
                 raise RestoreError("restore", expected, error) from error
         set_global_generators(generators)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the tuner, with the states it keeps; the parts are saved beside it."""
+        """Return the state of the tuner, with its kept states; save the parts separately."""
         state = {"tuner": self.tuner.state_dict(), "parts": kinds_of(self._parts)}
         return state if self._best is None else {**state, "best": dict(self._best)}
 
@@ -285,15 +283,15 @@ class Session(Around[TwinDecision]):
         """Continue from ``state_dict``, with parts that were loaded as well.
 
         Args:
-            state: The state of a session, with parts of the same kinds in the same order.
+            state: State of a session with parts of the same kinds in the same order.
             changed: Names of options of the tuner that may differ, such as ``["horizon"]``.
 
         Raises:
-            StateMismatchError: As ``TwinTuner.load_state_dict``, or if the state is of other parts or in
-                another order, as far as that can be told; the session is unchanged.
+            StateMismatchError: If the state does not match the tuner, or recognizably has other parts or
+                another order; the session is unchanged.
         """
-        known = isinstance(state, Mapping) and "tuner" in state
-        check(known, "state", "a state_dict of Session", state, StateMismatchError)
+        is_session = isinstance(state, Mapping) and "tuner" in state
+        check(is_session, "state", "a state_dict of Session", state, StateMismatchError)
         best = state.get("best")
         whole = best is None or (isinstance(best, Mapping) and {"metric", "state"} == set(best))
         check(whole, "state: best", "a metric and a state", best, StateMismatchError)
@@ -302,14 +300,14 @@ class Session(Around[TwinDecision]):
         self._best, self._position = best, None
 
     def _check_kept(self, state: Mapping[str, Any], best: Mapping[str, Any] | None) -> None:
-        """Raise unless the states that are kept are of the parts of this session."""
+        """Raise unless the kept states belong to the parts of this session."""
         tuner = state["tuner"]
         kept = tuner.get("kept") if isinstance(tuner, Mapping) else None
         held = [*kept.values()] if isinstance(kept, Mapping) else []
         held = held if best is None else [*held, best["state"]]
-        for one in held:
-            whole = isinstance(one, list | tuple) and len(one) == 2
-            check(whole, "state: kept", "states of parts and generators", one, StateMismatchError)
+        for pair in held:
+            whole = isinstance(pair, list | tuple) and len(pair) == 2
+            check(whole, "state: kept", "states of parts and generators", pair, StateMismatchError)
         check_states_of(self._parts, [states for states, _ in held], state.get("parts"))
 
 
@@ -323,5 +321,7 @@ def _plays_a_schedule(tuner: TwinTuner) -> bool:
     return any(not isinstance(rate, Scheduled) or rate.base != "constant" for rate in rates)
 
 
-def _state_of(part: Stateful | torch.Generator) -> Any:
-    return part.get_state() if isinstance(part, torch.Generator) else part.state_dict()
+def _state_of(component: Stateful | torch.Generator) -> Any:
+    return (
+        component.get_state() if isinstance(component, torch.Generator) else component.state_dict()
+    )

@@ -1,4 +1,4 @@
-"""The steps of a plan as a strategy: which configuration, from which state of training."""
+"""The steps of a plan as a strategy: one round after another, from the present or an earlier state."""
 
 import json
 import math
@@ -12,14 +12,13 @@ from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.state import undone_on_error
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.errors import check
+from botorch_costly.parameters import BASES, Plain, Real, Scheduled
 from botorch_costly.randomness import generator_of
 from botorch_costly.records import Observation, TwinDecision
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.twins.course import Course
-from botorch_costly.tuners.twins.peaks import as_played
 from botorch_costly.tuners.twins.plan import Plan
 from botorch_costly.tuners.twins.replay import Replay
-from botorch_costly.tuners.twins.steps import Step
+from botorch_costly.tuners.twins.run_budget import RunBudget, Step
 
 Seen = Evaluations[TwinDecision, Observation]
 
@@ -28,7 +27,7 @@ class TwinStrategy(Strategy):
     """Plays the steps of a plan, each for one or more rounds.
 
     A step is judged by the level of the metric at its end. All decisions follow from these levels: a
-    state holds them, and loading it makes the plan anew.
+    state holds the levels, and loading it rebuilds the plan.
 
     Args:
         space: Search space of the configurations.
@@ -56,46 +55,46 @@ class TwinStrategy(Strategy):
         self._space, self._start, self._horizon = space, start, horizon
         self._exploring, self._queries, self._seed = exploring, queries, seed
         self.replay = Replay(self._plan, {0: horizon})
-        self._heard: list[float] = []  # the level after each step so far
-        self._alone: list[tuple[int, int | None]] = []  # steps heard when going back was given up
-        self._step: Step | None = None  # the present one
-        self._played, self._level = 0, math.nan  # of the present step
+        self._levels: list[float] = []  # level after each step so far
+        self._alone: list[tuple[int, int | None]] = []  # periods without going back
+        self._step: Step | None = None  # present step
+        self._played, self._level = 0, math.nan  # rounds and level of the present step
         self.kept: dict[int, Any] = {}
         self.by_hand = False
         self.loads = 0
 
     @property
     def plan(self) -> Plan:
-        """The plan, as far as it has come."""
+        """The plan in its present state."""
         return self.replay.plan
 
     @property
     def is_settled(self) -> bool:
-        """Whether the rest of the run plays the incumbent, and goes back to nothing."""
+        """Whether the rest of the run plays the incumbent and never goes back."""
         return bool(self._alone) and self._alone[-1][1] is None
 
     @property
     def state_of_incumbent(self) -> int | None:
-        """Number of the kept state that the incumbent goes on from; None for the present state."""
+        """Number of the kept state that the incumbent continues from; None for the present state."""
         settled = self._step is None or self.is_settled
         return None if settled else self.plan.state_of_incumbent
 
     def settle(self) -> None:
         """Play the incumbent from the present state to the end."""
         if not self.is_settled:
-            self._alone = [*self._alone, (len(self._heard), None)]
+            self._alone = [*self._alone, (len(self._levels), None)]
             self._step = None
             self.kept.clear()
 
     def suggest(self, seen: Seen) -> Proposal:
-        """Return the next round: of the present step, or the first of the next one."""
-        step, played, heard = self._step, self._played, self._heard
+        """Return the next round of the present step, or the first of the next step."""
+        step, played, levels = self._step, self._played, self._levels
         if step is None or played == step.rounds:
-            heard = heard if step is None else [*heard, self._level]
-            step, played = self.replay.step(heard, self._alone), 0
-        proposal = self._proposal(step, played, len(heard))
+            levels = levels if step is None else [*levels, self._level]
+            step, played = self.replay.step(levels, self._alone), 0
+        proposal = self._proposal(step, played, len(levels))
         if played == 0:
-            self._step, self._heard, self._level = step, heard, math.nan
+            self._step, self._levels, self._level = step, levels, math.nan
         self._played = played + 1
         return proposal
 
@@ -105,7 +104,7 @@ class TwinStrategy(Strategy):
         share = min((step.began + played) / self._horizon, 1.0)
         first, last = played == 0, played == step.rounds - 1
         return Proposal(
-            as_played(self._space, peak, share),
+            _scheduled(self._space, peak, share),
             f"{step.reason} (round {played + 1} of {step.rounds})",
             query=step.query and last,
             details={
@@ -119,40 +118,40 @@ class TwinStrategy(Strategy):
         )
 
     def hear(self, decision: TwinDecision, level: float, seen: Seen) -> None:
-        """Note the level after a round; it counts if the round is the latest, and ends a step."""
+        """Note the level after a round; it counts only after the last round, at the end of a step."""
         latest = decision.round == len(seen) - 1
         if latest and self._step is not None and self._played == self._step.rounds:
             self._level = level
 
     def entered(self, suggestion: TwinDecision, seen: Seen, *, enqueued: bool) -> None:
-        """Refuse a round of the user's: a plan compares the rounds that it has chosen."""
+        """Refuse an enqueued round, since a plan compares rounds of its own choice."""
         expected = (
             "no round of yours: a plan compares rounds of its own (start= is your configuration)"
         )
         check(not enqueued, "enqueue", expected, suggestion.config)
 
     def cancelled(self, suggestion: TwinDecision, seen: Seen) -> None:
-        """Refuse: compute that a round has taken is a part of the plan."""
+        """Refuse, since the plan counts on the compute of each round."""
         check(False, "cancel", "a round that is never told, which does no harm", suggestion.round)
 
     @contextmanager
     def suggesting(self, seen: Seen) -> Iterator[Proposal]:
-        """Yield the next round; a plan that went on meanwhile is made anew from what was heard."""
+        """Yield the next round; if the block raises, the plan is rebuilt from the levels before."""
         with undone_on_error(self):
             yield self.suggest(seen)
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Run a block that hears a level; all is as before if it raises."""
+        """Run a block that notes a level; restore the strategy if it raises."""
         with undone_on_error(self):
             yield
 
-    loading = noting  # a state that was loaded in vain counts as none
+    loading = noting  # a state that fails to load does not count in `loads`
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the levels heard, and the states of training that a session has kept."""
+        """Return the levels, and the states of training that a session has kept."""
         progress = [
-            self._heard,
+            self._levels,
             self._level,
             self._played,
             self._alone,
@@ -160,36 +159,51 @@ class TwinStrategy(Strategy):
             list(self.replay.horizons.items()),
             self.by_hand,
         ]
-        # As text: exact, NaN and all.
+        # Text is exact and can hold NaN.
         return {"progress": json.dumps(progress), "kept": dict(self.kept)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``: the plan is made anew, in some seconds."""
-        heard, level, played, alone, began, horizons, by_hand = json.loads(state["progress"])
+        """Continue from ``state_dict``; rebuilding the plan takes some seconds."""
+        levels, level, played, alone, began, horizons, by_hand = json.loads(state["progress"])
         saved, alone = dict(horizons), _periods(alone)
         if alone and alone[-1][1] is None and self._horizon > saved[max(saved)]:
-            alone[-1], began = (alone[-1][0], len(heard)), False
-        replay = Replay(self._plan, self._horizons(saved, len(heard)))
-        step = replay.step(heard, alone)
+            alone[-1], began = (alone[-1][0], len(levels)), False
+        replay = Replay(self._plan, self._horizons(saved, len(levels)))
+        step = replay.step(levels, alone)
         kept = {int(number): state_kept for number, state_kept in state["kept"].items()}
         self.replay, self._step = replay, step if began else None
-        self._heard, self._level = heard, level
+        self._levels, self._level = levels, level
         self._played, self._alone = played, alone
         self.kept, self.by_hand = kept, bool(by_hand)
         self.loads += 1
 
-    def _horizons(self, saved: Mapping[int, int], heard: int) -> dict[int, int]:
-        """Return the horizons that were planned for, with the present one from here on."""
+    def _horizons(self, saved: Mapping[int, int], num_levels: int) -> dict[int, int]:
+        """Return the saved horizons, with the present one from here on."""
         last = saved[max(saved)]
-        return dict(saved) if last == self._horizon else {**saved, heard: self._horizon}
+        return dict(saved) if last == self._horizon else {**saved, num_levels: self._horizon}
 
     def _plan(self, horizon: int) -> Plan:
-        course = Course(horizon, self._exploring, self._queries)
-        return Plan(self._space, self._start, course, generator_of(self._seed))
+        budget = RunBudget(horizon, self._exploring, self._queries)
+        return Plan(self._space, self._start, budget, generator_of(self._seed))
+
+
+def _scheduled(space: SearchSpace, peak: dict[str, Plain], share: float) -> dict[str, Plain]:
+    """Return the scheduled values of a configuration after a share of the run, in [0, 1].
+
+    A learning rate without a schedule of its own falls in the last fifth, too, within its range: the end
+    of a run profits from small steps, and a tuner that may set the rate may do so.
+    """
+    config = space.scheduled(peak, share)
+    parameters, factor = dict(space.parameters), BASES["wsd"](share)
+    for name in space.rates:
+        rate = parameters[name]
+        if isinstance(rate, Real) and not isinstance(rate, Scheduled):
+            config[name] = max(rate.low, rate.canonical(name, peak[name]) * factor)
+    return config
 
 
 def _periods(saved: Any) -> list[tuple[int, int | None]]:
-    """Return when going back was given up and taken up again; earlier states hold the first alone."""
+    """Return the periods without going back; earlier states hold the beginning of one or None."""
     if saved is None or isinstance(saved, int):
         return [] if saved is None else [(saved, None)]
-    return [(given_up, taken_up) for given_up, taken_up in saved]
+    return [(begin, end) for begin, end in saved]

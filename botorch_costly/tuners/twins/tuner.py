@@ -1,6 +1,8 @@
 """Tuning inside one training run that may go back: ask for a configuration, tell the metric."""
 
 import logging
+import math
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -12,48 +14,50 @@ from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.protocol import Tells
-from botorch_costly.errors import check_count, check_nonnegative, check_rate
+from botorch_costly.errors import check, check_count, check_nonnegative, check_rate
 from botorch_costly.parameters import Plain
+from botorch_costly.plain import as_number
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
 from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
-from botorch_costly.tuners.twins.level import check_metric, level_of
 from botorch_costly.tuners.twins.strategy import TwinStrategy
 
 _logger = logging.getLogger(__name__)
+_METRICS = ["loss", "accuracy"]
 
 
 class TwinTuner(Frame[TwinDecision, Observation]):
-    r"""Tune hyperparameters while one network trains, by twins that begin in one state.
+    r"""Tune hyperparameters while one network trains, by twins that start from one state.
 
-    A configuration is judged by what it makes of a state of training that another one continued on the
-    same batches: the two differ by what the configurations do, and by little else. The better state is
-    kept, the others are given back. So a bad configuration costs the rounds it was tried for, and
-    damages nothing. A run that still learns gives back little, one that has converged much: trials go on
-    for as long as they promise more than they cost, within an exploration budget.
+    Two configurations are compared from one state of training on the same batches, so that they differ
+    by their hyperparameters and by little else. The better state is kept, and the rounds of the others
+    are given back. A bad configuration costs the rounds of its trial and damages nothing. A run that
+    still learns gives back little, and one that has converged gives back much: trials go on as long as
+    they promise more than they cost, within an exploration budget.
 
-    Use it through :class:`Session`, which keeps and restores the states of training. The tuner holds the
-    states that a session has kept, and so does its ``state_dict``: they are saved, loaded and copied
-    with the decisions that count on them.
+    Use it through :class:`Session`, which keeps and restores the states of training. The tuner and its
+    ``state_dict`` hold the states that a session has kept, so that they are saved, loaded and copied
+    with the decisions that depend on them.
 
     References:
         Y. Wu, M. Ren, R. Liao, R. Grosse. Understanding short-horizon bias in stochastic
-        meta-optimization. 2018: why learning rates are compared early and over more rounds.
-        D. Eriksson et al. Scalable global optimization via local Bayesian optimization. 2019: the box of
-        candidates that grows and shrinks.
+        meta-optimization. 2018: the reason for comparing learning rates early and over more rounds.
+        D. Eriksson et al. Scalable global optimization via local Bayesian optimization. 2019: the
+        growing and shrinking box of candidates.
 
     Args:
-        space: What may be tuned. What is ``Scheduled``, or a logarithmic ``Real`` named ``lr`` or
+        space: Search space. A ``Scheduled`` parameter, or a logarithmic ``Real`` named ``lr`` or
             ``learning_rate``, is a learning rate: it has a search of its own, and falls in the last fifth
             of the run. If a scheduler of yours multiplies it, say ``Scheduled(.., base="constant")``.
-        horizon: Rounds of compute, those that are given back included.
-        start: The first configuration, such as your default; the middle of the space if omitted.
-        metric: What is told: ``"loss"``, at least 0, or ``"accuracy"``, a fraction.
-        exploring: What trials may cost at the end of the run, in log loss (0.01 is about 1 % of the
-            loss), beyond what they gain; the search of the learning rate is not counted.
-        queries: The largest share of the rounds that is queried.
-        seed: The one source of randomness; the global generators are never touched.
+        horizon: Rounds of compute, including those given back.
+        start: First configuration, such as your default; the middle of the space if omitted.
+        metric: Kind of the metric: ``"loss"``, at least 0, or ``"accuracy"``, a fraction.
+        exploring: Largest net cost of trials at the end of the run, in log loss (0.01 is about 1 % of the
+            loss); the search of the learning rate does not count.
+        queries: Largest share of queried rounds.
+        seed: Seed of all random draws; the global generators are never touched.
 
     Raises:
         InvalidArgumentError: If an argument is outside its range.
@@ -92,7 +96,9 @@ class TwinTuner(Frame[TwinDecision, Observation]):
     ) -> None:
         domain = Domain(space)
         horizon = check_count("horizon", horizon, minimum=1)
-        self._metric = check_metric(metric)
+        is_known = isinstance(metric, str) and metric in _METRICS
+        check(is_known, "metric", f"one of {_METRICS}", metric)
+        self._metric = metric
         exploring = check_nonnegative("exploring", exploring)
         queries = check_rate("queries", queries)
         self._start = _encoded(space, start)
@@ -107,8 +113,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
     def ask(self) -> TwinDecision:
         """Decide on the next round of compute.
 
-        A query that was decided on and not told until now is taken for one that was not made. Whatever
-        is raised meanwhile, an interrupt included, leaves the tuner as it was.
+        A query that has not been told until now counts as not made. An error or an interrupt leaves the
+        tuner unchanged.
 
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
@@ -118,14 +124,14 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 self._strategy.by_hand = True
                 _logger.warning(
                     "Round %d goes back to an earlier state of training, and no Session carries that "
-                    "out. Unless your loop does, what this tuner compares means nothing.",
+                    "out. Unless your loop does, the comparisons of this tuner mean nothing.",
                     decision.round,
                 )
         return decision
 
     @contextmanager
     def asking(self) -> Iterator[TwinDecision]:
-        """Yield the next decision; if the block raises, it has never been asked for.
+        """Yield the next decision; if the block raises, the tuner is unchanged.
 
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
@@ -139,63 +145,62 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         """Hand in the metric after a round.
 
         Args:
-            decision: What ``ask`` returned last. Earlier decisions may be told, too; they are recorded,
-                and change nothing.
-            metric: As it was measured. NaN or an infinity is a diverged network.
-            seconds: What the query cost, if known.
+            decision: Latest decision of ``ask``. The metrics of earlier ones are recorded and change
+                nothing.
+            metric: Measured metric. NaN or an infinity means that the network diverged.
+            seconds: Duration of the query, if known.
 
         Returns:
-            The record of the query, its ``reward`` the metric.
+            Record of the query, whose ``reward`` is the metric.
 
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the metric is no number, or impossible for its kind. In all cases the
-                tuner is unchanged.
+            InvalidArgumentError: If the metric is not a number, or impossible for its kind. In all cases
+                the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        level = level_of(self._metric, metric, self._least())
+        level = level_of(self._metric, metric, self._smallest_metric())
         outcome = observation_of(decision, metric, seconds=seconds)
         with self._strategy.noting():
             self._strategy.hear(decision, level, self._seen)
             self._tell(outcome)
         return outcome
 
-    def _least(self) -> float | None:
-        """Return the smallest metric above 0 told so far."""
-        told = (one.reward for one in self._ledger.outcomes)
-        return min((metric for metric in told if metric), default=None)
+    def _smallest_metric(self) -> float | None:
+        """Return the smallest metric other than 0 so far."""
+        return min((o.reward for o in self._ledger.outcomes if o.reward), default=None)
 
     def settle(self) -> None:
-        """Play the incumbent from the present state to the end: no state can be gone back to.
+        """Play the incumbent from the present state to the end, and never go back.
 
-        Loaded with a longer horizon, the run tries others again, from the state that it is in then.
+        If the run is loaded with a longer horizon, trials go on from the state that it is in then.
         """
         self._strategy.settle()
 
     @property
     def kept(self) -> dict[int, Any]:
-        """The states of training by number, for sessions."""
+        """States of training by number, for sessions."""
         return self._strategy.kept
 
     @property
     def is_settled(self) -> bool:
-        """Whether the rest of the run plays the incumbent, and goes back to nothing."""
+        """Whether the rest of the run plays the incumbent and never goes back."""
         return self._strategy.is_settled
 
     @property
     def state_of_incumbent(self) -> int | None:
-        """Number of the kept state that the incumbent goes on from; None for the present state."""
+        """Number of the kept state that the incumbent continues from; None for the present state."""
         return self._strategy.state_of_incumbent
 
     @property
     def position(self) -> tuple[int, int]:
-        """How often a state was loaded, and how many decisions were asked for: where the parts are."""
+        """Number of loaded states and of decisions: a session infers the state of its parts."""
         return self._strategy.loads, len(self._ledger)
 
     @property
     def incumbent(self) -> dict[str, Plain]:
-        """The best configuration so far, before schedules."""
+        """Best configuration so far, before schedules."""
         return self.space.decode(self._strategy.plan.incumbent)
 
     def best(self) -> dict[str, Plain]:
@@ -204,16 +209,16 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     @property
     def given_back(self) -> int:
-        """Rounds of compute that are no part of the run."""
-        return self._strategy.plan.course.given_back
+        """Rounds of compute that are not part of the final run."""
+        return self._strategy.plan.budget.given_back
 
     @property
     def exploration_cost(self) -> float:
         """Expected cost at the end of the run of the rounds given back, in log loss."""
-        return self._strategy.plan.course.cost
+        return self._strategy.plan.budget.cost
 
     def summary(self) -> str:
-        """Return a few lines on what was played, given back, queried and found."""
+        """Return a few lines on the rounds, the queries, the cost of exploration and the incumbent."""
         rounds = len(self._ledger)
         share = f" ({self.queries / rounds:.0%} of the rounds)" if rounds else ""
         return "\n".join(
@@ -227,35 +232,37 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         )
 
     def level_of(self, metric: float) -> float:
-        """Return what configurations are compared by: minus the logarithm of a loss or of the errors.
+        """Return the level of a metric, by which configurations are compared.
+
+        It is minus the logarithm of a loss or of the share of errors.
 
         Args:
-            metric: As it is told. Of what is not finite it is minus infinity.
+            metric: Metric in the form that ``tell`` takes; the level of NaN or an infinity is -inf.
 
         Raises:
-            InvalidArgumentError: If it is no number, or impossible for its kind.
+            InvalidArgumentError: If it is not a number, or impossible for its kind.
         """
         return level_of(self._metric, metric)
 
     def diagnose(self) -> TwinDiagnosis:
-        """Say whether compute binds, what exploring has cost so far, and whether it has paid."""
-        course = self._strategy.plan.course
-        told = [o.reward for o in self.observations if o.reward is not None]
-        least = self._least()
-        levels = [level_of(self._metric, metric, least) for metric in told]
+        """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
+        budget = self._strategy.plan.budget
+        metrics = [o.reward for o in self.observations if o.reward is not None]
+        least = self._smallest_metric()
+        levels = [level_of(self._metric, metric, least) for metric in metrics]
         return TwinDiagnosis(
             rounds=len(self._ledger),
             horizon=self.horizon,
             queries=self.queries,
             told=len(self.observations),
             failed=self.failed_queries,
-            slope=course.curve.latest.expected,
+            slope=budget.curve.latest.expected,
             given_back=self.given_back,
             cost=self.exploration_cost,
-            gained=course.gained,
-            changes=course.changes,
+            gained=budget.gained,
+            changes=budget.changes,
             by_hand=self._strategy.by_hand,
-            constant=len(set(told)) == 1,
+            constant=len(set(metrics)) == 1,
             worsened=levels[0] - levels[-1] if levels else 0.0,
         )
 
@@ -265,3 +272,29 @@ def _encoded(space: SearchSpace, start: Mapping[str, Plain] | None) -> Tensor:
     if start is not None:
         return space.encode(FrozenConfig(space.canonical(start)))
     return space.round(torch.full((space.dim,), 0.5, dtype=torch.float64))
+
+
+def level_of(kind: str, value: float, least: float | None = None) -> float:
+    """Return ``-log`` of a loss, or of the share of errors; -inf if the value is not finite.
+
+    Differences of levels have no unit.
+
+    Args:
+        kind: ``"loss"``, at least 0 and smaller is better, or ``"accuracy"``, a fraction in [0, 1].
+        value: Metric, a number or a scalar of NumPy or torch.
+        least: Smallest loss above 0 so far, which replaces a loss of exactly 0, so that later losses are
+            not far behind one saturated query.
+
+    Raises:
+        InvalidArgumentError: If the value is not a number, or finite and impossible for its kind.
+    """
+    number = as_number("metric", value)
+    if not math.isfinite(number):
+        return -math.inf
+    if kind == "loss":
+        expected = "a loss >= 0 (of a metric to be maximized, say metric='accuracy')"
+        check(number >= 0, "metric", expected, value)
+        floor = sys.float_info.min if least is None else least
+        return -math.log(number or floor)
+    check(0 <= number <= 1, "metric", "an accuracy as a fraction in [0, 1]", value)
+    return -math.log(max(1 - number, CONSTANTS.least_error))

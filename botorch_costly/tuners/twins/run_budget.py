@@ -1,21 +1,45 @@
-"""Where a run stands: rounds spent, states kept, and the account of what exploring has cost."""
+"""The budget of a run: rounds spent, states kept, and the cost of exploration so far."""
 
 import math
+from collections.abc import Generator
+from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
 from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.curve import Curve, price
-from botorch_costly.tuners.twins.steps import Step, Steps
+
+Result = TypeVar("Result")
 
 
-class Course:
-    """The books of a run, and the one way in which its rounds are played.
+class Step(NamedTuple):
+    """Rounds with one configuration, and the handling of states before them.
+
+    First the present state is kept, then an earlier one is restored, then others are dropped.
+    """
+
+    point: Tensor  # encoded configuration, shape: (d,)
+    rounds: int
+    query: bool  # whether there is a query after the last round
+    reason: str
+    began: int  # rounds of compute at which the schedule stands
+    trained: int  # rounds that the state has been trained for
+    keep: int | None = None  # number under which the present state is kept
+    restore: int | None = None  # number of the state to restore
+    drop: tuple[int, ...] = ()  # numbers of states that are not needed any more
+
+
+# Yields steps and receives the level after each: -inf after a failed query, NaN without a query.
+Steps = Generator[Step, float, Result]
+
+
+class RunBudget:
+    """The account of a run; all rounds are played through it.
 
     Args:
-        horizon: Rounds of compute, those given back included.
-        credit: What exploring may cost at the end of the run, in log loss.
-        queries: The largest share of the rounds that is queried.
+        horizon: Rounds of compute, including those given back.
+        credit: Largest cost of exploration at the end of the run, in log loss.
+        queries: Largest share of queried rounds.
     """
 
     def __init__(self, horizon: int, credit: float, queries: float) -> None:
@@ -32,21 +56,21 @@ class Course:
 
     @property
     def left(self) -> int:
-        """Rounds of compute that are left."""
+        """Remaining rounds of compute."""
         return self.horizon - self.spent
 
     def may_query(self) -> bool:
-        """Whether a further query keeps the share, with some more allowed at the beginning."""
+        """Return whether a further query keeps to the share; early queries may run ahead of it."""
         pace = self._share * self.spent + CONSTANTS.early_queries * self.horizon
         return self.queries + 1 <= min(pace, self._share * self.horizon - 1)
 
     def has_room(self, rounds: int, until: int, queries: int = 1) -> bool:
-        """Whether rounds end before a round of compute, and their queries keep the share."""
+        """Return whether rounds end by round ``until`` and their queries keep to the share."""
         within = self.queries + queries <= self._share * self.horizon
         return within and self.spent + rounds <= until
 
     def mark(self) -> int:
-        """Have the present state kept; return its number."""
+        """Mark the present state to be kept; return its number."""
         if self._here is None:
             self._here = self._next
             self._states[self._here] = self.trained
@@ -54,26 +78,26 @@ class Course:
         return self._here
 
     def drop_all_but(self, *stay: int) -> None:
-        """Forget all states but some."""
+        """Drop all states except some."""
         for number in set(self._states) - set(stay):
             self.drop(number)
 
     def forget_states(self) -> None:
-        """Forget all states, which are not held any more."""
+        """Forget all states because nothing holds them any more."""
         self._here, self._dropped = None, []
         self._states.clear()
 
     def drop(self, state: int) -> None:
-        """Forget a state."""
+        """Drop a state."""
         del self._states[state]
         self._dropped.append(state)
 
     def trained_of(self, state: int) -> int:
-        """Return the rounds that a kept state was trained for."""
+        """Return the number of rounds that a kept state was trained for."""
         return self._states[state]
 
     def stand_at(self, state: int) -> None:
-        """Count the rounds trained from a kept state, which the next step goes on from."""
+        """Set the rounds trained to those of the kept state that the next step starts from."""
         self.trained = self._states[state]
 
     def play(
@@ -90,9 +114,9 @@ class Course:
 
         Args:
             point: Encoded configuration, shape ``(d,)``.
-            rounds: At least one.
-            reason: In a word or a short sentence.
-            state: Number of the state to go on from; the present one if omitted.
+            rounds: Number of rounds, at least one.
+            reason: Reason, a word or a short sentence.
+            state: Number of the state to start from; the present one if omitted.
             query: Whether there is a query at the end.
             began: Rounds of compute at which the schedule stands; those spent if omitted.
         """
@@ -100,7 +124,7 @@ class Course:
         keep = self._here if self._here in self._states else None
         drop = tuple(n for n in self._dropped if n != self._here)
         if state is not None:
-            self.trained = self._states[state]
+            self.stand_at(state)
         began = self.spent if began is None else began
         self._here, self._dropped = None, []
         level = yield Step(
@@ -112,25 +136,25 @@ class Course:
         return level
 
     def give_back(self, rounds: int, slope: float) -> None:
-        """Enter rounds that are no part of the run."""
+        """Account for rounds that are not part of the final run."""
         self.given_back += rounds
         self.cost += price(slope, rounds, self.left)
 
     def change(self, gained: float) -> None:
-        """Enter a change of the configuration, and by how much log loss it was better.
+        """Account for a change of the configuration and the log loss that it gained.
 
-        From a configuration that diverged the gain is not finite, and counted as none.
+        The gain over a configuration that diverged is not finite, and does not count.
         """
         self.changes += 1
         self.gained += gained if math.isfinite(gained) else 0.0
 
     def affords(self, rounds: int, slope: float, promise: float) -> bool:
-        """Whether the account covers rounds that are given back.
+        """Return whether the account covers a trial whose rounds are given back.
 
         Args:
-            rounds: That a trial takes.
-            slope: Of the run.
-            promise: What the trial is expected to gain, in log loss; a share of it adds to the account.
+            rounds: Rounds of the trial.
+            slope: Slope of the run.
+            promise: Expected gain of the trial in log loss; a share of it adds to the account.
         """
         allowed = self.credit + CONSTANTS.promised_share * promise
         return self.cost + price(slope, rounds, self.left) <= allowed
