@@ -1,4 +1,4 @@
-"""One decision: what would be played, what else might be, and what the query rule says to that."""
+"""The decision of one round: candidate, rivals, and the verdict of the query rule."""
 
 import math
 from collections.abc import Mapping
@@ -7,11 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.acquisition import (
-    AcquisitionFactory,
-    TimeVaryingUCB,
-    at_round,
-)
+from botorch_costly.acquisition import AcquisitionFactory, TimeVaryingUCB, at_round
 from botorch_costly.device import read
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.covariance import ProjectedRows
@@ -23,7 +19,7 @@ from botorch_costly.tuners.online.rivals import Rivals
 
 
 class Play(NamedTuple):
-    """What a round plays, by whether it is queried, and what the rule said, all of it on the CPU."""
+    """The configurations of a round with and without a query, and the verdict, all on the CPU."""
 
     query_at: Tensor  # encoded, shape: (d,)
     play_unqueried: Tensor  # encoded, shape: (d,)
@@ -31,13 +27,14 @@ class Play(NamedTuple):
 
 
 class Decider:
-    """Decides on one round from a belief; of the past it knows what queries were worth lately.
+    """Decides on one round from a belief and the values of recent queries.
 
     Args:
-        rivals: Finds the candidate and its rivals.
-        query: Whether to query.
-        acquisition: Where a round goes under a rule without an outlook, and how wide bounds are.
-        unqueried_play: What a round without a query plays under such a rule.
+        rivals: Search for the candidate and its rivals.
+        query: Query rule.
+        acquisition: Acquisition function under a rule without an outlook; its schedule sets the width of
+            confidence bounds.
+        unqueried_play: Configuration of a round without a query under such a rule.
     """
 
     def __init__(
@@ -64,21 +61,21 @@ class Decider:
         """Decide on a round.
 
         Args:
-            belief: In units of the prior.
-            progress: How far the run has come.
-            may_query: Whether there is a budget left; without one the rule is still asked.
+            belief: Belief in prior units.
+            progress: Progress of the run.
+            may_query: Whether the budget allows a query; the rule is evaluated in any case.
             generator: Source of starts and coins.
-            again: Whether nothing was learnt since the last decision.
+            again: Whether no reward was learnt since the last decision.
         """
         now, beta = progress.round - 1, self._beta(progress.round)
         if self._query.outlook(progress) is not None:
             return self._weigh(belief, self._informed(belief, progress), beta, generator)
-        found = self._waiting(belief, now, progress.horizon) if again else None
-        if found is None:
+        choices = self._followed(belief, now, progress.horizon) if again else None
+        if choices is None:
             rivals = self._query.needs_rivals
             points = self._candidate_and_rivals(belief, now, beta, generator, rivals=rivals)
-            found = CandidateAndRivals(points)
-        points, comparison = found.points, self._comparison(belief, found, now, beta)
+            choices = CandidateAndRivals(points)
+        points, comparison = choices.points, self._comparison(belief, choices, now, beta)
         verdict = self._query(comparison, progress, generator)
         decided = _read(Play(points[0], points[0], verdict))
         unqueried = not (bool(decided.verdict.query) and may_query)
@@ -90,12 +87,12 @@ class Decider:
     def _weigh(
         self, belief: StreamingGP, progress: Progress, beta: float, generator: torch.Generator
     ) -> Play:
-        """Decide by what a query would earn: the rule hears of the best query and of the best play."""
+        """Decide by the value of a query: the rule compares the best query with the best play."""
         now, outlook = progress.round - 1, self._query.outlook(progress)
         assert outlook is not None
         if belief.num_rows:
             best = best_query(belief, self._search, now, outlook, beta)
-        else:  # every point is as good as any
+        else:  # all points are equally good
             opening = self._candidate_and_rivals(belief, now, beta, generator, rivals=False)[:1]
             discretization = self._search.discretization(
                 torch.cat([opening, self._search.representatives()])
@@ -103,9 +100,9 @@ class Decider:
             best = weigh(belief, opening, discretization, now, outlook)
         points = best.play.unsqueeze(0)
         if self._query.needs_rivals:
-            found = self._candidate_and_rivals(belief, now, beta, generator, rivals=True)
-            points = torch.cat([points, found[(found != best.play).any(-1)]])
-        # Query and play are compared as they were worked out together, to the last bit.
+            others = self._candidate_and_rivals(belief, now, beta, generator, rivals=True)
+            points = torch.cat([points, others[(others != best.play).any(-1)]])
+        # Query and play have to be compared by the bits of their joint computation.
         comparison = comparison_of(belief, points, now, beta, self._query.reads_covariances)
         comparison = comparison._replace(mean=best.mean, prospect=best.prospect)
         verdict = self._query(comparison, progress, generator)
@@ -115,7 +112,7 @@ class Decider:
         return decided
 
     def _informed(self, belief: StreamingGP, progress: Progress) -> Progress:
-        """Return the progress with what belief and history say of queries."""
+        """Return the progress with effective queries, information share and recent query values."""
         effective = float(belief.near_weights(progress.round - 1).sum())
         query_values = torch.tensor([*self._query_values, math.nan], dtype=torch.float64)
         share = self._information_share_of(belief.kernel)
@@ -124,7 +121,7 @@ class Decider:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the values of recent queries over their effective horizons, and where searches ended."""
+        """Return recent query values over their effective horizons, and the state of the search."""
         return {"query_values": list(self._query_values), "rivals": self._rivals.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -141,30 +138,32 @@ class Decider:
         *,
         rivals: bool,
     ) -> Tensor:
-        """Return what the acquisition function would play, and its rivals if the rule reads them."""
+        """Return the maximizer of the acquisition function, and its rivals if the rule reads them."""
         if self._acquisition.is_bound or not belief.num_rows:
             bound = TimeVaryingUCB(belief, beta, now)
             return self._rivals.find_bound(bound, generator, rivals=rivals)
         return self._rivals.find(self._acquisition(belief, now), generator, rivals=rivals)
 
-    def _waiting(self, belief: StreamingGP, now: int, end: int | None) -> CandidateAndRivals | None:
-        """Return the candidate and rivals if they can be told without a search."""
+    def _followed(
+        self, belief: StreamingGP, now: int, end: int | None
+    ) -> CandidateAndRivals | None:
+        """Return the candidate and rivals if they can be found without a search."""
         if not self._acquisition.is_bound:
             return None
         ahead = RoundsAhead(now, lambda t: self._beta(t + 1), end)
         return self._rivals.follow(belief, ahead, rivals=self._query.needs_rivals)
 
     def _comparison(
-        self, belief: StreamingGP, found: CandidateAndRivals, now: int, beta: float
+        self, belief: StreamingGP, choices: CandidateAndRivals, now: int, beta: float
     ) -> Comparison:
         covariances = self._query.reads_covariances
-        if found.mean is None or found.variance is None or covariances:
-            return comparison_of(belief, found.points, now, beta, covariances)
-        return _comparison(found.mean, found.variance, None, beta)
+        if choices.mean is None or choices.variance is None or covariances:
+            return comparison_of(belief, choices.points, now, beta, covariances)
+        return _comparison(choices.mean, choices.variance, None, beta)
 
     def _information_share_of(self, kernel: Stationary) -> float:
-        """Return what a query tells of what tells configurations apart, computed once for a kernel."""
-        if self._information_share is None or not _alike(self._information_share[0], kernel):
+        """Return the information share of one query, computed once for each kernel."""
+        if self._information_share is None or not _same_shape(self._information_share[0], kernel):
             points = self._search.representatives()
             self._information_share = kernel, information_share(covariance(kernel, points, points))
         return self._information_share[1]
@@ -173,19 +172,19 @@ class Decider:
 def comparison_of(
     belief: StreamingGP, points: Tensor, now: int, beta: float, covariances: bool = True
 ) -> Comparison:
-    """Return the comparison of the first of the points (``(1 + m) x d``) against the others.
+    """Return the comparison of the first point with the others.
 
     Args:
-        belief: In units of the prior.
-        points: Candidate and rivals.
-        now: The round, from 0.
-        beta: Of the confidence bounds.
-        covariances: Whether the rule reads them.
+        belief: Belief in prior units.
+        points: Candidate and rivals, shape ``(1 + m) x d``.
+        now: Current round, from 0.
+        beta: Squared width of the confidence bounds, in standard deviations.
+        covariances: Whether the rule reads covariances.
     """
     cov: Tensor | None = None
     with torch.no_grad():
         if covariances:
-            # Each with the candidate: no rule needs the covariance of two rivals, and arms have many.
+            # No rule needs covariances between rivals, and there may be many.
             prepared = belief.project(at_round(points, points.new_full((), float(now))))
             candidate = ProjectedRows(prepared.rows[:1], prepared.projected[:1])
             mean, variance, cov = belief.covariance_with(prepared, candidate)
@@ -197,7 +196,7 @@ def comparison_of(
 def _comparison(
     mean: Tensor, variance: Tensor, covariance: Tensor | None, beta: float
 ) -> Comparison:
-    """Return the comparison of the first against the others."""
+    """Return the comparison of the first entry with the others."""
     return Comparison(
         mean=mean[0],
         variance=variance[0],
@@ -210,14 +209,15 @@ def _comparison(
 
 
 def _read(proposal: Play) -> Play:
-    """Return what was decided as numbers that can be read: a device is waited for once."""
+    """Return the decision on the CPU, with a single wait for the device."""
     query_at, play, verdict = proposal
-    given = {name: part for name, part in verdict._asdict().items() if part is not None}
-    query_at, play, *parts = read(query_at, play, *given.values())
-    return Play(query_at, play, verdict._replace(**dict(zip(given, parts, strict=True))))
+    tensors = {name: value for name, value in verdict._asdict().items() if value is not None}
+    query_at, play, *values = read(query_at, play, *tensors.values())
+    return Play(query_at, play, verdict._replace(**dict(zip(tensors, values, strict=True))))
 
 
-def _alike(one: Stationary, other: Stationary) -> bool:
-    """Return whether two kernels are the same up to their scale."""
-    same = one.lengthscale is other.lengthscale  # which is seen without waiting for a device
-    return one.family == other.family and (same or torch.equal(one.lengthscale, other.lengthscale))
+def _same_shape(first: Stationary, second: Stationary) -> bool:
+    """Return whether two kernels are equal up to their scale."""
+    same = first.lengthscale is second.lengthscale  # does not wait for a device
+    equal = same or torch.equal(first.lengthscale, second.lengthscale)
+    return first.family == second.family and equal

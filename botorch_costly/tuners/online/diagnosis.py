@@ -1,4 +1,4 @@
-"""Can tuning help this run? What its rewards say about that, in numbers and in words."""
+"""A diagnosis from the rewards of a run: whether tuning can help, in numbers and in words."""
 
 import copy
 import math
@@ -23,40 +23,41 @@ from botorch_costly.tuners.online.intervals import Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.priced_play import best_play
 
-FEWEST = 10  # rewards below which nothing is said
-_LATEST = 300  # rewards that are gone through
-_LENGTHSCALES = (0.5, 1.0, 2.0)  # times that of the belief
-_ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50)  # that are weighed, in current ones
-_WORTHWHILE = 1.5  # times the information, for which rounds of another length are recommended
+FEWEST = 10  # rewards; with fewer there is no verdict
+_LATEST = 300  # rewards that are analysed
+_LENGTHSCALES = (0.5, 1.0, 2.0)  # factors of the belief's lengthscale
+_ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50)  # compared lengths of a round, in current rounds
+_WORTHWHILE = 1.5  # factor of information from which another round length is recommended
 _SURE = 0.95  # probability
-_LEVELS = 0.5  # share of the rewards that time explains, from which they look like levels
-_RANDOM = 2 / 3  # of the queries that fail, or of the rewards that are negative: something is wrong
+_LEVELS = 0.5  # share of the variance explained by time from which rewards look like levels
+_SUSPICIOUS = 2 / 3  # share of failed queries or negative rewards that suggests a mistake
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the queries of a run tell about its configurations; ``str`` says it in words.
+    """A diagnosis of a run from its queries; ``str`` puts it into words.
 
     Args:
-        queries: Paid for so far.
-        failed: Of these, how many had no finite reward.
-        rewards: Finite ones among them; the latest 300 are gone through.
-        negative: Share of the rewards that are negative, or positive where less is better.
-        signal: Share of the variance of the rewards that configurations explain, in [0, 1]; NaN if
-            it cannot be known, as are the next five.
-        trend: Share that time alone explains, whatever is played.
-        drift: Share of what configurations explain that is another one an interval later, in [0, 1].
-        level_noise: Minus the correlation of the noise of neighbours, in [0, 0.5]; 0.5 where rewards are
+        queries: Number of queries so far.
+        failed: Number of queries without a finite reward.
+        rewards: Number of finite rewards; the latest 300 are analysed.
+        negative: Share of negative rewards (positive, if smaller is better).
+        signal: Share of the variance of the rewards that configurations explain, in [0, 1]. This field
+            and the next five are NaN if they cannot be estimated.
+        trend: Share of the variance that time alone explains, for any configuration.
+        drift: Share of the signal that is replaced in each interval, in [0, 1].
+        level_noise: Minus the correlation of the noise of neighbours, in [0, 0.5]; 0.5 if rewards are
             gains and the noise is that of the metric.
         nothing: Probability that configurations explain nothing.
-        bits: Information on configurations that is remembered, per hyperparameter.
-        longer: Rounds of so many times the length would be remembered best; 1 if these are fine.
-        advantage: Of the best configuration known over that of the first interval (the start, or an
-            arbitrary one), expected, in units of the reward.
-        sure: Probability that it is better at all.
-        constant: What all rewards are, if they are all alike.
-        configurations: Different ones among those that were queried.
-        told: Queries that were told, with or without a reward.
+        bits: Remembered information on configurations, per hyperparameter.
+        longer: Factor of the round length that would yield the most information; 1 if the present length
+            is fine.
+        advantage: Expected advantage of the best known configuration over the first one (the start, or an
+            arbitrary one), in units of the reward.
+        sure: Probability that it is better than the first one.
+        constant: Value of all rewards if they are equal.
+        configurations: Number of different configurations among the queries.
+        told: Number of queries that were told, with or without a reward.
     """
 
     queries: int
@@ -78,7 +79,7 @@ class Diagnosis:
 
     @property
     def pays(self) -> bool | None:
-        """Whether tuning pays as far as the queries tell; None if they do not."""
+        """Whether tuning pays, judged by the queries; None if they are too few."""
         if math.isnan(self.signal):
             return None
         return self.nothing < 0.5 and self.bits >= 1 and self.sure >= _SURE
@@ -90,7 +91,7 @@ class Diagnosis:
         if self.rewards < FEWEST:
             return f"Too early to say: {self.rewards} rewards, and {FEWEST} are the fewest."
         if self.constant is not None:
-            return self._of_constant_rewards(self.constant)
+            return self._constant_verdict(self.constant)
         if self.configurations < 2:
             return "Nothing can be said: only one configuration has been queried."
         if self.nothing >= 0.5:
@@ -107,16 +108,16 @@ class Diagnosis:
             return (
                 "Tuning has found nothing better than the first configuration, which may be good."
             )
-        if self.negative > _RANDOM:
+        if self.negative > _SUSPICIOUS:
             return "Tuning pays if the rewards have the right sign, which most of them deny."
         return "Tuning pays: a configuration is known that earns more than the first one."
 
-    def _of_constant_rewards(self, constant: float) -> str:
+    def _constant_verdict(self, constant: float) -> str:
         if constant == 0:
             return "Tuning cannot help: all rewards are 0, so the metric does not move."
         return (
-            f"All rewards are {constant:g}: whatever is played does the same, or all of it is clipped, "
-            "as gains of a network that every query finds ruined."
+            f"All rewards are {constant:g}: all configurations do the same, or all rewards are clipped, "
+            "such as the gains of a network that has diverged."
         )
 
     def _advice(self) -> str:
@@ -137,25 +138,26 @@ class Diagnosis:
         ]
 
     def _warnings(self) -> list[str]:
-        found, untold = [], self.queries - self.told
-        if untold > _RANDOM * self.queries and self.queries >= FEWEST:
-            found.append(
+        messages, untold = [], self.queries - self.told
+        if untold > _SUSPICIOUS * self.queries and self.queries >= FEWEST:
+            messages.append(
                 f"{untold} of {self.queries} queries were never told: call tell after them."
             )
         if self.trend > _LEVELS and self.negative in (0.0, 1.0):
-            found.append(
+            messages.append(
                 f"The progress of training explains {self.trend:.0%} of the rewards, all of one sign: a "
-                "loss or an accuracy as it is credits the latest configuration. Tell its gain "
-                "(GainReward)."
+                "plain loss or accuracy credits the latest configuration. Tell its gain (GainReward)."
             )
-        if self.failed > _RANDOM * self.queries:
-            found.append(f"Most queries fail ({self.failed} of {self.queries}): training diverges.")
-        if self.rewards >= FEWEST and self.negative > _RANDOM:
-            found.append(
+        if self.failed > _SUSPICIOUS * self.queries:
+            messages.append(
+                f"Most queries fail ({self.failed} of {self.queries}): training diverges."
+            )
+        if self.rewards >= FEWEST and self.negative > _SUSPICIOUS:
+            messages.append(
                 f"{self.negative:.0%} of the rewards are negative (positive, where less is better): if "
                 "they are gains, the metric gets worse, or its sign is reversed."
             )
-        return found
+        return messages
 
 
 def diagnosis_of(
@@ -166,44 +168,44 @@ def diagnosis_of(
     encode: Callable[[Mapping[str, Plain]], Tensor],
     sign: float,
 ) -> Diagnosis:
-    """Return what can be said of a run.
+    """Return the diagnosis of a run.
 
     Args:
-        ledger: Of the run.
-        learner: What its queries taught.
-        search: Where the best is sought.
-        intervals: Of the run.
-        encode: From configurations to rows of the unit cube.
-        sign: 1, or -1 where less is better.
+        ledger: Ledger of the run.
+        learner: Belief after its queries.
+        search: Search over the space.
+        intervals: Intervals of the run.
+        encode: Function from configurations to rows of the unit cube.
+        sign: 1, or -1 if smaller is better.
     """
-    told = [o for o in ledger.outcomes if o.reward is not None]
-    rewards = sign * torch.tensor([o.reward for o in told], dtype=torch.float64)
-    found: dict[str, Any] = {}
-    if told:
-        points = torch.stack([encode(o.config) for o in told])
-        when = [intervals.at(o.round).number for o in told]
-        found = decompose(rewards, points, when, learner.model.kernel)
-    if "signal" in found and ledger.first is not None:
+    outcomes = [o for o in ledger.outcomes if o.reward is not None]
+    rewards = sign * torch.tensor([o.reward for o in outcomes], dtype=torch.float64)
+    fields: dict[str, Any] = {}
+    if outcomes:
+        points = torch.stack([encode(o.config) for o in outcomes])
+        when = [intervals.at(o.round).number for o in outcomes]
+        fields = decompose(rewards, points, when, learner.model.kernel)
+    if "signal" in fields and ledger.first is not None:
         now = intervals.at(len(ledger)).number
-        found |= advantage(learner, search, encode(ledger.first.config), now)
-    found["told"] = len(ledger.outcomes)
+        fields |= advantage(learner, search, encode(ledger.first.config), now)
+    fields["told"] = len(ledger.outcomes)
     negative = float((rewards < 0).double().mean())
-    return Diagnosis(ledger.queries, ledger.failed_queries, len(told), negative, **found)
+    return Diagnosis(ledger.queries, ledger.failed_queries, len(outcomes), negative, **fields)
 
 
 def decompose(
     rewards: Tensor, points: Tensor, intervals: Sequence[int], kernel: Stationary
 ) -> dict[str, float | int]:
-    """Return what explains the rewards: the fields of ``Diagnosis`` that they alone decide.
+    """Return the fields of ``Diagnosis`` that follow from the rewards alone.
 
     Args:
-        rewards: Finite, by interval, shape ``(n,)``.
-        points: Encoded, ``n x d``.
-        intervals: In which they were earned, ascending.
-        kernel: Of the belief.
+        rewards: Finite rewards by interval, shape ``(n,)``.
+        points: Encoded configurations, ``n x d``.
+        intervals: Intervals of the rewards, ascending.
+        kernel: Kernel of the belief.
 
     Returns:
-        Those that can be known: the rest needs rewards and configurations that differ.
+        Fields that can be estimated; most of them need rewards and configurations that differ.
     """
     values, points = rewards[-_LATEST:], points[-_LATEST:].double().cpu()
     different = len(points.unique(dim=0))
@@ -213,46 +215,47 @@ def decompose(
         return {"configurations": different, "constant": float(values[0])}
     times = torch.tensor(intervals[-_LATEST:], dtype=torch.float64)
     factors = (1.0,) if kernel.family == ARMS else _LENGTHSCALES
-    one = torch.ones((), dtype=torch.float64)
+    unit = torch.ones((), dtype=torch.float64)
     base = kernel.lengthscale.double().cpu()
-    alike = [
-        covariance(Stationary(kernel.family, base * factor, one), points, points)
-        for factor in factors
-    ]
-    found = explained(normal_scores(values), torch.stack(alike), times)
+    covariances = torch.stack(
+        [
+            covariance(Stationary(kernel.family, base * factor, unit), points, points)
+            for factor in factors
+        ]
+    )
+    share = explained(normal_scores(values), covariances, times)
     dim = 1 if kernel.family == ARMS else points.shape[-1]
-    apart = contrasts(torch.stack(alike))[len(alike) // 2]
-    moving = apart * retention(found.forgetting, (times.unsqueeze(-1) - times).abs())
+    differences = contrasts(covariances)[len(factors) // 2]
+    moving = differences * retention(share.forgetting, (times.unsqueeze(-1) - times).abs())
     return {
         "configurations": different,
-        "signal": float(found.signal),
-        "trend": float(found.trend),
-        "drift": float(found.forgetting),
-        "level_noise": float(found.level_noise),
-        "nothing": float(found.nothing),
-        "bits": _bits(moving, _ratio(found)) / dim,
-        "longer": _longer(found, times),
+        "signal": float(share.signal),
+        "trend": float(share.trend),
+        "drift": float(share.forgetting),
+        "level_noise": float(share.level_noise),
+        "nothing": float(share.nothing),
+        "bits": _bits(moving, _ratio(share)) / dim,
+        "longer": _longer(share, times),
     }
 
 
 def advantage(learner: Learner, search: SpaceSearch, first: Tensor, now: int) -> dict[str, float]:
-    """Return by how much the best known configuration is believed better than the first one.
+    """Return the advantage of the best known configuration over the first, and its probability.
 
-    How surely is a matter of the belief that decides, on ranks perhaps, but on all of them, for the
-    first may be among the lowest; by how much is one of rewards.
+    The probability is that of the belief that decides, which may be about ranks, but without winsorizing,
+    because the first configuration may be among the lowest. The advantage is in units of the reward.
 
     Args:
-        learner: With a reward at least.
-        search: Where the best is sought.
-        first: Encoded, shape ``(d,)``.
-        now: The current interval.
+        learner: Belief with at least one reward.
+        search: Search over the space.
+        first: Encoded first configuration, shape ``(d,)``.
+        now: Current interval.
     """
-    # Of a copy: where a search ends is where the next one starts, and the run goes on as if not
-    # diagnosed.
+    # A copy, because a search starts where the last one ended, and a diagnosis must not change the run.
     best = best_play(learner.belief, copy.copy(search), now)
     rows = at_round(torch.stack([best, first]), first.new_tensor(float(now)))
-    surely = learner.rescaled_by(replace(learner.scale, winsorize_lower=0.0)).in_prior_units()
-    mean, cov = surely.mean_and_covariance(rows)
+    belief = learner.rescaled_by(replace(learner.scale, winsorize_lower=0.0)).in_prior_units()
+    mean, cov = belief.mean_and_covariance(rows)
     variance = (cov[0, 0] + cov[1, 1] - 2 * cov[0, 1]).clamp_min(torch.finfo(cov.dtype).tiny)
     plain = learner.rescaled_by(RewardScale(clip=math.inf))
     values, _ = plain.in_prior_units().mean_and_covariance(rows)
@@ -262,29 +265,29 @@ def advantage(learner: Learner, search: SpaceSearch, first: Tensor, now: int) ->
     }
 
 
-def _ratio(found: Explained) -> float:
+def _ratio(share: Explained) -> float:
     """Return signal over noise."""
-    return float(found.signal / (1 - found.signal - found.trend).clamp_min(0.01))
+    return float(share.signal / (1 - share.signal - share.trend).clamp_min(0.01))
 
 
 def _bits(moving: Tensor, ratio: float) -> float:
-    """Return what the queries tell of the configurations, in bits."""
+    """Return the information of the queries on the configurations, in bits."""
     eye = torch.eye(len(moving)).to(moving)
     return float(torch.logdet(eye + ratio * moving)) / 2 / math.log(2)
 
 
-def _longer(found: Explained, times: Tensor) -> int:
-    """Return how many times as long rounds should be to learn most, if that is worthwhile.
+def _longer(share: Explained, times: Tensor) -> int:
+    """Return the factor of the round length that yields the most information; 1 if it is not worthwhile.
 
-    The mean of ``k`` rounds has a k-th of the variance of white noise, and of noise of the level,
-    which cancels in between, a k-th of that.
+    In the mean of ``k`` rounds the variance of white noise is divided by ``k``, and that of noise of the
+    level, most of which cancels, by ``k ** 2``.
     """
-    live = float(retention(found.forgetting, times[-1] - times).square().sum())
-    power = 1 + 2 * float(found.level_noise)
-    told = {
-        k: live / k * math.log2(1 + _ratio(found) * k**power)
+    effective = float(retention(share.forgetting, times[-1] - times).square().sum())
+    power = 1 + 2 * float(share.level_noise)
+    information = {
+        k: effective / k * math.log2(1 + _ratio(share) * k**power)
         for k in _ROUND_LENGTHS
-        if live / k >= 1
+        if effective / k >= 1
     }
-    best = max(told, key=lambda k: told[k])
-    return best if told[best] > _WORTHWHILE * told[1] else 1
+    best = max(information, key=lambda k: information[k])
+    return best if information[best] > _WORTHWHILE * information[1] else 1

@@ -1,29 +1,27 @@
-"""Which hyperparameters mattered when: shares of the variance of what is believed, round by round."""
+"""Importance of hyperparameters by round: shares of the variance of the posterior mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from botorch_costly.errors import check_count
-from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.sensitivity import sensitivity
 from botorch_costly.randomness import check_seed
-from botorch_costly.tuners.online.lines import check_believing, intervals_of
+from botorch_costly.tuners.online.slices import check_believing, intervals_of
 from botorch_costly.tuners.online.tuner import OnlineTuner
 
 
 @dataclass(frozen=True)
 class Importance:
-    """How much of the variance of the believed reward each hyperparameter explains, by round.
+    """Share of the variance of the posterior mean that each hyperparameter explains, by round.
 
     Attributes:
-        names: Of the hyperparameters.
-        rounds: Ascending.
-        alone: Share that each explains alone, a row a round; in [0, 1].
-        total: Share that it explains with its interactions, likewise.
+        names: Names of the hyperparameters.
+        rounds: Rounds, ascending.
+        alone: Share that each explains alone, in [0, 1], one row per round.
+        total: Share that each explains with its interactions, one row per round.
     """
 
     names: tuple[str, ...]
@@ -40,22 +38,23 @@ def importance(
     points: int = 1024,
     seed: int = 0,
 ) -> Importance:
-    """Return which hyperparameters the believed reward depends on, in some rounds of a run.
+    """Return which hyperparameters the posterior mean depends on, in some rounds of a run.
 
-    These are Sobol indices of the posterior mean over ``tuner.reachable``, all of whose points count
-    alike, those of ``log`` parameters in the logarithm. It is what is believed now about the rounds, so
-    that later queries count for earlier rounds, too. What little was learnt of varies little: a share
-    says what the belief depends on, not how much. Where nothing is known all shares are 0.
+    The shares are Sobol indices of the posterior mean under a uniform distribution over
+    ``tuner.reachable``, with ``log`` parameters in the logarithm. The present belief is used for all
+    rounds, so that later queries count for earlier rounds, too. A hyperparameter of which little was
+    learnt varies little: a share measures relative dependence only. Without data all shares
+    are 0.
 
     Args:
-        tuner: Of the run.
-        rounds: Decided on and kept; about 30 of them at even distances if omitted.
-        points: Of a design; the error of a share is about one over the root of it.
-        seed: Of the design; the global generators are never touched.
+        tuner: Tuner of the run.
+        rounds: Rounds that were decided on and are kept; about 30 evenly spaced ones if omitted.
+        points: Number of design points; the error of a share is about ``1 / sqrt(points)``.
+        seed: Seed of the design; the global generators are never touched.
 
     Raises:
-        InvalidArgumentError: If the tuner is no ``OnlineTuner``, there is no round, one was not decided
-            on or is not kept any more, or ``points`` is no integer of at least 2.
+        InvalidArgumentError: If the tuner is not an ``OnlineTuner``, there is no round, a round was not
+            decided on or is not kept any more, or ``points`` is not an integer of at least 2.
     """
     check_believing(tuner)
     points, seed = check_count("points", points, minimum=2), check_seed(seed)
@@ -66,18 +65,17 @@ def importance(
     first, second = space.round(drawn[:, : space.dim]), space.round(drawn[:, space.dim :])
     tunable = [name for name, parameter in space.parameters if parameter.width]
     groups = [space.columns[name] for name in tunable]
-    found = {}
+    indices = {}
     for interval in set(intervals.values()):
-        mean = partial(_mean, belief, float(interval))
-        found[interval] = sensitivity(mean, first, second, groups)
-    rows = [found[interval] for interval in intervals.values()]
+
+        def mean(points: Tensor, now: float = float(interval)) -> Tensor:
+            return belief.in_round(points, now)[0]
+
+        indices[interval] = sensitivity(mean, first, second, groups)
+    rows = [indices[interval] for interval in intervals.values()]
     return Importance(
         tuple(tunable),
         tuple(intervals),
         tuple(tuple(row.first_order.tolist()) for row in rows),
         tuple(tuple(row.total.tolist()) for row in rows),
     )
-
-
-def _mean(belief: StreamingGP, interval: float, points: Tensor) -> Tensor:
-    return belief.in_round(points, interval)[0]

@@ -1,4 +1,4 @@
-"""How long a configuration is held: the later in a run, the more rounds it takes to tell a difference."""
+"""Intervals, the rounds for which a configuration is held: later ones need to be longer."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from botorch_costly.errors import check_count, check_rate
 
 
 class Interval(NamedTuple):
-    """Where a round lies in its interval, the rounds for which one configuration is held."""
+    """The rounds for which one configuration is held."""
 
     number: int  # number of the interval, from 0
     first: int  # round of the interval
@@ -20,16 +20,17 @@ class Interval(NamedTuple):
 
 
 class Intervals:
-    """Intervals that last a share of the rounds before them, and at least some rounds.
+    """Intervals whose length is a share of the rounds before them, with a lower bound.
 
-    What a network gains in a round falls about as one over the rounds it has trained, and the
-    noise of a query does not. An interval that lasts a share of the run so far gains about the same early
-    and late, and a run of ``T`` rounds has about ``(1 + log(share T)) / share`` of them.
+    The gain of a network in a round falls about as one over the rounds it has trained, while the noise of
+    a query stays constant. An interval whose length is a share of the run so far gains about the same
+    early and late, and a run of ``T`` rounds has about ``(1 + log(share T)) / share`` intervals.
 
     Args:
-        share: Of the rounds so far, in [0, 1]; at 0 each round is an interval.
-        horizon: Where the last interval ends, if known.
-        shortest: Rounds of an interval, unless the share is 0.
+        share: Length of an interval as a share of the rounds so far, in [0, 1]; at 0 each round is an
+            interval.
+        horizon: End of the last interval, if known.
+        shortest: Fewest rounds of an interval, unless the share is 0.
 
     Example:
         >>> intervals = Intervals(0.5)
@@ -60,13 +61,13 @@ class Intervals:
         return self._firsts[interval]
 
     def lengths(self, intervals: Iterable[int]) -> list[int]:
-        """Return how many rounds each of the intervals lasts."""
+        """Return the number of rounds of each interval."""
         if self.share == 0:
             return [1 for _ in intervals]
         return [self._length(self.first_of(interval)) for interval in intervals]
 
     def within(self, rounds: int) -> int:
-        """Return how many intervals begin within so many rounds."""
+        """Return the number of intervals that begin within a number of rounds."""
         return self.at(rounds - 1).number + 1 if rounds else 0
 
     def _extend(self) -> None:

@@ -1,4 +1,4 @@
-"""The belief inside a tuner: rewards scaled to the prior, hyperparameters refitted on a schedule."""
+"""The belief of a tuner: rewards scaled to prior units, hyperparameters refitted on a schedule."""
 
 import copy
 import logging
@@ -19,12 +19,12 @@ from botorch_costly.tuners.online.options import Refit, ResolvedPrior
 
 _logger = logging.getLogger(__name__)
 _ALIVE = 1e-3  # weight above which a reward counts for the scale
-_LOWEST_RATE = 1e-6  # from which a forgetting rate is learnt: at 0 and 1 it has no slope
-_MOST_EVALUATIONS = 100  # of a refit
+_LOWEST_RATE = 1e-6  # first value of a learnt forgetting rate, which has no gradient at 0 and 1
+_MAX_EVALUATIONS = 100  # per refit
 
 
 class Learner:
-    """A ``StreamingGP`` that keeps its rewards in the units of its prior and may be refitted."""
+    """A ``StreamingGP`` that scales its rewards to prior units and may be refitted."""
 
     def __init__(
         self,
@@ -46,30 +46,26 @@ class Learner:
 
     @property
     def belief(self) -> StreamingGP:
-        """What decisions are made on: the belief in units of the prior."""
+        """Belief in prior units, on which decisions are based."""
         return self.model.in_prior_units()
 
     @property
     def num_told(self) -> int:
-        """Rewards learnt from so far; as long as it stays, so does the belief."""
+        """Number of rewards learnt so far; the belief changes only with it."""
         return self._num_told
 
     def rescaled_by(self, scale: RewardScale) -> StreamingGP:
-        """Return the belief as it would be with another scale of the rewards.
-
-        Args:
-            scale: Of the rewards, of which there is one at least.
-        """
-        retold = copy.copy(self.model)
-        retold.rescale(*self._units(scale))
-        return retold
+        """Return the belief with another scale of the rewards; there has to be at least one reward."""
+        model = copy.copy(self.model)
+        model.rescale(*self._units(scale))
+        return model
 
     def reward_rate(self, now: int, lengths: Callable[[Iterable[int]], list[int]]) -> float | None:
-        """Return what a round earned on average, as remembered in interval ``now``; None unseen.
+        """Return the average reward of a round, weighted by forgetting; None without rewards.
 
         Args:
-            now: The current interval.
-            lengths: From intervals to the rounds of each.
+            now: Current interval.
+            lengths: Function from intervals to the number of rounds of each.
         """
         if not self.model.num_rows:
             return None
@@ -79,13 +75,13 @@ class Learner:
         return float((weights * near[:, -1]).sum() / (weights @ weights.new_tensor(rounds)))
 
     def observe(self, x: Tensor, now: float, reward: float) -> None:
-        """Learn a finite reward of configuration ``x`` (``d``) played in round ``now``.
+        """Learn a finite reward of configuration ``x``, shape ``(d,)``, played in round ``now``.
 
-        A configuration on the CPU is not waited for. Whatever is raised meanwhile, an interrupt included,
-        leaves the belief as it was.
+        A configuration on the CPU does not wait for the device. An error or an interrupt leaves the
+        belief unchanged.
         """
         with unchanged_on_error(self, copies=False):
-            self.model = copy.copy(self.model)  # a reader of the belief keeps what was read
+            self.model = copy.copy(self.model)  # so that a belief read earlier does not change
             self.model.observe(torch.cat([x, x.new_full((1,), now)]), reward)
             self._num_told += 1
             self.model.rescale(*self._units(self.scale))
@@ -93,11 +89,11 @@ class Learner:
                 self._refit()
 
     def _units(self, scale: RewardScale) -> tuple[float, float, Tensor]:
-        """Return center, scale and targets of the rewards at hand."""
-        # Weighted as the model weighs them: a scale from rewards it has forgotten is not its scale.
+        """Return center, scale and targets of the stored rewards."""
+        # The weights of the model: forgotten rewards must not determine the scale.
         near = self.model.near
         weights = self.model.near_weights(float(near[:, -2].max())).tolist()
-        if sum(w > _ALIVE for w in weights) < 2:  # any scale beats that of a single reward
+        if sum(w > _ALIVE for w in weights) < 2:  # a single reward has no scale
             weights = [1.0] * len(weights)
         affine = scale.fit(near[:, -1].tolist(), weights)
         return *affine, scale.targets(near[:, -1], affine)
@@ -111,10 +107,10 @@ class Learner:
             _logger.warning("A refit failed and the hyperparameters stay as they were: %s", error)
 
     def _fitted(self) -> tuple[Hyperparameters, FitReport]:
-        """Fit the rows at hand from the current hyperparameters, in double precision.
+        """Fit the stored rows from the current hyperparameters, in double precision.
 
-        A current value outside the bounds of a fit begins on the bound; and a rate that is to be
-        learnt a little away from 0, which has no logarithm, and from 1.
+        A current value outside the bounds of a fit starts on the bound. A learnt forgetting rate starts
+        slightly away from 0 and 1.
         """
         model, rate = self.model, self.model.forgetting
         if self.refit.forgetting:
@@ -127,15 +123,15 @@ class Learner:
             model.targets,
             Hyperparameters(lengthscale, outputscale, noise, forgetting),
             learn_forgetting=self.refit.forgetting,
-            max_iter=_MOST_EVALUATIONS,
+            max_iter=_MAX_EVALUATIONS,
             seconds=self.refit.seconds,
         )
-        good = bool(report.after.isfinite())
-        check(good, "targets", "a finite log evidence", report.after.item(), NumericalError)
+        is_finite = bool(report.after.isfinite())
+        check(is_finite, "targets", "a finite log evidence", report.after.item(), NumericalError)
         return fitted, report
 
     def _belief_of(self, fitted: Hyperparameters) -> StreamingGP:
-        """Return an empty belief with what was fitted, in the dtype at hand."""
+        """Return an empty belief with the fitted hyperparameters, in the dtype of the model."""
         like = self.model.inputs
         lengthscale, outputscale = fitted.lengthscale.to(like), fitted.outputscale.to(like)
         kernel = Stationary(self.model.kernel.family, lengthscale, outputscale)

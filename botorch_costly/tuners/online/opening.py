@@ -1,4 +1,4 @@
-"""The first intervals of a run: the user's start, then a design, as far as the limits leave room."""
+"""The first intervals of a run: the user's start, then a design, within the limits of the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from botorch_costly.records import Decision, FrozenConfig
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.online.options import Design
 
-_START_ROUNDS = 5
+_START_ROUNDS = 5  # default number of intervals that play the start
 
 
 class Limit(NamedTuple):
-    """Rounds or queries that a run has, and the part of them that a design takes unasked."""
+    """A limit of a run; a design of default size takes one part of it."""
 
     name: str
     amount: int
@@ -28,13 +28,13 @@ class Limit(NamedTuple):
 def limits_of(
     horizon: int | None, intervals: int | None, max_queries: int | None, budget: int | None
 ) -> list[Limit]:
-    """Return what the opening of a run must leave room in, of what is known.
+    """Return the known limits within which the opening of a run has to stay.
 
     Args:
         horizon: Rounds of the run.
-        intervals: Of these rounds.
-        max_queries: The most queries.
-        budget: Of the query rule.
+        intervals: Intervals of the run.
+        max_queries: Largest number of queries.
+        budget: Budget of the query rule.
     """
     limits = [
         ("horizon", horizon, 10),
@@ -47,14 +47,14 @@ def limits_of(
 
 @dataclass(frozen=True)
 class Opening:
-    """Intervals that are queried whatever the rule says: first the start, then a design.
+    """Intervals that are queried regardless of the rule: first the start, then a design.
 
     Args:
-        space: Of the configurations.
-        start: The first of them; none if None.
-        start_rounds: How many intervals play it.
-        rounds: How many intervals there are in all.
-        others: Encoded configurations that follow the start, or None where they are drawn one by one.
+        space: Space of the configurations.
+        start: First configuration, if any.
+        start_rounds: Number of intervals that play it.
+        rounds: Number of all intervals.
+        others: Encoded configurations after the start; None if each is drawn at random in its interval.
     """
 
     space: SearchSpace
@@ -72,8 +72,8 @@ class Opening:
             config = self.space.decode(self.others[number - self.start_rounds])
         else:
             config = self.space.decode(self.space.sample(1, generator)[0])
-        said = f"initial design (interval {number + 1} of {self.rounds})"
-        return Decision(number, config, query=True, reason=said)
+        reason = f"initial design (interval {number + 1} of {self.rounds})"
+        return Decision(number, config, query=True, reason=reason)
 
 
 def opening_of(
@@ -86,20 +86,20 @@ def opening_of(
     """Return the opening that a run has room for.
 
     Args:
-        space: Of the configurations.
-        limits: Of the run.
-        wanted: Kind and rounds of the design, and rounds of the start; what is omitted is taken within a
-            part of each limit.
-        start: The first configuration, if any; it is played however few rounds are wanted.
-        seed: Of the design.
+        space: Space of the configurations.
+        limits: Limits of the run.
+        wanted: Kind and rounds of the design, and rounds of the start; omitted numbers are chosen to stay
+            within a part of each limit.
+        start: First configuration, if any; it is played for at least one round.
+        seed: Seed of the design.
 
     Raises:
-        InvalidArgumentError: If several rounds are to play no start.
+        InvalidArgumentError: If ``start_rounds`` exceeds 1 without a start.
         InvalidBudgetError: If the opening is longer than a limit.
     """
     start_rounds = wanted.start_rounds
     if start_rounds is None:
-        start_rounds = _usual_start_rounds(start, limits)
+        start_rounds = _default_start_rounds(start, limits)
     check(start_rounds == 1 or start is not None, "start_rounds", "1 without a start", start_rounds)
     more = start_rounds - 1
     if more:
@@ -120,8 +120,8 @@ def opening_of(
     return Opening(space, start, start_rounds, total, others)
 
 
-def _usual_start_rounds(start: FrozenConfig | None, limits: Sequence[Limit]) -> int:
-    """Return how many rounds play the start unasked: five, but at most half of what a design takes."""
+def _default_start_rounds(start: FrozenConfig | None, limits: Sequence[Limit]) -> int:
+    """Return the default number of start rounds: five, but at most half of a default design."""
     if start is None:
         return 1
     room = [limit.amount // (2 * limit.parts) for limit in limits]
@@ -129,5 +129,5 @@ def _usual_start_rounds(start: FrozenConfig | None, limits: Sequence[Limit]) -> 
 
 
 def _check_room(name: str, rounds: int, limits: Sequence[Limit]) -> None:
-    for what, amount, _ in limits:
-        check(rounds <= amount, name, f"at most the {what}, {amount}", rounds, InvalidBudgetError)
+    for limit, amount, _ in limits:
+        check(rounds <= amount, name, f"at most the {limit}, {amount}", rounds, InvalidBudgetError)

@@ -31,7 +31,7 @@ _RANKS = RewardScale(ranks=True, winsorize_lower=0.4)
 
 
 class ResolvedPrior(NamedTuple):
-    """A prior with everything known."""
+    """A prior without omitted values."""
 
     kernel: str
     lengthscale: float
@@ -41,17 +41,17 @@ class ResolvedPrior(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Prior:
-    """What a tuner believes before its first query, in units of the scaled reward (variance 1).
+    """The prior of a tuner, for scaled rewards of variance 1.
 
     Args:
-        kernel: Over the unit cube: ``"matern52"``, ``"matern32"``, ``"matern12"``, ``"rbf"``, or
+        kernel: Kernel over the unit cube: ``"matern52"``, ``"matern32"``, ``"matern12"``, ``"rbf"``, or
             ``"arms"``. If omitted, ``"arms"`` for a space of choices alone, else ``"matern52"``.
-        lengthscale: In the unit cube; ``0.5 sqrt(d)`` if omitted.
+        lengthscale: Lengthscale in the unit cube; ``0.5 sqrt(d)`` if omitted.
         noise: Noise variance of a reward, as a fraction of the variance of rewards.
-        forgetting: How much of the reward function is replaced in each interval, in [0, 1].
+        forgetting: Share of the reward function that is replaced in each interval, in [0, 1].
 
     Raises:
-        InvalidArgumentError: If a number is outside its range, or the kernel unknown.
+        InvalidArgumentError: If a number is outside its range, or the kernel is unknown.
     """
 
     kernel: str | None = None
@@ -68,19 +68,19 @@ class Prior:
         check_rate("forgetting", self.forgetting)
 
     def of(self, space: SearchSpace) -> ResolvedPrior:
-        """Return the prior with what was omitted taken from the space."""
-        usual = "arms" if space.is_arms and is_listed(space) else "matern52"
+        """Return the prior with omitted values derived from the space."""
+        default = "arms" if space.is_arms and is_listed(space) else "matern52"
         length = 0.5 * math.sqrt(space.dim) if self.lengthscale is None else self.lengthscale
-        return ResolvedPrior(self.kernel or usual, length, self.noise, self.forgetting)
+        return ResolvedPrior(self.kernel or default, length, self.noise, self.forgetting)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refit:
-    """When lengthscales, variance and noise are refitted, and for how long.
+    """The schedule on which lengthscales, variance and noise are refitted.
 
     Args:
-        every: Refit after so many rewards; never if ``None``.
-        seconds: Time cap of one refit; where it binds, a run depends on the machine's speed.
+        every: Number of rewards between refits; no refits if ``None``.
+        seconds: Time limit of one refit; if it binds, a run depends on the machine's speed.
         forgetting: Whether the forgetting rate is learnt too.
 
     Raises:
@@ -95,27 +95,27 @@ class Refit:
     def __post_init__(self) -> None:
         _count(self, "every", 1)
         check_positive("seconds", self.seconds)
-        ever = self.every is not None or not self.forgetting
-        check(ever, "forgetting", "False, or refits (every=...)", self.forgetting)
+        can_learn = self.every is not None or not self.forgetting
+        check(can_learn, "forgetting", "False, or refits (every=...)", self.forgetting)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The first intervals, which are queried whatever the rule says.
+    """The first intervals, which are queried regardless of the rule.
 
     Args:
-        kind: ``"screening"``: numbers are low (0.1 of the unit cube) or high (0.9), each in about one
-            half of the design, so that few queries show which of many matter; ``"sobol"``; or
+        kind: ``"screening"``: each number is low (0.1 of the unit cube) or high (0.9), in about one half
+            of the design each, so that few queries show which of many matter; ``"sobol"``; or
             ``"random"``.
-        rounds: Configurations queried first. If omitted, twice the dimension, but at most a tenth of the
-            horizon, a third of its intervals, ``max_queries`` and a fifth of the rule's budget, and none
-            for a space of choices.
-        start_rounds: How many intervals play the tuner's ``start``, before the others. A network that has
-            not begun to learn cannot be told from one that has diverged. If omitted, 5, but at most
-            half of what the design takes unasked.
+        rounds: Number of configurations queried first. If omitted, twice the dimension, but at most a
+            tenth of the horizon, a third of its intervals, ``max_queries`` and a fifth of the rule's
+            budget, and none for a space of choices.
+        start_rounds: Number of intervals that play the tuner's ``start`` before the others, because a
+            network that has not begun to learn looks like one that has diverged. If omitted, 5, but at
+            most half of a design of default size.
 
     Raises:
-        InvalidArgumentError: If a number is no such count, or the kind unknown.
+        InvalidArgumentError: If a number is not a valid count, or the kind is unknown.
     """
 
     kind: DesignKind = "screening"
@@ -130,12 +130,12 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class Hold:
-    """For how long a configuration is held once it is chosen; only the end of an interval is queried.
+    """The length of the intervals for which a configuration is held; queries are made at their ends.
 
     Args:
-        share: Of the rounds so far, in [0, 1]. At 0 each round is decided on its own: for functions that
-            are seen anew in every round, and know nothing of the rounds before.
-        shortest: The fewest rounds of an interval, unless the share is 0.
+        share: Length of an interval as a share of the rounds so far, in [0, 1]. At 0 each round is
+            decided on its own, for rewards that do not depend on the rounds before.
+        shortest: Fewest rounds of an interval, unless the share is 0.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -152,22 +152,21 @@ class Hold:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a run may cost.
+    """The limits of a run.
 
     Args:
-        max_queries: The most queries this run may pay for, whatever the rule says.
-        keep_rounds: How many of the latest rounds are kept with their decisions and queries, for runs
-            without end; all by default. What is older can no longer be told.
-        max_rows: The most rewards that the belief holds, the latest ones: what a decision may cost grows
-            with their square. Those older than forgetting remembers (a weight of 1e-8) go anyway.
-        rate_factor: The factor by which a learning rate (``SearchSpace.rates``) may differ from that of
-            the start; ``math.inf`` for the whole range. What a far larger one damages in a round is not
-            mended by the rounds after it, and this tuner does not go back. Without a start no limit.
-            In a space without a known learning rate the limit holds for each logarithmic real of
-            unknown role, which may be one.
+        max_queries: Largest number of queries, regardless of the rule.
+        keep_rounds: Number of latest rounds whose decisions and queries are kept, for runs without end;
+            all by default. Older decisions can no longer be told.
+        max_rows: Largest number of rewards in the belief; the latest are kept. The cost of a decision
+            grows with its square. Rewards with a weight below 1e-8 are dropped in any case.
+        rate_factor: Factor by which a learning rate (``SearchSpace.rates``) may differ from that of the
+            start; ``math.inf`` for the whole range, as without a start. One round at a far larger rate
+            may do lasting damage, and this tuner does not go back. In a space without a known learning
+            rate the limit holds for each logarithmic real of unknown role, which may be one.
 
     Raises:
-        InvalidArgumentError: If a number is no such count.
+        InvalidArgumentError: If a number is not a valid count.
     """
 
     max_queries: int | None = None
@@ -180,24 +179,23 @@ class Limits:
         _count(self, "keep_rounds", 1)
         _count(self, "max_rows", 1)
         factor = self.rate_factor
-        number = isinstance(factor, int | float) and not isinstance(factor, bool)
-        check(number and factor > 1, "rate_factor", "a number > 1", factor)
+        is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
+        check(is_number and factor > 1, "rate_factor", "a number > 1", factor)
 
     def within(self, horizon: int | None) -> "Limits":
         """Return the limits if they fit a horizon; raise InvalidBudgetError otherwise."""
-        most = self.max_queries
-        fits = horizon is None or most is None or most <= horizon
+        fits = horizon is None or self.max_queries is None or self.max_queries <= horizon
         expected = f"at most the horizon, {horizon}"
-        check(fits, "max_queries", expected, most, InvalidBudgetError)
+        check(fits, "max_queries", expected, self.max_queries, InvalidBudgetError)
         return self
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """All options of a tuner, checked; what each means is said in ``OnlineTuner``.
+    """All options of a tuner, checked; see ``OnlineTuner`` for their meaning.
 
     Raises:
-        InvalidArgumentError: If one is of the wrong kind or outside its range.
+        InvalidArgumentError: If an option has the wrong type or is outside its range.
         InvalidBudgetError: If ``max_queries`` exceeds the horizon.
         InvalidConfigError: If ``start`` does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
@@ -206,10 +204,10 @@ class Options:
     space: SearchSpace
     horizon: int | None
     query: QueryRule
-    start: Any  # a FrozenConfig once it is checked, or None
+    start: Any  # None, or a FrozenConfig after the check
     prior: Prior
     refit: Refit
-    acquisition: Any  # an AcquisitionFactory once it is checked
+    acquisition: Any  # an AcquisitionFactory after the check
     unqueried_play: UnqueriedPlay
     rewards: RewardScale | None
     design: Design
@@ -219,28 +217,30 @@ class Options:
     maximize: bool
     seed: int
     dtype: torch.dtype
-    device: Any  # a torch.device once it is checked
+    device: Any  # a torch.device after the check
 
     def __post_init__(self) -> None:
-        tunable = isinstance(self.space, SearchSpace) and self.space.dim > 0
-        wanted = "a SearchSpace with something to tune"
-        check(tunable, "space", wanted, self.space, InvalidSpaceError)
-        plain = "logarithmic Reals: a Scheduled learning rate is played by TwinTuner alone"
-        check(not self.space.is_scheduled, "space", plain, self.space, InvalidSpaceError)
+        is_tunable = isinstance(self.space, SearchSpace) and self.space.dim > 0
+        expected = "a SearchSpace with something to tune"
+        check(is_tunable, "space", expected, self.space, InvalidSpaceError)
+        expected = "logarithmic Reals: a Scheduled learning rate is played by TwinTuner alone"
+        check(not self.space.is_scheduled, "space", expected, self.space, InvalidSpaceError)
         for name, kind in _GROUPS.items():
-            given = getattr(self, name)
-            check(isinstance(given, kind), name, f"a {kind.__name__}", given)
+            value = getattr(self, name)
+            check(isinstance(value, kind), name, f"a {kind.__name__}", value)
         check(isinstance(self.maximize, bool), "maximize", "a bool", self.maximize)
         _count(self, "horizon", 1)
         object.__setattr__(self, "seed", check_seed(self.seed))
-        known = self.unqueried_play in get_args(UnqueriedPlay)
-        check(known, "unqueried_play", "'acquisition' or 'mean'", self.unqueried_play)
+        is_known = self.unqueried_play in get_args(UnqueriedPlay)
+        check(is_known, "unqueried_play", "'acquisition' or 'mean'", self.unqueried_play)
         self.query.check_run(self.horizon)
         self.limits.within(self.horizon)
-        scaled = self.rewards is None or isinstance(self.rewards, RewardScale)
-        check(scaled, "rewards", "a RewardScale", self.rewards)
-        ranked = self.scale.ranks and self.query.reads_rewards
-        check(not ranked, "rewards", "values, not ranks, for a price in rewards", self.rewards)
+        is_scale = self.rewards is None or isinstance(self.rewards, RewardScale)
+        check(is_scale, "rewards", "a RewardScale", self.rewards)
+        needs_values = self.scale.ranks and self.query.reads_rewards
+        check(
+            not needs_values, "rewards", "values, not ranks, for a price in rewards", self.rewards
+        )
         start = None if self.start is None else FrozenConfig(self.space.canonical(self.start))
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "acquisition", as_factory(self.acquisition))
@@ -249,21 +249,21 @@ class Options:
 
     @property
     def scale(self) -> RewardScale:
-        """How rewards become values of the model: as given, or what suits the query rule."""
+        """Scale of the rewards; if omitted, one that suits the query rule."""
         if self.rewards is not None:
             return self.rewards
         return RewardScale() if self.query.reads_rewards else _RANKS
 
     @property
     def near_start(self) -> tuple[str, ...]:
-        """Names of the parameters that stay near the start: learning rates, or else possible ones."""
+        """Names of the parameters that stay near the start: known or else possible learning rates."""
         if self.start is None or self.limits.rate_factor == math.inf:
             return ()
         return self.space.rates or self.space.possible_rates
 
     @property
     def note_on_rates(self) -> str | None:
-        """A warning where no learning rate is known, so that possible ones stay near the start."""
+        """Warning that possible learning rates stay near the start because none is known."""
         if self.space.rates or not self.near_start:
             return None
         return (
@@ -274,7 +274,7 @@ class Options:
 
     @property
     def reachable(self) -> SearchSpace:
-        """The part of the space that is searched: learning rates stay near the start's."""
+        """Searched part of the space, in which learning rates stay near that of the start."""
         if self.start is None or not self.near_start:
             return self.space
         parameters = dict(self.space.parameters)
@@ -288,7 +288,7 @@ class Options:
 
     @property
     def lasting(self) -> dict[str, Any]:
-        """The options that a saved state does not survive a change of: all but space and device."""
+        """Options that must not change between saving and loading: all but space and device."""
         names = [f.name for f in fields(self) if f.name not in ("space", "device")]
         return {name: getattr(self, name) for name in names}
 
@@ -305,7 +305,7 @@ _GROUPS: dict[str, type] = {
 
 
 def _count(group: object, name: str, minimum: int) -> None:
-    """Check a count that may be omitted, and keep it as an int."""
+    """Check a count that may be omitted, and store it as an int."""
     value = getattr(group, name)
     if value is not None:
         object.__setattr__(group, name, check_count(name, value, minimum))

@@ -1,13 +1,13 @@
 """The optima of a search, followed from round to round until the next query.
 
-Between queries a belief changes by one number, so that its optima move along smooth paths: a belief
-expanded around them to second order says where they are in any later round, for the price of small
-linear systems. Those of some rounds are worked out side by side, as a plan that each round reads its
-row of. Where a path has left the neighbourhood in which an expansion holds, there is a new one.
+Between queries a belief changes by one number, so its optima move along smooth paths. A second-order
+expansion of the belief around them gives their positions in any later round by small linear systems. The
+positions in several rounds are computed in one batch, as a plan with one row per round. If a path leaves
+the neighbourhood in which the expansion holds, there is a new expansion.
 
-Paths can cross and meet, and new optima come up: after a while an uncertain place outgrows a good one.
-So the order is worked out for every round, points all over the search are watched, and after much
-waiting, or where one of those points becomes the best, a new search is needed.
+Paths can cross and meet, and new optima appear, since an uncertain region eventually exceeds a good one.
+So the order is computed for each round, and points all over the space are watched. A new search is
+needed after many rounds without a query, or when one of these points becomes the best.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,14 +22,14 @@ from botorch_costly.numerics.closed_form import Moments, upper_bound_at
 from botorch_costly.numerics.expansion import expanded_upper_bound
 from botorch_costly.optim.newton import climb_by_newton, newton_step
 
-_NEIGHBOURHOOD = 0.05  # in lengthscales; moments are off by about a sixth of its cube
-_STALE = 0.9  # what must be retained since the last search for its optima to be all there are
-_ROUNDS = 16  # of a plan
-_ROUNDING = 1e-9  # of a watched point, by which it does not become the best
+_NEIGHBOURHOOD = 0.05  # lengthscales; the error of moments is about a sixth of its cube
+_STALE = 0.9  # least share retained since the last search; below it there may be new optima
+_ROUNDS = 16  # largest number of rounds in a plan
+_ROUNDING = 1e-9  # a watched point this much above an optimum is not yet better
 
 
 class CandidateAndRivals(NamedTuple):
-    """The candidate, then its rivals, and what is believed of them if that is known."""
+    """The candidate, then its rivals, and their posterior if it is known."""
 
     points: Tensor  # shape: (1 + m, d)
     mean: Tensor | None = None  # shape: (1 + m,)
@@ -37,41 +37,41 @@ class CandidateAndRivals(NamedTuple):
 
 
 class RoundsAhead(NamedTuple):
-    """The rounds to come, up to the next query."""
+    """The current round and those after it, up to the next query."""
 
-    now: int  # the current round
-    beta: Callable[[int], float]  # of the bound, by round; it is asked for some rounds ahead
-    end: int | None = None  # of the run, beyond which it is asked for nothing
+    now: int  # current round
+    beta: Callable[[int], float]  # beta of the upper confidence bound by round
+    end: int | None = None  # end of the run; no round beyond it is planned
 
     @property
     def rounds(self) -> range:
-        """Those that a plan is made for."""
+        """Rounds of a new plan."""
         last = self.now + _ROUNDS
         return range(self.now, last if self.end is None else max(min(last, self.end), self.now + 1))
 
 
 class SearchResult(NamedTuple):
-    """What a search found."""
+    """The result of a search."""
 
     optima: Tensor  # shape: (m, d)
-    retained: float  # of the newest observation, in the round of the search
-    # From a lone optimum to its rival, shape: (d,), or (0,) if there is none; None if none was asked for.
+    retained: float  # share of the newest observation that is retained in the round of the search
+    # From a lone optimum to its rival, shape: (d,), or (0,) without a rival; None if none was requested.
     rival: Tensor | None
 
 
 class Plan(NamedTuple):
-    """CandidateAndRivals of some rounds."""
+    """The candidate and rivals of several rounds."""
 
-    first: int  # round
-    rounds: int  # for which it is good
-    good: Tensor  # number of these rounds, shape: ()
-    rivals: bool  # whether a lone optimum has one
+    first: int  # first round
+    rounds: int  # number of valid rounds
+    valid: Tensor  # the same number before it is read from the device, shape: ()
+    rivals: bool  # whether a lone optimum has a rival
     points: Tensor  # best first, shape: (r, m, d)
     mean: Tensor  # shape: (r, m)
     variance: Tensor  # shape: (r, m)
 
     def serves(self, now: int, rivals: bool) -> bool:
-        """Return whether a round is in it, with all that is asked for."""
+        """Return whether the plan covers a round, with rivals if requested."""
         return self.first <= now < self.first + self.rounds and self.rivals >= rivals
 
 
@@ -79,9 +79,9 @@ class PathFollowing:
     """Follows optima from round to round.
 
     Args:
-        bounds: Of the search, ``2 x d``.
-        bandwidth: Optima closer than this are one.
-        watched: Points all over the search, ``m x d``.
+        bounds: Bounds of the search, shape ``2 x d``.
+        bandwidth: Optima closer than this count as one.
+        watched: Points all over the search space, shape ``m x d``.
     """
 
     def __init__(self, bounds: Tensor, bandwidth: float, watched: Tensor) -> None:
@@ -90,7 +90,7 @@ class PathFollowing:
         self._plan: Plan | None = None
 
     def begin(self, search: SearchResult | None) -> None:
-        """Follow what a search found, from now on."""
+        """Follow the optima of a search from now on."""
         self.search, self._plan = search, None
 
     def candidate_and_rivals(
@@ -99,9 +99,9 @@ class PathFollowing:
         """Return the candidate and rivals of a later round, best first; None if a search is needed.
 
         Args:
-            belief: That of the search, with slopes in closed form.
-            ahead: That round, and those after it.
-            rivals: Whether a lone optimum needs one.
+            belief: Belief of the search, with analytic derivatives.
+            ahead: Current round, and those after it.
+            rivals: Whether a lone optimum needs a rival.
         """
         plan = self._plan
         if plan is None or not plan.serves(ahead.now, rivals):
@@ -112,24 +112,24 @@ class PathFollowing:
         return CandidateAndRivals(plan.points[row], plan.mean[row], plan.variance[row])
 
     def _plan_from(self, belief: StreamingGP, ahead: RoundsAhead, rivals: bool) -> Plan | None:
-        """Return a plan from this round on, if need be with another expansion."""
+        """Return a plan from this round on, with another expansion if necessary."""
         search = self.search
         if search is None or (rivals and search.rival is None and len(search.optima) == 1):
-            return None  # or the search did not query for what is asked for now
+            return None  # no search, or one without the rival that is needed now
         retained = [belief.snapshot(later).retained for later in ahead.rounds]
-        fresh = [keep for keep in retained if keep >= _STALE * search.retained]
+        fresh = [share for share in retained if share >= _STALE * search.retained]
         if not fresh:
             return None
         plan = self._plan_around(search, belief, ahead, rivals, fresh)
-        if is_near(plan.good) and int(plan.good) > 0:
-            return plan._replace(rounds=int(plan.good))
-        # Perhaps the paths have left the neighbourhood; a device is asked once for both plans.
+        if is_near(plan.valid) and int(plan.valid) > 0:
+            return plan._replace(rounds=int(plan.valid))
+        # The paths may have left the neighbourhood; both plans are read in one wait for the device.
         width = self._bounds.new_full((), ahead.beta(ahead.now)).sqrt()
         bound = belief.snapshot(ahead.now).upper_bound(width)
         summit = climb_by_newton(bound.quadratic, search.optima, self._bounds)
         nearer = search._replace(optima=summit.points)
         again = self._plan_around(nearer, belief, ahead, rivals, fresh)
-        rounds, rounds_again = map(int, read(plan.good, again.good))
+        rounds, rounds_again = map(int, read(plan.valid, again.valid))
         if rounds > 0:
             return plan._replace(rounds=rounds)
         self.search = nearer
@@ -143,14 +143,14 @@ class PathFollowing:
         rivals: bool,
         retained: Sequence[float],
     ) -> Plan:
-        """Return a plan by the expansion around the optima, without its number of rounds.
+        """Return a plan by the expansion around the optima, with ``rounds`` still 0.
 
         Args:
-            search: What was found.
-            belief: That of the search.
-            ahead: The round, and those after it.
-            rivals: Whether a lone optimum needs one.
-            retained: What is retained of the newest observation in the rounds that are planned.
+            search: Result of the search.
+            belief: Belief of the search.
+            ahead: Current round, and those after it.
+            rivals: Whether a lone optimum needs a rival.
+            retained: Share of the newest observation that is retained in each planned round.
         """
         optima, now, fresh = search.optima, ahead.now, len(retained)
         seen, prior = belief.snapshot(now), belief.kernel.outputscale
@@ -162,48 +162,48 @@ class PathFollowing:
         around = seen.expand(optima)
         model = expanded_upper_bound(around, prior, keep, width, floor)
         step, exists = newton_step(model, optima.expand(fresh, *optima.shape), self._bounds)
-        step = step * exists.unsqueeze(-1)  # where there is no path, the optimum stays
+        step = step * exists.unsqueeze(-1)  # an optimum without a path stays
         value, points = model.at(step), (optima + step).clamp(self._bounds[0], self._bounds[1])
-        known = seen.moments_at_fixed_points(self._watched)
-        watched = upper_bound_at(prior, known, keep, width, floor)
-        good = belief.in_lengthscales(step).abs().flatten(1).amax(-1) <= _NEIGHBOURHOOD
-        good &= watched.amax(-1) <= value.amax(-1) + _ROUNDING
-        good &= self._apart(points)
+        fixed = seen.moments_at_fixed_points(self._watched)
+        watched = upper_bound_at(prior, fixed, keep, width, floor)
+        valid = belief.in_lengthscales(step).abs().flatten(1).amax(-1) <= _NEIGHBOURHOOD
+        valid &= watched.amax(-1) <= value.amax(-1) + _ROUNDING
+        valid &= self._apart(points)
         order = value.argsort(dim=-1, descending=True, stable=True)
         points = points.gather(-2, order.unsqueeze(-1).expand_as(points))
-        found = Moments(*(part.at(step).gather(-1, order) for part in around[1:]))
+        moments = Moments(*(moment.at(step).gather(-1, order) for moment in around[1:]))
         if rivals and len(optima) == 1 and search.rival is not None and len(search.rival):
             far_rival, exists = self._rivals(points, search.rival, watched)
-            good &= exists
+            valid &= exists
             points = torch.cat([points, far_rival], -2)
-            pairs = zip(found, seen.moments(far_rival.squeeze(-2)), strict=True)
-            found = Moments(*(torch.cat([ours, far.unsqueeze(-1)], -1) for ours, far in pairs))
-        variance = (prior - keep.square() * found.explained).clamp_min(floor)
+            pairs = zip(moments, seen.moments(far_rival.squeeze(-2)), strict=True)
+            moments = Moments(*(torch.cat([near, far.unsqueeze(-1)], -1) for near, far in pairs))
+        variance = (prior - keep.square() * moments.explained).clamp_min(floor)
         return Plan(
             first=now,
             rounds=0,
-            good=good.long().cumprod(0).sum(),
+            valid=valid.long().cumprod(0).sum(),
             rivals=rivals,
             points=points,
-            mean=belief.center + belief.scale * keep * found.mean,
+            mean=belief.center + belief.scale * keep * moments.mean,
             variance=belief.scale**2 * variance,
         )
 
     def _apart(self, points: Tensor) -> Tensor:
-        """Return in which rounds no two optima have met."""
+        """Return for each round whether all optima are still apart."""
         distance = torch.cdist(points, points)
         itself = torch.eye(points.shape[-2], dtype=torch.bool, device=points.device)
         return (distance.masked_fill(itself, torch.inf) > self._bandwidth).flatten(1).all(-1)
 
-    def _rivals(self, lone: Tensor, way: Tensor, watched: Tensor) -> tuple[Tensor, Tensor]:
+    def _rivals(self, lone: Tensor, offset: Tensor, watched: Tensor) -> tuple[Tensor, Tensor]:
         """Return the rival of a lone optimum in each round, ``r x 1 x d``, and whether there is one.
 
-        It is where it was, as seen from the optimum, or else the best of the watched points that are
-        farther away than the bandwidth.
+        The rival keeps its offset from the optimum. If that is too near, the rival is the best of the
+        watched points that are farther away than the bandwidth.
         """
         near = torch.cdist(lone, self._watched).squeeze(-2) <= self._bandwidth
         other = self._watched[watched.masked_fill(near, -torch.inf).argmax(-1)].unsqueeze(-2)
-        far_rival = (lone + way).clamp(self._bounds[0], self._bounds[1])
+        far_rival = (lone + offset).clamp(self._bounds[0], self._bounds[1])
         far = torch.linalg.vector_norm(far_rival - lone, dim=-1, keepdim=True) > self._bandwidth
         exists = far.flatten(1).any(-1) | ~near.all(-1)
         return torch.where(far, far_rival, other), exists

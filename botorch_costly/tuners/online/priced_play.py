@@ -1,4 +1,4 @@
-"""The best query and the best play of a round, under a rule that weighs one against the other."""
+"""The best query and the best play of a round, under a rule that weighs them against each other."""
 
 from typing import NamedTuple
 
@@ -16,19 +16,19 @@ from botorch_costly.numerics.stationary import covariance
 from botorch_costly.query import Outlook, Prospect, weighing
 from botorch_costly.query.weighing import NEXT_POINTS, TOLERANCE, NextQuery
 
-_CLIMBED = 8  # best of the candidates, from which a search climbs
-_LIKELY = 32  # best of the candidates by mean + _MILD std: one of them may be the best
+_CLIMBED = 8  # best candidates that a search climbs from
+_LIKELY = 32  # best candidates by mean + _MILD std, one of which may be the optimum
 _MILD = 0.5
-_PROMISING = 64  # best of the candidates, at which a query is weighed exactly
-_LEAST_VARIANCE = 1e-12  # whose root still has a slope
+_PROMISING = 64  # best candidates, at which the value of a query is computed exactly
+_LEAST_VARIANCE = 1e-12  # its root still has a finite gradient
 
 
 class BestQuery(NamedTuple):
-    """Where a query promises most and what, and what is played without one."""
+    """The most promising query with its prospect, and the play without a query."""
 
     query_at: Tensor  # encoded, shape: (d,)
     play: Tensor  # encoded, shape: (d,)
-    mean: Tensor  # of the play, shape: ()
+    mean: Tensor  # mean of the play, shape: ()
     prospect: Prospect
 
 
@@ -37,16 +37,16 @@ def best_query(
 ) -> BestQuery:
     """Return the best query and the best play of a round after the first query.
 
-    Among the candidates of the search, the highest means, upper bounds and promises of a query are
-    sought roughly. From the best of each a search climbs, all three at once. What it finds and the most
-    promising of the candidates are then weighed exactly.
+    Three scores of the candidates of the search are approximated: mean, upper bound, and promise of a
+    query. A search climbs from the best candidates of each score, in one batch. Its results and the most
+    promising candidates are then compared exactly.
 
     Args:
-        belief: In units of the prior.
-        search: Where the query may be.
-        now: The round, from 0.
-        outlook: How the rule weighs queries.
-        beta: Of the upper bound.
+        belief: Belief in prior units.
+        search: Search over the space.
+        now: Current round, from 0.
+        outlook: Effective horizon and price of a query under the rule.
+        beta: Squared width of the upper bound, in standard deviations.
     """
     candidates, today = search.candidates(belief.near[:, :-2]), torch.tensor(float(now))
     if len(candidates) <= _PROMISING:
@@ -54,9 +54,9 @@ def best_query(
     prepared = belief.project(at_round(candidates, today))
     likely = candidates[_likely(*belief.mean_and_variance(prepared))]
     discretization = search.discretization(likely)
-    lasting = outlook.effective_horizon
-    rough = TimeVaryingKG(belief, discretization, now, lasting, belief.noise, rough=True)
-    weights = torch.tensor([[0.0, beta**0.5, 0.0], [0.0, 0.0, float(lasting)]], dtype=torch.float64)
+    horizon = outlook.effective_horizon
+    rough = TimeVaryingKG(belief, discretization, now, horizon, belief.noise, rough=True)
+    weights = torch.tensor([[0.0, beta**0.5, 0.0], [0.0, 0.0, float(horizon)]], dtype=torch.float64)
     bonus, effective_horizon = moved(weights, candidates).unsqueeze(-1)
 
     def heights(rows: Tensor | ProjectedRows) -> Tensor:
@@ -84,12 +84,12 @@ def weigh(
     """Return the best query and the best play of the points considered.
 
     Args:
-        belief: In units of the prior.
-        considered: Where query and play may be, encoded, ``m x d``. Of equals the first is chosen.
-        discretization: Where the best may turn out to be, encoded, ``k x d``.
-        now: The round, from 0.
-        outlook: How the rule weighs queries.
-        repeated: Which of those considered do not count, bool, ``m``; all count if omitted.
+        belief: Belief in prior units.
+        considered: Possible points of query and play, encoded, ``m x d``; the first wins a tie.
+        discretization: Points over which the largest posterior mean is taken, encoded, ``k x d``.
+        now: Current round, from 0.
+        outlook: Effective horizon and price of a query under the rule.
+        repeated: Considered points to leave out, bool, ``m``; none if omitted.
     """
     terms = outlook.effective_horizon, belief.noise
     exact = TimeVaryingKG(belief, discretization, now, *terms, tolerance=TOLERANCE)
@@ -99,16 +99,16 @@ def weigh(
         mean = mean.masked_fill(repeated, -torch.inf)
 
     def next_query(places: Tensor) -> NextQuery:
-        """Return the belief about the most promising points, where the next query may be as well."""
+        """Return the belief about the most promising points, at which the next query may be as well."""
         promises = mean + moved(exact.effective_horizon, mean) * gain
-        some = promises.topk(min(NEXT_POINTS, len(promises))).indices
-        return _next_query(belief, considered, places, some, now)
+        promising = promises.topk(min(NEXT_POINTS, len(promises))).indices
+        return _next_query(belief, considered, places, promising, now)
 
-    found = weighing.weigh(mean, gain, outlook, next_query)
+    result = weighing.weigh(mean, gain, outlook, next_query)
     best = mean.argmax()
-    # A number of the device as an index would be waited for, rows of numbers are not.
-    query_at, play = considered[torch.stack([found.pick, best])]
-    return BestQuery(query_at, play, mean.amax(), found.prospect)
+    # A scalar index would wait for the device, a tensor of indices does not.
+    query_at, play = considered[torch.stack([result.pick, best])]
+    return BestQuery(query_at, play, mean.amax(), result.prospect)
 
 
 def best_play(belief: StreamingGP, search: SpaceSearch, now: int) -> Tensor:
@@ -121,16 +121,16 @@ def best_play(belief: StreamingGP, search: SpaceSearch, now: int) -> Tensor:
 
 
 def _likely(mean: Tensor, variance: Tensor) -> Tensor:
-    """Return which points may well be the best, and which of them is so by the mean, ``(k,)``."""
-    hopes = (mean + _MILD * variance.sqrt()).topk(_LIKELY).indices
-    return torch.cat([mean.argmax().reshape(1), hopes])
+    """Return the indices of the highest mean and of likely optima, shape ``(k,)``."""
+    bounds = (mean + _MILD * variance.sqrt()).topk(_LIKELY).indices
+    return torch.cat([mean.argmax().reshape(1), bounds])
 
 
 def _next_query(
-    belief: StreamingGP, points: Tensor, places: Tensor, some: Tensor, now: int
+    belief: StreamingGP, points: Tensor, places: Tensor, indices: Tensor, now: int
 ) -> NextQuery:
-    """Return the belief about some of the points, ``n``, and about the points at ``k`` places."""
-    num_places, others = len(places), points[some]
+    """Return the belief about the points at ``n`` indices and at ``k`` places."""
+    num_places, others = len(places), points[indices]
     together = torch.cat([points[places], others])
     with torch.no_grad():
         mean, cov = belief.mean_and_covariance(at_round(together, points.new_full((), float(now))))

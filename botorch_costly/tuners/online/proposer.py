@@ -1,4 +1,4 @@
-"""What each round plays: the design, then the strategy, held for an interval, within a budget."""
+"""The decision of each round: the design, then the decider, held for an interval, within a budget."""
 
 import math
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from botorch_costly.tuners.online.opening import Opening
 
 
 class Run(NamedTuple):
-    """What is to be played, and how many queries it may take."""
+    """Space, intervals and limits of a run."""
 
     space: SearchSpace
     intervals: Intervals
@@ -28,15 +28,13 @@ class Run(NamedTuple):
 
 
 class Proposer:
-    """Proposes what the next round plays, and whether its end is queried.
-
-    It knows how long the run is; what was seen in it comes with each question.
+    """Proposes the configuration of the next round, and whether its end is queried.
 
     Args:
-        run: What is to be played.
-        opening: Of the first intervals.
-        decider: Decides on all others.
-        query: The rule of the decider, which explains its verdicts.
+        run: Space, intervals and limits of the run.
+        opening: Chooser in the first intervals.
+        decider: Chooser in all others.
+        query: Rule of the decider, which explains its verdicts.
         generator: Source of random configurations, starts and coins.
     """
 
@@ -51,19 +49,19 @@ class Proposer:
         self._run, self._opening, self._decider = run, opening, decider
         self._query, self._generator = query, generator
         self._chosen: Decision | None = None
-        self._num_told: int | None = None  # that the last decision knew
+        self._num_told: int | None = None  # number of rewards before the last decision
 
     def holds(self, now: int) -> bool:
-        """Return whether a round plays the configuration of the round before."""
+        """Return whether a round plays the configuration of the previous round."""
         return self._chosen is not None and now > self._run.intervals.at(now).first
 
     def propose(self, now: int, learner: Learner, queries: int) -> Decision:
         """Return the decision of a round.
 
         Args:
-            now: The round, from 0.
+            now: Current round, from 0.
             learner: Belief after the queries so far.
-            queries: Number of queries paid for.
+            queries: Number of queries so far.
         """
         interval = self._run.intervals.at(now)
         if not self.holds(now):
@@ -92,15 +90,15 @@ class Proposer:
         self._chosen = None if chosen is None else Decision.from_dict(chosen)
         self._decider.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
-        told = state["num_told"]
-        self._num_told = None if told is None else check_count("num_told", told)
+        num_told = state["num_told"]
+        self._num_told = None if num_told is None else check_count("num_told", num_told)
 
     def check_complete(self, rounds: int, *, same_options: bool) -> None:
-        """Raise if a part is missing that is known after so many rounds.
+        """Raise if a part of the state is missing.
 
         Args:
-            rounds: The number of rounds that were asked for.
-            same_options: Whether the run goes on with the options that it began with.
+            rounds: Number of rounds so far.
+            same_options: Whether the options are those of the saved run.
 
         Raises:
             InvalidArgumentError: If a part is missing.
@@ -109,15 +107,11 @@ class Proposer:
         check((chosen is None) == (rounds == 0), "chosen", f"that of {rounds} rounds", chosen)
         opened = chosen is not None and (chosen.interval or 0) >= self._opening.rounds
         opened = opened and chosen is not None and chosen.reason != ENQUEUED
-        check(
-            not opened or not same_options or self._num_told is not None,
-            "num_told",
-            "a count",
-            None,
-        )
+        complete = not opened or not same_options or self._num_told is not None
+        check(complete, "num_told", "a count", None)
 
     def _choose(self, interval: Interval, learner: Learner, queries: int) -> Decision:
-        """Decide what an interval plays, and whether its end is queried."""
+        """Choose the configuration of an interval, and whether its end is queried."""
         if interval.number < self._opening.rounds:
             return self._opening.decide(interval.number, self._generator)
         may_query, progress = not self._spent(queries), self._progress(interval, learner, queries)
@@ -135,9 +129,9 @@ class Proposer:
         )
 
     def _progress(self, interval: Interval, learner: Learner, queries: int) -> Progress:
-        """Return how far the run has come, counted in intervals; but reward rate is that of a round."""
+        """Return the progress of the run in intervals; only the reward rate is per round."""
         intervals, horizon = self._run.intervals, self._run.horizon
-        reads = self._query.reads_rewards  # which takes as long as there are rewards
+        reads = self._query.reads_rewards  # else the reward rate is not computed, to save time
         return Progress(
             round=interval.number + 1,
             queries=queries,
@@ -148,7 +142,7 @@ class Proposer:
         )
 
     def may_query(self, queries: int) -> bool:
-        """Return whether the budgets allow a query after so many."""
+        """Return whether the budgets allow a further query."""
         return not self._spent(queries) and queries < (self._query.budget or math.inf)
 
     def _spent(self, queries: int) -> bool:
@@ -162,9 +156,9 @@ class Proposer:
 
 
 def _held(chosen: Decision, now: int, interval: Interval) -> Decision:
-    """Return what was chosen as the decision of one of the rounds of its interval."""
+    """Return the choice of an interval as the decision of one of its rounds."""
     changes: dict[str, Any] = {"round": now, "interval": interval.number}
     if not interval.is_last(now):
-        held = f"held (round {now - interval.first + 1} of {interval.length})"
-        changes |= {"query": False, "reason": held}
+        reason = f"held (round {now - interval.first + 1} of {interval.length})"
+        changes |= {"query": False, "reason": reason}
     return replace(chosen, **changes)

@@ -1,8 +1,8 @@
-"""The candidate of a round and its rivals: found by a search, or followed from the last one.
+"""The candidate of a round and its rivals: found by a search, or followed from the last search.
 
-The candidate is the maximizer of the acquisition function, its rivals are the other local optima. A lone
-optimum has no rival, and a literal query rule would never query again; its rival is the best point
-farther away than the bandwidth.
+The candidate is the maximizer of the acquisition function, and its rivals are the other local optima.
+With a lone optimum a literal query rule would never query again, so the best point farther away than the
+bandwidth becomes its rival.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.acquisition import TimeVaryingUCB
-from botorch_costly.ask_tell.search import (
-    CubeSearch,
-    Found,
-    Search,
-    SpaceSearch,
-    search_of,
-)
+from botorch_costly.ask_tell.search import CubeSearch, Found, Search, SpaceSearch, search_of
 from botorch_costly.models import StreamingGP
 from botorch_costly.optim.smooth import Acquisition, AgingFunction
 from botorch_costly.space import SearchSpace
@@ -32,7 +26,7 @@ from botorch_costly.tuners.online.path_following import (
 
 class _Searched(NamedTuple):
     points: Tensor  # the candidate, then its rivals, shape: (1 + m, d)
-    found: Found
+    result: Found
     far: Tensor  # the rival of a lone optimum, shape: (1, d) or (0, d)
 
 
@@ -40,7 +34,7 @@ class Rivals:
     """Searches for candidate and rivals in every round.
 
     Args:
-        search: Of the space.
+        search: Search over the space.
     """
 
     def __init__(self, search: SpaceSearch) -> None:
@@ -50,16 +44,16 @@ class Rivals:
         """Return the candidate, then its rivals, encoded: shape ``(1 + m, d)``.
 
         Args:
-            acquisition: Over configurations, ``b x 1 x d -> b``.
+            acquisition: Acquisition function of configurations, ``b x 1 x d -> b``.
             generator: Source of random starts.
-            rivals: Whether the rule reads rivals; without, there may be none.
+            rivals: Whether the rule reads rivals; if not, there may be none.
         """
         return self._searched(acquisition, generator, rivals).points
 
     def find_bound(
         self, bound: AgingFunction, generator: torch.Generator, *, rivals: bool
     ) -> Tensor:
-        """Return what ``find`` does of an upper confidence bound."""
+        """Return the result of ``find`` for an upper confidence bound."""
         return self.find(bound.at_fixed_points, generator, rivals=rivals)
 
     def follow(
@@ -68,14 +62,14 @@ class Rivals:
         """Return candidate and rivals of the upper confidence bound without a search, or None.
 
         Args:
-            belief: That of the last search, which was for the same bound.
-            ahead: The round, and those after it.
+            belief: Belief of the last search, which was for the same bound.
+            ahead: Current round, and those after it.
             rivals: Whether the rule reads rivals.
         """
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the next call depends on."""
+        """Return the state that the next call depends on."""
         return {"search": self.search.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -85,19 +79,19 @@ class Rivals:
     def _searched(
         self, acquisition: Acquisition, generator: torch.Generator, rivals: bool
     ) -> _Searched:
-        found = self.search.local_optima(acquisition, generator, others=rivals)
-        far = found.points[:0]
-        if rivals and len(found.points) == 1:
-            far = self.search.far_from(acquisition, found, generator)
-        return _Searched(torch.cat([found.points, far]), found, far)
+        result = self.search.local_optima(acquisition, generator, others=rivals)
+        far = result.points[:0]
+        if rivals and len(result.points) == 1:
+            far = self.search.far_from(acquisition, result, generator)
+        return _Searched(torch.cat([result.points, far]), result, far)
 
 
 class FollowedRivals(Rivals):
     """Searches a cube, and between queries follows the optima of the last search.
 
     Args:
-        search: Of the cube.
-        bandwidth: Optima closer than this are one.
+        search: Search over the cube.
+        bandwidth: Optima closer than this count as one.
     """
 
     def __init__(self, search: CubeSearch, bandwidth: float) -> None:
@@ -108,11 +102,11 @@ class FollowedRivals(Rivals):
     def find_bound(
         self, bound: AgingFunction, generator: torch.Generator, *, rivals: bool
     ) -> Tensor:
-        """Return what ``find`` does, and follow the optima from now on where the bound is smooth."""
-        points, found, far = self._searched(bound, generator, rivals)
+        """Return the result of ``find``, and follow its optima from now on if the bound is smooth."""
+        points, result, far = self._searched(bound, generator, rivals)
         if bound.second_order is not None and bound.retained is not None:
-            way = (far - found.points[:1]).flatten() if rivals else None
-            self.paths.begin(SearchResult(found.optima, bound.retained, way))
+            offset = (far - result.points[:1]).flatten() if rivals else None
+            self.paths.begin(SearchResult(result.optima, bound.retained, offset))
         return points
 
     def follow(
@@ -121,15 +115,15 @@ class FollowedRivals(Rivals):
         """Return candidate and rivals by following the optima of the last search, or None."""
         if not belief.has_slopes:
             return None
-        found = self.paths.candidate_and_rivals(belief, ahead, rivals)
-        if found is None or self._cube.every_point:
-            return found
+        followed = self.paths.candidate_and_rivals(belief, ahead, rivals)
+        if followed is None or self._cube.every_point:
+            return followed
         bound = TimeVaryingUCB(belief, ahead.beta(ahead.now), ahead.now)
-        points = self.search.on_space(bound, found.points)
+        points = self.search.on_space(bound, followed.points)
         return None if rivals and len(points) == 1 else CandidateAndRivals(points)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the last searches ended, and which optima are followed."""
+        """Return the state of the search and the followed optima."""
         followed = self.paths.search
         return {**super().state_dict(), "followed": None if followed is None else list(followed)}
 
@@ -145,8 +139,8 @@ class FollowedRivals(Rivals):
 
 
 def rivals_of(space: SearchSpace, search: Search, tkwargs: dict[str, Any]) -> Rivals:
-    """Return what finds candidate and rivals in a space: arms, a lattice, or the unit cube."""
-    found = search_of(space, search, tkwargs)
-    return (
-        FollowedRivals(found, search.bandwidth) if isinstance(found, CubeSearch) else Rivals(found)
-    )
+    """Return the search for candidate and rivals in a space: arms, a lattice, or the unit cube."""
+    searcher = search_of(space, search, tkwargs)
+    if isinstance(searcher, CubeSearch):
+        return FollowedRivals(searcher, search.bandwidth)
+    return Rivals(searcher)

@@ -19,7 +19,7 @@ Seen = Evaluations[Decision, Observation]
 class OnlineStrategy(Strategy):
     """Proposes the next round of a run, and learns the rewards of its queries.
 
-    The belief is kept as a streaming factor: a new reward is a row, and nothing is fitted anew.
+    The belief is a streaming Cholesky factor: a new reward adds a row, and nothing is refitted.
 
     Args:
         run: Space that is searched, intervals and budget of the run.
@@ -42,7 +42,7 @@ class OnlineStrategy(Strategy):
         return self.proposer.may_query(seen.queries)
 
     def entered(self, suggestion: Decision, seen: Seen, *, enqueued: bool) -> None:
-        """Hold a configuration of the user's for the rest of its interval."""
+        """Hold an enqueued configuration for the rest of its interval."""
         if enqueued:
             self.proposer.hold(suggestion)
 
@@ -55,7 +55,7 @@ class OnlineStrategy(Strategy):
 
     @contextmanager
     def suggesting(self, seen: Seen) -> Iterator[Proposal]:
-        """Yield the next round; a round that holds a configuration changes nothing."""
+        """Yield the next round; a round within an interval changes nothing."""
         if self.proposer.holds(len(seen)):
             yield self.suggest(seen)
             return
@@ -64,7 +64,7 @@ class OnlineStrategy(Strategy):
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Run a block that learns; beliefs are replaced, and never changed."""
+        """Run a block that learns; if it raises, the earlier belief is restored."""
         with undone_on_error(self.learner, self.proposer):
             yield
 

@@ -1,4 +1,4 @@
-"""Tuning inside one training run: ask for a configuration, tell its reward if a query is worth it."""
+"""Tuning inside one training run: ask for a configuration, tell its reward if it is queried."""
 
 import math
 import os
@@ -32,48 +32,47 @@ from botorch_costly.tuners.online.options import Design, Hold, Limits, Options, 
 from botorch_costly.tuners.online.proposer import Proposer, Run
 from botorch_costly.tuners.online.rivals import rivals_of
 from botorch_costly.tuners.online.strategy import OnlineStrategy
-from botorch_costly.tuners.online.summary import summarize
 
 
 class OnlineTuner(GainOptimizer[Decision]):
     r"""CE-GP-UCB: tune hyperparameters while one network trains, and query only when it is worth it.
 
-    Each round ``ask`` proposes a configuration, the maximizer of an acquisition function on a
-    time-varying GP, and says whether validation is worth its price; ``tell`` hands in the reward if it
-    was measured. A decision that is never told is the normal case.
+    In each round ``ask`` proposes a configuration, the maximizer of an acquisition function on a
+    time-varying GP, and whether to pay for a query, such as a validation pass. ``tell`` hands in the
+    reward if it was measured. A decision need not be told.
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
         optimization. 2021, Algorithm 1.
 
     Args:
-        space: What may be tuned. A space of choices alone is a bandit over its combinations.
+        space: Search space. A space of choices alone is a bandit over its combinations.
         horizon: Rounds of the run; ``None`` if unknown.
-        query: Whether to query at the end of an interval; at every one by default.
-        start: The configuration of the first intervals, such as your default; their ends are queried,
-            whatever the design.
-        prior: What is believed before the first query: kernel, lengthscale, noise, forgetting.
-        refit: When these are refitted; never by default.
-        acquisition: Where a round goes: ``UCB(beta)``, ``LogEI()``, ``PI()``, or any callable
-            ``(belief, round) -> AcquisitionFunction``. Rules with a price choose themselves.
-        unqueried_play: What a round without a query plays: ``"acquisition"``, its maximizer, as
-            published, or ``"mean"``, the maximizer of the posterior mean, since such a round has
-            nothing to explore for. It changes what is played, not when the rule queries.
-        rewards: How rewards become values of the model. By default their ranks count, the lowest two
-            fifths of them alike, or, under a rule that reads rewards, such as one with a price, their
-            values in a scale estimated.
-        design: The first intervals: rounds and kind of the design, and rounds of the start.
-        hold: For how long a configuration is held once it is chosen.
-        search: Restarts of the search for local optima, and how far apart these are.
-        limits: The most queries, and what is kept of a run without end.
+        query: Rule that decides whether the end of an interval is queried; by default each is.
+        start: Configuration of the first intervals, such as your default; their ends are queried,
+            regardless of the design.
+        prior: Kernel, lengthscale, noise and forgetting before the first query.
+        refit: Schedule on which these are refitted; never by default.
+        acquisition: Acquisition function: ``UCB(beta)``, ``LogEI()``, ``PI()``, or any callable
+            ``(belief, round) -> AcquisitionFunction``. Rules with a price ignore it.
+        unqueried_play: Configuration of a round without a query: ``"acquisition"``, the maximizer of the
+            acquisition function, as published, or ``"mean"``, the maximizer of the posterior mean, since
+            such a round cannot explore. It does not change when the rule queries.
+        rewards: Map from rewards to values of the model. By default their ranks, of which the lowest two
+            fifths count as equal. Under a rule that reads rewards, such as one with a price, their values
+            on an estimated scale.
+        design: Rounds and kind of the design in the first intervals, and rounds of the start.
+        hold: Length of the intervals for which a configuration is held.
+        search: Restarts of the search for local optima, and smallest distance between these.
+        limits: Largest number of queries, and number of rounds kept in a run without end.
         maximize: Whether larger rewards are better.
-        seed: The one source of randomness; the global generators are never touched.
-        dtype: Of all computation, ``torch.float64`` or ``torch.float32``.
-        device: Of all computation.
+        seed: Seed of all random draws; the global generators are never touched.
+        dtype: Type of all computation, ``torch.float64`` or ``torch.float32``.
+        device: Device of all computation.
 
     Raises:
-        InvalidArgumentError: If an argument is outside its range, or there is no such device here.
-        InvalidBudgetError: If ``max_queries``, the design or the start exceed what the run has.
+        InvalidArgumentError: If an argument is outside its range, or the device does not exist.
+        InvalidBudgetError: If ``max_queries``, the design or the start exceed the limits of the run.
         InvalidConfigError: If ``start`` does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
 
@@ -138,14 +137,14 @@ class OnlineTuner(GainOptimizer[Decision]):
         )
 
     def _build(self, options: Options) -> None:
-        """Make the parts of the tuner, each from the options that concern it."""
+        """Build the parts of the tuner from its options."""
         space, horizon, query = options.reachable, options.horizon, options.query
         self.query, self._reachable = query, space
         self._tkwargs: dict[str, Any] = {"dtype": options.dtype, "device": options.device}
         self._intervals = Intervals(options.hold.share, horizon, options.hold.shortest)
         for note in (query.unspendable(self._intervals.within, horizon), options.note_on_rates):
             if note is not None:
-                warnings.warn(note, stacklevel=4)  # at the call of the class, beyond its decorator
+                warnings.warn(note, stacklevel=4)  # the call of the class, behind a decorator
         limits = options.limits
         run = Run(space, self._intervals, horizon, limits.max_queries)
         number = None if horizon is None else self._intervals.within(horizon)
@@ -155,7 +154,7 @@ class OnlineTuner(GainOptimizer[Decision]):
         learner = Learner(prior, options.refit, options.scale, self._tkwargs, limits.max_rows)
         self._rivals = rivals_of(space, options.search, self._tkwargs)
         rule = query.for_run(self._intervals.within, horizon)
-        generator = generator_of(options.seed)  # on the CPU, whose numbers are not waited for
+        generator = generator_of(options.seed)  # on the CPU, to avoid waiting for the device
         decider = Decider(self._rivals, rule, options.acquisition, options.unqueried_play)
         proposer = Proposer(run, opening, decider, rule, generator)
         self._largest = largest_reward(options.dtype)
@@ -172,12 +171,13 @@ class OnlineTuner(GainOptimizer[Decision]):
     def as_published(
         cls, space: SearchSpace, horizon: int | None = None, **options: Any
     ) -> "OnlineTuner":
-        """Return a tuner that is set as in the paper: each round anew, gains as they are.
+        """Return a tuner with the options of the paper: a decision in each round, on unranked rewards.
 
         Args:
-            space: What may be tuned.
+            space: Search space.
             horizon: Rounds of the run; ``None`` if unknown.
-            options: Of the tuner; each takes the place of the paper's, a group of options as a whole.
+            options: Options of ``OnlineTuner`` that replace those of the paper; a group of options is
+                replaced as a whole.
         """
         paper: dict[str, Any] = {
             "query": ConfidenceQuery(),
@@ -193,30 +193,28 @@ class OnlineTuner(GainOptimizer[Decision]):
         tuner.queries_last = False
         return tuner
 
-    # -- the face ---------------------------------------------------------------------------------
-
     @property
     def max_queries(self) -> int | None:
-        """The most queries that the run may pay for."""
+        """Largest number of queries in the run."""
         return self._strategy.run.max_queries
 
     @property
     def belief(self) -> StreamingGP:
-        """What is believed about the rewards, in their units: a BoTorch model over [x, interval].
+        """Posterior of the reward in its units: a BoTorch model over [x, interval].
 
-        With ``maximize=False`` it is about the negative rewards. Clipped rewards are believed to be what
-        they were clipped to, and with ``RewardScale(ranks=True)`` the units are only nominal, and the
-        lowest ranks look alike. Later rewards make another belief; this one stays as it is.
+        With ``maximize=False`` it models the negative rewards. Clipped rewards have their clipped values.
+        With ``RewardScale(ranks=True)`` the units are nominal, and the lowest ranks are equal. Later
+        rewards create another model; this one does not change.
         """
         return self._strategy.learner.model
 
     @property
     def reachable(self) -> SearchSpace:
-        """The part of the space that is searched: a learning rate stays near the start's."""
+        """Searched part of the space, in which learning rates stay near that of the start."""
         return self._reachable
 
     def interval_of(self, round: int) -> int:
-        """Return the number of the interval of a round, the time in which ``belief`` counts."""
+        """Return the number of the interval of a round, the unit of time of ``belief``."""
         return self._intervals.at(check_count("round", round)).number
 
     def predict(
@@ -226,48 +224,57 @@ class OnlineTuner(GainOptimizer[Decision]):
 
         Args:
             configs: Configurations of ``reachable``.
-            round: Of the run, from 0, earlier or later; the next one if omitted. What was told later than
-                a round counts for it, too.
+            round: Past or future round of the run, from 0; the next one if omitted. All rewards count,
+                also those told after the round.
 
         Returns:
             Means and standard deviations of the reward, without the noise of a query, each of
-            shape ``(n,)``. The units have the meaning that they have in ``belief``.
+            shape ``(n,)``, in the units of ``belief``.
 
         Raises:
-            InvalidArgumentError: If the round is no integer of at least 0.
-            InvalidConfigError: If a configuration is not one of ``reachable``.
+            InvalidArgumentError: If the round is not an integer of at least 0.
+            InvalidConfigError: If a configuration does not belong to ``reachable``.
         """
         now = len(self._ledger) if round is None else round
         when = torch.tensor(float(self.interval_of(now)), **self._tkwargs)
-        x = [self._encode(config) for config in configs]
-        points = torch.stack(x) if x else torch.zeros(0, self._reachable.dim, **self._tkwargs)
-        mean, variance = self._strategy.learner.model.mean_and_variance(at_round(points, when))
+        rows = [self._encode(config) for config in configs]
+        points = torch.stack(rows) if rows else torch.zeros(0, self._reachable.dim, **self._tkwargs)
+        mean, variance = self.belief.mean_and_variance(at_round(points, when))
         return self._sign * mean.detach(), variance.detach().sqrt()
 
     def best(self) -> dict[str, Plain] | None:
-        """Return the incumbent: of the configurations seen the one believed best today; None unseen."""
-        inputs = self._strategy.learner.model.inputs
+        """Return the incumbent: the observed configuration of highest mean now; None without data."""
+        inputs = self.belief.inputs
         if not len(inputs):
             return None
         now = self._intervals.at(len(self._ledger)).number
         rows = at_round(inputs[:, :-1], inputs.new_tensor(float(now)))
-        mean, _ = self._strategy.learner.model.mean_and_variance(rows)
-        # As it was played: what is decoded from its encoding may differ in the last digits.
-        interval = int(inputs[mean.argmax(), -1])
-        played = self._ledger.config_of(self._intervals.first_of(interval))
-        return (
-            self._reachable.decode(inputs[mean.argmax(), :-1]) if played is None else dict(played)
-        )
+        mean, _ = self.belief.mean_and_variance(rows)
+        best = inputs[mean.argmax()]
+        # Prefer the configuration that was played: decoding may change the last digits.
+        played = self._ledger.config_of(self._intervals.first_of(int(best[-1])))
+        return self._reachable.decode(best[:-1]) if played is None else dict(played)
 
     def summary(self) -> str:
-        """Return a few lines on what was played, queried, and believed."""
-        model, best = self._strategy.learner.model, self.best()
-        return summarize(self._ledger, self.horizon, self.query, model, self._sign, best)
+        """Return a few lines on the rounds, the queries, the belief and the incumbent."""
+        rounds, queries, model, best = len(self._ledger), self.queries, self.belief, self.best()
+        of_horizon = "" if self.horizon is None else f" of {self.horizon}"
+        share = f" ({queries / rounds:.0%} of the rounds)" if rounds else ""
+        return "\n".join(
+            [
+                f"{rounds}{of_horizon} rounds, {queries} queries{share}, "
+                f"{self.failed_queries} of them failed",
+                f"query rule: {self.query}",
+                f"belief: {model.num_rows} rewards, center {self._sign * model.center:.4g}, "
+                f"scale {model.scale:.4g}, forgetting {model.forgetting:.4g}, noise {model.noise:.3g}",
+                f"best configuration seen, as believed now: {'none yet' if best is None else best}",
+            ]
+        )
 
     def diagnose(self) -> Diagnosis:
-        """Say whether tuning can help this run, in numbers; its ``str`` says it in words.
+        """Return a diagnosis of whether tuning can help this run; its ``str`` puts it into words.
 
-        It is worth asking after some dozens of queries, and takes a second or a few.
+        It is informative after some dozens of queries, and takes a few seconds.
         """
         search = self._rivals.search
         return diagnosis_of(
@@ -275,14 +282,12 @@ class OnlineTuner(GainOptimizer[Decision]):
         )
 
     def schedule(self) -> Schedule:
-        """Return what was played, as far as it is kept, to be replayed without a tuner."""
+        """Return the kept part of the sequence of configurations, for a replay without a tuner."""
         return Schedule.from_decisions(self.decisions, self.space)
 
     def export_schedule(self, path: str | os.PathLike[str]) -> None:
         """Write ``schedule()`` as JSON; ``Schedule.from_json`` reads it."""
         self.schedule().to_json(path)
-
-    # -- inside -----------------------------------------------------------------------------------
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self._reachable.encode(config).to(**self._tkwargs)

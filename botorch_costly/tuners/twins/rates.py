@@ -125,7 +125,9 @@ class RateSearch:
         second, best = sorted(self._tried, key=self._level)[-2:]
         lead = self._level(best) - self._level(self._present)
         apart = CONSTANTS.conclusive_difference * self._start.unit
-        if not lead > self._slight_lead():
+        near = self._near([tried.level for tried in self._tried.values()])
+        slight = max(CONSTANTS.slight_lead, CONSTANTS.slight_share * (max(near) - min(near)))
+        if not lead > slight:
             return self._present
         if lead > apart and best > self._present:
             return (yield from self._below_fastest())
@@ -137,11 +139,6 @@ class RateSearch:
         for rate in sorted(close):
             yield from self._extend(rate)
         return self._best_extended(close)
-
-    def _slight_lead(self) -> float:
-        """Return a lead that is not worth a change: a small share of the range of levels."""
-        near = self._near([tried.level for tried in self._tried.values()])
-        return max(CONSTANTS.slight_lead, CONSTANTS.slight_share * (max(near) - min(near)))
 
     def _best_extended(self, rates: set[float]) -> float:
         """Return the best extended rate; if the present one is among them, leads must have grown."""

@@ -111,21 +111,17 @@ class Trials:
 
     def _candidate(self, best: float) -> Tensor | None:
         """Return the candidate of largest expected improvement; None if it is not worth its cost."""
-        points = self._draw()
+        points, start, budget = self._draw(), self._start, self._budget
         for point in self._tried:  # equal trials from one state give the same information
             points = points[(points - point).abs().amax(-1) > CONSTANTS.least_distance]
         if not len(points):
             return None
-        mean, sd = self._belief.better(points, self._start.point, self._time)
+        mean, sd = self._belief.better(points, start.point, self._time)
         promise = expected_improvement(mean, sd, best + CONSTANTS.least_advantage)
         chosen = int(promise.argmax())
-        return points[chosen] if self._pays(float(promise[chosen]) * self._start.unit) else None
-
-    def _pays(self, promise: float) -> bool:
-        """Return whether a trial that promises a gain, in log loss, is worth its price and affordable."""
-        start, budget = self._start, self._budget
-        is_worth_it = promise >= price(start.slope, start.rounds, budget.left)
-        return is_worth_it and budget.affords(start.rounds, start.slope, promise)
+        gain = float(promise[chosen]) * start.unit  # log loss
+        pays = gain >= price(start.slope, start.rounds, budget.left)
+        return points[chosen] if pays and budget.affords(start.rounds, start.slope, gain) else None
 
     def _observe(self, point: Tensor, level: float) -> float:
         self._tried.append(point)

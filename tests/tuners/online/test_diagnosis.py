@@ -109,7 +109,7 @@ def test_constant_rewards_are_named():
     assert "the metric does not move" in str(still)
     ruined = played(lambda config, noise, round: -1.0).diagnose()
     assert ruined.pays is None
-    assert str(ruined).startswith("All rewards are -1: whatever is played does the same")
+    assert str(ruined).startswith("All rewards are -1: all configurations do the same")
     assert "does not move" not in str(ruined)
 
 

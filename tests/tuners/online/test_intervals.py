@@ -160,7 +160,7 @@ def test_nothing_is_explored_for_in_the_last_interval():
     rule = bc.PricedQuery(price=0.05, horizon=100)
     tuner = held(query=rule, horizon=100, rewards=bc.RewardScale(scale=1.0))
     proposer, last = tuner._strategy.proposer, tuner._intervals.at(99)
-    counted = proposer._strategy._query
+    counted = proposer._decider._query
     assert (
         counted.effective_horizon(proposer._progress(last, tuner._strategy.learner, tuner.queries))
         == 0
@@ -304,6 +304,7 @@ def test_the_published_tuner_decides_every_round_anew_on_rewards_as_they_are():
         hold=bc.Hold(share=0.0),
         design=bc.Design(kind="random"),
     )
+    by_hand.queries_last = False
     assert play(ours, 30) == play(by_hand, 30)
     assert [d.interval for d in ours.decisions] == list(range(30))
 

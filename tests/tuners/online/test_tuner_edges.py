@@ -13,7 +13,7 @@ from botorch_costly import errors
 from botorch_costly.acquisition import fixed_round
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import ConfidenceQuery, Verdict
-from botorch_costly.tuners.online import learner, strategy
+from botorch_costly.tuners.online import decider, learner
 from tests.tuners.online.playing import SPACE, make, play, reward_of, through_a_file
 from tests.tuners.online.states import SPACES, count_slowly, same
 
@@ -170,7 +170,7 @@ def test_the_comparison_is_that_of_the_joint_belief():
     play(tuner, 10)
     points = SPACE.sample(6, torch.Generator().manual_seed(1))
     belief = tuner._strategy.learner.belief
-    comparison = strategy.comparison_of(belief, points, 10, 1.0)
+    comparison = decider.comparison_of(belief, points, 10, 1.0)
     rows = fixed_round.at_round(points, torch.tensor(10.0))
     mean, cov = belief.mean_and_covariance(rows)
     torch.testing.assert_close(comparison.mean, mean[0])
@@ -179,7 +179,7 @@ def test_the_comparison_is_that_of_the_joint_belief():
     torch.testing.assert_close(comparison.rival_variance, cov.diagonal()[1:])
     torch.testing.assert_close(comparison.rival_covariance, cov[0, 1:])
     assert comparison.exists.all()
-    alone = strategy.comparison_of(belief, points[:1], 10, 1.0)
+    alone = decider.comparison_of(belief, points[:1], 10, 1.0)
     assert alone.rival_mean.shape == alone.rival_covariance.shape == (0,)
 
 
@@ -224,7 +224,7 @@ def test_the_summary_speaks_of_rewards_as_they_were_told():
 @pytest.mark.parametrize("name", ["mixed", "huge"])
 def test_no_configuration_rivals_itself(name, monkeypatch):
     tuner = make(SPACES[name], query=ConfidenceQuery(0.8), num_restarts=16)
-    comparison = strategy.comparison_of
+    comparison = decider.comparison_of
 
     def watched(belief, points, now, beta, *rest):
         assert len(points) > 1
@@ -232,7 +232,7 @@ def test_no_configuration_rivals_itself(name, monkeypatch):
         assert torch.equal(points, SPACES[name].round(points))
         return comparison(belief, points, now, beta)
 
-    monkeypatch.setattr(strategy, "comparison_of", watched)
+    monkeypatch.setattr(decider, "comparison_of", watched)
     play(tuner, 25)
 
 

@@ -10,7 +10,7 @@ import botorch_costly as bc
 from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB
 from botorch_costly.errors import InvalidBudgetError
 from botorch_costly.query import weighing
-from botorch_costly.tuners.online import priced_play, strategy
+from botorch_costly.tuners.online import decider, priced_play
 from tests import cases
 from tests.oracles import dense_gp
 from tests.oracles import knowledge_gradient as oracle
@@ -232,7 +232,7 @@ def test_the_rule_hears_how_far_the_run_has_come(maximize):
 
 
 def test_the_rule_hears_what_queries_were_worth_lately(monkeypatch):
-    monkeypatch.setattr(strategy, "RECENT", 12)
+    monkeypatch.setattr(decider, "RECENT", 12)
     query = Watched(budget=30)
     play(priced(ARMS, query=query, initial_rounds=3), 25)
     query_values = [
