@@ -102,7 +102,7 @@ class Decider:
         if self._query.needs_rivals:
             others = self._candidate_and_rivals(belief, now, beta, generator, rivals=True)
             points = torch.cat([points, others[(others != best.play).any(-1)]])
-        # Query and play have to be compared by the bits of their joint computation.
+        # Keep the jointly computed mean and prospect: recomputed ones may differ in the last bits.
         comparison = comparison_of(belief, points, now, beta, self._query.reads_covariances)
         comparison = comparison._replace(mean=best.mean, prospect=best.prospect)
         verdict = self._query(comparison, progress, generator)

@@ -93,9 +93,8 @@ class Session(Around[TwinDecision]):
             )
         self.tuner, self._parts = tuner, parts
         self._device = None if device is None else check_device(device)
-        self._position: tuple[int, int] | None = (
-            None  # of the tuner after this session's latest ask
-        )
+        # Position of the tuner after the latest ask of this session.
+        self._position: tuple[int, int] | None = None
         self._keeps_best = keep_best
         self._best: dict[str, Any] | None = None  # metric and state
 
@@ -237,7 +236,9 @@ class Session(Around[TwinDecision]):
             state = self._copied()
         except Exception as error:
             self._keeps_best = False
-            _logger.warning("The best state could not be copied (%s): the last is left.", error)
+            _logger.warning(
+                "The best state could not be copied (%s): only the last one is available.", error
+            )
         else:
             self._best = {"metric": metric, "state": state}
 
