@@ -62,6 +62,8 @@ class Strategy(ABC):
         Args:
             seen: Evaluations so far.
             points: Encoded configurations, shape ``(n, space.dim)``.
+            *args: Inside a run, of gains, the round; the next one if omitted.
+            **kwargs: The same by keyword, ``round=``.
 
         Returns:
             Mean and standard deviation, each of shape ``(n,)``, larger is better; None without a model,
