@@ -1,8 +1,8 @@
-"""Adapters to the loops and engines that people already use.
+"""Adapters to common training loops and tuning engines.
 
-This room needs PyTorch alone. The adapters to other libraries lie in modules of their own, such as
-``botorch_costly.integrations.lightning``; each comes with an extra of the package's, and says so if
-the library is missing.
+This module needs PyTorch alone. Each adapter to another library is a separate module, such as
+``botorch_costly.integrations.lightning``; if the library is missing, its error names the extra of the
+package that installs it.
 """
 
 from botorch_costly.integrations.applying import apply

@@ -1,8 +1,8 @@
-"""Put a configuration into effect: settings of an optimizer's groups, and dropout.
+"""Apply a configuration: settings of an optimizer's parameter groups, and dropout.
 
-A name says what is set, and where: ``lr`` is set in all parameter groups, ``head.lr`` in the group of
-that name (or index), ``encoder.dropout`` in the part of the network of that name. All names and values
-are checked before anything is written.
+A name holds the setting and its place: ``lr`` is set in all parameter groups, ``head.lr`` in the group
+with that name or index, ``encoder.dropout`` in the submodule with that name. All names and values are
+checked before any is written.
 """
 
 import warnings
@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from torch import nn
 from torch.optim import Optimizer
 
-from botorch_costly.errors import InvalidConfigError, check
+from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, check
 from botorch_costly.integrations.dropout import (
     DROPOUT,
     DropoutTarget,
@@ -27,7 +27,6 @@ from botorch_costly.integrations.groups import (
 )
 from botorch_costly.integrations.multiplier import multiply_no_more, multiply_rate
 from botorch_costly.integrations.parts import inner_network
-from botorch_costly.integrations.schedulers import check_unscheduled
 from botorch_costly.parameters import Choice
 from botorch_costly.plain import Plain
 from botorch_costly.records import Decision
@@ -35,7 +34,8 @@ from botorch_costly.space import SearchSpace
 
 Rates = Literal["values", "multipliers"]
 _RATES = {"lr": "lr", "learning_rate": "lr"}
-_RATES_LIE_BELOW = 1e-4  # the product of the ends of a range, which is about 1 of multipliers
+_RATES_LIE_BELOW = 1e-4  # product of the bounds of a range of rates; about 1 for multipliers
+_CYCLED = {"momentum", "betas"}  # settings that schedulers with cycle_momentum write
 
 
 def apply(
@@ -47,38 +47,38 @@ def apply(
     others: Collection[str] = (),
     schedulers: Iterable[Any] = (),
 ) -> None:
-    """Set what a configuration says in an optimizer and in the dropout of a network.
+    """Apply a configuration to an optimizer and to the dropout of a network.
 
     ======================================  ==========================================================
-    ``lr``, ``learning_rate``               the learning rate, or what multiplies it
+    ``lr``, ``learning_rate``               the learning rate, or its multiplier
     ``weight_decay``                        not in groups that were made without weight decay
-    ``momentum``, ``betas``, ``beta1``,     as the optimizer's groups have them; any other number that
-    ``beta2``, ``eps``, ..                  a group has can be set, too
+    ``momentum``, ``betas``, ``beta1``,     settings of the optimizer's groups; any other number in a
+    ``beta2``, ``eps``, ..                  group can be set, too
     ``dropout``                             the probability of all dropout modules, of attentions, and
                                             between the layers of LSTM, GRU and RNN
-    ``<group>.lr``, ``<part>.dropout``, ..  in the parameter group of that ``name`` or index, in the part
-                                            of the network of that name
+    ``<group>.lr``, ``<part>.dropout``, ..  in the parameter group with that ``name`` or index, in the
+                                            submodule with that name
     ======================================  ==========================================================
 
-    A scheduler writes learning rates, too: some overwrite what was set (``LambdaLR``, ``OneCycleLR``),
-    others go on from it (``StepLR``, ``CosineAnnealingLR``). So values are refused beside a scheduler.
-    With ``rates="multipliers"`` the optimizer steps with the scheduler's rate times that of the
-    configuration, and the scheduler never sees it, whatever its kind.
+    A scheduler writes learning rates, too: some overwrite a rate (``LambdaLR``, ``OneCycleLR``), others
+    continue from it (``StepLR``, ``CosineAnnealingLR``). So values are refused beside a scheduler. With
+    ``rates="multipliers"`` the optimizer steps with the scheduler's rate times that of the configuration,
+    and no kind of scheduler sees the product.
 
     Args:
-        decision: What ``ask`` returned, or a configuration.
-        optimizer: Of ``torch.optim``, or a wrapper of Lightning's or Accelerate's around one.
-        modules: The network, or several, whose dropout is set.
-        rates: Whether learning rates are values, or multiply those of a scheduler.
+        decision: A decision of ``ask``, or a configuration.
+        optimizer: An optimizer of ``torch.optim``, or a wrapper of Lightning or Accelerate around one.
+        modules: The network or networks whose dropout is set.
+        rates: ``"values"`` to set learning rates, ``"multipliers"`` to multiply those of a scheduler.
         others: Names in the configuration that the training loop reads itself.
-        schedulers: Those of the optimizer. Most are noticed without being named; ``ReduceLROnPlateau``
-            is not, nor is the momentum of ``CyclicLR``.
+        schedulers: Schedulers of the optimizer. Most are noticed without being named, but not
+            ``ReduceLROnPlateau`` and the momentum of ``CyclicLR``.
 
     Raises:
-        InvalidArgumentError: If ``rates`` is unknown, there is no optimizer, or a value is set that a
-            scheduler writes, too.
+        InvalidArgumentError: If ``rates`` is unknown, there is no optimizer, or a scheduler writes one of
+            the values, too.
         InvalidConfigError: If a name matches nothing, matches groups that differ from each other, or is
-            given twice, or a value lies outside its range. Nothing has been changed then.
+            given twice, or a value lies outside its range. Nothing has changed then.
 
     Example:
         >>> import torch
@@ -92,38 +92,37 @@ def apply(
     check(isinstance(config, Mapping), "decision", "a Decision or a configuration", decision)
     check(rates in get_args(Rates), "rates", f"one of {list(get_args(Rates))}", rates)
     _check_others(others)
-    inner, given = unwrapped(optimizer), _modules(modules)
-    parts = [inner_network(module) for module in given]
+    inner, outermost = unwrapped(optimizer), _modules(modules)
+    networks = [inner_network(module) for module in outermost]
     plan: list[GroupTarget | DropoutTarget] = []
     for name, value in config.items():
         if name not in others:
-            plan += _targets(name, value, inner, parts, rates)
+            plan += _targets(name, value, inner, networks, rates)
     _check_distinct(plan)
     written = {target.key for target in plan if isinstance(target, GroupTarget)}
     multiplied = rates == "multipliers"
-    check_unscheduled(inner, list(schedulers), written - {"lr"} if multiplied else written)
+    _check_unscheduled(inner, list(schedulers), written - {"lr"} if multiplied else written)
     if any(isinstance(target, DropoutTarget) for target in plan):
-        warn_if_compiled(given)
+        warn_if_compiled(outermost)
     for target in plan:
         if isinstance(target, GroupTarget) and target.key == "lr" and multiplied:
             multiply_rate(target.group, float(target.value))
             continue
         target.write()
         if isinstance(target, GroupTarget) and target.key == "lr":
-            multiply_no_more(target.group)  # what an earlier run with multipliers left
+            multiply_no_more(target.group)  # left by an earlier run with multipliers
 
 
 def _check_others(others: Collection[str]) -> None:
-    listed = isinstance(others, Collection) and not isinstance(others, str)
-    check(listed, "others", "a collection of names", others)
+    is_list = isinstance(others, Collection) and not isinstance(others, str)
+    check(is_list, "others", "a collection of names", others)
 
 
 def check_rates(space: SearchSpace, rates: Rates, others: Collection[str] = ()) -> None:
-    """Check that the learning rates of a space are what they are taken for: values, or multipliers.
+    """Check that the ranges of learning rates fit ``rates``; warn if they look like the other kind.
 
     Raises:
-        InvalidArgumentError: If multipliers cannot be 1, which leaves a schedule as it is. Ranges that
-            may be meant otherwise earn a warning.
+        InvalidArgumentError: If the range of a multiplier does not contain 1, the unchanged schedule.
     """
     _check_others(others)
     for name, parameter in space.parameters:
@@ -151,10 +150,10 @@ def check_rates(space: SearchSpace, rates: Rates, others: Collection[str] = ()) 
 
 
 def unwrapped(optimizer: Any) -> Optimizer:
-    """Return the optimizer of ``torch.optim`` within wrappers.
+    """Return the optimizer of ``torch.optim`` inside of wrappers.
 
     Raises:
-        InvalidArgumentError: If there is none.
+        InvalidArgumentError: If there is no such optimizer.
     """
     inner = optimizer
     while hasattr(inner, "optimizer"):
@@ -164,34 +163,67 @@ def unwrapped(optimizer: Any) -> Optimizer:
 
 
 def _modules(modules: nn.Module | Iterable[nn.Module]) -> list[nn.Module]:
-    parts = [modules] if isinstance(modules, nn.Module) else list(modules)
-    for part in parts:
-        check(isinstance(part, nn.Module), "modules", "torch.nn.Module objects", part)
-    return parts
+    networks = [modules] if isinstance(modules, nn.Module) else list(modules)
+    for network in networks:
+        check(isinstance(network, nn.Module), "modules", "torch.nn.Module objects", network)
+    return networks
 
 
 def _targets(
     name: str, value: Any, optimizer: Optimizer, modules: list[nn.Module], rates: Rates
 ) -> list[GroupTarget] | list[DropoutTarget]:
-    """Return what a name stands for, at least one target."""
-    where, _, what = name.rpartition(".")
-    if what == DROPOUT:
-        found = dropout_targets(name, where, value, modules)
+    """Return the targets of a name, at least one."""
+    where, _, setting = name.rpartition(".")
+    if setting == DROPOUT:
+        targets = dropout_targets(name, where, value, modules)
         expected = "a network with dropout there, given as modules=, or the name among others="
-        check(len(found) > 0, name, expected, "none", InvalidConfigError)
-        return found
-    groups = group_targets(name, where, _RATES.get(what, what), value, optimizer, modules)
+        check(len(targets) > 0, name, expected, "none", InvalidConfigError)
+        return targets
+    groups = group_targets(name, where, _RATES.get(setting, setting), value, optimizer, modules)
     if not groups:
-        known = f"a setting of the optimizer ({', '.join(settings_of(optimizer))}), dropout"
-        expected = f"{known}, or the name among others= if training reads it itself"
+        settings = ", ".join(settings_of(optimizer))
+        expected = (
+            f"a setting of the optimizer ({settings}), dropout, or the name among others= if training "
+            "reads it itself"
+        )
         raise InvalidConfigError(name, expected, value)
     if where or (rates == "multipliers" and groups[0].key == "lr"):
         return groups  # multipliers keep the ratios of the groups
     return shared_targets(groups, optimizer)
 
 
+def _check_unscheduled(
+    optimizer: Optimizer, schedulers: list[Any], written: Collection[str]
+) -> None:
+    """Refuse settings that a scheduler writes, too.
+
+    Args:
+        optimizer: Optimizer whose groups are set.
+        schedulers: Known schedulers; others are noticed by entries that they add to the optimizer.
+        written: Settings of the groups that are to be set.
+
+    Raises:
+        InvalidArgumentError: If a scheduler writes one of the settings.
+    """
+    names = ", ".join(type(scheduler).__name__ for scheduler in schedulers)
+    received = names or "an optimizer with one"
+    noticed = any("initial_lr" in group for group in optimizer.param_groups)
+    if "lr" in written and (names or noticed):
+        expected = (
+            "a learning rate that no scheduler writes as well: tune a multiplier of it "
+            "(such as Real(0.1, 10, log=True)) with rates='multipliers', or train without the scheduler"
+        )
+        raise InvalidArgumentError("lr", expected, received)
+    cycled = any(getattr(scheduler, "cycle_momentum", False) for scheduler in schedulers)
+    cycled = cycled or any("max_momentum" in group for group in optimizer.param_groups)
+    both = sorted(_CYCLED & set(written))
+    if both and cycled:
+        expected = "no scheduler with cycle_momentum=True beside it"
+        raise InvalidArgumentError(both[0], expected, received)
+
+
 def _check_distinct(plan: list[GroupTarget | DropoutTarget]) -> None:
-    """Refuse two entries that set one thing: which of them counted would depend on their order."""
+    """Refuse two entries for one setting, whose result would depend on their order."""
     seen: dict[tuple[int, str], str] = {}
     for target in plan:
         for place in target.places:

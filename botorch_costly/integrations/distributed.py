@@ -1,4 +1,4 @@
-"""A tuner that all ranks of a distributed run share: rank 0 decides."""
+"""A tuner that all ranks of a distributed run share, with the decisions of rank 0."""
 
 import io
 import json
@@ -30,15 +30,15 @@ D = TypeVar("D", bound=Decision)
 class SharedTuner(Serial, Generic[D]):
     """The tuner of rank 0, which decides for all ranks of a distributed run.
 
-    All ranks build the tuner and call ``ask`` and ``mean`` in the same order. Rank 0 asks its tuner and
-    sends the decision to the others, whose tuners are not used. A run that is not distributed is one
-    of a single rank.
+    All ranks construct the tuner and call ``ask`` and ``mean`` in the same order. Rank 0 asks its tuner
+    and sends the decision to the other ranks, whose tuners are not used. A run that is not distributed
+    has a single rank.
 
-    The state is that of rank 0, and fits any number of ranks: a run may be resumed with another one.
+    The state is the state of rank 0, so a run may be resumed with another number of ranks.
 
     Args:
         tuner: An ``OnlineTuner``, or any other optimizer of the package.
-        timeout: Seconds after which a rank that does not come is lost.
+        timeout: Seconds after which a missing rank is lost.
 
     Raises:
         InvalidArgumentError: If the tuner cannot be asked, or the timeout is not positive.
@@ -60,12 +60,12 @@ class SharedTuner(Serial, Generic[D]):
 
     @property
     def space(self) -> SearchSpace:
-        """What is tuned."""
+        """Search space of the tuner."""
         return self.tuner.space
 
     @property
     def asked(self) -> int:
-        """How many decisions all ranks have received."""
+        """Number of decisions that all ranks have received."""
         return self._asked
 
     def ask(self) -> D:
@@ -73,9 +73,9 @@ class SharedTuner(Serial, Generic[D]):
 
         Raises:
             HorizonExceededError: On all ranks, if the tuner of rank 0 has no further round.
-            RankError: If the ranks disagree on where they are, one is lost, or the tuner of rank 0
-                raised what only rank 0 knows. A decision that did not arrive is the next one again,
-                also after its state was saved and loaded.
+            RankError: If the ranks are at different places, one is lost, or the tuner of rank 0 raised
+                an error of another kind. A decision that did not arrive is returned again by the next
+                call, also after its state was saved and loaded.
         """
         self.ranks.meet("ask", self._asked)
         message, failure = self._decided() if self.ranks.is_first else (None, None)
@@ -88,23 +88,23 @@ class SharedTuner(Serial, Generic[D]):
         return decision
 
     def take_back(self, decision: D) -> None:
-        """Make the decision that ``ask`` returned the next one again, for nothing has come of it.
+        """Make the next ``ask`` return a decision again, because it was not used.
 
         Args:
-            decision: The last one; all ranks take it back.
+            decision: The last decision; all ranks take it back.
         """
         if self.ranks.is_first:
             self._undelivered = decision
         self._asked -= 1
 
     def tell(self, decision: D, *outcome: Any, **details: Any) -> None:
-        """Tell the tuner of rank 0; on other ranks nothing happens.
+        """Tell the tuner of rank 0; other ranks do nothing.
 
         Args:
-            decision: What ``ask`` returned.
-            *outcome: What the tuner is told, such as a reward of the ``mean`` metric of all ranks, a list
-                of metrics, or a curve.
-            **details: The tuner's own, such as ``seconds`` or ``cost``.
+            decision: A decision of ``ask``.
+            *outcome: Positional arguments of the tuner's ``tell``, such as a reward of the ``mean``
+                metric of all ranks, a list of metrics, or a curve.
+            **details: Keyword arguments of the tuner's ``tell``, such as ``seconds`` or ``cost``.
         """
         if self.ranks.is_first:
             self.tuner.tell(decision, *outcome, **details)
@@ -113,49 +113,49 @@ class SharedTuner(Serial, Generic[D]):
         """Return the mean of a metric over all ranks, the same to the last bit on each.
 
         Args:
-            metric: Of this rank.
-            weight: How much it counts, such as the number of examples it is the mean of.
+            metric: Metric of this rank.
+            weight: Weight of the metric, such as the number of examples in it.
 
         Raises:
-            InvalidArgumentError: If the metric is no number, the weight is negative, or there is no
-                weight at all.
-            RankError: As ``ask``.
+            InvalidArgumentError: If the metric is no number, the weight is negative, or no weight is
+                positive.
+            RankError: If the ranks are at different places, or one is lost.
         """
         weight = check_nonnegative("weight", weight)
-        said = self._meet("mean", as_number("metric", metric), weight)
-        total = sum(one.weight for one in said)
+        reports = self._meet("mean", as_number("metric", metric), weight)
+        total = sum(report.weight for report in reports)
         check(total > 0, "weight", "a positive weight on one rank at least", total)
-        # In the order of the ranks: the sum is the same everywhere.
-        return sum(one.value * one.weight for one in said if one.weight > 0) / total
+        # In the order of the ranks, so that the sum is equal on all of them.
+        return sum(r.value * r.weight for r in reports if r.weight > 0) / total
 
     def best(self) -> Mapping[str, Plain] | None:
         """Return the incumbent of rank 0 on all ranks; None if its tuner has none.
 
         Raises:
-            RankError: As ``ask``.
+            RankError: If the ranks are at different places, or one is lost.
         """
         self._meet("incumbent", 0.0, 1.0)
         best = self.tuner.best() if self.ranks.is_first else None
-        said = None if best is None else {name: listed(value) for name, value in best.items()}
-        received = json.loads(self.ranks.receive(json.dumps(said).encode(), "incumbent"))
+        values = None if best is None else {name: listed(value) for name, value in best.items()}
+        received = json.loads(self.ranks.receive(json.dumps(values).encode(), "incumbent"))
         return None if received is None else FrozenConfig.from_json(received)
 
     def agree(self, value: float) -> float:
         """Return the number of rank 0 on all ranks.
 
         Raises:
-            RankError: As ``ask``.
+            RankError: If the ranks are at different places, or one is lost.
         """
         return self._meet("agree", value, 1.0)[0].value
 
     def gather(self, state: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return what each rank gives, in their order, on all ranks.
+        """Return the states of all ranks, in their order, on all ranks.
 
         Args:
-            state: Of this rank: tensors and plain values.
+            state: State of this rank, in tensors and plain values.
 
         Raises:
-            RankError: As ``ask``.
+            RankError: If the ranks are at different places, or one is lost.
         """
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
@@ -164,7 +164,7 @@ class SharedTuner(Serial, Generic[D]):
         return [torch.load(io.BytesIO(message), weights_only=True) for message in messages]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state: on rank 0 with its tuner's. No rank waits for another."""
+        """Return the state, on rank 0 with the tuner's state. No rank waits for another."""
         tuner = self.tuner.state_dict() if self.ranks.is_first else None
         delivered = self._undelivered is None
         return {"tuner": tuner, "asked": self._asked, "delivered": delivered}
@@ -179,28 +179,28 @@ class SharedTuner(Serial, Generic[D]):
 
         Args:
             state: A ``state_dict`` of rank 0.
-            changed: Options of the tuner that may differ from those of then, such as ``horizon``.
+            changed: Options of the tuner that may differ from those in the state, such as ``horizon``.
 
         Raises:
-            StateMismatchError: If it is none, that of another rank, or one that the tuner refuses; the
-                shared tuner is unchanged.
+            StateMismatchError: If the state is damaged, belongs to another rank, or is refused by the
+                tuner; the shared tuner is unchanged.
         """
-        known = isinstance(state, Mapping) and {"tuner", "asked", "delivered"} <= set(state)
-        check(known, "state", "a state_dict of SharedTuner", state, StateMismatchError)
+        is_valid = isinstance(state, Mapping) and {"tuner", "asked", "delivered"} <= set(state)
+        check(is_valid, "state", "a state_dict of SharedTuner", state, StateMismatchError)
         asked, delivered = state["asked"], state["delivered"]
-        counted = isinstance(asked, int) and asked >= 0 and isinstance(delivered, bool)
-        expected = "a number of decisions that were asked for, and whether the last one arrived"
-        check(counted, "state", expected, (asked, delivered), StateMismatchError)
+        is_valid = isinstance(asked, int) and asked >= 0 and isinstance(delivered, bool)
+        expected = "the number of decisions asked for, and whether the last decision arrived"
+        check(is_valid, "state", expected, (asked, delivered), StateMismatchError)
         if self.ranks.is_first:
-            mine = state["tuner"] is not None
-            check(mine, "state", "the state of rank 0", "another rank's", StateMismatchError)
-            given = {"changed": tuple(changed)} if changed else {}
-            self.tuner.load_state_dict(state["tuner"], **given)
-            self._undelivered = None if state["delivered"] else self.tuner.decisions[-1]
-        self._asked, self._met = state["asked"], 0
+            has_tuner = state["tuner"] is not None
+            check(has_tuner, "state", "the state of rank 0", "another rank's", StateMismatchError)
+            options = {"changed": tuple(changed)} if changed else {}
+            self.tuner.load_state_dict(state["tuner"], **options)
+            self._undelivered = None if delivered else self.tuner.decisions[-1]
+        self._asked, self._met = asked, 0
 
     def flush(self) -> None:
-        """Log the last round on rank 0, if its tuner has loggers, which stay open."""
+        """Log the last round on rank 0, if its tuner has loggers; they stay open."""
         if self.ranks.is_first and isinstance(self.tuner, Around):
             self.tuner.flush()
 
@@ -210,21 +210,21 @@ class SharedTuner(Serial, Generic[D]):
             self.tuner.close()
 
     def checkpoint(self) -> "SharedCheckpoint":
-        """Return what ``torch.distributed.checkpoint`` saves and loads on all ranks together."""
+        """Return the object that ``torch.distributed.checkpoint`` saves and loads on all ranks."""
         return SharedCheckpoint(self)
 
     def _meet(self, place: str, value: float, weight: float) -> list[Any]:
-        said = self.ranks.meet(place, self._met, value, weight)
+        reports = self.ranks.meet(place, self._met, value, weight)
         self._met += 1
-        return said
+        return reports
 
     def _decided(self) -> tuple[bytes, BaseException | None]:
-        """Return the message of rank 0: a decision, or what the tuner raised."""
+        """Return the message of rank 0, a decision or an error of the tuner, and the error."""
         try:
             if self._undelivered is None:
                 self._undelivered = self.tuner.ask()
         except Exception as error:
-            return json.dumps({"error": _told(error)}).encode(), error
+            return json.dumps({"error": _fields(error)}).encode(), error
         decision = self._undelivered
         kind = type(decision).__name__
         return json.dumps({"kind": kind, "values": decision.to_dict()}).encode(), None
@@ -233,10 +233,10 @@ class SharedTuner(Serial, Generic[D]):
 class SharedCheckpoint:
     """The state of a shared tuner as one object of bytes, the same on all ranks.
 
-    ``torch.distributed.checkpoint`` loads tensors in place, and so none that has grown; a history grows.
+    ``torch.distributed.checkpoint`` loads tensors in place, which fails for a history that has grown.
 
     Args:
-        shared: Whose state it is.
+        shared: The shared tuner.
 
     Example::
 
@@ -259,42 +259,35 @@ class SharedCheckpoint:
         """Continue from ``state_dict``, with any number of ranks.
 
         Raises:
-            StateMismatchError: As ``SharedTuner.load_state_dict``.
+            StateMismatchError: If the state is damaged, or the tuner refuses it.
         """
         buffer = io.BytesIO(state["state"])
         self._shared.load_state_dict(torch.load(buffer, weights_only=True))
 
 
-def _told(error: Exception) -> dict[str, Any]:
-    if isinstance(error, CostlyError):
-        received = (
-            error.received if isinstance(error.received, int | str) else shown(error.received)
-        )
-        said = {"name": error.name, "expected": error.expected, "received": received}
-        return {"kind": type(error).__name__, **said}
-    return {
-        "kind": "RankError",
-        "name": "rank 0",
-        "expected": "a decision",
-        "received": shown(error),
-    }
+def _fields(error: Exception) -> dict[str, Any]:
+    """Return class name and arguments of the error to raise on other ranks."""
+    if not isinstance(error, CostlyError):
+        error = RankError("rank 0", "a decision", shown(error))
+    received = error.received if isinstance(error.received, int | str) else shown(error.received)
+    kind = type(error).__name__
+    return {"kind": kind, "name": error.name, "expected": error.expected, "received": received}
 
 
 def _decision(received: Mapping[str, Any]) -> Any:
-    """Return the decision in a message; raise what rank 0 raised."""
+    """Return the decision in a message, or raise the error in it."""
     if "error" in received:
-        said = received["error"]
-        kind = getattr(errors, said["kind"], RankError)
-        raise kind(said["name"], said["expected"], said["received"])
+        fields = received["error"]
+        raise getattr(errors, fields.pop("kind"), RankError)(**fields)
     kinds = {kind.__name__: kind for kind in _kinds(Decision)}
-    named = received["kind"]
-    expected = f"a tuner as on rank 0, whose decisions are {named} records"
-    check(named in kinds, "ask", expected, sorted(kinds), RankError)
-    return kinds[named].from_dict(received["values"])
+    name = received["kind"]
+    expected = f"a tuner as on rank 0, whose decisions are {name} records"
+    check(name in kinds, "ask", expected, sorted(kinds), RankError)
+    return kinds[name].from_dict(received["values"])
 
 
 def _kinds(kind: type[Decision]) -> Iterator[type[Decision]]:
-    """Iterate over the records of decisions, those that a user derives among them."""
+    """Iterate over the classes of decisions, including those that a user has derived."""
     yield kind
     for derived in kind.__subclasses__():
         yield from _kinds(derived)

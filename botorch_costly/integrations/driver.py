@@ -1,4 +1,4 @@
-"""What the callbacks of trainers share: rounds, decisions, queries, and a state that continues."""
+"""The driver of a tuner in a trainer: rounds, decisions, queries, and a state that continues."""
 
 import json
 import logging
@@ -15,11 +15,7 @@ from botorch_costly.ask_tell.generators import (
     set_global_generators,
 )
 from botorch_costly.ask_tell.protocol import AskTell, Stateful, check_asked
-from botorch_costly.errors import (
-    HorizonExceededError,
-    StateMismatchError,
-    check,
-)
+from botorch_costly.errors import HorizonExceededError, StateMismatchError, check
 from botorch_costly.integrations.applying import apply, check_rates
 from botorch_costly.integrations.distributed import SharedTuner
 from botorch_costly.integrations.horizons import (
@@ -37,7 +33,7 @@ from botorch_costly.rewards import GainReward, GuardedReward
 _logger = logging.getLogger(__name__)
 _KEYS = {"shared", "clock", "decision", "reward", "over", "due", "generators", "rates"}
 _SINCE = {"rates"}  # keys that older states do not have
-# The driver that has begun last with an optimizer: a second one would undo what the first one sets.
+# The driver that has started last with an optimizer: a second driver would overwrite its settings.
 _drivers: "weakref.WeakKeyDictionary[Optimizer, weakref.ref[Driver]]" = weakref.WeakKeyDictionary()
 
 
@@ -45,15 +41,16 @@ class Driver:
     """Drives a tuner through a trainer, on all ranks.
 
     A trainer calls ``prepare`` when it begins to fit and its processes exist, ``start`` when network and
-    optimizer are what they are to begin or continue with, ``before_step`` and ``after_step`` around each
-    step of the optimizer, and ``validated`` with the metric of a validation.
+    optimizer are initialized or restored, ``before_step`` and ``after_step`` around each step of the
+    optimizer, and ``validated`` with the metric of a validation.
 
-    What is known of a network ends with its fit. In another fit the tuner goes on with the rounds that
-    are left: it keeps what it has learnt, begins a new round, and its first query has no reward.
+    The reward's reference belongs to the network and ends with the fit. In another fit the tuner
+    continues with its remaining rounds: it keeps its observations, begins a new round, and its first
+    query has no reward.
 
     Args:
-        tuner: An ``OnlineTuner``, or another one that is told gains.
-        options: How it works in the trainer.
+        tuner: An ``OnlineTuner``, or another optimizer that is told gains.
+        options: Options of the tuner in the trainer.
 
     Raises:
         InvalidArgumentError: If the tuner cannot be asked and told, or the range of a learning rate
@@ -63,8 +60,8 @@ class Driver:
     def __init__(self, tuner: AskTell[Any], options: TrainerOptions) -> None:
         check_asked(tuner, ", which the driver shares among ranks itself")
         expected = (
-            "a tuner that is told gains (a TwinTuner goes back itself, by a Session in a loop, a "
-            "PopulationTuner trains several networks, other optimizers one for each configuration)"
+            "a tuner that is told gains (use a TwinTuner by a Session in a loop; a PopulationTuner "
+            "trains several networks, other optimizers one for each configuration)"
         )
         check(tuner.tells == "gain", "tuner", expected, f"one that is told a {tuner.tells}")
         check_rates(tuner.space, options.rates, options.others)
@@ -75,29 +72,29 @@ class Driver:
         self._forget()
 
     def _forget(self) -> None:
-        """Be as before any fit, but for the tuner and a state that was loaded."""
+        """Forget an earlier fit; the tuner and a loaded state stay."""
         self.decision: Decision | None = None
-        self._final: Mapping[str, Any] | None = None  # what is played after the last round
+        self._final: Mapping[str, Any] | None = None  # played after the last round
         self._trained: Trained | None = None
         self._reward: GainReward | GuardedReward = GainReward(self.options.metric)
         self._clock = RoundClock(self.options.length)
         self._over = self._due = False
-        self._is_short = False  # whether it was said that no round of the run ends
-        self._late = False  # whether a metric was told after the last round was over
+        self._is_short = False  # whether a warning has said that no round of the run ends
+        self._late = False  # whether a metric was told after the last round
 
     @property
     def is_due(self) -> bool:
-        """Whether a metric was to be measured and has not been told."""
+        """Whether a query waits for its metric."""
         return self._due
 
     @property
     def restores(self) -> int:
-        """How often the network was rolled back."""
+        """Number of times that the network was restored."""
         return self._reward.restores if isinstance(self._reward, GuardedReward) else 0
 
     @property
     def mends(self) -> bool:
-        """Whether there is a good state that a network goes back to when it diverges."""
+        """Whether there is a good state to restore a diverged network to."""
         return isinstance(self._reward, GuardedReward) and self._reward.has_good_state
 
     @property
@@ -108,13 +105,13 @@ class Driver:
         return {} if self.decision is None else self.decision.config
 
     def connect(self) -> SharedTuner[Any]:
-        """Connect the ranks of the run, once; all of them call it. Return the tuner they share."""
+        """Connect the ranks of the run, once; all ranks call it. Return their shared tuner."""
         if self._shared is None:
             self._shared = SharedTuner(self.tuner, timeout=self.options.timeout)
         return self._shared
 
     def prepare(self) -> SharedTuner[Any]:
-        """Begin a fit, which may be another one than before; all ranks call it, and ``connect``."""
+        """Begin a new fit and connect the ranks; all ranks call it. Return their shared tuner."""
         self._forget()
         return self.connect()
 
@@ -126,29 +123,29 @@ class Driver:
         steps: float | None = None,
         epochs: float | None = None,
     ) -> None:
-        """Begin, or continue from the state that was loaded.
+        """Begin, or continue from the loaded state.
 
         Args:
-            trained: What training changes.
-            generators: Whether the global generators go where the state has them; False if they have
-                been there, and the trainer has drawn from them since what the next round needs.
-            steps: How many the trainer has before it, if known.
-            epochs: How many the trainer has before it, if known.
+            trained: The objects that training changes.
+            generators: Whether to set the global generators to the loaded state; False if
+                ``set_generators`` has done so, and the trainer has drawn from them since.
+            steps: Remaining steps of the trainer, if known.
+            epochs: Remaining epochs of the trainer, if known.
 
         Raises:
             HorizonExceededError: If the tuner has no round left for another fit.
-            StateMismatchError: If the loaded state is one of other options.
+            StateMismatchError: If the loaded state has other options.
         """
         if self._trained is not None:
             self._forget()
         reward: GainReward | GuardedReward = GainReward(self.options.metric)
         if self.options.guard:
-            network = inner_network(trained.network)  # a state fits one process, too
+            network = inner_network(trained.network)  # so that the state also fits a single process
             guarded: list[Stateful] = [network, trained.optimizer, *trained.schedulers]
             reward = GuardedReward.of(GainReward(self.options.metric), *guarded, *trained.parts)
         loaded, resumes = self._loaded, False
         if loaded is not None:
-            resumes = loaded["decision"] is not None  # else no round had begun
+            resumes = loaded["decision"] is not None  # otherwise no round had begun
             self._continue(loaded, reward if resumes else None)
             if generators:
                 self.set_generators()
@@ -162,29 +159,29 @@ class Driver:
             self._is_short = warn_of_rounds(
                 rounds, played, self._horizon, self._clock, believes=predicts
             )
-        self._apply()  # what no state holds, such as dropout
+        self._apply()  # for settings that no state holds, such as dropout
 
     def before_step(self, optimizer: Optimizer | None = None) -> None:
-        """Begin a round if none is running: ask, and put the configuration into effect.
+        """Begin a round if none is running: ask, and apply the configuration.
 
-        After the last round it is the incumbent that stays in effect, if the tuner has one. A metric of
-        that round that comes later decides on it again.
+        After the last round the incumbent is applied, if the tuner has one. If the metric of that round
+        comes later, the incumbent is chosen and applied again.
 
         Args:
-            optimizer: The one that is to step, of a trainer in which it can be exchanged.
+            optimizer: The optimizer of the next step, in a trainer that may exchange it.
 
         Raises:
-            InvalidArgumentError: If it is not the one that the fit started with, or another driver has
-                begun with that one meanwhile.
+            InvalidArgumentError: If it is not the optimizer of the start, or another driver has started
+                with it.
         """
         if self._trained is not None:
             same = optimizer is None or optimizer is self._trained.optimizer
-            expected = "the one that the fit started with, whose groups are set"
+            expected = "the one that the fit started with, whose parameter groups are tuned"
             check(same, "optimizer", expected, f"another {type(optimizer).__name__}")
             owner = _drivers.get(self._trained.optimizer)
-            alone = owner is None or owner() is self
+            is_owner = owner is None or owner() is self
             expected = "one tuner for an optimizer (one space may hold all names)"
-            check(alone, "tuner", expected, "another one that sets its groups")
+            check(is_owner, "tuner", expected, "another tuner of its parameter groups")
         if (self._over and not self._late) or self._clock.is_running:
             return
         began = time.perf_counter()
@@ -195,26 +192,26 @@ class Driver:
             self._end()
             return
         try:
-            # A metric that was due and never came is one of the round before: none is due in this one.
+            # A metric that never came belongs to the round before: no metric is due in this round.
             self.decision, self._due = decision, False
             self._apply()
             self._clock.begin(shared.agree if self.options.length.seconds else float)
-        except BaseException:  # no round has begun: it is the next decision again
+        except BaseException:  # no round has begun: the decision is returned again next time
             self.decision, self._due = before, due
             shared.take_back(decision)
             raise
         self.seconds += time.perf_counter() - began
 
     def after_step(self, *, steps: int = 1, ends_epoch: bool = False) -> bool:
-        """Count steps of the optimizer; return whether the metric is to be measured now.
+        """Count steps of the optimizer; return whether to measure the metric now.
 
         Args:
-            steps: How many there were since the last call.
+            steps: Number of steps since the last call.
             ends_epoch: Whether an epoch ends here, with a step or without one.
         """
         if steps == 0 and not (ends_epoch and self._clock.is_running):
             return False
-        # Nothing that can be interrupted comes between the end of a round and the query after it.
+        # No operation between the end of a round and its query can be interrupted.
         decision = self.decision
         ends = not self._over and self._clock.step(steps=steps, ends_epoch=ends_epoch)
         if not ends or decision is None:
@@ -223,7 +220,7 @@ class Driver:
         return self._due
 
     def validated(self, metric: float) -> None:
-        """Tell the metric that was to be measured; a validation that was not is no query."""
+        """Tell the metric of a query; a validation without a query is ignored."""
         if not self._due or self.decision is None:
             return
         began = time.perf_counter()
@@ -234,22 +231,22 @@ class Driver:
         try:
             shared.tell(self.decision, self._reward(mean, self.decision))
         except BaseException:
-            told = {one.round for one in self.tuner.observations}
-            self._due = self.decision.round not in told
-            if self._due:  # the metric can be handed in again, as if it had never been
+            observed = {observation.round for observation in self.tuner.observations}
+            self._due = self.decision.round not in observed
+            if self._due:  # the metric can be passed again
                 self._reward.load_state_dict(reference)
             raise
         self._due = False
         self.seconds += time.perf_counter() - began
 
     def finish(self) -> None:
-        """End a fit that was not interrupted: say what no query has seen, and log the last round."""
+        """End a fit that was not interrupted: warn of steps that no query has measured, and log."""
         if not self._is_short and self.connect().ranks.is_first:
             warn_of_tail(self._clock.steps)
         self.flush()
 
     def flush(self) -> None:
-        """Have the last round logged, which no other one follows, also of a fit that was interrupted."""
+        """Log the last round, also after an interrupted fit."""
         if self._shared is not None:
             self._shared.flush()
 
@@ -273,7 +270,7 @@ class Driver:
         """Return ``state_dict`` with the global generators of each rank; all ranks call it together.
 
         Raises:
-            RankError: If a rank does not.
+            RankError: If a rank does not call it.
         """
         state = self.state_dict()
         if self._loaded is None and self._shared is not None:
@@ -281,19 +278,19 @@ class Driver:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict`` at ``start``, when there is a network to continue with.
+        """Continue from ``state_dict`` at ``start``, when the network exists.
 
         Raises:
-            StateMismatchError: If it is none.
+            StateMismatchError: If the state does not have the keys of a driver's state.
         """
-        known = isinstance(state, Mapping) and _KEYS - _SINCE <= set(state) <= _KEYS
-        check(known, "state", "the state of a tuning callback", state, StateMismatchError)
+        is_valid = isinstance(state, Mapping) and _KEYS - _SINCE <= set(state) <= _KEYS
+        check(is_valid, "state", "the state of a tuning callback", state, StateMismatchError)
         self._loaded = state
 
     def set_generators(self) -> None:
-        """Put the global generators of this rank where the loaded state has them.
+        """Set the global generators of this rank to the loaded state.
 
-        Ranks of another number meet other data: all of them stay as the program has seeded them.
+        Another number of ranks reads other data: then all generators stay as the program has seeded them.
         """
         states = None if self._loaded is None else self._loaded["generators"]
         ranks = self.connect().ranks
@@ -303,15 +300,15 @@ class Driver:
     def _continue(
         self, state: Mapping[str, Any], reward: GainReward | GuardedReward | None
     ) -> None:
-        """Take over a state as a whole, or not at all; without a reward of its own no round has begun."""
+        """Load a state completely or not at all; ``reward`` is None if no round had begun."""
         clock, decision = RoundClock(self.options.length), None
         if reward is not None:
             reward.load_state_dict(state["reward"])
             clock.load_state_dict(state["clock"])
             decision = _decision(state["decision"])
-        mine = self.options.rates
-        rates = state.get("rates", mine)
-        check(rates == mine, "rates", repr(mine), rates, StateMismatchError)
+        expected = self.options.rates
+        rates = state.get("rates", expected)
+        check(rates == expected, "rates", repr(expected), rates, StateMismatchError)
         for name in ("due", "over"):
             check(isinstance(state[name], bool), name, "a bool", state[name], StateMismatchError)
         generators = state["generators"]
@@ -324,7 +321,7 @@ class Driver:
         self.decision, self._clock, self._due = decision, clock, state["due"]
 
     def _check_left(self, *, resumes: bool) -> int:
-        """Return how many rounds the tuner has played; raise if another fit finds none left."""
+        """Return the number of played rounds; raise if no round is left for a new fit."""
         decisions = self.tuner.decisions
         played = int(self.connect().agree(decisions[-1].round + 1 if decisions else 0))
         if not resumes:
@@ -336,24 +333,23 @@ class Driver:
         return self.tuner.horizon
 
     def _end(self) -> None:
-        """Put the incumbent into effect for the rest of the run."""
+        """Apply the incumbent for the rest of the run."""
         shared = self.connect()
         best = shared.best() if self.tuner.predicts else None
         self._final = self.config if best is None else best
         self._apply()
-        self._over, self._late = True, False  # not before: an interrupted end is reached again
+        self._over, self._late = True, False  # last, so that an interrupted call is repeated
         if shared.ranks.is_first:
-            which = "the last configuration" if best is None else "the one it believes best"
             _logger.warning(
                 "The tuner has played all of its rounds. The rest of the run is trained with %s: %s",
-                which,
+                "the last configuration" if best is None else "its incumbent",
                 dict(self._final),
             )
 
     def _generators(self) -> list[dict[str, Any]] | None:
-        """Return the states of the global generators of the only rank, if it is the only one."""
-        alone = self._shared is None or self._shared.ranks.count == 1
-        return [global_generators()] if alone else None
+        """Return the states of the global generators in a run of one rank; None with several ranks."""
+        is_single = self._shared is None or self._shared.ranks.count == 1
+        return [global_generators()] if is_single else None
 
     def _apply(self) -> None:
         trained, options = self._trained, self.options
@@ -369,9 +365,9 @@ class Driver:
 
 
 def _decision(state: Any) -> Decision:
-    """Return the decision that a state holds as text."""
+    """Return the decision that a state holds as JSON."""
     try:
         values = json.loads(state)
     except (TypeError, ValueError) as error:
-        raise StateMismatchError("decision", "a decision as text", state) from error
+        raise StateMismatchError("decision", "a decision as JSON", state) from error
     return Decision.from_dict(values)

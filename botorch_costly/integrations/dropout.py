@@ -1,7 +1,7 @@
-"""Dropout of a network: its dropout modules, and that of attentions, recurrent and other modules.
+"""Dropout of a network: of dropout modules, attentions, recurrent modules and others.
 
-Modules of Transformers hand a probability of their own to ``torch.nn.functional.dropout``: a float whose
-name has ``dropout`` in it, such as ``attention_dropout``.
+Modules of Transformers pass their own probability to ``torch.nn.functional.dropout``: a float attribute
+whose name contains ``dropout``, such as ``attention_dropout``.
 """
 
 import logging
@@ -17,20 +17,20 @@ from botorch_costly.integrations.parts import named_parts, plain_name
 
 _logger = logging.getLogger(__name__)
 DROPOUT = "dropout"
-# Where torch.compile, Module.compile and Lightning leave that a module is compiled.
+# Attributes by which torch.compile, Module.compile and Lightning mark a compiled module.
 _COMPILED = ("_orig_mod", "_compiled_call_impl", "_compiler_ctx")
 _warned: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
 class DropoutTarget:
-    """A probability of a module, which is set.
+    """A dropout probability to set in a module.
 
     Args:
-        name: The name in the configuration.
-        module: That has it.
-        attribute: Its name there.
-        value: The probability to be.
+        name: Name in the configuration.
+        module: Module with the probability.
+        attribute: Name of the attribute in the module.
+        value: New probability.
     """
 
     name: str
@@ -40,7 +40,7 @@ class DropoutTarget:
 
     @property
     def places(self) -> list[tuple[int, str]]:
-        """What is written, in a form that can be compared."""
+        """The written attribute, in a form that can be compared."""
         return [(id(self.module), self.attribute)]
 
     def write(self) -> None:
@@ -51,45 +51,47 @@ class DropoutTarget:
 def dropout_targets(
     name: str, where: str, value: Any, modules: list[nn.Module]
 ) -> list[DropoutTarget]:
-    """Return the dropout of networks, or of the part ``where`` of them.
+    """Return the dropout targets of networks, or of their submodules ``where``.
 
     Raises:
         InvalidConfigError: If the value is no probability.
     """
-    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    check(number, name, "a number in [0, 1]", value, InvalidConfigError)
-    found: dict[tuple[int, str], DropoutTarget] = {}
+    is_rate = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    check(is_rate, name, "a number in [0, 1]", value, InvalidConfigError)
+    targets: dict[tuple[int, str], DropoutTarget] = {}
     where = plain_name(where)
     for network in modules:
         for path, module in named_parts(network):
             within = not where or path == where or path.startswith(f"{where}.")
             for attribute in _probabilities(module) if within else ():
                 target = DropoutTarget(name, module, attribute, value)
-                found[target.places[0]] = target
-    return list(found.values())
+                targets[target.places[0]] = target
+    return list(targets.values())
 
 
 def warn_if_compiled(modules: list[nn.Module], *, is_compiled: bool = False) -> None:
-    """Warn, once for each network, that a compiled one is compiled anew for each value of dropout.
+    """Warn, once for each network, that torch recompiles it for each value of dropout.
 
     Args:
-        modules: The networks as they were given, for what compiles them may be the outermost wrapper.
-        is_compiled: Whether that is known already.
+        modules: The networks with their wrappers, which may be the compiled modules.
+        is_compiled: Whether the caller knows that they are compiled.
     """
     for network in modules:
-        parts = [] if network in _warned else list(network.modules())
-        marks = any(getattr(part, kind, None) is not None for part in parts for kind in _COMPILED)
+        inner = [] if network in _warned else list(network.modules())
+        marks = any(
+            getattr(module, mark, None) is not None for module in inner for mark in _COMPILED
+        )
         if network not in _warned and (is_compiled or marks):
             _warned.add(network)
             _logger.warning(
-                "The network is compiled, and torch compiles it anew for each value of dropout. After "
-                "torch._dynamo.config.recompile_limit values, 8 by default, it runs without being "
-                "compiled. Tune a Choice of a few values, or raise that limit."
+                "The network is compiled, and torch recompiles it for each value of dropout. After "
+                "torch._dynamo.config.recompile_limit values, 8 by default, it runs uncompiled. Tune a "
+                "Choice of a few values, or raise that limit."
             )
 
 
 def _probabilities(module: nn.Module) -> list[str]:
-    """Return the attributes that are probabilities of a module; recurrent ones drop between layers."""
+    """Return the names of a module's dropout probabilities; recurrent modules drop between layers."""
     if isinstance(module, _DropoutNd):
         return ["p"]
     if isinstance(module, nn.RNNBase):

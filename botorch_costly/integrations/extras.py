@@ -1,4 +1,4 @@
-"""Libraries that adapters need, and the extras of the package that bring them."""
+"""Libraries that adapters need, and the extras of the package that install them."""
 
 import re
 from importlib.metadata import PackageNotFoundError, version
@@ -7,15 +7,15 @@ from botorch_costly.errors import MissingExtraError, check
 
 
 def require(package: str, minimum: str, extra: str) -> None:
-    """Raise unless a package is installed in a version that its adapter is made for.
+    """Raise unless a package is installed in a version that its adapter supports.
 
     Args:
-        package: Its name in the package index.
-        minimum: The smallest version.
-        extra: Of ``botorch_costly``, which brings it.
+        package: Name of the package in the package index.
+        minimum: Smallest supported version.
+        extra: Extra of ``botorch_costly`` that installs the package.
 
     Raises:
-        MissingExtraError: With what to install.
+        MissingExtraError: If the package is missing or too old; the message names the extra.
 
     Example:
         >>> require("torch", "2.0", "none")
@@ -26,14 +26,14 @@ def require(package: str, minimum: str, extra: str) -> None:
         no-such-package is not installed
     """
     try:
-        found = version(package)
+        installed = version(package)
     except PackageNotFoundError:
-        found = "not installed"
-    new = found != "not installed" and _numbers(found) >= _numbers(minimum)
+        installed = "not installed"
+    is_new = installed != "not installed" and _numbers(installed) >= _numbers(minimum)
     expected = f"version {minimum} or newer, which pip install 'botorch_costly[{extra}]' brings"
-    check(new, package, expected, found, MissingExtraError)
+    check(is_new, package, expected, installed, MissingExtraError)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """Return the release of a version, as numbers."""
+    """Return the release numbers of a version."""
     return tuple(map(int, re.findall(r"\d+", re.split(r"[^\d.]", text)[0])))

@@ -15,8 +15,8 @@ from botorch_costly.errors import InvalidConfigError, check
 from botorch_costly.integrations.parts import plain_name
 
 _logger = logging.getLogger(__name__)
-# A group remembers its first value under this prefix, in the optimizer's state as well, so that a
-# group made without weight decay stays without it after a round in which the others had none.
+# A group keeps its first value under this prefix, also in the optimizer's state. So a group that was made
+# without weight decay stays without it, even after a round in which no group had any.
 _FIRST = "untuned_"
 _BETAS = {"beta1": 0, "beta2": 1}
 _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
@@ -26,21 +26,21 @@ _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
     "betas": ("numbers in [0, 1)", lambda v: 0 <= v < 1),
 }
 _ANY = ("a finite number", math.isfinite)
-# As Transformers names what it makes without weight decay.
+# Names of the parameters that Transformers trains without weight decay.
 _WITHOUT_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|[._])norm(?:$|\.)")
 _warned: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
 class GroupTarget:
-    """A setting of one group, and its value to be.
+    """A value to set in one parameter group.
 
     Args:
-        name: The name in the configuration.
+        name: Name in the configuration.
         group: The parameter group.
-        key: Of the setting in the group.
-        value: A number; of ``betas`` a number for ``index``, or all of them.
-        index: Which of the betas; None for all, and for other settings.
+        key: Key of the setting in the group.
+        value: A number; for ``betas`` the number at ``index``, or a tuple of all.
+        index: Index among the betas; None for all, and for other settings.
     """
 
     name: str
@@ -51,7 +51,7 @@ class GroupTarget:
 
     @property
     def places(self) -> list[tuple[int, str]]:
-        """What is written, in a form that can be compared."""
+        """The written settings, in a form that can be compared."""
         if self.key != "betas":
             return [(id(self.group), self.key)]
         indices = range(len(self.group["betas"])) if self.index is None else [self.index]
@@ -68,7 +68,7 @@ class GroupTarget:
         return _FIRST + self.key in self.group
 
     def write(self) -> None:
-        """Set the value, and remember the first one."""
+        """Set the value, and keep the first one."""
         self.group.setdefault(_FIRST + self.key, _copied(self.group[self.key]))
         if self.index is not None:
             betas = list(self.group[self.key])
@@ -88,15 +88,15 @@ def group_targets(
     optimizer: Optimizer,
     modules: Iterable[nn.Module] = (),
 ) -> list[GroupTarget]:
-    """Return the targets of a name, none if no group has such a setting.
+    """Return the targets of a name; empty if no group has such a setting.
 
     Args:
-        name: The name in the configuration, for messages.
-        where: Name or index of a group; empty for all of them.
-        what: The setting.
-        value: Its value to be.
-        optimizer: That has the groups.
-        modules: Networks whose parameters are in the groups, by which biases and norms are known.
+        name: Name in the configuration, for messages.
+        where: Name or index of a group; empty for all groups.
+        what: Key of the setting, ``beta1`` or ``beta2``.
+        value: New value.
+        optimizer: Optimizer with the groups.
+        modules: Networks with the parameters of the groups, whose names identify biases and norms.
 
     Raises:
         InvalidConfigError: If the value lies outside its range.
@@ -104,23 +104,21 @@ def group_targets(
     key, index = ("betas", _BETAS[what]) if what in _BETAS else (what, None)
     unshare(optimizer.param_groups, key)
     groups = _groups_named(plain_name(where), optimizer)
-    found = [GroupTarget(name, g, key, value, index) for g in groups if _is_setting(g, key)]
-    if found:
-        _check_value(found[0])
-    if where:
-        return found
-    return _decayed(found, modules) if key == "weight_decay" else found
+    targets = [GroupTarget(name, g, key, value, index) for g in groups if _is_setting(g, key)]
+    if targets:
+        _check_value(targets[0])
+    return _decayed(targets, modules) if key == "weight_decay" and not where else targets
 
 
 def _groups_named(where: str, optimizer: Optimizer) -> list[dict[str, Any]]:
-    """Return the groups of a name or, if none is called so, that of a number; all without either."""
+    """Return the groups with a name or, if there are none, the one with that index; all if empty."""
     groups = optimizer.param_groups
     named = [g for g in groups if "name" in g and where == plain_name(str(g["name"]))]
     return named or [g for i, g in enumerate(groups) if where in ("", str(i))]
 
 
 def unshare(groups: list[dict[str, Any]], key: str) -> None:
-    """Give each group a tensor of its own: torch gives all of them the one that it was handed."""
+    """Give each group its own tensor: torch puts one tensor argument into all groups."""
     seen = set()
     for group in groups:
         if isinstance(group.get(key), Tensor):
@@ -132,16 +130,16 @@ def unshare(groups: list[dict[str, Any]], key: str) -> None:
 def shared_targets(targets: list[GroupTarget], optimizer: Optimizer) -> list[GroupTarget]:
     """Return the targets of one value for all groups.
 
-    A group that has appeared since the value was first set, such as that of a backbone that is unfrozen,
-    is set as well if it was made as the others were. Otherwise it keeps what it was made with, and a
-    warning says so once.
+    A group may be added after the value was first set, such as the group of an unfrozen backbone. It is
+    set, too, if it was made with the value of the other groups. Otherwise it keeps its value, with one
+    warning.
 
     Args:
-        targets: One for each group that has the setting.
-        optimizer: That has the groups.
+        targets: One target for each group with the setting.
+        optimizer: Optimizer with the groups.
 
     Raises:
-        InvalidConfigError: With how to name a group, if the groups were made to differ in the setting.
+        InvalidConfigError: If the groups were made with different values of the setting.
     """
     key = targets[0].key
     firsts = [_comparable(target.first) for target in targets]
@@ -151,48 +149,42 @@ def shared_targets(targets: list[GroupTarget], optimizer: Optimizer) -> list[Gro
         if optimizer not in _warned:
             _warned.add(optimizer)
             _logger.warning(
-                "A parameter group has appeared that was made with another %s than the others: it keeps "
-                "what it has. To tune it, name the groups, such as '0.%s', or tune multipliers.",
+                "A new parameter group was made with another %s than the others, and keeps it. To tune "
+                "it, name the groups, such as '0.%s', or tune multipliers.",
                 key,
                 key,
             )
         return shared
-    expected = f"names of groups, such as '0.{key}', for the groups differ in their {key}"
+    expected = f"names of groups, such as '0.{key}', because the groups differ in their {key}"
     check(len(set(firsts)) == 1, targets[0].name, expected, firsts, InvalidConfigError)
     return targets
 
 
 def settings_of(optimizer: Optimizer) -> list[str]:
-    """Return the names of what can be set in some group."""
-    keys = {
-        key: None for group in optimizer.param_groups for key in group if _is_setting(group, key)
-    }
+    """Return the names of the settings of all groups."""
+    groups = optimizer.param_groups
+    keys = dict.fromkeys(key for group in groups for key in group if _is_setting(group, key))
     return [*keys, *(_BETAS if "betas" in keys else ())]
 
 
 def _decayed(targets: list[GroupTarget], modules: Iterable[nn.Module]) -> list[GroupTarget]:
-    """Return the targets of groups that were made for weight decay.
+    """Return the targets of groups that were made with weight decay.
 
-    Where no group has any, such as by default in Transformers, these are groups that hold more than
+    If no group has any, the default of Transformers, these are the groups with other parameters than
     biases and norms.
     """
     decayed = [target for target in targets if float(target.first) > 0]
     if not decayed and len(targets) > 1:
-        names = {id(p): name for one in modules for name, p in one.named_parameters()}
+        names = {id(p): name for network in modules for name, p in network.named_parameters()}
         for target in targets:
-            names |= dict(
-                zip(
-                    map(id, target.group["params"]),
-                    target.group.get("param_names", ()),
-                    strict=False,
-                )
-            )
+            ids = map(id, target.group["params"])
+            names |= dict(zip(ids, target.group.get("param_names", ()), strict=False))
         decayed = [target for target in targets if _holds_weights(target.group, names)]
     return decayed or targets
 
 
 def _holds_weights(group: dict[str, Any], names: dict[int, str]) -> bool:
-    """Return whether a group holds more than biases and norms, by the shapes and names of parameters."""
+    """Return whether a group has other parameters than biases and norms, by shapes and names."""
     return any(
         parameter.ndim > 1 and not _WITHOUT_DECAY.search(names.get(id(parameter), "").lower())
         for parameter in group["params"]
@@ -209,12 +201,12 @@ def _is_setting(group: dict[str, Any], key: str) -> bool:
 def _check_value(target: GroupTarget) -> None:
     expected, holds = _RANGES.get(target.key, _ANY)
     values = target.value if isinstance(target.value, tuple) else (target.value,)
-    wanted = 1 if target.key != "betas" or target.index is not None else len(target.group["betas"])
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    good = numbers and all(map(holds, values)) and len(values) == wanted
-    good = good and (wanted > 1) == isinstance(target.value, tuple)
-    expected = expected if wanted == 1 else f"a tuple of {wanted} {expected}"
-    check(good, target.name, expected, target.value, InvalidConfigError)
+    count = 1 if target.key != "betas" or target.index is not None else len(target.group["betas"])
+    are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    is_valid = are_numbers and all(map(holds, values)) and len(values) == count
+    is_valid = is_valid and (count > 1) == isinstance(target.value, tuple)
+    expected = expected if count == 1 else f"a tuple of {count} {expected}"
+    check(is_valid, target.name, expected, target.value, InvalidConfigError)
 
 
 def _comparable(value: Any) -> Any:

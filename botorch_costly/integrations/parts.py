@@ -1,16 +1,16 @@
-"""Names of the parts of a network, which wrappers around a network or its parts do not change."""
+"""Names of the submodules of a network, independent of wrappers around the network or submodules."""
 
 from collections.abc import Iterator
 
 from torch import nn
 
-# Names under which torch.compile, FSDP and activation checkpointing hold what they wrap.
+# Names under which torch.compile, FSDP and activation checkpointing hold the wrapped module.
 _WITHIN = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 _PARALLEL = (nn.parallel.DistributedDataParallel, nn.DataParallel)
 
 
 def inner_network(network: nn.Module) -> nn.Module:
-    """Return the network within wrappers whose state is its own, such as that of ``torch.compile``."""
+    """Return the network inside of wrappers such as that of ``torch.compile``."""
     while True:
         inner = network.module if isinstance(network, _PARALLEL) else None
         inner = getattr(network, "_orig_mod", None) if inner is None else inner
@@ -20,12 +20,12 @@ def inner_network(network: nn.Module) -> nn.Module:
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a part or a parameter without the names that wrappers add."""
-    return ".".join(part for part in name.split(".") if part not in _WITHIN)
+    """Return the name of a submodule or a parameter without the names that wrappers add."""
+    return ".".join(step for step in name.split(".") if step not in _WITHIN)
 
 
 def named_parts(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Iterate over the parts of a network and their names, those of wrappers left out."""
+    """Iterate over the submodules of a network and their names, without the names of wrappers."""
     modules: dict[str, nn.Module] = {}
     names: dict[str, str] = {}
     for path, module in network.named_modules():

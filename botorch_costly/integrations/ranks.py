@@ -1,8 +1,8 @@
-"""Messages between the ranks of a distributed run, and a diagnosis in place of a deadlock.
+"""Messages between the ranks of a distributed run, with an error in place of a deadlock.
 
-Everything is sent on a gloo group of its own, so that a message of a tuner and one of training never
-wait for each other. Each message begins with a *meeting*: all ranks say where in the program they are.
-So a rank that is somewhere else is found out before anything is waited for, and all ranks raise.
+All messages use a separate gloo group, so that messages of a tuner and of training never wait for each
+other. Each message begins with a *meeting*, in which all ranks report their place in the program. If a
+rank is at another place, all ranks raise before any of them waits.
 """
 
 import re
@@ -11,17 +11,18 @@ from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from botorch_costly.errors import RankLostError, RanksDisagreeError, check_positive
 
-PLACES = ("ask", "mean", "agree", "state", "incumbent")  # what ranks meet for
+PLACES = ("ask", "mean", "agree", "state", "incumbent")  # places of the program where ranks meet
 _BLOCK = 2048  # bytes of the first part of a message; most decisions fit
-_LENGTH = 8  # bytes of it that say how long the message is
-_DIAGNOSIS = 0.25  # of the timeout, to find out which ranks are lost
+_LENGTH = 8  # bytes of the first part that hold the length of the message
+_DIAGNOSIS = 0.25  # share of the timeout for finding the lost ranks
 
 
 class Said(NamedTuple):
-    """What a rank says in a meeting, in plain numbers."""
+    """Report of a rank in a meeting, in plain numbers."""
 
     place: str
     number: int
@@ -30,12 +31,12 @@ class Said(NamedTuple):
 
 
 class Ranks:
-    """The ranks of a distributed run, or the only process of one that is not distributed.
+    """The ranks of a distributed run, or the only process of another run.
 
-    All ranks make one at the same place of their programs, after ``init_process_group``.
+    All ranks construct it at the same place of their programs, after ``init_process_group``.
 
     Args:
-        timeout: Seconds after which a rank that does not come is lost.
+        timeout: Seconds after which a missing rank is lost.
 
     Raises:
         InvalidArgumentError: If the timeout is not positive.
@@ -53,7 +54,7 @@ class Ranks:
         if self.count > 1:
             wait = timedelta(seconds=(1 - _DIAGNOSIS) * timeout)
             self._group = dist.new_group(backend="gloo", timeout=wait)
-            # After an error a gloo group is of no use, so the diagnosis has one of its own.
+            # A gloo group is unusable after an error, so the diagnosis needs another one.
             self._diagnosis = dist.new_group(backend="gloo", timeout=wait)
 
     @property
@@ -62,41 +63,34 @@ class Ranks:
         return self.rank == 0
 
     def meet(self, place: str, number: int, value: float = 0.0, weight: float = 0.0) -> list[Said]:
-        """Wait for all ranks at one place of the program; return what each of them says.
+        """Wait for all ranks at one place of the program; return their reports in order.
 
         Args:
             place: One of ``PLACES``.
-            number: How often the ranks have met there.
-            value: Of this rank.
-            weight: Of the value.
+            number: Number of earlier meetings there.
+            value: Value of this rank.
+            weight: Weight of the value.
 
         Raises:
             RanksDisagreeError: On all ranks, if they are at different places.
             RankLostError: If a rank does not come within the timeout.
         """
         ours = torch.tensor([PLACES.index(place), number, value, weight], dtype=torch.float64)
-        told = [torch.empty_like(ours) for _ in range(self.count)]
-        if self.count == 1:
-            told = [ours]
-        else:
-            try:
-                dist.all_gather(told, ours, group=self._group)
-            except RuntimeError as error:
-                raise self._lost(place, number) from error
-        said = [Said(PLACES[int(t[0])], int(t[1]), float(t[2]), float(t[3])) for t in told]
-        places = {rank: f"{one.place} {one.number}" for rank, one in enumerate(said)}
+        rows = [ours] if self.count == 1 else self._gathered(ours, place, number)
+        reports = [Said(PLACES[int(r[0])], int(r[1]), float(r[2]), float(r[3])) for r in rows]
+        places = {rank: f"{report.place} {report.number}" for rank, report in enumerate(reports)}
         if len(set(places.values())) > 1:
             expected = "all of them at one place of the run, with one state loaded"
             raise RanksDisagreeError("ranks", expected, places)
-        return said
+        return reports
 
     def receive(self, message: bytes | None, place: str = "message", number: int = 0) -> bytes:
         """Return the message of rank 0 on all ranks.
 
         Args:
-            message: That of rank 0; what other ranks give is not read.
-            place: Where the ranks are, for the error.
-            number: As above.
+            message: Message of rank 0; ignored on other ranks.
+            place: Place of the ranks, for the error.
+            number: Number of earlier meetings there, for the error.
 
         Raises:
             RankLostError: If a rank does not come within the timeout.
@@ -112,25 +106,30 @@ class Ranks:
         """Return the messages of all ranks, in their order, on all ranks.
 
         Args:
-            message: That of this rank.
-            place: Where the ranks meet, one of ``PLACES``.
-            number: How often they have met there.
+            message: Message of this rank.
+            place: Place where the ranks meet, one of ``PLACES``.
+            number: Number of earlier meetings there.
 
         Raises:
-            RanksDisagreeError: As ``meet``.
-            RankLostError: As ``meet``.
+            RanksDisagreeError: On all ranks, if they are at different places.
+            RankLostError: If a rank does not come within the timeout.
         """
-        lengths = [int(one.value) for one in self.meet(place, number, len(message))]
+        lengths = [int(report.value) for report in self.meet(place, number, len(message))]
         if self.count == 1:
             return [message]
-        ours = torch.zeros(max(lengths), dtype=torch.uint8)  # all send as much as the longest
+        ours = torch.zeros(max(lengths), dtype=torch.uint8)  # padded to the longest message
         ours[: len(message)] = torch.frombuffer(bytearray(message), dtype=torch.uint8)
-        told = [torch.empty_like(ours) for _ in lengths]
+        rows = self._gathered(ours, place, number)
+        return [row[:length].numpy().tobytes() for row, length in zip(rows, lengths, strict=True)]
+
+    def _gathered(self, ours: Tensor, place: str, number: int) -> list[Tensor]:
+        """Return the tensors of all ranks, in their order."""
+        rows = [torch.empty_like(ours) for _ in range(self.count)]
         try:
-            dist.all_gather(told, ours, group=self._group)
+            dist.all_gather(rows, ours, group=self._group)
         except RuntimeError as error:
             raise self._lost(place, number) from error
-        return [one[:length].numpy().tobytes() for one, length in zip(told, lengths, strict=True)]
+        return rows
 
     def _broadcast(self, message: bytes) -> bytes:
         first = bytearray(_BLOCK)
@@ -142,9 +141,9 @@ class Ranks:
         length = int.from_bytes(sent[:_LENGTH], "little")
         if length <= _BLOCK - _LENGTH:
             return sent[_LENGTH : _LENGTH + length]
-        rest = bytearray(length)
-        rest[: len(message)] = message
-        return self._sent(rest)
+        whole = bytearray(length)
+        whole[: len(message)] = message
+        return self._sent(whole)
 
     def _sent(self, data: bytearray) -> bytes:
         buffer = torch.frombuffer(data, dtype=torch.uint8)
@@ -152,20 +151,20 @@ class Ranks:
         return bytes(data)
 
     def _lost(self, place: str, number: int) -> RankLostError:
-        """Return the error that names the ranks that do not answer, as far as can be found out."""
+        """Return the error that names the lost ranks, as far as the diagnosis finds them."""
         wait = timedelta(seconds=_DIAGNOSIS * self.timeout)
         try:
             dist.monitored_barrier(self._diagnosis, wait, wait_all_ranks=True)
-            lost = "an answer of all of them afterwards: a connection broke, or a rank was too late"
+            lost = "a late answer of all of them: a connection broke, or a rank was too slow"
         except RuntimeError as error:
             lost = self._named(str(error))
         expected = f"all {self.count} ranks at {place} {number} within {self.timeout:g} s"
         return RankLostError(f"rank {self.rank}", expected, lost)
 
-    def _named(self, said: str) -> str:
-        """Return which ranks are lost, as the barrier said it."""
-        found = re.search(r"[Rr]anks? ((?:\d+,? ?)+)failed to pass", said)
-        if found:
-            return f"nothing from rank {found[1].strip()}"
+    def _named(self, message: str) -> str:
+        """Return the lost ranks in the message of a barrier."""
+        match = re.search(r"[Rr]anks? ((?:\d+,? ?)+)failed to pass", message)
+        if match:
+            return f"nothing from rank {match[1].strip()}"
         other = f"rank {1 - self.rank}" if self.count == 2 else "another rank"
         return f"a broken connection: the process of {other} has ended"

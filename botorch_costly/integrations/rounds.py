@@ -8,7 +8,7 @@ from typing import Any
 
 from botorch_costly.errors import StateMismatchError, check, check_count, check_positive
 
-_MEASURED = 10  # steps of the first round of seconds, whose time says how many the next has
+_MEASURED = 10  # steps of the first round in seconds, whose time sets the steps of the next round
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,10 @@ class RoundLength:
     """The length of a round, in one of three units.
 
     Args:
-        steps: Of the optimizer.
+        steps: Steps of the optimizer.
         epochs: Passes over the training data.
-        seconds: Of training, about: each round has a number of steps, by the seconds that a step took
-            in the round before. The first round has ten.
+        seconds: Approximate seconds of training. The time of a step in one round sets the number of steps
+            of the next round; the first round has ten steps.
 
     Raises:
         InvalidArgumentError: If not exactly one of them is given, or it is not positive.
@@ -40,8 +40,8 @@ class RoundLength:
         return next(name for name, value in vars(self).items() if value is not None)
 
     def __post_init__(self) -> None:
-        given = [name for name, value in vars(self).items() if value is not None]
-        check(len(given) == 1, "RoundLength", "one of steps, epochs and seconds", given)
+        units = [name for name, value in vars(self).items() if value is not None]
+        check(len(units) == 1, "RoundLength", "one of steps, epochs and seconds", units)
         if self.seconds is not None:
             check_positive("seconds", self.seconds)
         for name in ("steps", "epochs"):
@@ -50,11 +50,11 @@ class RoundLength:
 
 
 class RoundClock:
-    """Counts steps and epochs of a round, and says when it is over.
+    """Counts steps and epochs of a round, and tells when the round ends.
 
     Args:
-        length: Of a round.
-        now: Seconds on some clock.
+        length: Length of a round.
+        now: Clock in seconds.
 
     Example:
         >>> clock = RoundClock(RoundLength(steps=2))
@@ -69,35 +69,35 @@ class RoundClock:
         self._steps = self._epochs = 0
         self._planned: int | None = None
         self._step_seconds: float | None = None
-        self._began: float | None = None  # None after a resume: part of the time is not known
+        self._began: float | None = None  # None after a resume: the time before it is unknown
 
     @property
     def is_running(self) -> bool:
-        """Whether a round has begun and is not over."""
+        """Whether a round has begun and not ended."""
         return self._planned is not None
 
     @property
     def steps(self) -> int:
-        """Steps of the round that is running; 0 if none is."""
+        """Steps of the running round; 0 without one."""
         return self._steps if self.is_running else 0
 
     def begin(self, agree: Callable[[float], float] = float) -> None:
         """Begin a round.
 
         Args:
-            agree: Turns the steps that this process has measured into those that all processes of a
-                distributed run agree on.
+            agree: Function from the steps that this process has measured to the common steps of all
+                processes of a distributed run.
         """
         self._steps = self._epochs = 0
         self._planned = self._plan(agree)
         self._began = self._now()
 
     def step(self, *, steps: int = 1, ends_epoch: bool = False) -> bool:
-        """Count training, and return whether the round is over with it.
+        """Count steps, and return whether the round ends with them.
 
         Args:
-            steps: The number of optimizer steps since the last call; 0 if an epoch ends without one.
-            ends_epoch: Whether an epoch ends with them.
+            steps: Number of optimizer steps since the last call; 0 if an epoch ends without one.
+            ends_epoch: Whether an epoch ends with the steps.
 
         Raises:
             InvalidArgumentError: If no round has begun.
@@ -113,11 +113,11 @@ class RoundClock:
         return over
 
     def rounds_in(self, steps: float | None, epochs: float | None) -> float | None:
-        """Return the rounds that training has yet to begin; None if that is not known.
+        """Return the number of rounds that are to begin; None if unknown.
 
         Args:
-            steps: Steps that the run has before it, if known.
-            epochs: Passes over the training data that the run has before it, if known.
+            steps: Remaining steps of the run, if known.
+            epochs: Remaining passes over the training data, if known.
         """
         in_epochs = self.length.epochs is not None
         left, length = (epochs, self.length.epochs) if in_epochs else (steps, self.length.steps)
@@ -128,7 +128,7 @@ class RoundClock:
         return max(left, 0.0) / length
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how far the round is, in plain values."""
+        """Return the progress of the round in plain values."""
         done = {"steps": self._steps, "epochs": self._epochs, "planned": self._planned}
         return {**done, "step_seconds": self._step_seconds, "unit": self.length.unit}
 
@@ -136,11 +136,11 @@ class RoundClock:
         """Continue within the round of ``state_dict``.
 
         Raises:
-            StateMismatchError: If it is none, or of rounds in another unit. Older states do not say it.
+            StateMismatchError: If the state is damaged, or has another unit. Older states have no unit.
         """
         names = set(self.state_dict())
-        known = isinstance(state, Mapping) and set(state) in (names, names - {"unit"})
-        check(known, "state", "a state_dict of RoundClock", state, StateMismatchError)
+        is_valid = isinstance(state, Mapping) and set(state) in (names, names - {"unit"})
+        check(is_valid, "state", "a state_dict of RoundClock", state, StateMismatchError)
         unit = state.get("unit", self.length.unit)
         expected = f"a state of rounds in {self.length.unit}"
         check(unit == self.length.unit, "length", expected, unit, StateMismatchError)

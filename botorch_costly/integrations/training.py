@@ -1,4 +1,4 @@
-"""Records that a trainer hands to a driver: options of the tuner, and the objects that are trained."""
+"""Records that a trainer passes to a driver: options of the tuner, and the trained objects."""
 
 from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
@@ -20,16 +20,17 @@ class TrainerOptions:
 
     Args:
         length: Length of a round.
-        metric: Whether the metric is a loss or an accuracy.
-        guard: Whether a network that a query finds diverged goes back to its last good state.
-        rates: Whether learning rates of a configuration are values, or multiply those of a scheduler.
+        metric: ``"loss"`` or ``"accuracy"``, the kind of the metric.
+        guard: Whether the network is restored to its last good state after a query shows divergence.
+        rates: ``"values"`` if learning rates of a configuration are set, ``"multipliers"`` if they
+            multiply the rates of a scheduler.
         others: Names in the configuration that training reads itself.
-        timeout: Seconds after which a rank of a distributed run that does not come is lost.
-        changed: Options of the tuner that may differ from those of the state that is resumed, such as
+        timeout: Seconds after which a missing rank of a distributed run is lost.
+        changed: Options of the tuner that may differ from those in a loaded state, such as
             ``["horizon"]`` to train for longer.
 
     Raises:
-        InvalidArgumentError: If an option is none of these.
+        InvalidArgumentError: If an option is invalid.
     """
 
     length: RoundLength
@@ -45,10 +46,10 @@ class TrainerOptions:
         check(isinstance(self.length, RoundLength), "length", "a RoundLength", self.length)
         check(isinstance(self.guard, bool), "guard", "a bool", self.guard)
         for name, kinds in (("rates", get_args(Rates)), ("metric", get_args(Kind))):
-            given = getattr(self, name)
-            check(given in kinds, name, f"one of {list(kinds)}", given)
-        named = not isinstance(self.changed, str)
-        check(named, "changed", "names of options in a list, such as ['horizon']", self.changed)
+            kind = getattr(self, name)
+            check(kind in kinds, name, f"one of {list(kinds)}", kind)
+        is_list = not isinstance(self.changed, str)
+        check(is_list, "changed", "names of options in a list, such as ['horizon']", self.changed)
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,10 @@ class Trained:
     """The objects that training changes.
 
     Args:
-        network: Whose dropout is set.
-        optimizer: Whose groups are set.
+        network: Network whose dropout is set.
+        optimizer: Optimizer whose parameter groups are set.
         schedulers: Schedulers of the optimizer.
-        parts: Everything else that goes back with network, optimizer and schedulers.
+        parts: Further objects that are restored with network, optimizer and schedulers.
     """
 
     network: nn.Module

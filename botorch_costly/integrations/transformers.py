@@ -21,43 +21,42 @@ try:
 except ImportError:
     TrainerCallback = object
 
-STATE_FILE = "botorch_costly.pt"  # within a checkpoint of the trainer
+STATE_FILE = "botorch_costly.pt"  # in the folder of a checkpoint
 
 
 class TunerCallback(TrainerCallback):
-    """Tune while a ``Trainer`` trains, and evaluate only when a decision says so.
+    """Tune while a ``Trainer`` trains, and evaluate only in rounds with a query.
 
-    The configuration is put into effect at the beginning of a round, and the trainer evaluates at its
-    end if it is a query, whatever its ``eval_strategy``. The gain of the monitored metric is the reward.
-    A network that a query finds diverged goes back to its last good state, with optimizer and
-    gradient scaler. The state of all of it is in each checkpoint of the trainer, and a run that is
-    resumed from one goes on identically.
+    The configuration is applied at the beginning of a round, and the trainer evaluates at its end if the
+    round is queried, whatever its ``eval_strategy``. The gain of the monitored metric is the reward. If a
+    query shows that the network has diverged, it is restored to its last good state, with optimizer and
+    gradient scaler. Each checkpoint of the trainer holds the whole state, and a resumed run continues
+    identically.
 
-    A ``Trainer`` has a scheduler, always: unless ``rates="values"``, a learning rate in the space
+    A ``Trainer`` always has a scheduler: unless ``rates="values"``, a learning rate in the space
     multiplies its rate. In a distributed run rank 0 decides.
 
     Args:
         tuner: An ``OnlineTuner``.
-        monitor: The name of the metric in what ``evaluate`` returns.
-        length: Of a round; one epoch if omitted.
-        metric: Whether it is a loss or an accuracy.
-        guard: Whether the network goes back to its last good state when it has diverged.
+        monitor: Name of the metric in the result of ``evaluate``.
+        length: Length of a round; one epoch if omitted.
+        metric: ``"loss"`` or ``"accuracy"``, the kind of the metric.
+        guard: Whether a diverged network is restored to its last good state.
         rates: ``"multipliers"``, or ``"values"`` for a space without a learning rate.
         others: Names in the configuration that training reads itself, from ``callback.config``.
-        parts: What else goes back with the network.
-        resume_from: The checkpoint that the trainer resumes from, if it does not lie in its
-            ``output_dir``.
-        timeout: Seconds after which a rank that does not come is lost.
-        changed: Options of the tuner that may differ from those of the checkpoint that is resumed, such
-            as ``["horizon"]`` to train for longer.
+        parts: Further objects to restore with the network.
+        resume_from: Checkpoint that the trainer resumes from, if it is not in its ``output_dir``.
+        timeout: Seconds after which a missing rank is lost.
+        changed: Options of the tuner that may differ from those in the resumed checkpoint, such as
+            ``["horizon"]`` to train for longer.
 
     Raises:
         HorizonExceededError: When training starts, if an earlier run has played all rounds of the tuner.
-        InvalidArgumentError: If an option is outside its range; in training, if the metric is not
-            among those of an evaluation.
+        InvalidArgumentError: If an option is outside its range; in training, if an evaluation does not
+            return the metric.
         InvalidConfigError: When training starts, if a name matches no parameter group.
-        StateMismatchError: When training starts, if the checkpoint is of another tuner or space, or of
-            a run without one.
+        StateMismatchError: When training starts, if the checkpoint belongs to another tuner or space, or
+            to a run without a tuner.
         MissingExtraError: If Transformers is missing, or older than 4.46.
 
     Example::
@@ -104,11 +103,11 @@ class TunerCallback(TrainerCallback):
         return self.driver.config
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Begin, or continue from the checkpoint that the trainer has restored."""
+        """Begin, or continue from the checkpoint that the trainer has loaded."""
         self.driver.prepare()
         batches = _batches(kwargs["train_dataloader"])
         if self.driver.options.length.epochs is not None:
-            expected = "steps or seconds, for the data have no length"
+            expected = "steps or seconds, because the data have no length"
             check(batches is not None, "length", expected, "epochs")
         self._epoch_steps = max(-(-(batches or 1) // args.gradient_accumulation_steps), 1)
         optimizer = kwargs["optimizer"]
@@ -117,7 +116,7 @@ class TunerCallback(TrainerCallback):
         if state.global_step > 0:
             load(self._file(args, state), tuning=self.driver)
         if any(name.rpartition(".")[2] == DROPOUT for name in self.driver.tuner.space.names):
-            # The trainer compiles a wrapper, which callbacks do not see.
+            # The trainer compiles a wrapper that callbacks do not see.
             warn_if_compiled([kwargs["model"]], is_compiled=args.torch_compile)
         schedulers = (kwargs["lr_scheduler"],)
         trained = Trained(kwargs["model"], unwrapped(optimizer), schedulers, parts)
@@ -127,11 +126,11 @@ class TunerCallback(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin a round if none is running."""
-        self._check_told()
+        self._check_metric()
         self.driver.before_step()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """Let the trainer evaluate now, or not."""
+        """Tell the trainer whether to evaluate now."""
         ends_epoch = state.global_step % self._epoch_steps == 0
         control.should_evaluate = self.driver.after_step(ends_epoch=ends_epoch)
         return control
@@ -155,14 +154,12 @@ class TunerCallback(TrainerCallback):
             save(_folder(args, state) / STATE_FILE, tuning=self.driver)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """See that the last query was told, and say how many steps no query has seen.
-
-        Loggers of the tuner get the last round.
-        """
+        """Check the last query, warn of steps that no query has measured, and log the last round."""
         self.driver.finish()
-        self._check_told()
+        self._check_metric()
 
-    def _check_told(self) -> None:
+    def _check_metric(self) -> None:
+        """Raise if a query has not returned the metric."""
         if self.driver.is_due:
             expected = f"a metric of an evaluation, of {sorted(self._seen)}"
             raise InvalidArgumentError("monitor", expected, self.monitor)
@@ -180,7 +177,7 @@ def _folder(args: Any, state: Any) -> Path:
 
 
 def _batches(loader: Any) -> int | None:
-    """Return the batches of an epoch; None for data without a length, whose loader raises."""
+    """Return the number of batches of an epoch; None for data without a length."""
     try:
         return len(loader)
     except TypeError:

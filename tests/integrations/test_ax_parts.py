@@ -26,7 +26,7 @@ def by_hand(told, *, priced):
     """Parameters of a plain optimizer that is asked and told in turn: the naive twin."""
     space = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Integer(1, 5)})
     rows = bc.SearchSpace({"rows": bc.Real(100, 10_000, log=True)})
-    rough = program.subset_node()._sampling
+    rough = program.subset_node()._options.sampling
     optimizer, asked = bc.SubsetOptimizer(space, rows, sampling=rough), []
     for _, value, seconds in told:
         decision = optimizer.ask()
@@ -73,7 +73,8 @@ def test_a_stored_node_continues_identically():
     assert ours == pytest.approx(theirs, rel=1e-6)  # Ax stores ten decimals of the latest value
     node = again._generation_strategy._nodes[0]
     assert node.to_dict().keys() == program.subset_node().to_dict().keys()
-    assert (node._cost, node._overhead, node._fidelities) == ("seconds", 0.5, ["rows"])
+    options = node._options
+    assert (node._cost, options.overhead, list(options.names)) == ("seconds", 0.5, ["rows"])
 
 
 def test_the_direction_is_the_objective_s():

@@ -282,7 +282,7 @@ def test_a_metric_of_the_last_round_that_comes_late_decides_on_the_incumbent():
 def test_without_an_incumbent_the_last_configuration_stays(caplog):
     with caplog.at_level(logging.WARNING):
         fit = Fit(driver_of(bc.RandomTuner(SPACE, horizon=2)), steps=4 * STEPS)
-        assert "trained with the last one played" in caplog.text
+        assert "trained with the last configuration" in caplog.text
         fit.train(4 * STEPS)
     assert fit.driver.config == fit.driver.tuner.decisions[-1].config
     assert "the last configuration" in caplog.text
@@ -295,7 +295,7 @@ STEPS_OF_A_RUN = {
     "much longer": (80, "the run has 40"),
     "shorter": (4, "still explores"),
     "less than a round shorter": (7, ""),
-    "shorter than a round": (1, "ends before a round"),
+    "shorter than a round": (1, "ends before its first round"),
     "without an end": (math.inf, ""),
     "unknown": (None, ""),
 }

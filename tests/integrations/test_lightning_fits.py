@@ -264,7 +264,7 @@ class Unsized(IterableDataset):
     [
         (2, {}, None, "The tuner has 2 rounds left, and the run has 4."),
         (9, {}, None, "The run ends after 4 rounds"),
-        (4, {"max_steps": 7, "max_epochs": -1}, None, "The run ends before a round does"),
+        (4, {"max_steps": 7, "max_epochs": -1}, None, "The run ends before its first round"),
         (4, {"max_steps": 40, "max_epochs": -1}, None, None),
         (4, {"accumulate_grad_batches": 3}, None, None),
         (5, {"accumulate_grad_batches": 3}, RoundLength(steps=3), None),

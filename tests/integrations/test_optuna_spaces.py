@@ -89,7 +89,7 @@ def test_conditional_parameters_and_studies_that_share_nothing(caplog):
     alone = optuna.create_study(sampler=TransferSampler(past[1:]))
     alone.optimize(objective, 3)
     assert len(alone.trials) == 3
-    said = [r for r in caplog.records if "Earlier studies say nothing" in r.getMessage()]
+    said = [r for r in caplog.records if "Earlier studies do not fit" in r.getMessage()]
     assert len(said) == 1
 
 
@@ -108,7 +108,7 @@ def test_a_study_without_a_finite_value_is_left_out_beside_others_and_said_alone
         played.append([one.params for one in study.trials])
     assert played[0] == played[1]
     assert len(played[2]) == 2
-    assert "Earlier studies say nothing" in caplog.text
+    assert "Earlier studies do not fit" in caplog.text
 
 
 def test_values_of_the_past_are_of_the_options_of_the_present():

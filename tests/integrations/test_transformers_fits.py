@@ -84,7 +84,7 @@ def test_a_range_of_rates_is_refused_at_the_door():
 def test_a_round_that_is_longer_than_the_run_is_told(tmp_path, said):
     trainer_of(tmp_path, TunerCallback(tuner())).train()
     (line,) = said()
-    assert "ends before a round does" in line
+    assert "ends before its first round" in line
 
 
 def test_steps_at_the_end_that_no_query_has_seen_are_said(tmp_path, said):

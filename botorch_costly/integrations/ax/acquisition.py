@@ -1,4 +1,4 @@
-"""What Ax's modular generator lets maximize: analytic acquisition functions, in a round."""
+"""Analytic acquisition functions in Ax's modular generator, also those of a drifting model."""
 
 from typing import Any
 
@@ -22,15 +22,15 @@ class AnalyticAcquisition(Acquisition):
 
     Hand it to ``BOTORCH_MODULAR`` as ``acquisition_class``. It differs from Ax's in two ways.
 
-    - Trials under way count as if they had come to what is believed of them, so that several can run at
-      once. Ax's own refuses them with an analytic function.
-    - An acquisition function of a drifting model, such as ``TimeVaryingUCB``, decides for the round to
-      which the generation fixes the last parameter: ``fixed_parameters={"round": 12}``. The search
-      space has the round as its last parameter, and the surrogate is a ``TimeVaryingGP``.
+    - The model is conditioned on its posterior mean at running trials, so that several can run at once.
+      Ax's own class refuses pending points with an analytic function.
+    - An acquisition function of a drifting model, such as ``TimeVaryingUCB``, decides for the round that
+      the generation fixes: ``fixed_parameters={"round": 12}``. The round is the last parameter of the
+      search space, and the surrogate is a ``TimeVaryingGP``.
 
     Args:
-        *args: Of Ax's ``Acquisition``.
-        **kwargs: Of Ax's ``Acquisition``, which makes one.
+        *args: Arguments of Ax's ``Acquisition``.
+        **kwargs: Keyword arguments of Ax's ``Acquisition``.
 
     Raises:
         MissingExtraError: If Ax is missing, or older than 1.3.1.
@@ -52,16 +52,16 @@ class AnalyticAcquisition(Acquisition):
         model: Model,
     ) -> AcquisitionFunction:
         pending, self.X_pending = self.X_pending, None
-        model = model if pending is None else _believed(model, pending)
+        model = model if pending is None else _conditioned(model, pending)
         options = dict(botorch_acqf_options)
         drifts = issubclass(botorch_acqf_class, InRound)
         if drifts:
             options["now"] = self._round()
         try:
-            made = super()._construct_botorch_acquisition(botorch_acqf_class, options, model)
+            function = super()._construct_botorch_acquisition(botorch_acqf_class, options, model)
         finally:
             self.X_pending = pending
-        return WithoutRound(made) if drifts else made
+        return WithoutRound(function) if drifts else function
 
     def _round(self) -> float:
         names = self.search_space_digest.feature_names
@@ -73,10 +73,10 @@ class AnalyticAcquisition(Acquisition):
 
 
 class WithoutRound(AcquisitionFunction):
-    """An acquisition function over configurations, asked about ``[configuration, round]``.
+    """An acquisition function over configurations that is evaluated at ``[configuration, round]``.
 
     Args:
-        inner: The acquisition function, which knows its round.
+        inner: The acquisition function, with its round fixed.
     """
 
     def __init__(self, inner: AcquisitionFunction) -> None:
@@ -89,8 +89,8 @@ class WithoutRound(AcquisitionFunction):
         return value
 
 
-def _believed(model: Model, pending: Tensor) -> Model:
-    """Return the model as if pending points, ``m x d``, had come to its posterior mean there."""
+def _conditioned(model: Model, pending: Tensor) -> Model:
+    """Return the model conditioned on its posterior mean at pending points, ``m x d``."""
     with torch.no_grad():
         expected = model.posterior(pending).mean
     return model.condition_on_observations(pending, expected)

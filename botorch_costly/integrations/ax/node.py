@@ -1,4 +1,4 @@
-"""A generation node of Ax that begins where earlier studies ended."""
+"""A generation node of Ax that starts from earlier studies."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -6,24 +6,24 @@ from typing import Any
 
 import torch
 
-from botorch_costly.errors import check, check_count
-from botorch_costly.integrations.ax.offline_node import OfflineNode, dtype_named
+from botorch_costly.errors import check
+from botorch_costly.integrations.ax.offline_node import OfflineNode
 from botorch_costly.integrations.ax.parameters import Parameters
-from botorch_costly.integrations.earlier import translated
 from botorch_costly.integrations.offline import ValueTrials
+from botorch_costly.integrations.offline.options import TransferOptions
 from botorch_costly.task_records import Task
-from botorch_costly.tuners import ByEvidence, ByGaps, TransferOptimizer
+from botorch_costly.tuners import ByEvidence, ByGaps
 
 _KINDS = {kind.__name__: kind for kind in (ByEvidence, ByGaps)}
 
 
 class TransferNode(OfflineNode):
-    """Generate with what earlier studies found, and without harm for long if they mislead.
+    """Generate from earlier studies; misleading ones do no harm for long.
 
     A node of a ``GenerationStrategy``, alone or among others. It learns from all arms of the experiment
-    that belong to the search space, whichever node they are of; trials under way count as such. A trial
+    that belong to the search space, whichever node generated them; running trials are pending. A trial
     that failed, was abandoned or was stopped early counts less than expected. After ``register()``
-    Ax's JSON storage saves and loads it, with all that it has learnt.
+    Ax's JSON storage saves and loads the node with everything that it has learnt.
 
     References:
         Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
@@ -31,17 +31,17 @@ class TransferNode(OfflineNode):
 
     Args:
         tasks: Earlier studies, such as ``task_from_ax(client, "loss")``, in the parameters of the
-            experiment. Of their values larger ones are better, whatever the objective's direction.
-        name: Of the node.
-        robust: How the share of the earlier studies is decided.
-        warm_start: Trials that begin with a portfolio of the earlier studies' best.
-        seed: The one source of randomness.
-        dtype: Precision of what is computed.
-        device: Where it is computed.
-        should_deduplicate: As for Ax's nodes. A noisy evaluation may be worth repeating.
-        transition_criteria: As for Ax's nodes.
-        suggested_experiment_status: As for Ax's nodes.
-        state: Of the node, as text; the JSON storage hands it in.
+            experiment. Their larger values are better, whatever the objective's direction.
+        name: Name of the node.
+        robust: How the weight of the earlier studies is decided.
+        warm_start: Number of first trials from a portfolio of the earlier studies' best configurations.
+        seed: Seed of the random generator.
+        dtype: Precision of the computations.
+        device: Device of the computations.
+        should_deduplicate: Option of Ax's nodes. A noisy evaluation may be worth repeating.
+        transition_criteria: Option of Ax's nodes.
+        suggested_experiment_status: Option of Ax's nodes.
+        state: State of the node as text, which the JSON storage passes.
 
     Raises:
         InvalidArgumentError: If there is no task, or an argument is outside its range; when a trial is
@@ -81,37 +81,25 @@ class TransferNode(OfflineNode):
             suggested_experiment_status=suggested_experiment_status,
             state=state,
         )
-        listed = isinstance(tasks, Sequence) and len(tasks) > 0
-        listed = listed and all(isinstance(one, Task) for one in tasks)
-        check(listed, "tasks", "at least one Task in a list", tasks)
+        listed = isinstance(tasks, Sequence) and all(isinstance(task, Task) for task in tasks)
+        check(listed and len(tasks) > 0, "tasks", "at least one Task in a list", tasks)
         robust = ByEvidence() if robust is None else robust
-        check(type(robust) in _KINDS.values(), "robust", "ByEvidence or ByGaps", robust)
-        self._tasks, self._robust = list(tasks), robust
-        self._warm_start = check_count("warm_start", warm_start)
+        self._options = TransferOptions(list(tasks), robust, warm_start)
 
     def _trials_of(self, parameters: Parameters) -> ValueTrials:
-        optimizer = TransferOptimizer(
-            parameters.space,
-            translated("tasks", self._tasks, parameters),
-            robust=self._robust,
-            warm_start=self._warm_start,
-            seed=self._seed,
-            **self._tkwargs,
-        )
-        return ValueTrials(optimizer)
+        return self._options.trials("tasks", parameters, seed=self._seed, **self._tkwargs)
 
-    def _own_arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, Any]:
+        options = self._options
         return {
-            "tasks": [task.to_dict() for task in self._tasks],
-            "robust": {"kind": type(self._robust).__name__, **asdict(self._robust)},
-            "warm_start": self._warm_start,
+            "tasks": [task.to_dict() for task in options.tasks],
+            "robust": {"kind": type(options.robust).__name__, **asdict(options.robust)},
+            "warm_start": options.warm_start,
         }
 
-    @classmethod
-    def from_dict(cls, **arguments: Any) -> "TransferNode":
-        """Rebuild a node from ``to_dict``, once Ax has decoded what is its own."""
-        tasks = [Task.from_dict(one) for one in arguments.pop("tasks")]
-        robust = dict(arguments.pop("robust"))
+    @staticmethod
+    def _decoded(arguments: dict[str, Any]) -> dict[str, Any]:
+        robust = dict(arguments["robust"])
         kind = _KINDS[robust.pop("kind")]
-        dtype = dtype_named(arguments.pop("dtype", "float64"))
-        return cls(tasks, robust=kind(**robust), dtype=dtype, **arguments)
+        tasks = [Task.from_dict(task) for task in arguments["tasks"]]
+        return {**arguments, "tasks": tasks, "robust": kind(**robust)}

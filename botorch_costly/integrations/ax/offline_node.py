@@ -1,16 +1,21 @@
-"""What the generation nodes of Ax share: an optimizer is kept in step with an experiment."""
+"""Base of the generation nodes of Ax: an optimizer is kept in step with an experiment."""
 
 import base64
 import io
 import logging
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from botorch_costly.device import check_tkwargs
-from botorch_costly.errors import HorizonExceededError, StateMismatchError, check
+from botorch_costly.errors import (
+    HorizonExceededError,
+    InvalidArgumentError,
+    StateMismatchError,
+    check,
+)
 from botorch_costly.integrations.ax.arms import Arms
 from botorch_costly.integrations.ax.parameters import Parameters
 from botorch_costly.integrations.extras import require
@@ -29,16 +34,8 @@ _logger = logging.getLogger(__name__)
 class OfflineNode(ExternalGenerationNode):
     """A node whose optimizer learns from all arms of an experiment that belong to the search space.
 
-    Args:
-        name: Of the node.
-        seed: The one source of randomness.
-        dtype: Precision of what is computed.
-        device: Where it is computed.
-        should_deduplicate: As for Ax's nodes.
-        transition_criteria: As for Ax's nodes.
-        suggested_experiment_status: As for Ax's nodes.
-        state: Of the node, as text; the JSON storage hands it in.
-        cost: Metric that says what an arm has cost; None if costs do not count or are not told.
+    The arguments are those of the derived nodes. ``cost`` names the metric with the costs, if these are
+    told.
 
     Raises:
         InvalidArgumentError: If the seed is no count.
@@ -68,15 +65,15 @@ class OfflineNode(ExternalGenerationNode):
         self._seed, self._cost = check_seed(seed), cost
         self._tkwargs = check_tkwargs(dtype, device)
         self._arms: Arms | None = None
-        self._state = state  # of arms that are to be
+        self._state = state  # of arms that do not exist yet
 
     @property
     def optimizer(self) -> Any:
-        """The optimizer that is asked; None before the first trial is generated."""
+        """The optimizer; None before the first trial is generated."""
         return None if self._arms is None else self._arms.optimizer
 
     def update_generator_state(self, experiment: Any, data: Any) -> None:
-        """Learn what the trials of the experiment have come to."""
+        """Learn from the trials of the experiment."""
         parameters = Parameters(experiment.search_space)
         metric, sign = _objective(experiment)
         if self._arms is None or not self._arms.fits(parameters, metric, sign):
@@ -87,22 +84,21 @@ class OfflineNode(ExternalGenerationNode):
         """Return the parameters of the next arm.
 
         Args:
-            pending_parameters: Of arms under way, and of those generated for trials to come.
+            pending_parameters: Parameters of running arms, and of arms generated for future trials.
 
         Raises:
             SearchSpaceExhausted: If all configurations have been asked for.
         """
-        check(
-            self._arms is not None, "get_next_candidate", "an experiment to be read first", "none"
-        )
-        assert self._arms is not None
+        if self._arms is None:
+            expected = "an experiment to be read first"
+            raise InvalidArgumentError("get_next_candidate", expected, "none")
         try:
             return self._arms.ask(pending_parameters)
         except HorizonExceededError as error:
             raise SearchSpaceExhausted(str(error)) from error
 
     def best_parameters(self) -> dict[str, Any] | None:
-        """Return the parameters that are believed best; None before a value is known."""
+        """Return the parameters of the incumbent; None before a value is known."""
         return None if self._arms is None else self._arms.best()
 
     def _begun(self, parameters: Parameters, metric: str, sign: int) -> Arms:
@@ -123,15 +119,26 @@ class OfflineNode(ExternalGenerationNode):
         """Return the trials of a new optimizer that maximizes."""
 
     @abstractmethod
-    def _own_arguments(self) -> dict[str, Any]:
-        """Return the arguments that nodes of this kind have beside those of all, in plain values."""
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments of this kind of node, in plain values."""
+
+    @staticmethod
+    @abstractmethod
+    def _decoded(arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return all arguments, with those of ``_arguments`` rebuilt from their plain values."""
+
+    @classmethod
+    def from_dict(cls, **arguments: Any) -> Self:
+        """Rebuild a node from ``to_dict``, after Ax has decoded its own types."""
+        dtype = getattr(torch, arguments.pop("dtype", "float64"))
+        return cls(dtype=dtype, **cls._decoded(arguments))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what Ax's JSON storage keeps: arguments of the node."""
+        """Return the arguments of the node, which Ax's JSON storage keeps."""
         state = self._state if self._arms is None else _to_text(self._arms.state_dict())
         return {
             "__type": type(self).__name__,
-            **self._own_arguments(),
+            **self._arguments(),
             "name": self.name,
             "seed": self._seed,
             "dtype": str(self._tkwargs["dtype"]).removeprefix("torch."),
@@ -143,14 +150,8 @@ class OfflineNode(ExternalGenerationNode):
         }
 
 
-def dtype_named(name: str) -> torch.dtype:
-    """Return the dtype of a name that ``to_dict`` has written."""
-    dtype: torch.dtype = getattr(torch, name)
-    return dtype
-
-
 def _objective(experiment: Any) -> tuple[str, int]:
-    """Return the metric of the objective, and the sign after which larger values are better."""
+    """Return the name of the objective, and the sign by which its larger values become better."""
     config = experiment.optimization_config
     check(config is not None, "experiment", "an experiment with an objective", "none")
     names = list(config.objective.metric_names)

@@ -1,4 +1,4 @@
-"""What Ax's JSON storage has to know in order to save and load objects of this package."""
+"""Registration of models, acquisition functions and nodes of this package in Ax's JSON storage."""
 
 from botorch_costly.acquisition import (
     PBGI,
@@ -28,8 +28,8 @@ MODELS = (SubsetGP, TimeVaryingGP)
 def register() -> None:
     """Make Ax's JSON storage save and load models, acquisition functions and nodes of this package.
 
-    Call it in each process that saves or loads; twice does no harm. A storage configuration with a
-    registry of its own is to be made after it.
+    Call it in each process that saves or loads; a second call does no harm. Make a storage configuration
+    with its own registry after the call.
 
     Raises:
         MissingExtraError: If Ax is missing, or older than 1.3.1.

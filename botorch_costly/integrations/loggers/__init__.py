@@ -1,7 +1,7 @@
-"""Logs of a run, round by round: what was queried and what was not, why, and what it cost.
+"""Logs of a run: one entry per round with the query, its reason and its cost.
 
-``LoggedTuner`` wraps a tuner and sends an entry a round to loggers. Each of them is a few lines around
-``Logger``, so that any experiment tracker fits.
+``LoggedTuner`` wraps a tuner and sends the entries to loggers. A logger for another experiment tracker
+is a class of a few lines derived from ``Logger``.
 """
 
 from botorch_costly.integrations.loggers.csv_logger import CsvLogger

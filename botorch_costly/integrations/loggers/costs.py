@@ -1,4 +1,4 @@
-"""What a tuner knows of its costs: how many queries it may pay for, and what a round gives up."""
+"""Costs of a tuner for its log: the budget of queries, and the expected cost of exploration."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,28 +9,28 @@ from botorch_costly.records import Decision
 
 @runtime_checkable
 class Budgeted(Protocol):
-    """A tuner with a query rule, and perhaps a cap on queries."""
+    """A tuner with a query rule and an optional cap on queries."""
 
     @property
     def query(self) -> QueryRule:
-        """Whether to query."""
+        """The query rule."""
 
     @property
     def max_queries(self) -> int | None:
-        """The most queries that the run may pay for."""
+        """Largest number of queries of the run."""
 
 
 @runtime_checkable
 class Exploring(Protocol):
-    """A tuner that keeps account of what exploring has cost so far."""
+    """A tuner that adds up its expected cost of exploration."""
 
     @property
     def exploration_cost(self) -> float:
-        """What exploring is expected to have cost so far."""
+        """Expected cost of exploration so far."""
 
 
 def budget_of(tuner: object) -> int | None:
-    """Return the most queries that a run may pay for, if that is known."""
+    """Return the largest number of queries of a run, if known."""
     if not isinstance(tuner, Budgeted):
         return None
     caps = [cap for cap in (tuner.query.budget, tuner.max_queries) if cap is not None]
@@ -38,14 +38,13 @@ def budget_of(tuner: object) -> int | None:
 
 
 class ExplorationCost:
-    """From the latest decision of a tuner to what its round is expected to cost.
+    """The expected cost of exploration in the round of a tuner's latest decision.
 
-    A tuner that predicts gains says by how much the configuration is expected to earn less than the
-    incumbent, at least 0. A tuner that keeps account of its exploration says by how much that has grown
-    since the last call.
+    For a tuner that predicts gains, it is the expected gain of the incumbent minus that of the decision,
+    at least 0. For a tuner that adds up its cost of exploration, it is the increase since the last call.
 
     Args:
-        tuner: The tuner; the cost is not known if it does neither.
+        tuner: The tuner; for other tuners the cost is unknown.
     """
 
     def __init__(self, tuner: AskTell[Any]) -> None:
@@ -53,7 +52,7 @@ class ExplorationCost:
         self._before = tuner.exploration_cost if isinstance(tuner, Exploring) else 0.0
 
     def __call__(self, decision: Decision) -> float | None:
-        """Return the cost; None if it is not known."""
+        """Return the cost; None if unknown."""
         tuner = self._tuner
         if isinstance(tuner, Exploring):
             before, self._before = self._before, tuner.exploration_cost
@@ -63,7 +62,7 @@ class ExplorationCost:
 
 
 def shortfall(tuner: AskTell[Any], decision: Decision) -> float | None:
-    """Return by how much a decision is believed to earn less than the incumbent; None if unknown."""
+    """Return the predicted advantage of the incumbent over a decision, at least 0; None if unknown."""
     best = tuner.best()
     if best is None:
         return None
@@ -71,5 +70,5 @@ def shortfall(tuner: AskTell[Any], decision: Decision) -> float | None:
     if posterior is None:
         return None
     mean, _ = posterior
-    missed = float(mean[0] - mean[1])
-    return max(missed if tuner.maximize else -missed, 0.0)
+    advantage = float(mean[0] - mean[1])
+    return max(advantage if tuner.maximize else -advantage, 0.0)

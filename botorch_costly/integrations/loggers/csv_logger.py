@@ -1,4 +1,4 @@
-"""A log as a table of comma-separated values: one row a round, written at once."""
+"""A log as a table of comma-separated values: one row per round, written immediately."""
 
 import contextlib
 import csv
@@ -21,19 +21,19 @@ _logger = logging.getLogger(__name__)
 
 
 class CsvLogger(Logger):
-    """Writes a row a round to a file, which can be read at any time.
+    """Writes a row per round to a file, which can be read at any time.
 
-    A run that is resumed goes on in its file: rows of rounds that are played again are replaced, and so
-    are rewards that were told late and are not told yet in the state. Where rows would be lost, or the
-    file is of another run, that file is kept first, as ``<name>.1``, ``<name>.2`` and so on. A reward
-    that is told late has another row of its round. The file is made with the first row, so that of the
-    processes of a run only the one that logs writes it.
+    A resumed run continues in its file. Rows of rounds that are played again are replaced, and so are
+    rows of late rewards that the loaded state does not have yet. If rows would be lost, or the file
+    belongs to another run, the old file is kept as ``<name>.1``, ``<name>.2`` and so on. A late reward
+    adds another row for its round. The file is created with the first row, so that only the logging
+    process of a run writes it.
 
-    Each run writes a file of its own: one whose file was put aside by another run that began in its place
-    goes on where the file is now. A warning says so, once.
+    Each run needs its own file. If another run starts at the same path and renames the file, the earlier
+    run follows its file to the new name, with one warning.
 
     Args:
-        path: Of the file; its folder is made if it is not there.
+        path: Path of the file; its folder is created if it does not exist.
 
     Raises:
         InvalidArgumentError: If the path is a folder.
@@ -43,8 +43,8 @@ class CsvLogger(Logger):
         self.path = Path(path)
         check(not self.path.is_dir(), "path", "a file", str(path))
         self._first = 0.0  # rows of this round and later ones are outdated
-        self._untold: frozenset[int] = frozenset()  # and those that say what came of these rounds
-        self._file: _File | None = None  # that rows go to, once it is prepared
+        self._untold: frozenset[int] = frozenset()  # outcomes of these rounds are outdated, too
+        self._file: _File | None = None  # None until it is prepared
         self._has_warned = False
 
     def begin(self, round: int) -> None:
@@ -52,7 +52,7 @@ class CsvLogger(Logger):
         self._first, self._untold, self._file = round, frozenset(), None
 
     def reopen(self, rounds: Collection[int]) -> None:
-        """Continue the file without what it says was told of these rounds."""
+        """Continue the file without outcomes of these rounds."""
         self._untold = frozenset(rounds)
 
     def log(self, entry: LogEntry) -> None:
@@ -67,43 +67,43 @@ class CsvLogger(Logger):
             self._warn("another run writes to it as well")
 
     def _follow(self, file: "_File", columns: list[str]) -> None:
-        """Find the file, which is not where it was; begin another one if it is nowhere."""
+        """Find a file that was renamed; begin another one if it was removed."""
         kept = file.path.parent.glob(f"{glob.escape(self.path.name)}.*")
-        now = next((path for path in (self.path, *kept) if file.is_at(path)), None)
-        if now is None:
+        renamed = next((path for path in (self.path, *kept) if file.is_at(path)), None)
+        if renamed is None:
             self._file = _prepared(self.path, columns, 0, frozenset())
-            self._warn(f"its file has been removed; what follows is in {self._file.path}")
+            self._warn(f"its file has been removed; further rows are in {self._file.path}")
         else:
-            file.path = now
-            self._warn(f"another run began in its place; this one goes on in {now}")
+            file.path = renamed
+            self._warn(f"another run started at this path; this run continues in {renamed}")
 
-    def _warn(self, said: str) -> None:
+    def _warn(self, event: str) -> None:
         self._has_warned = True
-        _logger.warning("The log %s: %s. Give each run a file of its own.", self.path, said)
+        _logger.warning("The log %s: %s. Use one file for each run.", self.path, event)
 
 
 class _File:
-    """A file that rows are appended to, known by what it is and not by its name.
+    """A file that rows are appended to, identified by device and inode, not by name.
 
     Args:
-        path: Where it is now.
+        path: Present path of the file.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        found = path.stat()
-        self._key, self._size = (found.st_dev, found.st_ino), found.st_size
+        status = path.stat()
+        self._key, self._size = (status.st_dev, status.st_ino), status.st_size
 
     def is_at(self, path: Path) -> bool:
         """Return whether this file is at a path."""
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             return False
-        return self._key == (found.st_dev, found.st_ino)
+        return self._key == (status.st_dev, status.st_ino)
 
     def append(self, line: str) -> bool:
-        """Append a line; return whether something else was appended since the last one."""
+        """Append a line; return whether another writer has appended to the file since the last line."""
         with open(self.path, "a", encoding="utf-8", newline="") as file:
             file.write(line)
             file.flush()
@@ -113,13 +113,13 @@ class _File:
 
 
 def _prepared(path: Path, columns: list[str], first: float, untold: Collection[int]) -> _File:
-    """Return the file at a path, in the state in which the row of round ``first`` comes next.
+    """Return the file at a path, ready for the row of round ``first``.
 
     Args:
-        path: Of the file.
-        columns: Of the run.
+        path: Path of the file.
+        columns: Columns of the run.
         first: Rows of this round and later ones are outdated.
-        untold: Rounds before it of which nothing was told yet.
+        untold: Earlier rounds without an outcome yet.
     """
     target = Path(os.path.realpath(path))
     while True:
@@ -130,11 +130,11 @@ def _prepared(path: Path, columns: list[str], first: float, untold: Collection[i
 
 
 def _continued(text: str, columns: list[str], first: float, untold: Collection[int]) -> str:
-    """Return what a file is to hold that holds this text."""
+    """Return the new text of a file with this text."""
 
     def stays(row: list[str]) -> bool:
         if len(row) != len(columns):
-            return False  # it is no row of ours
+            return False  # a row of another table
         cells = dict(zip(columns, row, strict=True))
         tells = cells["reward"] != "" or cells["failed"] == str(True)
         try:
@@ -143,14 +143,14 @@ def _continued(text: str, columns: list[str], first: float, untold: Collection[i
             return False
 
     header, *rows = csv.reader(io.StringIO(text, newline="")) if text else [[]]
-    # The last row of a process that was killed may be a part of one.
+    # A process that was killed may have written a part of its last row.
     rows = rows if text.endswith("\n") else rows[:-1]
     kept = list(filter(stays, rows)) if header == columns else []
     return "".join(map(_line, [columns, *kept]))
 
 
 def _replaced(path: Path, content: str, *, kept: bool) -> bool:
-    """Put another file in the place of one that is kept; return False if another run came before."""
+    """Replace a file, which stays under another name if ``kept``; return False if another run did so."""
     unfinished = path.with_name(f".{uuid.uuid4().hex}.part")
     try:
         unfinished.write_text(content, encoding="utf-8", newline="")
@@ -158,9 +158,7 @@ def _replaced(path: Path, content: str, *, kept: bool) -> bool:
             shutil.copymode(path, unfinished)
             _put_aside(path)
         try:
-            os.link(
-                unfinished, path
-            )  # it replaces no file: one of two runs that begin at once is first
+            os.link(unfinished, path)  # fails if another run has just created the file
         except OSError:
             if path.exists():
                 return False
@@ -174,7 +172,7 @@ def _replaced(path: Path, content: str, *, kept: bool) -> bool:
 
 
 def _put_aside(path: Path) -> None:
-    """Rename a file, not a copy of it, so that a run that writes it can follow.
+    """Rename a file without copying it, so that a run that writes it can follow.
 
     Raises:
         FileNotFoundError: If another process was faster.
@@ -189,7 +187,7 @@ def _put_aside(path: Path) -> None:
 
 
 def _is_taken(name: Path) -> bool:
-    """Return whether a name was free, and take it from all other processes."""
+    """Create a file with a name, and return True, if the name was free."""
     try:
         open(name, "xb").close()
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""What is logged of a round: a frozen record, as numbers for trackers or as a row for tables."""
+"""The log entry of a round, as numbers for trackers or as a row for tables."""
 
 import math
 from dataclasses import dataclass
@@ -7,32 +7,24 @@ from typing import Any
 from botorch_costly.ask_tell.rows import cell_of, row_of
 from botorch_costly.records import Decision, Observation
 
-_OF_THE_ROUND = (
-    "round",
-    "interval",
-    "query",
-    "reason",
-    "confidence",
-    "reward",
-    "failed",
-    "query_seconds",
-)
+_OF_THE_ROUND: tuple[str, ...] = ("round", "interval", "query", "reason", "confidence")
+_OF_THE_ROUND += ("reward", "failed", "query_seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogEntry:
-    """A round of a run, and where the run stands after it.
+    """A round of a run, and the progress of the run after it.
 
     Args:
-        decision: Of the round.
-        observation: What was told of it; None if nothing was, or not yet.
-        queries: Queries paid for so far.
-        budget: The most queries that the run may pay for, if known.
+        decision: Decision of the round.
+        observation: Observation of the round; None without one, or before it.
+        queries: Number of queries paid for so far.
+        budget: Largest number of queries of the run, if known.
         horizon: Rounds of the run, if known.
-        seconds: What the queries told so far took, as far as they said so.
-        exploration_cost: What the round is expected to cost beyond playing the incumbent, in units of the
-            reward; of a ``TwinTuner`` in log loss at the end. None where the tuner does not know it.
-        milliseconds: What the tuner took for the round, in ``ask`` and ``tell``.
+        seconds: Sum of the known seconds of all queries so far.
+        exploration_cost: Expected cost of the round compared with playing the incumbent, in units of the
+            reward; for a ``TwinTuner`` in log loss at the end. None if unknown.
+        milliseconds: Time of the tuner in ``ask`` and ``tell`` of the round.
     """
 
     decision: Decision
@@ -51,16 +43,16 @@ class LogEntry:
 
     @property
     def reward(self) -> float | None:
-        """The reward that was told, if any."""
+        """The reward of the round, if any."""
         return None if self.observation is None else self.observation.reward
 
     @property
     def failed(self) -> bool:
-        """Whether there was a query that gave no finite reward."""
+        """Whether the round has a query without a finite reward."""
         return self.observation is not None and self.observation.failed
 
     def numbers(self) -> dict[str, float]:
-        """Return what is a finite number, by name; of the configuration as ``config/<name>``.
+        """Return the finite numbers by name; those of the configuration as ``config/<name>``.
 
         Example:
             >>> decision = Decision(3, {"lr": 0.1, "policy": "light"}, query=False, reason="no rival")
@@ -77,11 +69,11 @@ class LogEntry:
         }
 
     def row(self) -> dict[str, Any]:
-        """Return everything in plain values, by name; what is not known is None."""
-        known = row_of(self.decision, self.observation)
-        config = {name: value for name, value in known.items() if name.startswith("config/")}
+        """Return all fields in plain values, by name; unknown ones are None."""
+        fields = row_of(self.decision, self.observation)
+        config = {name: value for name, value in fields.items() if name.startswith("config/")}
         return {
-            **{name: known[name] for name in _OF_THE_ROUND},
+            **{name: fields[name] for name in _OF_THE_ROUND},
             "queries": self.queries,
             "budget": self.budget,
             "seconds": self.seconds,

@@ -1,4 +1,4 @@
-"""A tuner that sends an entry a round to loggers."""
+"""A tuner that sends an entry per round to loggers."""
 
 import logging
 import time
@@ -18,39 +18,36 @@ from botorch_costly.integrations.loggers.logger import Logger
 from botorch_costly.records import Decision, Observation
 
 D = TypeVar("D", bound=Decision)
-_LOG = "log"  # the key of a state under which it says how far the log is
+_LOG = "log"  # key of the progress of the log in a state
 _logger = logging.getLogger(__name__)
-_SENDING: WeakValueDictionary[int, Any] = (
-    WeakValueDictionary()
-)  # tuners, by the loggers they send to
+_SENDING: WeakValueDictionary[int, Any] = WeakValueDictionary()  # tuners by id of their logger
 
 
 @dataclass
 class _Running(Generic[D]):
-    """A round that is not over."""
+    """A round before its entry is sent."""
 
     decision: D
     milliseconds: float = 0.0
     cost: float | None = None
-    told: Observation | None = None
+    observation: Observation | None = None
 
 
 class LoggedTuner(Serial, Around[D]):
-    """A tuner, and the loggers that hear of each of its rounds.
+    """A tuner with loggers that receive an entry per round.
 
-    It is asked and told as the tuner itself, decides exactly as that one does, and has its state, beside
-    which it says how far the log is: a state saved with loggers loads without them, and the reverse.
-    Everything else that the tuner has is reached through it by the same name. The entry of a round is
-    sent when it is over: when the next decision is asked for, or at ``close``. In a distributed run it is
-    what ``SharedTuner`` takes, and rank 0 alone logs.
+    It is asked and told like the tuner, makes the same decisions, and forwards all other attributes. Its
+    state is the tuner's with the progress of the log: a state saved with loggers loads without them, and
+    the reverse. The entry of a round is sent after it: when the next decision is asked for, or at
+    ``close``. In a distributed run, pass it to ``SharedTuner``, and only rank 0 logs.
 
     Args:
         tuner: An ``OnlineTuner``, or any other optimizer of the package.
-        loggers: Where entries are sent. One that raises does not stop the run: its first error is
-            reported once as a warning of the ``logging`` module.
+        loggers: Receivers of the entries. An error in a logger does not stop the run: the first error of
+            each logger is a warning of the ``logging`` module.
 
     Raises:
-        InvalidArgumentError: If the tuner cannot be asked and told, or a logger is none.
+        InvalidArgumentError: If the tuner cannot be asked and told, or a logger is no ``Logger``.
 
     Example:
         >>> import botorch_costly as bc
@@ -70,21 +67,21 @@ class LoggedTuner(Serial, Around[D]):
         check_asked(tuner, " (ranks share it with its logs: SharedTuner(LoggedTuner(..)))")
         self.tuner = tuner
         self._loggers = [loggers] if isinstance(loggers, Logger) else list(loggers)
-        for one in self._loggers:
-            check(isinstance(one, Logger), "loggers", "Logger objects", one)
+        for logger in self._loggers:
+            check(isinstance(logger, Logger), "loggers", "Logger objects", logger)
         self._troubled: list[object] = []
         self._running: _Running[D] | None = None
         self._take_up()
 
-    # -- the face of the tuner ---------------------------------------------------------------------
+    # -- asking and telling -----------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[D]:
-        """Iterate over the decisions that are left, if the tuner can be iterated over, as a session can.
+        """Iterate over the remaining decisions of an iterable tuner, such as a session.
 
         Raises:
-            InvalidArgumentError: If it cannot.
+            InvalidArgumentError: If the tuner is not iterable.
         """
-        expected = "one that can be iterated over, such as a Session; ask this one"
+        expected = "an iterable one, such as a Session (use ask for others)"
         check(isinstance(self.tuner, Iterable), "tuner", expected, type(self.tuner).__name__)
         return self._left()
 
@@ -93,7 +90,7 @@ class LoggedTuner(Serial, Around[D]):
             yield self.ask()
 
     def ask(self) -> D:
-        """Return the next decision of the tuner, and log the round before."""
+        """Return the next decision of the tuner, and log the previous round."""
         began = time.perf_counter()
         decision = self.tuner.ask()
         milliseconds = 1000 * (time.perf_counter() - began)
@@ -104,62 +101,62 @@ class LoggedTuner(Serial, Around[D]):
         return decision
 
     def tell(self, decision: D, *outcome: Any, **details: Any) -> Observation:
-        """Tell the tuner; arguments and errors are its own."""
+        """Tell the tuner; arguments and errors are those of its ``tell``."""
         began = time.perf_counter()
-        told: Observation = self.tuner.tell(decision, *outcome, **details)
+        observation: Observation = self.tuner.tell(decision, *outcome, **details)
         milliseconds = 1000 * (time.perf_counter() - began)
-        self._seconds += told.seconds or 0.0
+        self._seconds += observation.seconds or 0.0
         self._queries = self.tuner.queries
         running = self._running
-        if running is not None and told.round == running.decision.round:
-            running.told = told
+        if running is not None and observation.round == running.decision.round:
+            running.observation = observation
             running.milliseconds += milliseconds
         else:
-            self._send(_Running(decision, milliseconds, told=told))
-        return told
+            self._send(_Running(decision, milliseconds, observation=observation))
+        return observation
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the tuner, and how far the log is."""
+        """Return the state of the tuner with the progress of the log."""
         running = self._running
         began = None if running is None else [running.milliseconds, running.cost]
         return {**self.tuner.state_dict(), _LOG: {"seconds": self._seconds, "running": began}}
 
     def load_state_dict(self, state: Any, **options: Any) -> None:
-        """Continue from the state of the tuner; arguments and errors are its own.
+        """Continue from a state of the tuner; arguments and errors are those of its ``load_state_dict``.
 
-        Loggers are told what was logged after the state was saved: those rounds are logged again.
+        Entries that were logged after the state was saved are outdated: their rounds are logged again.
         """
         log = state.get(_LOG) if isinstance(state, Mapping) else None
-        whole = log is None or (isinstance(log, Mapping) and set(log) == {"seconds", "running"})
-        expected = "how far the log is, as a LoggedTuner says it"
-        check(whole, f"state: {_LOG}", expected, log, StateMismatchError)
+        is_valid = log is None or (isinstance(log, Mapping) and set(log) == {"seconds", "running"})
+        expected = "the progress of a LoggedTuner's log"
+        check(is_valid, f"state: {_LOG}", expected, log, StateMismatchError)
         self.tuner.load_state_dict(state, **options)
         self._take_up(log)
 
     def __getattr__(self, name: str) -> Any:
-        """Return the attribute of the tuner that has the name, which this class does not have."""
+        """Return an attribute of the tuner that this class does not have."""
         if name.startswith("_") or name == "tuner":
-            raise AttributeError(name)  # a copy that is being made has no tuner yet
+            raise AttributeError(name)  # during copying there is no tuner yet
         return getattr(self.tuner, name)
 
     # -- logging -----------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Log the last round as it is, as at the end of a fit; the loggers stay open."""
+        """Log the running round, for example at the end of a fit; the loggers stay open."""
         self._flush()
         super().flush()
 
     def close(self) -> None:
-        """Log the last round and close the loggers, those of tuners within it, too.
+        """Log the running round and close the loggers, also those of inner tuners.
 
         The tuner can still be used.
         """
         self._flush()
         super().close()
-        for one in self._loggers:
-            self._guarded(one, one.close)
-            if _SENDING.get(id(one)) is self:
-                del _SENDING[id(one)]
+        for logger in self._loggers:
+            self._guarded(logger, logger.close)
+            if _SENDING.get(id(logger)) is self:
+                del _SENDING[id(logger)]
 
     def __enter__(self) -> Self:
         return self
@@ -173,62 +170,68 @@ class LoggedTuner(Serial, Around[D]):
         self.close()
 
     def _take_up(self, log: Mapping[str, Any] | None = None) -> None:
-        """Take the tuner as it is, and the log as it was; without one a round that was told is over."""
-        told = {one.round: one for one in self.tuner.observations}
-        kept = sum(one.seconds or 0.0 for one in told.values())
-        self._seconds = kept if log is None else log["seconds"]  # of those not kept any more, too
+        """Start from the tuner's state and the progress of a log.
+
+        Without a log, the last round is running unless it has an observation.
+        """
+        outcomes = {outcome.round: outcome for outcome in self.tuner.observations}
+        kept = sum(outcome.seconds or 0.0 for outcome in outcomes.values())
+        # The seconds of a log include those of observations that the tuner does not keep any more.
+        self._seconds = kept if log is None else log["seconds"]
         last = self.tuner.decisions[-1] if self.tuner.decisions else None
         self._running = None
-        if last is not None and (last.round not in told if log is None else log["running"]):
+        if last is not None and (last.round not in outcomes if log is None else log["running"]):
             milliseconds, cost = (0.0, None) if log is None else log["running"]
-            self._running = _Running(last, milliseconds, cost, told.get(last.round))
+            self._running = _Running(last, milliseconds, cost, outcomes.get(last.round))
         self._first = 0 if last is None else last.round + (self._running is None)
-        open_ = (one.round for one in self.tuner.decisions if one.round not in told)
-        self._untold = frozenset(number for number in open_ if number < self._first)
+        rounds = frozenset(d.round for d in self.tuner.decisions if d.round < self._first)
+        self._untold = rounds.difference(outcomes)
         self._begun, self._queries = False, self.tuner.queries
         self._cost_of = ExplorationCost(self.tuner)
 
     def _flush(self) -> None:
-        """Send the entry of the running round, which is over."""
+        """End the running round, and send its entry."""
         if self._running is not None:
-            over, self._running = self._running, None
-            self._send(over)
+            ended, self._running = self._running, None
+            self._send(ended)
 
-    def _send(self, over: _Running[D]) -> None:
+    def _send(self, ended: _Running[D]) -> None:
         entry = LogEntry(
-            decision=over.decision,
-            observation=over.told,
+            decision=ended.decision,
+            observation=ended.observation,
             queries=self._queries,
             budget=budget_of(self.tuner),
             horizon=self.tuner.horizon,
             seconds=self._seconds,
-            exploration_cost=over.cost,
-            milliseconds=over.milliseconds,
+            exploration_cost=ended.cost,
+            milliseconds=ended.milliseconds,
         )
         if not self._begun:
             self._begun = True
-            for one in self._loggers:
-                self._claim(one)
-                self._guarded(one, one.begin, self._first)
-                self._guarded(one, one.reopen, self._untold)
-        for one in self._loggers:
-            self._guarded(one, one.log, entry)
+            for logger in self._loggers:
+                self._claim(logger)
+                self._guarded(logger, logger.begin, self._first)
+                self._guarded(logger, logger.reopen, self._untold)
+        for logger in self._loggers:
+            self._guarded(logger, logger.log, entry)
 
-    def _claim(self, one: Logger) -> None:
-        """Say so if another tuner that is not closed sends its rounds there, too."""
-        other = _SENDING.get(id(one))
+    def _claim(self, logger: Logger) -> None:
+        """Warn if another tuner that is not closed sends its rounds to the logger, too."""
+        other = _SENDING.get(id(logger))
         if other is not None and other is not self:
-            said = "%s is sent the rounds of two tuners. Give each its own, or close the first one."
-            _logger.warning(said, type(one).__name__)
-        _SENDING[id(one)] = self
+            _logger.warning(
+                "%s is sent the rounds of two tuners. Use one logger for each, or close the first tuner.",
+                type(logger).__name__,
+            )
+        _SENDING[id(logger)] = self
 
-    def _guarded(self, one: object, call: Callable[..., Any], *args: Any) -> Any:
-        """Call what belongs to the log; report the first error of each object, and go on."""
+    def _guarded(self, source: object, call: Callable[..., Any], *args: Any) -> Any:
+        """Call a function for the log; warn of the first error of each source, and continue."""
         try:
             return call(*args)
         except Exception as error:
-            if not any(one is other for other in self._troubled):
-                self._troubled.append(one)
-                said = "%s could not log (%s: %s). The run goes on."
-                _logger.warning(said, type(one).__name__, type(error).__name__, error)
+            if not any(source is other for other in self._troubled):
+                self._troubled.append(source)
+                names = type(source).__name__, type(error).__name__
+                _logger.warning("%s could not log (%s: %s). The run continues.", *names, error)
         return None

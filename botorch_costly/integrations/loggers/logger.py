@@ -1,4 +1,4 @@
-"""What every logger is: a place that entries are sent to."""
+"""Base of all loggers."""
 
 from collections.abc import Collection
 
@@ -6,9 +6,9 @@ from botorch_costly.integrations.loggers.entry import LogEntry
 
 
 class Logger:
-    """Receives an entry a round; a subclass overrides ``log``, and the rest if it wants to.
+    """Receives an entry per round; a subclass overrides ``log``, and other methods if needed.
 
-    What a logger raises does not stop the run.
+    An error in a logger does not stop the run.
 
     Example:
         >>> class Printing(Logger):
@@ -17,24 +17,25 @@ class Logger:
     """
 
     def begin(self, round: int) -> None:
-        """Prepare for the entries from a round on, before the first of them.
+        """Prepare for entries, before the first of them.
 
-        It is not 0 where a run is resumed; what was logged of that round and later ones is outdated.
+        Args:
+            round: The first round, not 0 in a resumed run. Entries of this round and later ones that were
+                logged before are outdated.
         """
 
     def reopen(self, rounds: Collection[int]) -> None:
-        """Take back what was told of earlier rounds, after ``begin``.
+        """Remove the outcomes of earlier rounds, after ``begin``.
 
-        Where a run is resumed these have no outcome yet: one that was logged came after the state was
-        saved, and may come again. A logger that cannot take it back has two entries then.
+        These rounds have no outcome in the state of a resumed run: a logged one came after the state was
+        saved, and may come again. A logger that cannot remove it gets two entries then.
         """
 
     def log(self, entry: LogEntry) -> None:
-        """Take up an entry.
+        """Log an entry.
 
-        A reward that is told late, when later rounds have been logged, makes another entry of its
-        round.
+        A late reward, after later rounds have been logged, makes another entry of its round.
         """
 
     def close(self) -> None:
-        """Finish: nothing more is logged."""
+        """Finish the log."""

@@ -1,4 +1,4 @@
-"""A line that says how far a run is, and how many queries it has paid for."""
+"""A line with the progress of a run and its number of queries."""
 
 import shutil
 import sys
@@ -8,39 +8,39 @@ from botorch_costly.errors import check_count
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
 
-_WIDTH = 24  # of the bar
-_LINES = 10  # of a run whose output is no terminal
+_WIDTH = 24  # characters of the bar
+_LINES = 10  # number of lines in a stream that is no terminal
 
 
 class ProgressBar(Logger):
     """Shows ``round 120/300 [#########...............] queries 73/200``.
 
-    On a terminal it is one line, which is written anew each round. Elsewhere, such as in the log of a
-    job, it is a line for each tenth of the run, or of a hundred rounds where the horizon is unknown.
+    A terminal shows one line, which is rewritten each round. Other streams, such as the log of a job, get
+    a line for each tenth of the run, or of a hundred rounds if the horizon is unknown.
 
     Args:
-        stream: Where it is written; the standard error if omitted.
-        every: Rounds between lines where it is no terminal.
+        stream: Stream of the output; the standard error if omitted.
+        every: Rounds between lines in a stream that is no terminal.
 
     Raises:
         InvalidArgumentError: If ``every`` is no integer of at least 1.
     """
 
     def __init__(self, stream: TextIO | None = None, *, every: int | None = None) -> None:
-        self._given = stream
+        self._fixed = stream
         self._every = None if every is None else check_count("every", every, minimum=1)
         self._furthest, self._open = -1, False
 
     @property
     def _stream(self) -> TextIO:
-        return sys.stderr if self._given is None else self._given
+        return sys.stderr if self._fixed is None else self._fixed
 
     def begin(self, round: int) -> None:
-        """Begin anew at this round."""
+        """Continue from this round."""
         self._furthest = round - 1
 
     def log(self, entry: LogEntry) -> None:
-        """Show the round, unless a later one was shown."""
+        """Show the round, unless a later round has been shown."""
         if entry.round < self._furthest:
             return
         self._furthest = entry.round

@@ -1,22 +1,23 @@
-"""Trials of an engine as evaluations of an optimizer that is asked and told.
+"""Trials of an engine, such as Optuna, Ax or Ray, as evaluations of an optimizer.
 
-An engine runs trials, several at once, and knows each by a key. Some were asked for here, others were
-not: another process began them, or a user did. ``OfflineTrials`` keeps an optimizer in step with all of
-them. What is under way counts as pending; what runs otherwise than asked for is taken back and entered
-as it runs; what ended is told, once.
+An engine runs several trials at once and identifies each by a key. Some trials were asked for here;
+another process or the user started the others. ``OfflineTrials`` keeps an optimizer in step with all of
+them: running trials are pending, a trial that runs another setting than the proposed one replaces the
+proposal, and each ended trial is told once.
 
-A *setting* is all that a trial is told: its configuration and, beside it, its iterations or fidelities.
+A *setting* is everything that a trial needs: its configuration and, if there are any, its iterations or
+fidelities.
 """
 
 from botorch_costly.integrations.offline.curves import CurveTrials
-from botorch_costly.integrations.offline.kinds import ValueTrials
 from botorch_costly.integrations.offline.trials import (
     Checkpoint,
     Ended,
     OfflineTrials,
     Setting,
+    ValueTrials,
+    cost_of,
     stored_number,
-    typical_cost,
 )
 
 __all__ = [
@@ -26,6 +27,6 @@ __all__ = [
     "OfflineTrials",
     "Setting",
     "ValueTrials",
+    "cost_of",
     "stored_number",
-    "typical_cost",
 ]

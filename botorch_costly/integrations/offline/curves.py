@@ -1,4 +1,4 @@
-"""Trials that are trainings, or stretches of these: how long each trains is a part of its setting."""
+"""Trials of an optimizer of curves: the number of iterations is a part of each setting."""
 
 import json
 import math
@@ -21,24 +21,24 @@ from botorch_costly.tuners.curves.trainings import Training
 
 
 class CurveTrials(OfflineTrials[CurveDecision]):
-    """Trials of an optimizer of curves: how long each trains is a part of its setting.
+    """Trials of an optimizer of curves: the number of iterations is a part of each setting.
 
-    Each trial begins anew or, with an optimizer that ``resumes``, goes on with the training that another
-    trial left at its checkpoint. What was stopped may be trained for longer. What failed when nothing was
-    known of it has diverged, and counts as having ended at the lowest value seen. What was known before a
-    trial failed, or was stopped too early to show anything new, stays known; after two such trials in a
-    row their training is left.
+    Each trial begins anew or, with an optimizer that ``resumes``, continues the training of another trial
+    from its checkpoint. A stopped training may be trained for longer. A training that fails before any
+    value is known has diverged, and counts as having ended at the lowest value seen. If a trial fails
+    later, or is stopped too early to show a new value, the known part of the curve stays; after two such
+    trials in a row the training is not asked for any more.
 
-    A trial that failed leaves no checkpoint.
+    A failed trial leaves no checkpoint.
 
     Args:
-        optimizer: To be asked and told by this alone.
+        optimizer: The optimizer. Nothing else may ask and tell it.
         iterations: Name of the iterations in a setting.
-        shortest: The fewest there may be.
-        longest: The most.
+        shortest: Smallest number of iterations.
+        longest: Largest number of iterations.
 
     Attributes:
-        resumes: Whether trials go on with trainings of others.
+        resumes: Whether trials resume trainings of other trials.
 
     Raises:
         InvalidSpaceError: If a parameter of the optimizer has the name of the iterations.
@@ -51,10 +51,12 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         self.resumes = optimizer.resumes
         self.space = extended(optimizer.space, {iterations: Integer(shortest, longest)})
         self._iterations = iterations
-        self._left_by: dict[int, Hashable] = {}  # the trial at whose checkpoint a training stands
+        self._left_by: dict[
+            int, Hashable
+        ] = {}  # the trial that saved the last checkpoint of a training
 
     def iterations_of(self, setting: Mapping[str, Plain]) -> int:
-        """Return how long a trial of a setting trains."""
+        """Return how many iterations a setting trains for."""
         return int(as_number(self._iterations, setting[self._iterations]))
 
     def _setting(self, decision: CurveDecision) -> Setting:
@@ -70,11 +72,11 @@ class CurveTrials(OfflineTrials[CurveDecision]):
             if not self.resumes or self._stands_at(training, checkpoint)
         ]
         training = longer[-1] if longer else None
-        found: CurveDecision = self._optimizer.enqueue(config, until, training=training)
-        return found
+        decision: CurveDecision = self._optimizer.enqueue(config, until, training=training)
+        return decision
 
     def _stands_at(self, training: Training, checkpoint: Checkpoint | None) -> bool:
-        """Return whether a training stands at a checkpoint."""
+        """Return whether a checkpoint is the last one of a training."""
         left_by = self._left_by.get(training.number)
         return checkpoint is not None and checkpoint == (left_by, training.done)
 
@@ -84,10 +86,11 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         return Checkpoint(self._left_by[decision.training], decision.since)
 
     def end(self, trial: Hashable, ended: Ended) -> None:
-        """Tell what a trial came to, as above; a training that came farther stands where this left it.
+        """Tell the outcome of a trial; if its training has advanced, the trial saved its last checkpoint.
 
         Raises:
-            InvalidArgumentError: If it cannot be, such as a curve beyond the iterations of its trial.
+            InvalidArgumentError: If the outcome is invalid, such as a curve beyond the trial's
+                iterations.
         """
         decision = self._open.get(trial)
         super().end(trial, ended)
@@ -96,11 +99,11 @@ class CurveTrials(OfflineTrials[CurveDecision]):
 
     def _training_of(self, decision: CurveDecision) -> Training:
         trainings: tuple[Training, ...] = self._optimizer.trainings
-        return next(one for one in trainings if one.number == decision.training)
+        return next(t for t in trainings if t.number == decision.training)
 
     def _tell(self, decision: CurveDecision, ended: Ended) -> None:
         since, until = decision.since, decision.until
-        within = all(1 <= at <= until for at in ended.curve)
+        within = all(1 <= iteration <= until for iteration in ended.curve)
         check(within, "curve", f"values of the iterations 1 to {until}", sorted(ended.curve))
         shown = dict(ended.curve)
         if ended.how == "complete" and ended.value is not None:
@@ -108,14 +111,14 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         last = until if ended.how == "complete" else max([since, *shown])
         failed, begun = ended.how == "failed", self._training_of(decision).done > 0
         if failed and since and (last == since or math.isfinite(shown[last])):
-            last = since  # it has left no checkpoint, and not diverged
-        curve = [shown.get(at) for at in range(since + 1, last + 1)]
+            last = since  # no checkpoint was saved, and the training has not diverged
+        curve = [shown.get(iteration) for iteration in range(since + 1, last + 1)]
         self._optimizer.tell(
             decision, curve or None, cost=ended.cost, broken=True if failed and not begun else None
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return tensors and plain values, as of all trials, and where trainings stand."""
+        """Return the state of the trials, and which trial saved the last checkpoint of each training."""
         left_by = [[number, listed(trial)] for number, trial in self._left_by.items()]
         return {**super().state_dict(), "left_by": json.dumps(left_by)}
 
@@ -123,7 +126,8 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         """Continue from ``state_dict``.
 
         Raises:
-            StateMismatchError: If the state belongs to another optimizer, or is damaged; all stays.
+            StateMismatchError: If the state belongs to another optimizer, or is damaged; nothing has
+                changed then.
         """
         try:
             left_by = {int(k): tupled(trial) for k, trial in json.loads(state["left_by"])}

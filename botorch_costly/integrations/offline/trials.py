@@ -1,14 +1,15 @@
-"""What trials of all kinds share: an optimizer is kept in step with those of an engine."""
+"""An optimizer in step with the trials of an engine, and the trials of an optimizer of values."""
 
 import json
 import math
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
+from botorch_costly.ask_tell import Optimizer
 from botorch_costly.ask_tell.state import unchanged_on_error
 from botorch_costly.errors import (
     InvalidArgumentError,
@@ -23,24 +24,25 @@ from botorch_costly.space import SearchSpace
 
 Setting = dict[str, Plain]
 D = TypeVar("D", bound=Decision)
+How = Literal["complete", "stopped", "failed"]
 _ALIKE = 1e-3  # distance in the unit cube at which a second evaluation tells nothing new
 
 
 class Checkpoint(NamedTuple):
-    """Where a training stands that a trial goes on with."""
+    """The checkpoint from which a trial resumes a training."""
 
-    trial: Any  # key of the trial that left it there
-    iterations: int  # that it has been trained for
+    trial: Any  # key of the trial that saved it
+    iterations: int  # iterations trained before it
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a trial came to.
+    """The outcome of a trial.
 
     Args:
-        value: Its metric; None if it has none.
-        curve: The metric after some of its iterations, by iteration, from 1.
-        cost: Of the trial, such as seconds; None if it is not known.
+        value: Metric of the trial; None if it has none.
+        curve: Metric after some of its iterations, by iteration, from 1.
+        cost: Cost of the trial, such as seconds; None if unknown.
         how: ``"complete"``, ``"stopped"`` before its end, or ``"failed"``.
 
     Raises:
@@ -50,11 +52,10 @@ class Ended:
     value: float | None = None
     curve: Mapping[int, float] = field(default_factory=dict)
     cost: float | None = None
-    how: Literal["complete", "stopped", "failed"] = "complete"
+    how: How = "complete"
 
     def __post_init__(self) -> None:
-        known = ("complete", "stopped", "failed")
-        check(self.how in known, "how", f"one of {known}", self.how)
+        check(self.how in get_args(How), "how", f"one of {get_args(How)}", self.how)
 
     @property
     def value_or_nan(self) -> float:
@@ -67,9 +68,12 @@ class OfflineTrials(ABC, Generic[D]):
 
     A refused call changes nothing.
 
+    Args:
+        optimizer: The optimizer. Nothing else may ask and tell it.
+
     Attributes:
         space: Space of the settings.
-        resumes: Whether trials go on with the trainings of others.
+        resumes: Whether trials resume trainings of other trials.
     """
 
     space: SearchSpace
@@ -86,20 +90,20 @@ class OfflineTrials(ABC, Generic[D]):
         settle: Callable[[Setting], Mapping[str, Plain]] = dict,
         checkpoint: Checkpoint | None = None,
     ) -> Setting:
-        """Return the setting of a trial that begins now, in place of what it ran.
+        """Return the setting of a trial that begins now; it replaces an earlier setting of the trial.
 
         Args:
-            trial: Its key.
-            settle: Returns the setting that is run for one that is proposed, such as with values that
-                the user fixed, or rounded to steps of the engine. One that differs uses up two numbers
-                of a horizon.
-            checkpoint: What the trial goes on with if its settled configuration is another than the
-                proposed one.
+            trial: Key of the trial.
+            settle: Function from the proposed setting to the one that is run, for example with values
+                that the user fixed, or rounded to steps of the engine. A different setting uses up two
+                suggestions of a horizon.
+            checkpoint: Checkpoint from which the trial resumes if the settled configuration differs
+                from the proposed one.
 
         Raises:
             HorizonExceededError: If all settings of a finite space have been tried, or the horizon is
                 used up.
-            InvalidConfigError: If what ``settle`` returns does not belong to the space.
+            InvalidConfigError: If ``settle`` returns a setting outside of the space.
         """
         with self._unchanged_on_error():
             self.cancel(trial)
@@ -125,11 +129,10 @@ class OfflineTrials(ABC, Generic[D]):
             raise
 
     def knows(self, trial: Hashable, setting: Mapping[str, Plain]) -> bool:
-        """Return whether a trial has ended, or is known to be under way with a setting."""
-        known = self._open.get(trial)
-        if known is None:
+        """Return whether a trial has ended, or is entered as running with this setting."""
+        if trial not in self._open:
             return trial in self._ended
-        return self._setting(known) == self.space.canonical(setting)
+        return self._setting(self._open[trial]) == self.space.canonical(setting)
 
     def enter(
         self,
@@ -137,12 +140,13 @@ class OfflineTrials(ABC, Generic[D]):
         setting: Mapping[str, Plain],
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        """Enter a trial that is under way. One that is known, or has ended, stays as it is.
+        """Enter a running trial; nothing changes if it is entered with this setting, or has ended.
 
         Args:
-            trial: Its key.
-            setting: What it runs.
-            checkpoint: What it goes on with; it begins anew if None, or where that is not known.
+            trial: Key of the trial.
+            setting: Setting that it runs.
+            checkpoint: Checkpoint that it resumes from. The trial begins anew if None, or if the
+                checkpoint is not known.
 
         Raises:
             HorizonExceededError: If the horizon is used up.
@@ -155,19 +159,20 @@ class OfflineTrials(ABC, Generic[D]):
             self._open[trial] = self._enqueue(settled, checkpoint)
             return
         with self._unchanged_on_error():
-            self.cancel(trial)  # first, so that its training may go on
+            self.cancel(trial)  # first, so that its training may be resumed
             self._open[trial] = self._enqueue(settled, checkpoint)
 
     def cancel(self, trial: Hashable) -> None:
-        """Take back a trial that is under way; any other stays as it is."""
+        """Cancel a running trial; any other trial stays as it is."""
         if trial in self._open:
             self._optimizer.cancel(self._open.pop(trial))
 
     def end(self, trial: Hashable, ended: Ended) -> None:
-        """Tell what a trial came to, if that is known to be under way; a second time changes nothing.
+        """Tell the outcome of a trial if it is entered as running; a second call changes nothing.
 
         Raises:
-            InvalidArgumentError: If it cannot be, such as a curve beyond the iterations of its trial.
+            InvalidArgumentError: If the outcome is invalid, such as a curve beyond the trial's
+                iterations.
         """
         if trial in self._open:
             self._tell(self._open[trial], ended)
@@ -175,12 +180,12 @@ class OfflineTrials(ABC, Generic[D]):
         self._ended.add(trial)
 
     def has_ended(self, trial: Hashable) -> bool:
-        """Return whether nothing more is expected of a trial."""
+        """Return whether a trial has ended."""
         return trial in self._ended
 
     @property
     def optimizer(self) -> Any:
-        """The optimizer, which is asked and told by this alone."""
+        """The optimizer. Nothing else may ask and tell it."""
         return self._optimizer
 
     @property
@@ -189,30 +194,27 @@ class OfflineTrials(ABC, Generic[D]):
         return bool(self._optimizer.maximize)
 
     def iterations_of(self, setting: Mapping[str, Plain]) -> int | None:
-        """Return how long a trial of a setting trains; None if the optimizer does not say it."""
+        """Return how many iterations a setting trains for; None if it does not say so."""
         return None
 
     def checkpoint_of(self, trial: Hashable) -> Checkpoint | None:
-        """Return what a trial under way goes on with; None if it begins anew."""
+        """Return the checkpoint that a running trial resumes from; None if it begins anew."""
         return self._checkpoint(self._open[trial])
 
     def _checkpoint(self, decision: D) -> Checkpoint | None:
-        """Return what the trial of a decision goes on with; None if it begins anew."""
+        """Return the checkpoint that the trial of a decision resumes from; None if it begins anew."""
         return None
 
     def under_way(self) -> dict[Any, Setting]:
-        """Return the settings of all trials that have not ended, by key."""
+        """Return the settings of all running trials, by key."""
         return {trial: self._setting(decision) for trial, decision in self._open.items()}
 
     def rename(self, trial: Hashable, key: Hashable) -> None:
-        """Know a trial that is under way by another key from now on."""
+        """Give a running trial another key."""
         self._open[key] = self._open.pop(trial)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return tensors and plain values from which all trials are known again.
-
-        Keys are to be plain values, tuples of them among these.
-        """
+        """Return the state in tensors and plain values; keys of trials must be plain, or plain tuples."""
         under_way = [[listed(key), decision.round] for key, decision in self._open.items()]
         return {
             "optimizer": self._optimizer.state_dict(),
@@ -224,7 +226,8 @@ class OfflineTrials(ABC, Generic[D]):
         """Continue from ``state_dict``.
 
         Raises:
-            StateMismatchError: If the state belongs to another optimizer, or is damaged; all stays.
+            StateMismatchError: If the state belongs to another optimizer, or is damaged; nothing has
+                changed then.
         """
         try:
             with unchanged_on_error(self._optimizer):
@@ -233,16 +236,16 @@ class OfflineTrials(ABC, Generic[D]):
                 numbers = json.loads(state["open"])
                 under_way = {tupled(key): pending[number] for key, number in numbers}
                 ended = {tupled(key) for key in json.loads(state["ended"])}
-        except StateMismatchError:  # names what differs
+        except StateMismatchError:  # its message names the difference
             raise
         except (KeyError, TypeError, ValueError) as error:
             raise StateMismatchError(type(self).__name__, "a state of its own", state) from error
         self._open, self._ended = under_way, ended
 
     def best(self) -> dict[str, Plain] | None:
-        """Return the configuration that is believed best; None before there is one."""
-        found: dict[str, Plain] | None = self._optimizer.best()
-        return found
+        """Return the incumbent; None before there is one."""
+        best: dict[str, Plain] | None = self._optimizer.best()
+        return best
 
     def are_close(self, one: Mapping[str, Plain], other: Mapping[str, Plain]) -> bool:
         """Return whether two settings are so close that the second tells nothing new."""
@@ -255,24 +258,60 @@ class OfflineTrials(ABC, Generic[D]):
 
     @abstractmethod
     def _enqueue(self, setting: Setting, checkpoint: Checkpoint | None = None) -> D:
-        """Enter a setting that was not asked for."""
+        """Enqueue a setting that the optimizer did not propose."""
 
     @abstractmethod
     def _tell(self, decision: D, ended: Ended) -> None:
-        """Tell what a decision came to."""
+        """Tell the outcome of a decision."""
+
+
+class ValueTrials(OfflineTrials[Decision]):
+    """Trials of an optimizer that is told values; fidelities, if any, are a part of each setting.
+
+    Stopped and failed trials count as failures.
+
+    Args:
+        optimizer: A ``TransferOptimizer``, a ``SubsetOptimizer`` or another ``Optimizer`` that is told
+            values. Nothing else may ask and tell it.
+
+    Raises:
+        InvalidArgumentError: If the optimizer is told another kind of outcome.
+        InvalidSpaceError: If a parameter has the name of a fidelity.
+    """
+
+    def __init__(self, optimizer: Optimizer[Any, Any]) -> None:
+        check(optimizer.tells == "value", "optimizer", "one that is told values", optimizer.tells)
+        super().__init__(optimizer)
+        fidelities = optimizer.fidelities
+        self._names = () if fidelities is None else fidelities.names
+        self.space = optimizer.space
+        if fidelities is not None:
+            self.space = extended(optimizer.space, dict(fidelities.parameters))
+
+    def _setting(self, decision: Decision) -> Setting:
+        return {**decision.config, **decision.fidelity}
+
+    def _enqueue(self, setting: Setting, checkpoint: Checkpoint | None = None) -> Decision:
+        config = {name: value for name, value in setting.items() if name not in self._names}
+        fidelities = {name: setting[name] for name in self._names} if self._names else None
+        decision: Decision = self._optimizer.enqueue(config, fidelities)
+        return decision
+
+    def _tell(self, decision: Decision, ended: Ended) -> None:
+        self._optimizer.tell(decision, ended.value_or_nan, cost=ended.cost)
 
 
 def stored_number(value: Any) -> float:
-    """Return a number that a user stored as a float; NaN of all else, and of what no float can hold."""
+    """Return a number that a user stored as a float; NaN if it is no number, or too large for a float."""
     try:
         return as_number("value", value)
     except InvalidArgumentError:
         return math.nan
 
 
-def typical_cost(costs: Collection[float]) -> float:
-    """Return what a trial counts for whose cost is not known: the median of others, or 1."""
-    return statistics.median(costs) if costs else 1.0
+def cost_of(trial: Hashable, costs: Mapping[Any, float]) -> float:
+    """Return the cost of a trial; if unknown, the median of the known costs, or 1 without any."""
+    return costs[trial] if trial in costs else statistics.median(costs.values() or [1.0])
 
 
 def extended(space: SearchSpace, more: Mapping[str, Any]) -> SearchSpace:

@@ -1,4 +1,4 @@
-"""A sampler of Optuna that says how long each trial trains, and learns from its curve."""
+"""A sampler of Optuna that chooses how long each trial trains, and learns from its curve."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,36 +14,38 @@ from botorch_costly.tuners import Compression, CurveOptimizer
 
 
 class CurveSampler(OfflineSampler):
-    """Sample configurations together with how long they train: no longer than they are worth.
+    """Sample configurations and how long they train, no longer than they are worth.
 
-    The length is a parameter, ``trial.suggest_int("epochs", 1, 27)``; its largest value is a whole
-    training. What ``trial.report`` says after each iteration is the curve; without reports the value of
-    the trial is its end. Each trial trains anew, a promising configuration several times and longer each
-    time; or, with ``resumes``, it goes on with the checkpoint of an earlier trial. A pruned trial is a
-    shorter one. One that failed when nothing was known of its configuration has diverged, and counts as
-    having ended at the lowest value seen. What was known before a longer trial failed, or was pruned too
-    early to show anything new, stays known; after two such trials in a row their configuration is left.
-    Otherwise as ``TransferSampler``: any number of processes.
+    The number of iterations is a parameter, ``trial.suggest_int("epochs", 1, 27)``; its largest value is
+    a whole training. The values that ``trial.report`` takes after each iteration are the curve; without
+    reports the value of the trial is the end of its curve. Each trial trains anew, a promising
+    configuration several times and longer each time; or, with ``resumes``, it continues from the
+    checkpoint of an earlier trial. A pruned trial is a shorter training. A trial that fails before any
+    value of its configuration is known has diverged, and counts as having ended at the lowest value seen.
+    If a longer trial fails, or is pruned too early to show a new value, the known part of the curve
+    stays; after two such trials in a row their configuration is not sampled again. Any number of
+    processes may share a study, as with ``TransferSampler``.
 
     References:
         V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020.
 
     Args:
-        iterations: Name of the parameter with the length.
-        distributions: Of the parameters, the length included; those that all complete or pruned trials
-            have, if omitted. Other parameters are drawn at random.
+        iterations: Name of the parameter with the number of iterations.
+        distributions: Distributions of the parameters, the iterations included; if omitted, those that
+            all complete or pruned trials have. Other parameters are drawn at random.
         first_step: Step of the report after the first iteration: 0 if steps count from 0.
-        resumes: Whether trials go on with what ``checkpoint_of`` says. Their steps go on as well, and
-            they save a checkpoint before they end or are pruned.
-        cost: User attribute in which a trial says what it has cost; its seconds if omitted.
-        compression: Makes scores of curves, as in BOIL; by default ranks and ends are believed in.
-        seed: Of randomness. Processes that share a study may share it.
-        dtype: Precision of what is computed.
-        device: Where it is computed.
+        resumes: Whether trials continue from the checkpoint that ``checkpoint_of`` returns. They continue
+            its steps, too, and save a checkpoint before they end or are pruned.
+        cost: User attribute with the cost of a trial; its seconds if omitted.
+        compression: Compression of curves to scores, as in BOIL; by default the model is over ranks and
+            final values.
+        seed: Seed of the random generator. Processes that share a study may share it.
+        dtype: Precision of the computations.
+        device: Device of the computations.
 
     Raises:
-        InvalidArgumentError: If an argument is outside its range, or the length is no parameter with
-            several whole numbers from 1 on; when a trial begins, if the study has several objectives.
+        InvalidArgumentError: If an argument is outside its range, or ``iterations`` is no parameter with
+            several integers from 1 on; when a trial begins, if the study has several objectives.
         MissingExtraError: If Optuna is missing, or older than 4.0.
 
     Example::
@@ -72,23 +74,23 @@ class CurveSampler(OfflineSampler):
         self._first_step, self._cost = check_count("first_step", first_step), attribute(cost)
         check(isinstance(resumes, bool), "resumes", "a bool", resumes)
         self._resumes = resumes
-        compressed = compression is None or isinstance(compression, Compression)
-        check(compressed, "compression", "a Compression or None", compression)
+        is_valid = compression is None or isinstance(compression, Compression)
+        check(is_valid, "compression", "a Compression or None", compression)
         self._compression = compression
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
         distributions, length = self._split(space)
-        ((name, of_length),) = length.items()
+        ((name, iterations),) = length.items()
         optimizer = CurveOptimizer(
             distributions.space,
-            of_length.high,
-            shortest=of_length.low,
+            iterations.high,
+            shortest=iterations.low,
             resumes=self._resumes,
             maximize=maximize,
             compression=self._compression,
             seed=seed,
             **self._tkwargs,
         )
-        trials = CurveTrials(optimizer, name, shortest=of_length.low, longest=of_length.high)
+        trials = CurveTrials(optimizer, name, shortest=iterations.low, longest=iterations.high)
         outcomes = Outcomes(cost=self._cost, iterations=name, first_step=self._first_step)
         return StudyTrials(space, distributions, length, trials, outcomes)

@@ -1,4 +1,4 @@
-"""What all samplers of Optuna share: a study's trials are read, and an optimizer asked for the next."""
+"""Base of the samplers of Optuna: an optimizer is kept in step with the trials of a study."""
 
 import logging
 import threading
@@ -36,20 +36,20 @@ _logger = logging.getLogger(__name__)
 class OfflineSampler(BaseSampler):
     """A sampler whose optimizer is kept in step with the trials of a study.
 
-    All that is known is read from the study's storage, so several processes may work on one study, each
-    with a sampler of its own; trials that run elsewhere count as under way. Draws are of the number of
-    the trial that they begin at: samplers may share a seed.
+    Everything is read from the study's storage, so several processes may work on one study, each with its
+    own sampler; trials of other processes are pending. The random draws also depend on the number of the
+    trial, so samplers may share a seed.
 
     Args:
-        distributions: Of the parameters that are sampled together; those that all complete trials have
-            if None.
-        seed: Of randomness.
-        dtype: Precision of what is computed.
-        device: Where it is computed.
-        fidelities: Names of the parameters that say how much a trial trains; the first trials, before
-            anything is sampled together, are as small as these allow.
-        whole: Whether these parameters are whole numbers.
-        pruned: Whether pruned trials count as complete for the first argument.
+        distributions: Distributions of the parameters that are sampled together; if None, those that all
+            complete trials have.
+        seed: Seed of the random generator.
+        dtype: Precision of the computations.
+        device: Device of the computations.
+        fidelities: Names of the parameters that set how much a trial trains; the first trials, before
+            parameters are sampled together, have the smallest values of these.
+        whole: Whether the fidelities are integers.
+        pruned: Whether pruned trials count as complete for ``distributions``.
 
     Raises:
         InvalidArgumentError: If an argument is outside its range.
@@ -84,14 +84,14 @@ class OfflineSampler(BaseSampler):
         self.__dict__.update(state, _lock=threading.Lock())
 
     def reseed_rng(self) -> None:
-        """Change nothing: draws are of each trial's own number, in a copy of this sampler as well."""
+        """Change nothing: draws depend on the number of the trial, in a copy of this sampler, too."""
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
         """Return the distributions that are sampled together."""
         if self._given is not None:
             return self._given
-        found = self._of(study).intersection.calculate(study)
-        return {name: d for name, d in (found or {}).items() if not d.single()}
+        shared = self._of(study).intersection.calculate(study)
+        return {name: d for name, d in (shared or {}).items() if not d.single()}
 
     def sample_relative(
         self, study: Any, trial: Any, search_space: dict[str, Any]
@@ -101,12 +101,12 @@ class OfflineSampler(BaseSampler):
         Raises:
             InvalidArgumentError: If the study has several objectives, or lacks a parameter.
         """
-        began = time.perf_counter()  # waiting for other threads is a part of deciding
-        one = len(study.directions) == 1
-        check(one, "study", "a study with one objective", f"{len(study.directions)} of them")
+        began = time.perf_counter()  # the time of a decision includes waiting for other threads
+        count = len(study.directions)
+        check(count == 1, "study", "a study with one objective", f"{count} of them")
         if search_space:
             return self._decided(study, trial, search_space, began)
-        guessed = {name: d for name, d in self._at_first().items() if not d.single()}
+        guessed = self._guessed()
         if guessed and self._given is None:
             params = self._decided(study, trial, guessed, began)
             self._of(study).guesses[trial.number] = params
@@ -115,7 +115,7 @@ class OfflineSampler(BaseSampler):
     def _decided(
         self, study: Any, trial: Any, search_space: dict[str, Any], began: float
     ) -> dict[str, Any]:
-        """Return what an optimizer decides for a trial; nothing if all has been tried."""
+        """Return the parameters that the optimizer chooses; empty if everything has been tried."""
         self._check_fidelities(search_space)
         with self._lock:
             trials = self._read(study, search_space, trial.number)
@@ -131,7 +131,7 @@ class OfflineSampler(BaseSampler):
     def sample_independent(
         self, study: Any, trial: Any, param_name: str, param_distribution: Any
     ) -> Any:
-        """Return a parameter at random, or the least of those that say how much a trial trains."""
+        """Return a random value of a parameter, or the smallest value of a fidelity."""
         if param_name in self._fidelities:
             self._check_fidelities({param_name: param_distribution}, [param_name])
             return param_distribution.low
@@ -139,21 +139,22 @@ class OfflineSampler(BaseSampler):
         if param_name in guesses:
             if contains(param_distribution, guesses[param_name]):
                 return cast(param_distribution, guesses[param_name])
-            said = "%r is not what it was in earlier studies: trial %d has a random value."
-            _logger.warning(said, param_name, trial.number)
+            _logger.warning(
+                "%r differs from that of earlier studies: trial %d has a random value.",
+                param_name,
+                trial.number,
+            )
         seed = zlib.crc32(f"{self._seed} {trial.number} {param_name}".encode())
-        drawn = RandomSampler(seed=seed)
-        return drawn.sample_independent(study, trial, param_name, param_distribution)
+        sampler = RandomSampler(seed=seed)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def best_params(self, study: Any) -> dict[str, Any] | None:
-        """Return the parameters that are believed best in a study; None before a value is known.
+        """Return the parameters of the incumbent of a study; None before a value is known.
 
         Raises:
-            InvalidArgumentError: If the study lacks a parameter that says how much a trial trains.
+            InvalidArgumentError: If the study lacks a fidelity.
         """
-        space = self.infer_relative_search_space(study, None) or {
-            name: d for name, d in self._at_first().items() if not d.single()
-        }
+        space = self.infer_relative_search_space(study, None) or self._guessed()
         if not space:
             return None
         self._check_fidelities(space)
@@ -161,14 +162,14 @@ class OfflineSampler(BaseSampler):
             return self._read(study, space, None).best()
 
     def _of(self, study: Any) -> "_Studied":
-        """Return what is known of a study; nothing yet of another one than before."""
+        """Return the memory of a study; an empty one for another study than before."""
         studied = self._studied
         if studied is None or not studied.is_of(study):
             studied = self._studied = _Studied(study, pruned=self._pruned)
         return studied
 
     def _read(self, study: Any, space: dict[str, Any], number: int | None) -> StudyTrials:
-        """Return the trials of a study, read anew."""
+        """Return the trials of a study after reading them from its storage."""
         studied, listed = self._of(study), study.get_trials(deepcopy=False)
         trials = studied.trials
         if trials is None or trials.space != list(space.items()):
@@ -181,55 +182,55 @@ class OfflineSampler(BaseSampler):
     def _check_fidelities(
         self, space: Mapping[str, Any], names: Sequence[str] | None = None
     ) -> None:
-        """Raise unless the parameters that say how much a trial trains are in a search space."""
+        """Raise unless a search space has the fidelities, with valid ranges."""
         kind = "suggest_int" if self._whole else "suggest_float or suggest_int"
         for name in self._fidelities if names is None else names:
             # Optuna drops a parameter whose range is another one in some trials.
-            given = (
-                f"a parameter that trial.{kind} gives in all trials, in one range, or else its new range "
-                f"in distributions=; those with one range are {sorted(space)}"
+            expected = (
+                f"a parameter of trial.{kind} in all trials, in one range, or else its new range in "
+                f"distributions=; those with one range are {sorted(space)}"
             )
-            check(name in space, "iterations" if self._whole else "fidelities", given, name)
+            check(name in space, "iterations" if self._whole else "fidelities", expected, name)
             least = 1 if self._whole else _ABOVE_0
-            good = is_number(space[name], least, whole=self._whole)
             low = "1" if self._whole else "above 0"
-            expected = f"what trial.{kind} gives, of several values from {low} on"
-            check(good, name, expected, space[name])
+            expected = f"a parameter of trial.{kind} with several values from {low} on"
+            is_valid = is_number(space[name], least, whole=self._whole)
+            check(is_valid, name, expected, space[name])
 
     def _split(self, space: Mapping[str, Any]) -> tuple[Distributions, dict[str, Any]]:
-        """Return the distributions of the configuration, and those of the fidelities."""
+        """Return the distributions of the configuration and of the fidelities."""
         others = {name: d for name, d in space.items() if name not in self._fidelities}
         return Distributions(others), {name: space[name] for name in self._fidelities}
 
-    def _at_first(self) -> Mapping[str, Any]:
-        """Return distributions that are guessed before any trial is complete."""
+    def _guessed(self) -> dict[str, Any]:
+        """Return the distributions, with several values, to assume before any trial is complete."""
         return {}
 
     @abstractmethod
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
-        """Return what reads a study's trials, and asks an optimizer of a search space."""
+        """Return the trials of a new optimizer of a search space."""
 
 
 class _Studied:
-    """What a sampler knows of one study.
+    """Memory of a sampler about one study.
 
     Args:
         study: The study.
-        pruned: Whether pruned trials count as complete for what trials have in common.
+        pruned: Whether pruned trials count as complete for the parameters that trials share.
     """
 
     def __init__(self, study: Any, *, pruned: bool) -> None:
-        # Studies in memory are all of number 0, each in a storage of its own.
+        # All studies in memory have number 0, each in its own storage.
         self._storage, self._number = study._storage, study._study_id
         self._directions = list(study.directions)
         self.intersection = IntersectionSearchSpace(include_pruned=pruned)
         self.trials: StudyTrials | None = None
-        # By number of the trial, where the present study's distributions are not known yet. Optuna
+        # Parameters by number of the trial, while the study's distributions are not known yet: Optuna
         # refuses a value that is sampled for one distribution and suggested for another.
         self.guesses: dict[int, dict[str, Any]] = {}
         self.exhausted = self.warned = False
 
     def is_of(self, study: Any) -> bool:
-        """Return whether this is known of a study."""
-        one = self._storage is study._storage and self._number == study._study_id
-        return one and self._directions == list(study.directions)
+        """Return whether this is the memory of a study."""
+        is_same = self._storage is study._storage and self._number == study._study_id
+        return is_same and self._directions == list(study.directions)

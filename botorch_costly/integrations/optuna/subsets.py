@@ -1,29 +1,26 @@
-"""A sampler of Optuna that says how much of the data each trial trains on."""
+"""A sampler of Optuna that chooses how much of the data each trial trains on."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from botorch_costly.errors import check, check_nonnegative
-from botorch_costly.integrations.offline import ValueTrials
+from botorch_costly.integrations.offline.options import SubsetOptions
 from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
-from botorch_costly.parameters import Real
-from botorch_costly.space import SearchSpace
-from botorch_costly.tuners import Sampling, SubsetOptimizer
+from botorch_costly.tuners import Sampling
 
 
 class SubsetSampler(OfflineSampler):
-    """Sample configurations together with how much data they train on, to learn of the whole by parts.
+    """Sample configurations and the size of the data that they train on, to learn about the whole data.
 
-    The share of the data, or how many rows there are, is a parameter,
-    ``trial.suggest_float("fraction", 1 / 128, 1.0, log=True)``; its largest value is the whole. Next is
-    what tells most about the best configuration for the whole, by second. Values of different parts
-    cannot be compared: ``best_params``, not the study's, is the best configuration for the whole. A
-    pruned or failed trial counts as the worst value seen. Otherwise as ``TransferSampler``: any number of
-    processes.
+    The share of the data, or the number of rows, is a parameter,
+    ``trial.suggest_float("fraction", 1 / 128, 1.0, log=True)``; its largest value is the whole data. The
+    next trial is the one that tells most per second about the best configuration for the whole data.
+    Values on subsets of different sizes cannot be compared: use ``best_params`` of this sampler, which is
+    for the whole data, not the study's. A pruned or failed trial counts as the worst value seen. Any
+    number of processes may share a study, as with ``TransferSampler``.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
@@ -31,14 +28,14 @@ class SubsetSampler(OfflineSampler):
 
     Args:
         fidelities: Name of the parameter with the share; or the names of several fidelities.
-        distributions: Of the parameters, the share included; those that all complete trials have, if
-            omitted. Other parameters are drawn at random.
-        cost: User attribute in which a trial says what it has cost; its seconds if omitted.
-        overhead: What each trial costs beside that, in that unit, such as the seconds of deciding.
-        sampling: How hyperparameters are drawn, and the optimum looked for.
-        seed: Of randomness. Processes that share a study may share it.
-        dtype: Precision of what is computed.
-        device: Where it is computed.
+        distributions: Distributions of the parameters, the share included; if omitted, those that all
+            complete trials have. Other parameters are drawn at random.
+        cost: User attribute with the cost of a trial; its seconds if omitted.
+        overhead: Additional cost of each trial in the same unit, such as the seconds of a decision.
+        sampling: How hyperparameters are sampled, and how the optimum is searched.
+        seed: Seed of the random generator. Processes that share a study may share it.
+        dtype: Precision of the computations.
+        device: Device of the computations.
 
     Raises:
         InvalidArgumentError: If an argument is outside its range, or a fidelity is no parameter with
@@ -65,28 +62,13 @@ class SubsetSampler(OfflineSampler):
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
     ) -> None:
-        names = [fidelities] if isinstance(fidelities, str) else fidelities
-        listed = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
-        distinct = listed and len(names) == len(set(names)) > 0
-        check(distinct, "fidelities", "the name of a parameter, or distinct names", fidelities)
-        super().__init__(distributions, seed, dtype, device, fidelities=names)
-        self._cost, self._overhead = attribute(cost), check_nonnegative("overhead", overhead)
-        known = sampling is None or isinstance(sampling, Sampling)
-        check(known, "sampling", "a Sampling or None", sampling)
-        self._sampling = Sampling() if sampling is None else sampling
+        sampling = Sampling() if sampling is None else sampling
+        self._options = SubsetOptions(fidelities, overhead, sampling)
+        super().__init__(distributions, seed, dtype, device, fidelities=self._options.names)
+        self._cost = attribute(cost)
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
-        distributions, parts = self._split(space)
-        # Belief and noise are of the logarithm, however trials at random are spread.
-        bounds = {name: Real(float(d.low), float(d.high), log=True) for name, d in parts.items()}
-        optimizer = SubsetOptimizer(
-            distributions.space,
-            SearchSpace(bounds),
-            maximize=maximize,
-            overhead=self._overhead,
-            sampling=self._sampling,
-            seed=seed,
-            **self._tkwargs,
-        )
-        trials = ValueTrials(optimizer)
-        return StudyTrials(space, distributions, parts, trials, Outcomes(cost=self._cost))
+        distributions, fidelities = self._split(space)
+        options = {"maximize": maximize, "seed": seed, **self._tkwargs}
+        trials = self._options.trials(distributions.space, fidelities, **options)
+        return StudyTrials(space, distributions, fidelities, trials, Outcomes(cost=self._cost))

@@ -1,32 +1,63 @@
 """The trials of a study of Optuna, as evaluations of an optimizer.
 
-All that is known is read from the study's storage. A process says there, too, what it has asked for: in
-its claim, before the trial suggests the first parameter. A process that finds the claim of another one
-beside its own asks again, so that no two of them begin alike.
+Everything is read from the study's storage. Each process stores its decision there, too: as the *claim*
+of a trial, before the trial suggests its first parameter. A process that finds a similar claim of another
+process asks again, so that no two trials begin alike.
 """
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from botorch_costly.errors import HorizonExceededError, InvalidConfigError
 from botorch_costly.integrations.offline import Checkpoint, OfflineTrials, Setting
-from botorch_costly.integrations.optuna.checkpoints import claimed_checkpoint
 from botorch_costly.integrations.optuna.distributions import Distributions, contains, next_step
 from botorch_costly.integrations.optuna.outcomes import CLAIM, ENDS, Outcomes
 
-_AGAIN = 9  # times that is asked again beside the claim of another process
+with suppress(ImportError):
+    from optuna.trial import Trial
+
+_AGAIN = 9  # further questions when another process has claimed a similar setting
+
+
+def checkpoint_of(trial: Any) -> Checkpoint:
+    """Return the checkpoint from which ``CurveSampler(resumes=True)`` lets a trial continue.
+
+    Args:
+        trial: The trial that an objective is called with, or one of ``study.trials``.
+
+    Returns:
+        Number of the earlier trial that saved the checkpoint, and the iterations before it; None and 0 if
+        the trial begins anew.
+
+    Example::
+
+        earlier, done = checkpoint_of(trial)
+        network = new_network(lr) if earlier is None else torch.load(f"{earlier}.pt")
+        for epoch in range(done, epochs):
+    """
+    if isinstance(trial, Trial):  # a running trial, which does not hold the stored attributes
+        _ = trial.relative_params  # makes the decision, if no parameter has been suggested yet
+        trial = trial.storage.get_trial(trial._trial_id)
+    return _claimed_checkpoint(trial) or Checkpoint(None, 0)
+
+
+def _claimed_checkpoint(trial: Any) -> Checkpoint | None:
+    """Return the checkpoint in a stored trial's claim; None if the trial begins anew."""
+    checkpoint = trial.system_attrs.get(CLAIM, {}).get("checkpoint")
+    return None if checkpoint is None else Checkpoint(*map(int, checkpoint))
 
 
 class StudyTrials:
-    """Reads a study's trials, and says what the next one is.
+    """Keeps an optimizer in step with a study's trials, and decides on the next one.
 
     Args:
         space: The distributions that are sampled together, by name.
-        distributions: Of the configuration's parameters, those of ``fidelities`` left out.
+        distributions: Distributions of the configuration's parameters, without ``fidelities``.
         fidelities: Distributions of the iterations, or of other fidelities, by name.
-        trials: Keeps the optimizer in step with them.
-        outcomes: Reads what trials came to.
+        trials: Trials of the optimizer.
+        outcomes: Reader of the outcomes of trials.
     """
 
     def __init__(
@@ -58,13 +89,13 @@ class StudyTrials:
         return {**self._distributions.params(config), **fidelities}
 
     def _setting_of(self, trial: Any) -> Setting | None:
-        """Return what a trial runs, will run or has run; None if it is not known."""
-        found = self._setting(trial.params)
-        if found is not None or trial.state.name == "COMPLETE":
-            return found
+        """Return the setting of a trial, which may be waiting, running or ended; None if unknown."""
+        setting = self._setting(trial.params)
+        if setting is not None or trial.state.name == "COMPLETE":
+            return setting
         if trial.state.name == "WAITING":
             return self._setting(trial.system_attrs.get("fixed_params", {}))
-        # It may be under way, or have failed or been pruned, before it has suggested all parameters.
+        # It may be running, or have failed or been pruned, before it has suggested all parameters.
         claimed = self._claimed(trial)
         return None if claimed is None else self._setting({**claimed, **trial.params})
 
@@ -76,18 +107,18 @@ class StudyTrials:
         try:
             return self._params(self._trials.space.canonical(claim["setting"]))
         except InvalidConfigError:
-            return None  # of another search space
+            return None  # the claim belongs to another search space
 
-    # -- the face ---------------------------------------------------------------------------------
+    # -- reading and asking -----------------------------------------------------------------------
 
     def read(self, trials: Iterable[Any], now: int | None = None) -> None:
-        """Take in what the trials of a study run and have come to, but for the one that begins now."""
+        """Enter the trials of a study, except the one that begins now, and tell their outcomes."""
         for trial in self._unended(trials, now):
             setting = self._setting_of(trial)
             if setting is None:
                 self._trials.cancel(trial.number)
             else:
-                self._trials.enter(trial.number, setting, claimed_checkpoint(trial))
+                self._trials.enter(trial.number, setting, _claimed_checkpoint(trial))
             if trial.state.name in ENDS:
                 self._trials.end(trial.number, self._outcomes.of(trial))
 
@@ -96,16 +127,13 @@ class StudyTrials:
         return [trial for trial in trials if trial.number != now and not ended(trial.number)]
 
     def _is_taken(self, setting: Setting, trials: Iterable[Any], now: int) -> bool:
-        """Return whether a trial that was not known runs, or has run, what is close to a setting.
-
-        Or goes on with the same checkpoint.
-        """
+        """Return whether a trial that is not entered yet has a close setting or the same checkpoint."""
         ours = self._trials.checkpoint_of(now)
-        for one in self._unended(trials, now):
-            theirs = self._setting_of(one)
-            if theirs is None or self._trials.knows(one.number, theirs):
+        for trial in self._unended(trials, now):
+            theirs = self._setting_of(trial)
+            if theirs is None or self._trials.knows(trial.number, theirs):
                 continue
-            same = ours is not None and ours == claimed_checkpoint(one)
+            same = ours is not None and ours == _claimed_checkpoint(trial)
             if same or self._trials.are_close(setting, theirs):
                 return True
         return False
@@ -113,12 +141,12 @@ class StudyTrials:
     def ask(self, study: Any, trial: Any, began: float) -> dict[str, Any]:
         """Return the parameters of the trial that begins now, and claim them.
 
-        Where other processes were faster each time, none are returned, and the trial is random.
+        If other processes were faster each time, the result is empty, and the trial is random.
 
         Args:
-            study: Of the trial.
-            trial: Begins now.
-            began: What ``time.perf_counter`` said when the decision on it began.
+            study: Study of the trial.
+            trial: The trial.
+            began: ``time.perf_counter()`` when the decision on it began.
 
         Raises:
             HorizonExceededError: If all settings of a finite space have been tried.
@@ -129,8 +157,8 @@ class StudyTrials:
             settled = self._setting({**self._params(proposed), **fixed})
             return self._trials.space.canonical(proposed) if settled is None else settled
 
-        # One that is tried again, such as by Optuna's callback, has the claim of the trial that failed.
-        failed_from = claimed_checkpoint(trial)
+        # A trial that Optuna's callback repeats has the claim of the trial that failed.
+        failed_from = _claimed_checkpoint(trial)
         for _ in range(1 + _AGAIN):
             try:
                 setting = self._trials.ask(trial.number, settle, failed_from)
@@ -142,26 +170,26 @@ class StudyTrials:
             trials = study.get_trials(deepcopy=False)
             if not self._is_taken(setting, trials, trial.number):
                 return self._params(setting)
-            # Taken back first, so that the training which the other one goes on with may go on.
+            # Cancelled first, so that the other trial may continue the training.
             self._trials.cancel(trial.number)
             self.read(trials, trial.number)
         _claim(study, trial, {}, None, time.perf_counter() - began)
         return {}
 
     def best(self) -> dict[str, Any] | None:
-        """Return the parameters that are believed best, without fidelities; None before any."""
-        found = self._trials.best()
-        return None if found is None else self._distributions.params(found)
+        """Return the parameters of the incumbent, without fidelities; None before any value."""
+        best = self._trials.best()
+        return None if best is None else self._distributions.params(best)
 
 
 def _claim(
     study: Any, trial: Any, setting: Setting, checkpoint: Checkpoint | None, seconds: float
 ) -> None:
-    """Say in the storage what a trial will run and go on with, and how long deciding took.
+    """Store a trial's setting and checkpoint, and the seconds that the decision took.
 
-    Optuna's own samplers keep what other processes need in this place as well.
+    Optuna's own samplers use system attributes for other processes in the same way.
     """
-    said = {"setting": dict(setting), "seconds": seconds}
+    claim = {"setting": dict(setting), "seconds": seconds}
     if checkpoint is not None:
-        said["checkpoint"] = list(checkpoint)
-    study._storage.set_trial_system_attr(trial._trial_id, CLAIM, said)
+        claim["checkpoint"] = list(checkpoint)
+    study._storage.set_trial_system_attr(trial._trial_id, CLAIM, claim)

@@ -1,4 +1,4 @@
-"""A scheduler of Ray Tune: population based training, with configurations that one belief chooses."""
+"""A scheduler of Ray Tune: population based training whose configurations a posterior chooses."""
 
 import math
 from collections.abc import Mapping
@@ -21,24 +21,25 @@ except ImportError:
 
 
 class PopulationScheduler(PopulationBasedTraining):
-    """Ray's population based training, which asks our belief where PB2 asks its own.
+    """Ray's population based training with a ``PopulationBelief`` in place of PB2's own model.
 
     The trials of a run are the members. They wait for each other every ``interval``; then the worst
-    quarter, and trials whose metric is not finite, go on from checkpoints of the best quarter with
-    configurations that are chosen beside those of the others. The first trial begins with its
-    ``param_space``, the others with a design around the whole space.
+    quarter, and trials whose metric is not finite, continue from checkpoints of the best quarter, with
+    configurations that the posterior chooses given those of the other trials. The first trial begins with
+    its ``param_space``, the others with a design over the whole space.
 
     Args:
-        space: What may be tuned; numbers and choices.
-        metric: That trials report. Gains are its differences, so report the logarithm of a loss.
+        space: Search space of numbers and choices.
+        metric: Name of the reported metric. Its differences are the gains, so report the logarithm of a
+            loss.
         mode: ``"max"`` or ``"min"``.
-        interval: Between two comparisons, in ``time_attr``.
-        time_attr: What of a report counts time.
-        seed: Of design and belief; which of the best quarter is copied is drawn by Ray.
+        interval: Time between two comparisons, in units of ``time_attr``.
+        time_attr: Name of the reported time.
+        seed: Seed of the design and of the posterior's choices; Ray draws which member is copied.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
-        InvalidSpaceError: If there is nothing to tune, or a schedule.
+        InvalidSpaceError: If the space is empty, or has a schedule.
         MissingExtraError: If Ray is missing, or older than 2.50.
 
     Example::
@@ -67,12 +68,12 @@ class PopulationScheduler(PopulationBasedTraining):
             metric=metric,
             mode=mode,
             perturbation_interval=check_count("interval", interval, minimum=1),
-            # Only the names are read: values are ours.
+            # Only the names are read: the values come from this class.
             hyperparam_mutations={name: [] for name in space.names},
             synch=True,
         )
         self._round = 0
-        # By trial: the score and time that its weights had, and what it reported in this round.
+        # By trial: score and time of its weights before this round, and its report in this round.
         self._before: dict[str, tuple[float, float]] = {}
         self._reported: dict[str, tuple[Tensor, float, float]] = {}
         self._playing: dict[str, Tensor] = {}
@@ -80,11 +81,11 @@ class PopulationScheduler(PopulationBasedTraining):
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
         """Give a trial the configuration that it begins with."""
         number, space = len(self._trial_state), self._space
-        given = {name: trial.config[name] for name in space.names if name in trial.config}
-        if number == 0 and len(given) == len(space.names):
-            chosen = space.canonical(given)
+        default = {name: trial.config[name] for name in space.names if name in trial.config}
+        if number == 0 and len(default) == len(space.names):
+            chosen = space.canonical(default)
         else:
-            # The number-th point of one sequence.
+            # All trials share one Sobol sequence; this one takes the point with its number.
             chosen = space.decode(sobol(space, number + 1, self._seed)[-1])
         trial.config.update(chosen)
         trial.evaluated_params.update(chosen)
@@ -93,7 +94,7 @@ class PopulationScheduler(PopulationBasedTraining):
     def _save_trial_state(
         self, state: Any, time: float, result: dict[str, Any], trial: Any
     ) -> float:
-        """Take down what a trial reports."""
+        """Keep the report of a trial."""
         score = float(super()._save_trial_state(state, time, result, trial))
         self._playing[trial.trial_id] = point = self._encode(trial.config)
         self._reported[trial.trial_id] = point, score, time
@@ -110,7 +111,7 @@ class PopulationScheduler(PopulationBasedTraining):
         ]
         sound = [t for t in live if t not in failed and scores[t] is not None]
         if failed and sound and not upper:
-            upper = sound  # a lone one
+            upper = sound  # Ray returns no best quarter for a single trial
         upper = [trial for trial in upper if trial not in failed]
         lower = [trial for trial in lower if trial not in failed] + (failed if upper else [])
         return lower, upper
@@ -123,10 +124,10 @@ class PopulationScheduler(PopulationBasedTraining):
             gains[trial] = (score - before) / max(time - then, 1)
         finite = [gain for gain in gains.values() if math.isfinite(gain)]
         if finite:
-            worst = min(finite) - (max(finite) - min(finite))  # in place of what diverged
-            known = [gain if math.isfinite(gain) else worst for gain in gains.values()]
+            worst = min(finite) - (max(finite) - min(finite))  # gain of a trial that diverged
+            learnt = [gain if math.isfinite(gain) else worst for gain in gains.values()]
             points = torch.stack([point for point, _, _ in self._reported.values()])
-            self.belief.learn(self._round, points, known)
+            self.belief.learn(self._round, points, learnt)
         for trial, (_, score, time) in self._reported.items():
             if math.isfinite(score):
                 self._before[trial] = score, time
@@ -135,7 +136,7 @@ class PopulationScheduler(PopulationBasedTraining):
     def _get_new_config(
         self, trial: Any, trial_to_clone: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the configuration of a trial that goes on from the checkpoint of another one."""
+        """Return the configuration of a trial that continues from the checkpoint of another trial."""
         others = [x for name, x in self._playing.items() if name != trial.trial_id]
         point = self.belief.choose(self._round, torch.stack(others))
         self._playing[trial.trial_id] = point
@@ -143,5 +144,5 @@ class PopulationScheduler(PopulationBasedTraining):
         return {**trial_to_clone.config, **self._space.decode(point)}, {}
 
     def _encode(self, config: Mapping[str, Any]) -> Tensor:
-        known = {name: config[name] for name in self._space.names}
-        return self._space.encode(self._space.canonical(known)).double()
+        tuned = {name: config[name] for name in self._space.names}
+        return self._space.encode(self._space.canonical(tuned)).double()

@@ -21,8 +21,8 @@ from botorch_costly.integrations.offline import (
     Ended,
     OfflineTrials,
     ValueTrials,
+    cost_of,
     stored_number,
-    typical_cost,
 )
 
 try:
@@ -35,25 +35,25 @@ _logger = logging.getLogger(__name__)
 
 
 class OfflineSearcher(Searcher):
-    """Search with earlier studies, by learning curves, or on parts of the data.
+    """Search with earlier studies, by learning curves, or on subsets of the data.
 
-    Each trial is an evaluation of the optimizer: its configuration and, beside it, its iterations or
-    fidelities are the ``config`` of the trial; constants of ``param_space`` are added by Ray. Trials
-    under way are not tried twice. A trial that failed counts as the worst value seen, or as diverged; one
-    that a scheduler stopped has the value that it had then. One that ended without any is taken back.
+    Each trial is an evaluation of the optimizer: its ``config`` holds the configuration and, if there are
+    any, its iterations or fidelities; Ray adds the constants of ``param_space``. Running trials are
+    pending. A failed trial counts as the worst value seen, or as diverged; a trial that a scheduler
+    stops has the value that it had then. A trial that ends without a value is cancelled.
 
     Args:
         optimizer: A ``TransferOptimizer`` or ``SubsetOptimizer``; or ``CurveTrials`` of a
-            ``CurveOptimizer``. It is asked and told by this alone.
-        metric: That trials report.
+            ``CurveOptimizer``. Nothing else may ask and tell it.
+        metric: Name of the reported metric.
         mode: ``"max"`` or ``"min"``, the direction of the optimizer.
-        iterations: What of a report counts iterations from 1, for curves.
-        cost: What of a report is the cost of the trial so far, in any unit; by default its seconds. A
-            trial without one counts as dear as others. If None, a trial costs its iterations or the
-            product of its fidelities.
+        iterations: Name of the reported number of iterations, from 1, for curves.
+        cost: Name of the reported cost of the trial so far, in any unit; by default its seconds. A trial
+            without a cost gets the median cost of the others. If None, a trial costs its iterations or
+            the product of its fidelities.
 
     Raises:
-        InvalidArgumentError: If the optimizer is of no such kind, or has another direction than the mode.
+        InvalidArgumentError: If the optimizer is of another kind, or its direction differs from the mode.
         MissingExtraError: If Ray is missing, or older than 2.50.
 
     Example::
@@ -75,8 +75,8 @@ class OfflineSearcher(Searcher):
         super().__init__(metric=metric, mode=mode)
         self._trials = _trials_of(optimizer)
         self._iterations, self._cost = iterations, cost
-        self._curves: dict[str, dict[int, float]] = {}  # of trials under way, by iteration
-        self._costs: dict[str, float] = {}  # of trials under way and ended
+        self._curves: dict[str, dict[int, float]] = {}  # of running trials, by iteration
+        self._costs: dict[str, float] = {}  # of running and ended trials
         self._check_mode(mode)
 
     _metric: str | None
@@ -84,17 +84,17 @@ class OfflineSearcher(Searcher):
 
     def _check_mode(self, mode: str | None) -> None:
         expected = f"{'max' if self._trials.maximizes else 'min'!r}, the direction of the optimizer"
-        good = mode is None or _MODES.get(mode) is self._trials.maximizes
-        check(good, "mode", expected, mode)
+        is_valid = mode is None or _MODES.get(mode) is self._trials.maximizes
+        check(is_valid, "mode", expected, mode)
 
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Take metric and mode of the run, where they were not given before.
+        """Take metric and mode of the run unless the constructor has set them.
 
         Raises:
-            InvalidArgumentError: If the mode is another than the optimizer's, or the constants name a
-                parameter of the optimizer.
+            InvalidArgumentError: If the mode differs from the direction of the optimizer, or a constant
+                has the name of a parameter of the optimizer.
         """
         self._check_mode(mode)
         taken = sorted(set(config) & set(self._trials.space.names))
@@ -107,10 +107,10 @@ class OfflineSearcher(Searcher):
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         """Return the configuration of a trial.
 
-        None while trials under way are to be waited for; ``FINISHED`` if nothing is left to try.
+        None while nothing is left to try but trials are running; ``FINISHED`` after them.
         """
-        named = self._metric is not None
-        check(named, "metric", "the name of what trials report", self._metric)
+        is_named = self._metric is not None
+        check(is_named, "metric", "the name of a reported metric", self._metric)
         try:
             return self._trials.ask(trial_id)
         except HorizonExceededError:
@@ -118,12 +118,12 @@ class OfflineSearcher(Searcher):
             return None if self._trials.under_way() else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Take down what a trial under way has reported."""
+        """Keep the report of a running trial."""
         if self._trials.has_ended(trial_id):
             return
-        value, at = result.get(str(self._metric)), result.get(self._iterations)
-        if value is not None and at is not None:
-            self._curves.setdefault(trial_id, {})[int(at)] = stored_number(value)
+        value, iteration = result.get(str(self._metric)), result.get(self._iterations)
+        if value is not None and iteration is not None:
+            self._curves.setdefault(trial_id, {})[int(iteration)] = stored_number(value)
         cost = stored_number(result.get(str(self._cost)))
         if 0 < cost < math.inf:
             self._costs[trial_id] = cost
@@ -131,35 +131,35 @@ class OfflineSearcher(Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Tell what a trial has come to; a second time changes nothing."""
-        said = dict(result or {})
-        self.on_trial_result(trial_id, said)
+        """Tell the outcome of a trial; a second call changes nothing."""
+        report = dict(result or {})
+        self.on_trial_result(trial_id, report)
         if trial_id not in self._trials.under_way() and not self._trials.has_ended(trial_id):
-            self._enter(trial_id, said)
+            self._enter(trial_id, report)
         setting = self._trials.under_way().get(trial_id)
         if setting is not None:
-            ended = self._ended(trial_id, said, self._trials.iterations_of(setting), error=error)
+            ended = self._ended(trial_id, report, self._trials.iterations_of(setting), error=error)
             if ended.value is None and not error:
                 self._trials.cancel(trial_id)
             else:
                 self._trials.end(trial_id, ended)
         self._curves.pop(trial_id, None)
 
-    def _enter(self, trial_id: str, said: Mapping[str, Any]) -> None:
-        """Enter a trial that was begun after the state at hand was saved."""
-        # Ray flattens what is reported before a searcher sees it.
-        setting = {name: said.get(f"config/{name}") for name in self._trials.space.names}
+    def _enter(self, trial_id: str, report: Mapping[str, Any]) -> None:
+        """Enter a trial that began after the present state was saved."""
+        # Ray flattens a report before a searcher sees it.
+        setting = {name: report.get(f"config/{name}") for name in self._trials.space.names}
         try:
             self._trials.enter(trial_id, setting)
         except InvalidConfigError:
             _logger.warning("Trial %s is not known, and is left out: %s.", trial_id, setting)
 
     def _ended(
-        self, trial_id: str, said: Mapping[str, Any], planned: int | None, *, error: bool
+        self, trial_id: str, report: Mapping[str, Any], planned: int | None, *, error: bool
     ) -> Ended:
-        """Return what a trial came to that was to train for some iterations, if these are planned."""
+        """Return the outcome of a trial with a planned number of iterations; None without curves."""
         curve = self._curves.get(trial_id, {})
-        value = said.get(str(self._metric))
+        value = report.get(str(self._metric))
         if value is None and curve:
             value = curve[max(curve)]
         if planned is not None:
@@ -168,13 +168,13 @@ class OfflineSearcher(Searcher):
         return Ended(
             None if value is None else stored_number(value),
             curve if planned is not None else {},
-            self._cost_of(trial_id),
+            None if self._cost is None else cost_of(trial_id, self._costs),
             "failed" if error else "stopped" if short else "complete",
         )
 
     def _within(self, trial_id: str, curve: Mapping[int, float], planned: int) -> dict[int, float]:
         """Return a curve up to its planned end."""
-        within = {at: value for at, value in curve.items() if 1 <= at <= planned}
+        within = {i: value for i, value in curve.items() if 1 <= i <= planned}
         if len(within) < len(curve):
             _logger.warning(
                 "Trial %s was to train for %d iterations and reports %d; others are left out.",
@@ -183,13 +183,6 @@ class OfflineSearcher(Searcher):
                 max(curve),
             )
         return within
-
-    def _cost_of(self, trial_id: str) -> float | None:
-        """Return the cost of a trial; the median of the others if it said none."""
-        if self._cost is None:
-            return None
-        known = self._costs.get(trial_id)
-        return typical_cost(self._costs.values()) if known is None else known
 
     def save(self, checkpoint_path: str) -> None:
         """Write the state to a file, which is replaced as a whole."""
@@ -202,8 +195,9 @@ class OfflineSearcher(Searcher):
         """Continue from a file.
 
         Raises:
-            StateMismatchError: If it is damaged, or of another optimizer; the searcher is unchanged.
-            OSError: If it cannot be read.
+            StateMismatchError: If the file is damaged, or belongs to another optimizer; the searcher is
+                unchanged.
+            OSError: If the file cannot be read.
         """
         try:
             state = read(checkpoint_path, ["trials", "curves", "costs"])

@@ -177,7 +177,7 @@ def test_a_run_whose_place_is_taken_goes_on_in_its_own_file(tmp_path, caplog, be
     assert sorted(tables) == sorted(wanted)
     said = [record.message for record in caplog.records]
     assert len(said) == 1
-    assert "another run began in its place" in said[0]
+    assert "another run started at this path" in said[0]
 
 
 def test_several_runs_at_once_lose_no_row(tmp_path):
