@@ -1,6 +1,7 @@
 """Optuna's studies whose trials are as long, or of as much data, as their sampler says."""
 
 import datetime
+import itertools
 import threading
 
 import pytest
@@ -22,6 +23,7 @@ from tests.integrations import optuna_program as program  # noqa: E402
 from tests.integrations.optuna_program import optimizer_of  # noqa: E402
 
 KINDS = pytest.mark.parametrize("kind", ["curves", "subsets"])
+NUMBERS = itertools.count()
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Integer(1, 5)})
 
 
@@ -145,6 +147,7 @@ def ended(**fields):
     given = {"params": {}, "distributions": {}, "value": 0.5, **fields}
     trial = optuna.trial.create_trial(system_attrs={CLAIM: {"seconds": 2.0}}, **given)
     trial.datetime_start, trial.datetime_complete = begun, begun + datetime.timedelta(seconds=10)
+    trial.number = next(NUMBERS)
     return trial
 
 
