@@ -77,6 +77,7 @@ class Driver:
         self._final: Mapping[str, Any] | None = None  # played after the last round
         self._trained: Trained | None = None
         self._reward: GainReward | GuardedReward = GainReward(self.options.metric)
+        self._guard: GuardedReward | None = None  # the reward, if it is a guard
         self._clock = RoundClock(self.options.length)
         self._over = self._due = False
         self._is_short = False  # whether a warning has said that no round of the run ends
@@ -90,12 +91,12 @@ class Driver:
     @property
     def restores(self) -> int:
         """Number of times that the network was restored."""
-        return self._reward.restores if isinstance(self._reward, GuardedReward) else 0
+        return 0 if self._guard is None else self._guard.restores
 
     @property
     def mends(self) -> bool:
         """Whether there is a good state to restore a diverged network to."""
-        return isinstance(self._reward, GuardedReward) and self._reward.has_good_state
+        return self._guard is not None and self._guard.has_good_state
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -138,11 +139,12 @@ class Driver:
         """
         if self._trained is not None:
             self._forget()
-        reward: GainReward | GuardedReward = GainReward(self.options.metric)
+        gain, guard = GainReward(self.options.metric), None
         if self.options.guard:
             network = inner_network(trained.network)  # so that the state also fits a single process
             guarded: list[Stateful] = [network, trained.optimizer, *trained.schedulers]
-            reward = GuardedReward.of(GainReward(self.options.metric), *guarded, *trained.parts)
+            guard = GuardedReward.of(gain, *guarded, *trained.parts)
+        reward = gain if guard is None else guard
         loaded, resumes = self._loaded, False
         if loaded is not None:
             resumes = loaded["decision"] is not None  # otherwise no round had begun
@@ -150,7 +152,7 @@ class Driver:
             if generators:
                 self.set_generators()
         played = self._check_left(resumes=resumes)
-        self._reward, self._trained, self._loaded = reward, trained, None
+        self._reward, self._guard, self._trained, self._loaded = reward, guard, trained, None
         _drivers[trained.optimizer] = weakref.ref(self)
         if self.connect().ranks.is_first:
             warn_of_earlier(0 if resumes else played)
