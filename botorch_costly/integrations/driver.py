@@ -159,7 +159,7 @@ class Driver:
             rounds = self._clock.rounds_in(steps, epochs)
             predicts = self.tuner.predicts
             self._is_short = warn_of_rounds(
-                rounds, played, self._horizon, self._clock, believes=predicts
+                rounds, played, self.tuner.horizon, self._clock, believes=predicts
             )
         self._apply()  # for settings that no state holds, such as dropout
 
@@ -327,12 +327,8 @@ class Driver:
         decisions = self.tuner.decisions
         played = int(self.connect().agree(decisions[-1].round + 1 if decisions else 0))
         if not resumes:
-            check_left(played, self._horizon)
+            check_left(played, self.tuner.horizon)
         return played
-
-    @property
-    def _horizon(self) -> int | None:
-        return self.tuner.horizon
 
     def _end(self) -> None:
         """Apply the incumbent for the rest of the run."""

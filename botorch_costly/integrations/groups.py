@@ -93,7 +93,7 @@ def group_targets(
     Args:
         name: Name in the configuration, for messages.
         where: Name or index of a group; empty for all groups.
-        what: Key of the setting, ``beta1`` or ``beta2``.
+        what: Key of the setting in a group, or one of ``beta1`` and ``beta2``.
         value: New value.
         optimizer: Optimizer with the groups.
         modules: Networks with the parameters of the groups, whose names identify biases and norms.

@@ -9,11 +9,12 @@ import torch
 from botorch_costly.errors import StateMismatchError
 from botorch_costly.integrations import RoundLength
 from botorch_costly.integrations.driver import Driver
+from botorch_costly.integrations.rounds import RoundClock
 from botorch_costly.integrations.training import Trained, TrainerOptions
 from tests.integrations.test_driver_fits import STEPS, Fit, driver_of, tuner
 
 
-def interrupts(*_):
+def interrupts(*_, **__):
     raise KeyboardInterrupt
 
 
@@ -80,7 +81,7 @@ def test_a_round_that_ends_is_due_or_runs_on_if_it_is_interrupted(monkeypatch):
     fit = Fit(driver_of(tuner()))
     for _ in range(STEPS):
         fit.driver.before_step()
-        monkeypatch.setattr(Driver, "_horizon", property(interrupts))
+        monkeypatch.setattr(RoundClock, "step", interrupts)
         with pytest.raises(KeyboardInterrupt):
             fit.driver.after_step()
         monkeypatch.undo()

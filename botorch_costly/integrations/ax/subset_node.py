@@ -95,7 +95,8 @@ class SubsetNode(OfflineNode):
             if parameter is None or isinstance(parameter, Choice) or parameter.low <= 0:
                 expected = "a range parameter with bounds above 0"
                 raise InvalidSpaceError(name, expected, parameter)
-        check(len(others) > 0, "search_space", "a parameter beside", bounds, InvalidSpaceError)
+        expected = "a parameter that is no fidelity"
+        check(len(others) > 0, "search_space", expected, list(bounds), InvalidSpaceError)
         space = SearchSpace(others)
         return self._options.trials(space, bounds, seed=self._seed, **self._tkwargs)
 

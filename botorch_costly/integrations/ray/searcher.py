@@ -98,7 +98,7 @@ class OfflineSearcher(Searcher):
         """
         self._check_mode(mode)
         taken = sorted(set(config) & set(self._trials.space.names))
-        expected = "constants alone, for the space of parameters is the optimizer's"
+        expected = "constants alone, because the optimizer has the search space"
         check(not taken, "param_space", expected, taken)
         self._metric = metric or self._metric
         self._mode = mode or self._mode
@@ -217,6 +217,6 @@ def _trials_of(optimizer: Any) -> OfflineTrials[Any]:
         is_told_values = isinstance(optimizer, Optimizer) and optimizer.tells == "value"
         check(is_told_values, "optimizer", expected, optimizer)
         return ValueTrials(optimizer)
-    anew = "CurveTrials of an optimizer with resumes=False, for each trial begins anew"
+    anew = "CurveTrials of an optimizer with resumes=False, because each trial begins anew"
     check(not trials.resumes, "optimizer", anew, "resumes=True")
     return trials
