@@ -51,8 +51,8 @@ def test_a_sampler_computes_as_it_is_told(name, dtype, samplers, tkwargs):
     assert len(study.trials) == 5
     spaces = optuna.search_space.intersection_search_space(study.get_trials(deepcopy=False))
     optimizer = sampler._begin(spaces, seed=0, maximize=True)._trials.optimizer
-    assert optimizer._tkwargs["dtype"] == dtype
-    assert optimizer._tkwargs["device"].type == tkwargs["device"].type
+    assert optimizer._domain.tkwargs["dtype"] == dtype
+    assert optimizer._domain.tkwargs["device"].type == tkwargs["device"].type
 
 
 @pytest.mark.parametrize("name", ["transfer", "subsets", "curves"])

@@ -101,7 +101,10 @@ def test_bad_arguments_are_refused(options, said):
 
 @pytest.mark.parametrize(
     ("fidelities", "said"),
-    [("share", "share: Expected a range"), (["rows", "lr", "layers"], "a parameter beside")],
+    [
+        ("share", "share: Expected a range"),
+        (["rows", "lr", "layers"], "a parameter that is no fidelity"),
+    ],
 )
 def test_search_spaces_without_a_fidelity_or_anything_else_are_refused(fidelities, said):
     with pytest.raises(InvalidSpaceError, match=said):
