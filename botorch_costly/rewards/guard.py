@@ -144,8 +144,9 @@ class GuardedReward:
     every round is rolled back. Name everything that training changes, including averages; a warning
     reports two such restores in a row.
 
-    Only a query can trigger a restore, so query after the last round. The schedule of a guarded run
-    includes the rounds that were rolled back, and its replay needs a guard as well.
+    Only a query can trigger a restore, so tuners query the last round of a horizon. The
+    schedule of a guarded run includes the rounds that were rolled back, and its replay needs a guard as
+    well.
 
     A guard can be pickled and copied. With its parts (or with functions that refer to them) in one
     pickle, such as ``pickle.dumps((guard, network, optimizer))``, the new guard restores the new parts.

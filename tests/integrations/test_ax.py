@@ -162,7 +162,7 @@ def test_arms_of_other_nodes_are_learnt_from():
     first = GenerationNode(name="first", generator_specs=[sobol], transition_criteria=[until])
     advanced(program.client(nodes=[first, node]), 5)
     assert len(node.optimizer.observations) == 4
-    assert [one.reason for one in node.optimizer.decisions[:3]] == ["not asked for"] * 3
+    assert [one.reason for one in node.optimizer.decisions[:3]] == ["enqueued"] * 3
 
 
 def test_a_copy_goes_its_own_way():
