@@ -11,6 +11,7 @@ from torch import Tensor
 
 from botorch_costly.models import task_fitting
 from botorch_costly.numerics import padded
+from botorch_costly.numerics.cholesky import squared_norm_and_log_det
 from botorch_costly.numerics.stationary import covariance
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
@@ -41,11 +42,8 @@ class Evidence(NamedTuple):
         """Return log evidences up to a constant, shape ``(k,)``; ``-inf`` where singular."""
         mean, cov = self.moments(weights, theta)
         root, info = torch.linalg.cholesky_ex(cov)
-        residual = (self.y - mean).unsqueeze(-1)
-        white = torch.linalg.solve_triangular(root, residual, upper=False)
-        log_det = root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        value = -0.5 * white.square().sum((-2, -1)) - log_det
-        return torch.where(info > 0, -torch.inf, value)
+        squares, log_det = squared_norm_and_log_det(root, self.y - mean)
+        return torch.where(info > 0, -torch.inf, -0.5 * squares - log_det)
 
     def log_density(self, weights: Tensor, theta: Tensor) -> Tensor:
         """Return log evidences plus log priors: Gamma(1, 1) of each weight, and those of ``theta``."""

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from botorch_costly.kernels.dense import covariance
+from botorch_costly.numerics.cholesky import squared_norm_and_log_det
 
 _JITTER = 1e-8  # relative to the mean variance
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
@@ -71,10 +72,8 @@ class LogPosterior:
         """Set the raw parameters of the models, one row each, and return the log densities."""
         assign(self._free, raw)
         root, failed, residual = factored(self._model)
-        scaled = torch.linalg.solve_triangular(root, residual.unsqueeze(-1), upper=False)
-        log_det = root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        evidence = -0.5 * scaled.square().sum((-2, -1)) - log_det
-        evidence = torch.where(failed, -torch.inf, evidence)
+        squares, log_det = squared_norm_and_log_det(root, residual)
+        evidence = torch.where(failed, -torch.inf, -0.5 * squares - log_det)
         return evidence + self._priors.log_density() + self._log_jacobian()
 
     def _log_jacobian(self) -> Tensor:  # shape: (k,)

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.device import moved
-from botorch_costly.numerics.cholesky import sure_root
+from botorch_costly.numerics.cholesky import squared_norm_and_log_det, sure_root
 from botorch_costly.numerics.radial import PROFILES
 
 _SCALES = torch.logspace(-2.3, 0.2, 12, dtype=torch.float64)  # grid of s_j, 0.005 to 1.5
@@ -113,19 +113,16 @@ def _log_density(
     prior: ScalePrior,
 ) -> Tensor:  # shape: (k,)
     """Return the log posterior density of ``k`` scales and noises, up to a constant."""
-    n = len(values)
     cov = torch.einsum("kd,dij->kij", scales.square(), parts)
-    eye = torch.eye(n, dtype=cov.dtype, device=cov.device)
+    eye = torch.eye(len(values), dtype=cov.dtype, device=cov.device)
     factor = sure_root(cov + (noises.square() + _JITTER).view(-1, 1, 1) * eye)
-    targets = values.unsqueeze(-1).expand(len(cov), n, 1)
-    white = torch.linalg.solve_triangular(factor, targets, upper=False)
-    fit = white.square().sum((-2, -1)) / 2 + factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    squares, log_det = squared_norm_and_log_det(factor, values)
     logs = scales.log()
     mean = logs.mean(-1)
     shared = (mean - math.log(prior.scale)) / prior.spread
     deviation = (logs - mean.unsqueeze(-1)) / prior.relevance
     noise = (noises / prior.noise).log() / prior.noise_spread
-    return -fit - (shared.square() + deviation.square().sum(-1) + noise.square()) / 2
+    return -squares / 2 - log_det - (shared.square() + deviation.square().sum(-1) + noise.square()) / 2
 
 
 def posterior(

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.cholesky import sure_root
+from botorch_costly.numerics.cholesky import squared_norm_and_log_det, sure_root
 from botorch_costly.numerics.drift import retention
 
 SIGNALS = (0.03, 0.1, 0.25, 0.5, 0.8)  # share of the variance that configurations explain, if any
@@ -91,10 +91,8 @@ def _background(lag: Tensor, trend: float, level: float) -> Tensor:
 
 def _log_evidence(covariance: Tensor, targets: Tensor) -> Tensor:
     """Return the log evidence of covariances (``b x n x n``) with unknown scale, ``(b,)``."""
-    factor = sure_root(covariance)
-    white = torch.linalg.solve_triangular(factor, targets.unsqueeze(-1), upper=False)
-    log_root_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    return -log_root_det - len(targets) / 2 * white.square().sum((-2, -1)).log()
+    squares, log_det = squared_norm_and_log_det(sure_root(covariance), targets)
+    return -log_det - len(targets) / 2 * squares.log()
 
 
 def _average(cells: Tensor, evidence: Tensor) -> Explained:

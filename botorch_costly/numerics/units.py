@@ -22,7 +22,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.cholesky import sure_root
+from botorch_costly.numerics.cholesky import squared_norm_and_log_det, sure_root
 
 _WIDTH, _POINTS = 3.0, 13  # half width of the grid in standard deviations, number of points
 
@@ -101,10 +101,9 @@ def most_probable(values: Tensor, mean: Tensor, cov: Tensor, units: Units) -> Sc
     # A very uncertain offset makes this singular by rounding, which `sure_root` handles.
     root = sure_root(cov + variance[:, None, None])
     residual = (values - units.offset) / scale[:, None] - mean
-    white = torch.linalg.solve_triangular(root, residual.unsqueeze(-1), upper=False).squeeze(-1)
-    log_det = root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(values) * scale.log()
+    squares, log_det = squared_norm_and_log_det(root, residual)
     constant = 0.5 * len(values) * math.log(2 * math.pi)
-    fits = -0.5 * white.square().sum(-1) - log_det - constant
+    fits = -0.5 * squares - (log_det + len(values) * scale.log()) - constant
     best = (fits + prior).argmax()
     evidence = torch.logsumexp(fits + prior, 0)
     return Scaled(evidence, scale[best], variance[best], residual[best], root[best])
