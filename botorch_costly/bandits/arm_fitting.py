@@ -15,11 +15,11 @@ from torch import Tensor
 
 from botorch_costly.bandits.arm_process import ArmRows, arms_of_pairs, of_trials, put, refactored
 from botorch_costly.errors import check, check_count, check_nonnegative, check_positive
+from botorch_costly.models.hyperparameter_search import NormalPrior, most_probable, posterior
 from botorch_costly.numerics import evidence
 from botorch_costly.numerics.evidence import Rows
 from botorch_costly.numerics.padded import without_padding
 from botorch_costly.numerics.radial import FAMILIES
-from botorch_costly.optim.lbfgs import minimize_batch
 
 _REACH = 3.0  # standard deviations of the prior from the center to the bounds
 _STEPS = 30
@@ -117,11 +117,15 @@ def refitted(rows: ArmRows, prior: ArmPrior, trials: Tensor) -> ArmRows:
     center, spread = prior.center().to(due.reward), prior.spread().to(due.reward)
     bounds = torch.stack([center - _REACH * spread, center + _REACH * spread])
     starts = torch.stack([due.theta, center.expand_as(due.theta)], -2)  # (k, 2, 3)
-    loss = _Loss(_evidence_rows(narrow), narrow.seen.unsqueeze(-2), prior)
-    end = minimize_batch(loss, starts, bounds, max_iter=_STEPS, gradient_tolerance=_TOLERANCE)
-    best = end.value.nan_to_num(torch.inf).argmin(-1)
-    theta = end.point[torch.arange(len(best), device=best.device), best]
-    due = due._replace(theta=theta, fitted=due.told)
+    evidence_rows, seen = _evidence_rows(narrow), narrow.seen.unsqueeze(-2)
+
+    def log_evidence(theta: Tensor) -> tuple[Tensor, Tensor]:
+        padded = evidence.log_evidence(prior.family, evidence_rows, theta)
+        return without_padding(seen, theta, *padded)
+
+    density = posterior(log_evidence, NormalPrior(center, spread))
+    end = most_probable(density, starts, bounds, max_iter=_STEPS, gradient_tolerance=_TOLERANCE)
+    due = due._replace(theta=end.theta, fitted=due.told)
     return put(rows, trials, refactored(due, prior.family))
 
 
@@ -135,22 +139,3 @@ def _evidence_rows(rows: ArmRows) -> Rows:
     similarity = arms_of_pairs(rows)
     unused_lag = torch.zeros_like(similarity)
     return Rows(rounds[:, None, :, None], reward[:, None], unused_lag[:, None], similarity[:, None])
-
-
-@dataclass(frozen=True)
-class _Loss:
-    """Minus the log density of hyperparameters, and its gradient."""
-
-    rows: Rows
-    seen: Tensor
-    prior: ArmPrior
-
-    def __call__(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        padded = evidence.log_evidence(self.prior.family, self.rows, theta)
-        value, gradient = without_padding(self.seen, theta, *padded)
-        spread = self.prior.spread().to(theta)
-        # With a spread of 0 the bounds fix a hyperparameter.
-        z = torch.where(spread > 0, (theta - self.prior.center().to(theta)) / spread, 0.0)
-        value = value - 0.5 * z.square().sum(-1)
-        gradient = gradient - torch.where(spread > 0, z / spread, 0.0)
-        return -value, -gradient

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from botorch_costly.models import task_fitting
+from botorch_costly.models.hyperparameter_search import most_probable
 from botorch_costly.numerics import padded
 from botorch_costly.numerics.cholesky import squared_norm_and_log_det
 from botorch_costly.numerics.stationary import covariance
-from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
 
 _MOST_WEIGHT = 5.0
@@ -47,7 +47,7 @@ class Evidence(NamedTuple):
 
     def log_density(self, weights: Tensor, theta: Tensor) -> Tensor:
         """Return log evidences plus log priors: Gamma(1, 1) of each weight, and those of ``theta``."""
-        log_prior, _ = task_fitting.log_prior(theta)
+        log_prior, _ = task_fitting.prior_of(self.x.shape[-1], theta)(theta)
         return self.log_evidence(weights, theta) + log_prior - weights.sum(-1)
 
 
@@ -69,17 +69,9 @@ def learn_scaled(
     box = task_fitting.box_of(len(theta) - 2).to(theta)
     box = torch.cat([box.new_tensor([[0.0], [_MOST_WEIGHT]]).expand(2, count), box], -1)
 
-    def loss(both: Tensor) -> Tensor:
-        return -evidence.log_density(both[:, :count], both[:, count:])
-
-    end = minimize_batch(
-        by_autograd(loss),
-        _starts(evidence, weights, theta),
-        box,
-        max_iter=max_iter,
-        gradient_tolerance=_SLOPE,
-    )
-    best = end.point[end.value.nan_to_num(torch.inf).argmin()]
+    density = by_autograd(lambda both: evidence.log_density(both[:, :count], both[:, count:]))
+    starts = _starts(evidence, weights, theta)
+    best = most_probable(density, starts, box, max_iter=max_iter, gradient_tolerance=_SLOPE).theta
     return best[:count], best[count:]
 
 

@@ -24,10 +24,10 @@ from torch import Tensor
 from botorch_costly.errors import check, check_count
 from botorch_costly.models.curve import LEAST_LENGTHSCALE, LEAST_NOISE, CurveGP, standardized
 from botorch_costly.models.fitting import priors_and_bounds
+from botorch_costly.models.hyperparameter_search import most_probable
 from botorch_costly.numerics.compression import prefix_scores, sigmoid_weights
 from botorch_costly.numerics.evidence import Rows, log_evidence_and_slopes, prepare
 from botorch_costly.numerics.hyperprior import draw, log_prior
-from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.randomness import check_generator
 from botorch_costly.transforms import GROWTHS, MIDPOINTS
 
@@ -77,15 +77,14 @@ def fit_curves(
     check(isinstance(base, RBFKernel), "model", "a scaled RBF kernel", model.covar_module)
     task = _task_of(model)
     starts = _starts(model, task, check_count("restarts", restarts), generator)
-    loss = partial(_loss, model, task)
-    before, _ = loss(starts[:1])
-    end = minimize_batch(loss, starts, task.box, max_iter=max_iter, gradient_tolerance=_SLOPE)
-    best = int(end.value.nan_to_num(torch.inf).argmin())
-    improved = bool(end.value[best] < before[0])
+    density = partial(_log_density, model, task)
+    before, _ = density(starts[:1])
+    end = most_probable(density, starts, task.box, max_iter=max_iter, gradient_tolerance=_SLOPE)
+    improved = bool(end.log_density > before)
     if improved:
-        _assign(model, end.point[best])
-    after = -float(end.value[best]) if improved else -float(before)
-    return Report(-float(before), after, bool(end.converged[best]))
+        _assign(model, end.theta)
+    after = end.log_density if improved else before
+    return Report(float(before), float(after), bool(end.converged))
 
 
 def _task_of(model: CurveGP) -> _Task:
@@ -125,8 +124,8 @@ def _starts(
     return starts.clamp(*task.box)
 
 
-def _loss(model: CurveGP, task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return minus the sum of log evidence and log priors of each row of ``theta``, and the gradients."""
+def _log_density(model: CurveGP, task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the sum of log evidence and log priors of each row of ``theta``, and the gradients."""
     hyper, shape = theta[:, : task.dim + 2], theta[:, task.dim + 2 :]
     with torch.enable_grad():
         shape = shape.detach().requires_grad_(True)
@@ -139,7 +138,7 @@ def _loss(model: CurveGP, task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
     if shape.shape[-1]:
         (by_shape,) = torch.autograd.grad(y, shape, slopes)
         gradient = torch.cat([gradient, by_shape], -1)
-    return -(value + log_priors.value), -gradient
+    return value + log_priors.value, gradient
 
 
 def _targets(model: CurveGP, task: _Task, shape: Tensor) -> Tensor:

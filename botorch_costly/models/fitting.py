@@ -24,10 +24,10 @@ from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
+from botorch_costly.models.hyperparameter_search import Optimum, most_probable, posterior
 from botorch_costly.models.time_varying import default_forgetting_prior, default_space_kernel
 from botorch_costly.numerics.evidence import Rows, average_information, log_evidence, prepare
 from botorch_costly.numerics.hyperprior import Gamma, Hyperprior, LogNormal, draw, log_prior
-from botorch_costly.optim.lbfgs import Minimum, minimize_batch
 from botorch_costly.optim.quasi_newton import inverse_of_free
 from botorch_costly.randomness import check_generator
 
@@ -150,18 +150,18 @@ def fit(
     task, start = _task_of(family, inputs, targets, old, learn_forgetting)
     first = _evaluate(task, _starts(task, start, restarts, generator))
 
-    theta, loss, gain = first.theta[:, 0].clone(), first.loss[:, 0].clone(), first.gain[:, 0]
-    inside = ((theta - start).abs() <= _ON_A_BOUND).all(-1) & loss.isfinite()
+    theta, density, gain = first.theta[:, 0].clone(), first.value[:, 0].clone(), first.gain[:, 0]
+    inside = ((theta - start).abs() <= _ON_A_BOUND).all(-1) & density.isfinite()
     skipped = inside & (gain <= tolerance / _SAFETY) & (tolerance > 0) & (restarts == 0)
     converged, iterations = torch.zeros_like(skipped), torch.zeros_like(skipped, dtype=torch.long)
     if not bool(skipped.all()):
         active = ~skipped
         end = _search(task.take(active), first.take(active), max_iter, began + seconds)
-        theta[active], loss[active] = end.point, end.value
+        theta[active], density[active] = end.theta, end.log_density
         iterations[active], converged[active] = end.iterations, end.converged
 
     fitted = _hyperparameters(task, theta, old, skipped.reshape(shape))
-    flat = {"before": -first.loss[:, 0], "after": -loss, "predicted": gain, "skipped": skipped}
+    flat = {"before": first.value[:, 0], "after": density, "predicted": gain, "skipped": skipped}
     flat |= {"converged": converged, "iterations": iterations}
     tensors = {name: values.reshape(shape) for name, values in flat.items()}
     return fitted, FitReport(**tensors, seconds=time.perf_counter() - began)
@@ -182,12 +182,12 @@ class _Task(NamedTuple):
 
 
 class _Evaluated(NamedTuple):
-    """The objective at the starts of the searches."""
+    """The log posterior density at the starts of the searches."""
 
     theta: Tensor  # shape: (T, r, p)
-    loss: Tensor  # shape: (T, r)
-    slope: Tensor  # shape: (T, r, p)
-    hessian: Tensor  # shape: (T, r, p, p)
+    value: Tensor  # shape: (T, r)
+    gradient: Tensor  # shape: (T, r, p)
+    curvature: Tensor  # of minus the density, positive definite, shape: (T, r, p, p)
     gain: Tensor  # predicted gain of a Newton step, shape: (T, r)
 
     def take(self, trials: Tensor) -> "_Evaluated":
@@ -263,51 +263,41 @@ def _starts(
     return torch.where(starts > upper - _ON_A_BOUND, upper, starts)
 
 
-def _loss(task: _Task, theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return minus the sum of log evidence and log priors, and its gradient."""
-    value, gradient = log_evidence(task.family, task.rows, theta)
-    prior = log_prior(task.prior, theta, task.rows.x.shape[-1])
-    return -(value + prior.value), -(gradient + prior.gradient)
-
-
 def _evaluate(task: _Task, theta: Tensor) -> _Evaluated:
-    """Return the objective with gradient, curvature and the predicted gain of a Newton step.
+    """Return the density with gradient, curvature and the predicted gain of a Newton step.
 
     Variables that the gradient pushes out of the box stay fixed. A term proportional to the gradient
     shortens steps where the curvature nearly vanishes, as for a vanishing noise.
     """
     value, gradient, information = average_information(task.family, task.rows, theta)
     prior = log_prior(task.prior, theta, task.rows.x.shape[-1])
-    slope = -(gradient + prior.gradient)
-    extra = prior.curvature + slope.abs() / _LONGEST + _RIDGE
-    hessian = information + torch.diag_embed(extra)
+    gradient = gradient + prior.gradient
+    extra = prior.curvature + gradient.abs() / _LONGEST + _RIDGE
+    curvature = information + torch.diag_embed(extra)
     lower, upper = task.box
-    mask = (theta - torch.where(slope > 0, lower, upper)).ne(0).to(slope)
-    newton = inverse_of_free(hessian, mask) @ (slope * mask).unsqueeze(-1)
-    gain = 0.5 * (slope * newton.squeeze(-1)).sum(-1)
-    return _Evaluated(theta, -(value + prior.value), slope, hessian, gain)
+    mask = (theta - torch.where(gradient < 0, lower, upper)).ne(0).to(gradient)
+    newton = inverse_of_free(curvature, mask) @ (gradient * mask).unsqueeze(-1)
+    gain = 0.5 * (gradient * newton.squeeze(-1)).sum(-1)
+    return _Evaluated(theta, value + prior.value, gradient, curvature, gain)
 
 
-def _search(task: _Task, first: _Evaluated, max_iter: int, deadline: float) -> Minimum:
-    """Return the best end of each trial's searches, without the dimension of restarts."""
-    evaluated = [(first.loss, first.slope)]  # the first evaluation of the search is already made
-
-    def value_and_gradient(theta: Tensor) -> tuple[Tensor, Tensor]:
-        return evaluated.pop() if evaluated else _loss(task, theta)
-
-    end = minimize_batch(
-        value_and_gradient,
+def _search(task: _Task, first: _Evaluated, max_iter: int, deadline: float) -> Optimum:
+    """Return the best end of each trial's searches."""
+    evaluated = [(first.value, first.gradient)]  # by which the search begins
+    density = posterior(
+        lambda theta: log_evidence(task.family, task.rows, theta),
+        lambda theta: log_prior(task.prior, theta, task.rows.x.shape[-1])[:2],
+    )
+    return most_probable(
+        lambda theta: evaluated.pop() if evaluated else density(theta),
         first.theta,
         task.box,
         max_iter=max_iter,
         gradient_tolerance=_SLOPE,
         check_every=1,
-        hessian=first.hessian,
+        hessian=first.curvature,
         should_stop=lambda: time.perf_counter() > deadline,
     )
-    best = end.value.argmin(-1, keepdim=True)
-    each = torch.arange(len(best), device=best.device)
-    return Minimum(*(tensor[each, best.squeeze(-1)] for tensor in end))
 
 
 def _hyperparameters(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.models.hyperparameter_search import NormalPrior, most_probable, posterior
 from botorch_costly.models.similarity_of_target import (
     Target,
     log_evidence,
@@ -26,7 +27,6 @@ from botorch_costly.models.transfer import (
     units_of,
 )
 from botorch_costly.numerics.expansion import Quadratic
-from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.newton import climb_by_newton
 from botorch_costly.optim.smooth import by_autograd
 
@@ -39,8 +39,7 @@ _PRIORS = {  # mean and standard deviation of the logarithm, in agreement with t
     "noise": (math.log(0.05), 1.0),
 }
 _BOX = math.log(1e-4), math.log(1e2)
-_STD_OF_TARGET = 1.0  # standard deviation of a target's log parameters around those of the tasks
-_FURTHEST = 3.0  # bound of their distance, in these standard deviations
+_FURTHEST = 3.0  # bound of the distance of a target's log parameters from those of the tasks
 _STEPS_OF_TARGET, _SLOPE_OF_TARGET = 15, 5e-2  # per evaluation: a finer search changes no choice
 _NEWTON, _NEAR = 8, 8e-3  # largest number of Newton steps; step tolerance, in widths of the box
 _FEWEST = 2  # smallest number of a target's values that determine a similarity
@@ -77,20 +76,13 @@ def learn_similarity(tasks: TaskEnsemble) -> Similarity:
     mean = _logs(start)
     std = mean.new_tensor([std for _, std in _PRIORS.values()] + [1.0] * len(start.lengthscale))
 
-    def loss(theta: Tensor) -> Tensor:
-        logs = theta.reshape(-1, theta.shape[-1])
-        values = [_log_evidence(tasks, held, _similarity(row)) for row in logs]
-        log_prior = -0.5 * ((logs - mean) / std).square().sum(-1)
-        return -(torch.stack(values) + log_prior).reshape(theta.shape[:-1])
+    def evidence(theta: Tensor) -> Tensor:
+        return torch.stack([_log_evidence(tasks, held, _similarity(logs)) for logs in theta])
 
-    end = minimize_batch(
-        by_autograd(loss),
-        mean.clone().reshape(1, -1),
-        mean.new_tensor(_BOX).unsqueeze(-1).expand(2, len(mean)),
-        max_iter=_STEPS,
-        gradient_tolerance=_SLOPE,
-    )
-    return Similarity(*(value.to(tasks.theta) for value in _similarity(end.point[0])))
+    density = posterior(by_autograd(evidence), NormalPrior(mean, std))
+    box = mean.new_tensor(_BOX).unsqueeze(-1).expand(2, len(mean))
+    end = most_probable(density, mean[None], box, max_iter=_STEPS, gradient_tolerance=_SLOPE)
+    return Similarity(*(value.to(tasks.theta) for value in _similarity(end.theta)))
 
 
 def adapt_similarity(
@@ -119,43 +111,41 @@ def adapt_similarity(
     known = features(tasks, X) if known is None else known
     target = target_of(X, Y.squeeze(-1), known, tasks.kernel, units_of(tasks))
     mean = _logs(similarity)
-    first = (torch.zeros_like(mean) if start is None else _logs(start) - mean) / _STD_OF_TARGET
+    first = torch.zeros_like(mean) if start is None else _logs(start) - mean
     box = mean.new_tensor([-_FURTHEST, _FURTHEST]).unsqueeze(-1).expand(2, len(mean))
-    z = _most_probable(target, mean, first.unsqueeze(0), box)[0].nan_to_num(0.0)
-    adapted = _similarity(mean + _STD_OF_TARGET * z)
-    return Similarity(*(value.to(tasks.theta) for value in adapted))
+    z = _most_probable(target, mean, first.unsqueeze(0), box).nan_to_num(0.0)
+    return Similarity(*(value.to(tasks.theta) for value in _similarity(mean + z)))
 
 
 @torch.no_grad()
 def _most_probable(target: Target, mean: Tensor, start: Tensor, box: Tensor) -> Tensor:
-    """Return the standardized deviation ``z`` of the logarithms from their mean, ``1 x p``.
+    """Return the deviation ``z`` of the logarithms from their mean, shape ``(p,)``.
 
     The curvature of the Newton steps is the expected information of the values. If they do not
     converge, quasi-Newton steps follow.
     """
+    prior = NormalPrior(torch.zeros_like(mean), torch.ones_like(mean))
 
-    def loss(z: Tensor) -> tuple[Tensor, Tensor]:
-        value, gradient = log_evidence(target, mean + _STD_OF_TARGET * z[0])
-        return 0.5 * z.square().sum(-1) - value, z - _STD_OF_TARGET * gradient
+    def evidence(z: Tensor) -> tuple[Tensor, Tensor]:
+        return log_evidence(target, mean + z[0])
 
     def second_order(z: Tensor) -> Quadratic:
-        value, gradient, information = with_information(target, mean + _STD_OF_TARGET * z[0])
-        value = value - 0.5 * z.square().sum(-1)
-        information = information.nan_to_num(0.0, 0.0, 0.0)
-        curvature = _STD_OF_TARGET**2 * information + torch.eye(len(mean)).to(mean)
-        return Quadratic(value, _STD_OF_TARGET * gradient - z, -curvature.unsqueeze(0))
+        value, gradient, information = with_information(target, mean + z[0])
+        log_prior, slope = prior(z)
+        curvature = information.nan_to_num(0.0, 0.0, 0.0) + torch.eye(len(mean)).to(mean)
+        return Quadratic(value + log_prior, gradient + slope, -curvature.unsqueeze(0))
 
     end = climb_by_newton(second_order, start, box, _NEWTON, _NEAR)
     if bool(end.reached.all()):
-        return end.points
-    return minimize_batch(
-        loss,
+        return end.points[0]
+    return most_probable(
+        posterior(evidence, prior),
         end.points,
         box,
         max_iter=_STEPS_OF_TARGET,
         gradient_tolerance=_SLOPE_OF_TARGET,
         check_every=1,
-    ).point
+    ).theta
 
 
 def _logs(similarity: Similarity) -> Tensor:

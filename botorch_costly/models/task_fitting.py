@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from botorch_costly.models.hyperparameter_search import NormalPrior, most_probable, posterior
 from botorch_costly.numerics import padded
 from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.numerics.padded import Padded
-from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.newton import climb_by_newton
 from botorch_costly.optim.smooth import ValueAndGradient
 
@@ -48,25 +48,25 @@ def fitted(kernel: str, rows: Padded, starts: Sequence[Tensor], max_iter: int) -
     exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
     repeated = Padded(*(torch.cat([tensor] * len(starts)) for tensor in exact))
     end = torch.cat(list(starts)).double()
-    loss = end.new_zeros(len(end))
+    density = end.new_zeros(len(end))
     box = box_of(rows.x.shape[-1]).to(end)
     active = torch.arange(len(end), device=end.device)
     # After each round of steps, converged searches leave the batch.
     for first in range(0, max_iter, _A_ROUND):
         # No Hessian is passed: far from an optimum its long first steps would end where all is noise.
-        result = minimize_batch(
-            loss_of(kernel, repeated.some(active)),
+        result = most_probable(
+            posterior_of(kernel, repeated.some(active)),
             end[active].unsqueeze(-2),
             box,
             max_iter=min(_A_ROUND, max_iter - first),
             gradient_tolerance=_SLOPE,
             check_every=1,
         )
-        end[active], loss[active] = result.point.squeeze(-2), result.value.squeeze(-1)
-        active = active[~result.converged.squeeze(-1)]
+        end[active], density[active] = result.theta, result.log_density
+        active = active[~result.converged]
         if not len(active):
             break
-    best = loss.reshape(len(starts), count).argmin(0)
+    best = density.reshape(len(starts), count).argmax(0)
     return end.reshape(len(starts), count, -1)[best, torch.arange(count)].to(starts[0])
 
 
@@ -76,23 +76,20 @@ def refitted(kernel: str, rows: Padded, theta: Tensor) -> Tensor:
     The curvature is the average information. If the steps do not converge, ``fitted`` follows.
     """
     exact = Padded(rows.x.double(), rows.y.double(), rows.seen)
+    start, box = theta.double().unsqueeze(-2), box_of(rows.x.shape[-1]).to(theta).double()
+    prior = prior_of(rows.x.shape[-1], start)
 
     def second_order(points: Tensor) -> Quadratic:
-        value, gradient, curvature = _density(kernel, exact, points.squeeze(-2))
-        return Quadratic(value.unsqueeze(-1), gradient.unsqueeze(-2), -curvature.unsqueeze(-3))
+        flat = points.squeeze(-2)
+        value, gradient, information = padded.average_information(kernel, exact, flat)
+        log_prior, slope = prior(flat)
+        curvature = information.nan_to_num(0.0, 0.0, 0.0) + torch.diag(prior.std**-2)
+        model = value + log_prior, gradient + slope, -curvature
+        return Quadratic(*(tensor.unsqueeze(1) for tensor in model))
 
-    start, box = theta.double().unsqueeze(-2), box_of(rows.x.shape[-1]).to(theta).double()
     end = climb_by_newton(second_order, start, box, _NEWTON, _NEAR)
     theta = end.points.squeeze(-2).to(theta)
     return theta if bool(end.reached.all()) else fitted(kernel, rows, [theta], _A_ROUND)
-
-
-def _density(kernel: str, rows: Padded, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log densities, their gradients, and positive approximations of minus their Hessians."""
-    value, gradient, information = padded.average_information(kernel, rows, theta)
-    prior, slope = log_prior(theta)
-    precision = torch.diag(_prior_moments(theta)[:, 1] ** -2)
-    return value + prior, gradient + slope, information.nan_to_num(0.0, 0.0, 0.0) + precision
 
 
 def rougher(theta: Tensor) -> Tensor:
@@ -103,16 +100,14 @@ def rougher(theta: Tensor) -> Tensor:
     return (theta + step).clamp(low, high)
 
 
-def loss_of(kernel: str, rows: Padded) -> ValueAndGradient:
-    """Return the negative log densities of ``tasks x 1 x (d + 2)`` hyperparameters."""
+def posterior_of(kernel: str, rows: Padded) -> ValueAndGradient:
+    """Return the log posterior density of ``tasks x 1 x (d + 2)`` hyperparameters."""
 
-    def loss(theta: Tensor) -> tuple[Tensor, Tensor]:
-        flat = theta.squeeze(-2)
-        value, gradient = padded.log_evidence(kernel, rows, flat)
-        prior, slope = log_prior(flat)
-        return -(value + prior).unsqueeze(-1), -(gradient + slope).unsqueeze(-2)
+    def log_evidence(theta: Tensor) -> tuple[Tensor, Tensor]:
+        value, gradient = padded.log_evidence(kernel, rows, theta.squeeze(-2))
+        return value.unsqueeze(-1), gradient.unsqueeze(-2)
 
-    return loss
+    return posterior(log_evidence, prior_of(rows.x.shape[-1], rows.x))
 
 
 def box_of(dim: int) -> Tensor:
@@ -121,15 +116,7 @@ def box_of(dim: int) -> Tensor:
     return torch.tensor(pairs, dtype=torch.float64).log().mT
 
 
-def log_prior(theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the log density of the logarithms, up to a constant, and its gradient."""
-    mean, std = _prior_moments(theta).unbind(-1)
-    z = (theta - mean) / std
-    return -0.5 * z.square().sum(-1), -z / std
-
-
-def _prior_moments(theta: Tensor) -> Tensor:
-    """Return prior means and standard deviations of the logarithms, ``(d + 2) x 2``."""
-    dim = theta.shape[-1] - 2
+def prior_of(dim: int, like: Tensor) -> NormalPrior:
+    """Return the prior of ``theta`` with the dtype and device of ``like``."""
     lengthscale = math.sqrt(2) + 0.5 * math.log(dim), math.sqrt(3)
-    return theta.new_tensor([lengthscale] * dim + [_VARIANCE, _NOISE])
+    return NormalPrior(*like.new_tensor([lengthscale] * dim + [_VARIANCE, _NOISE]).unbind(-1))

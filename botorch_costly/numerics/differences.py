@@ -122,7 +122,9 @@ def _log_density(
     shared = (mean - math.log(prior.scale)) / prior.spread
     deviation = (logs - mean.unsqueeze(-1)) / prior.relevance
     noise = (noises / prior.noise).log() / prior.noise_spread
-    return -squares / 2 - log_det - (shared.square() + deviation.square().sum(-1) + noise.square()) / 2
+    return (
+        -squares / 2 - log_det - (shared.square() + deviation.square().sum(-1) + noise.square()) / 2
+    )
 
 
 def posterior(

@@ -61,8 +61,8 @@ def test_a_fit_makes_no_task_less_probable(tkwargs):
 
     def densities():
         rows = task_ensemble.Padded(tasks.inputs.double(), tasks.targets.double(), tasks.seen)
-        value, _ = task_fitting.loss_of(tasks.kernel, rows)(tasks.theta.double().unsqueeze(-2))
-        return -value.squeeze(-1)
+        value, _ = task_fitting.posterior_of(tasks.kernel, rows)(tasks.theta.double().unsqueeze(-2))
+        return value.squeeze(-1)
 
     before = densities()
     tasks.fit()

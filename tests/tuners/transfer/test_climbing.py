@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from botorch_costly.models.task_fitting import Padded, loss_of
+from botorch_costly.models.task_fitting import Padded, posterior_of
 from botorch_costly.tuners.transfer import choice
 from botorch_costly.tuners.transfer.belief import OwnMemory, Told
 from tests.tuners.online.states import same
@@ -46,7 +46,7 @@ def told(count):
 def density(target):
     model = target.model
     rows = Padded(model.inputs.double(), model.targets.double(), model.seen)
-    return -float(loss_of(model.kernel, rows)(model.theta.double().unsqueeze(-2))[0])
+    return float(posterior_of(model.kernel, rows)(model.theta.double().unsqueeze(-2))[0])
 
 
 def learnt_of(all_told, counts):
