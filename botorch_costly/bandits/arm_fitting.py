@@ -123,7 +123,9 @@ def refitted(rows: ArmRows, prior: ArmPrior, trials: Tensor) -> ArmRows:
         padded = evidence.log_evidence(prior.family, evidence_rows, theta)
         return without_padding(seen, theta, *padded)
 
-    density = posterior(log_evidence, NormalPrior(center, spread))
+    # With a spread of 0 the bounds fix a hyperparameter.
+    log_prior = NormalPrior(center, torch.where(spread > 0, spread, torch.inf))
+    density = posterior(log_evidence, log_prior)
     end = most_probable(density, starts, bounds, max_iter=_STEPS, gradient_tolerance=_TOLERANCE)
     due = due._replace(theta=end.theta, fitted=due.told)
     return put(rows, trials, refactored(due, prior.family))

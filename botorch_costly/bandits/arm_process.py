@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.bandits.strategy import ArmBelief, Told
-from botorch_costly.numerics.cholesky import sure_root
+from botorch_costly.numerics.cholesky import inverse_root, sure_root
 from botorch_costly.numerics.radial import PROFILES
 
 LEVEL, LEVEL_STD = 0.5, 0.3
@@ -99,9 +99,7 @@ def refactored(rows: ArmRows, family: str) -> ArmRows:
     noise = torch.where(seen, rows.theta[:, 2:].exp(), 1.0)
     lag = (rows.round[:, :, None] - rows.round[:, None, :]).abs()
     cov = _time(family, rows.theta, lag) * arms_of_pairs(rows)
-    root = sure_root(cov + torch.diag_embed(noise))
-    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
-    inverse = torch.linalg.solve_triangular(root, eye.expand_as(root), upper=False)
+    inverse = inverse_root(sure_root(cov + torch.diag_embed(noise)))
     return rows._replace(inverse=inverse, whitened=inverse @ _right_hand_sides(rows))
 
 

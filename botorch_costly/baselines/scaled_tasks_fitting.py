@@ -38,17 +38,17 @@ class Evidence(NamedTuple):
         noise = theta[:, -1:].exp() + self.rounding * cov.diagonal(dim1=-2, dim2=-1)
         return weights @ self.means, cov + torch.diag_embed(noise)
 
-    def log_evidence(self, weights: Tensor, theta: Tensor) -> Tensor:
-        """Return log evidences up to a constant, shape ``(k,)``; ``-inf`` where singular."""
+    def log_density(self, weights: Tensor, theta: Tensor) -> Tensor:
+        """Return log evidences plus log priors up to a constant, ``(k,)``; ``-inf`` where singular.
+
+        The priors are Gamma(1, 1) of each weight, and those of ``theta``.
+        """
         mean, cov = self.moments(weights, theta)
         root, info = torch.linalg.cholesky_ex(cov)
         squares, log_det = squared_norm_and_log_det(root, self.y - mean)
-        return torch.where(info > 0, -torch.inf, -0.5 * squares - log_det)
-
-    def log_density(self, weights: Tensor, theta: Tensor) -> Tensor:
-        """Return log evidences plus log priors: Gamma(1, 1) of each weight, and those of ``theta``."""
+        evidence = torch.where(info > 0, -torch.inf, -0.5 * squares - log_det)
         log_prior, _ = task_fitting.prior_of(self.x.shape[-1], theta)(theta)
-        return self.log_evidence(weights, theta) + log_prior - weights.sum(-1)
+        return evidence + log_prior - weights.sum(-1)
 
 
 def learn_scaled(

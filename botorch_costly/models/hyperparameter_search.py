@@ -12,15 +12,15 @@ from botorch_costly.optim.smooth import ValueAndGradient
 
 @dataclass(frozen=True)
 class NormalPrior:
-    """Independent normal priors, usually of logarithms; bounds fix parameters of standard deviation 0."""
+    """Independent normal priors, usually of logarithms."""
 
     mean: Tensor  # shape: (p,)
-    std: Tensor  # shape: (p,)
+    std: Tensor  # positive, infinite for a flat prior, shape: (p,)
 
     def __call__(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """Return log densities of ``*batch x p`` parameters, up to a constant, and their gradients."""
-        z = torch.where(self.std > 0, (theta - self.mean) / self.std, 0.0)
-        return -0.5 * z.square().sum(-1), -torch.where(self.std > 0, z / self.std, 0.0)
+        z = (theta - self.mean) / self.std
+        return -0.5 * z.square().sum(-1), -z / self.std
 
 
 class Optimum(NamedTuple):

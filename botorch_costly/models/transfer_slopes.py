@@ -20,6 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.numerics.cholesky import inverse_root
 from botorch_costly.numerics.radial import PROFILES
 
 LEAST_UNKNOWN = 1e-24  # lower bound of u^2: the derivative of its root at 0 is not finite
@@ -84,8 +85,7 @@ def _ready(target: Conditioned) -> _Ready:
     count = target.means.shape[-1]
     unit = PROFILES[target.kernel].constant / target.lengthscale
     average = target.means.mean(-1, keepdim=True)
-    eye = torch.eye(len(target.root)).to(target.root)
-    inverse = torch.linalg.solve_triangular(target.root, eye, upper=False)
+    inverse = inverse_root(target.root)
     return _Ready(
         target,
         unit,

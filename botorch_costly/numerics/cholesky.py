@@ -71,9 +71,14 @@ def factorize(matrix: Tensor, right_hand_sides: Tensor) -> Factor:
     chol, info = torch.linalg.cholesky_ex(matrix)
     received = f"a non-positive pivot in row {int(info.max())}"
     check(not bool(info.any()), "matrix", "a positive definite matrix", received, NumericalError)
-    identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
-    inverse = torch.linalg.solve_triangular(chol, identity.expand_as(chol), upper=False)
+    inverse = inverse_root(chol)
     return Factor(chol, inverse, inverse @ right_hand_sides)
+
+
+def inverse_root(root: Tensor) -> Tensor:
+    """Return the inverses of lower triangular matrices, ``*batch x n x n``."""
+    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
+    return torch.linalg.solve_triangular(root, eye.expand_as(root), upper=False)
 
 
 def sure_root(cov: Tensor) -> Tensor:

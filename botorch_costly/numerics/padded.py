@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.numerics import evidence
-from botorch_costly.numerics.cholesky import sure_root
+from botorch_costly.numerics.cholesky import inverse_root, sure_root
 from botorch_costly.numerics.evidence import Rows
 from botorch_costly.numerics.radial import ARMS, PROFILES, Profile
 from botorch_costly.numerics.stationary import Stationary, covariance
@@ -114,9 +114,7 @@ def factor(family: str, rows: Padded, theta: Tensor) -> Factored:
     prior = covariance(kernels(family, theta), rows.x, rows.x)
     both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
     noise = torch.where(rows.seen, theta[:, -1:].exp(), 1.0)
-    root = sure_root(torch.where(both, prior, 0.0) + torch.diag_embed(noise))
-    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
-    inverse = torch.linalg.solve_triangular(root, eye.expand_as(root), upper=False)
+    inverse = inverse_root(sure_root(torch.where(both, prior, 0.0) + torch.diag_embed(noise)))
     weights = inverse.mT @ (inverse @ rows.y.unsqueeze(-1))
     return Factored(inverse, weights.squeeze(-1))
 

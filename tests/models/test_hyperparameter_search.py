@@ -23,8 +23,8 @@ def test_the_best_end_of_each_problem_is_returned():
     assert (end.iterations > 0).all()
 
 
-def test_a_prior_of_no_spread_adds_nothing():
-    prior = NormalPrior(torch.tensor([1.0, 3.0]), torch.tensor([2.0, 0.0]))
+def test_a_flat_prior_adds_nothing():
+    prior = NormalPrior(torch.tensor([1.0, 3.0]), torch.tensor([2.0, torch.inf]))
     flat = by_autograd(lambda theta: 0 * theta.sum(-1))
     value, gradient = posterior(flat, prior)(torch.tensor([[5.0, 7.0]]))
     assert value.tolist() == [-2.0]
