@@ -20,6 +20,7 @@ from botorch_costly.numerics import evidence
 from botorch_costly.numerics.evidence import Rows
 from botorch_costly.numerics.padded import without_padding
 from botorch_costly.numerics.radial import FAMILIES
+from botorch_costly.optim.smooth import ValueAndGradient
 
 _REACH = 3.0  # standard deviations of the prior from the center to the bounds
 _STEPS = 30
@@ -117,27 +118,27 @@ def refitted(rows: ArmRows, prior: ArmPrior, trials: Tensor) -> ArmRows:
     center, spread = prior.center().to(due.reward), prior.spread().to(due.reward)
     bounds = torch.stack([center - _REACH * spread, center + _REACH * spread])
     starts = torch.stack([due.theta, center.expand_as(due.theta)], -2)  # (k, 2, 3)
-    evidence_rows, seen = _evidence_rows(narrow), narrow.seen.unsqueeze(-2)
-
-    def log_evidence(theta: Tensor) -> tuple[Tensor, Tensor]:
-        padded = evidence.log_evidence(prior.family, evidence_rows, theta)
-        return without_padding(seen, theta, *padded)
-
-    # With a spread of 0 the bounds fix a hyperparameter.
-    log_prior = NormalPrior(center, torch.where(spread > 0, spread, torch.inf))
-    density = posterior(log_evidence, log_prior)
+    density = _log_density(narrow, prior)
     end = most_probable(density, starts, bounds, max_iter=_STEPS, gradient_tolerance=_TOLERANCE)
     due = due._replace(theta=end.theta, fitted=due.told)
     return put(rows, trials, refactored(due, prior.family))
 
 
-def _evidence_rows(rows: ArmRows) -> Rows:
-    """Return the rewards minus their level, with centered rounds, as rows of ``numerics.evidence``."""
+def _log_density(rows: ArmRows, prior: ArmPrior) -> ValueAndGradient:
+    """Return the log posterior density of ``m x k x 3`` hyperparameters."""
     seen = rows.seen
     count = rows.taken[:, None].clamp_min(1)
-    center = torch.where(seen, rows.round, 0.0).sum(-1, keepdim=True) / count
-    rounds = torch.where(seen, rows.round - center, 0.0)
-    reward = torch.where(seen, rows.reward - rows.level[:, None], 0.0)
-    similarity = arms_of_pairs(rows)
+    middle = torch.where(seen, rows.round, 0.0).sum(-1, keepdim=True) / count
+    rounds = torch.where(seen, rows.round - middle, 0.0)
+    reward = torch.where(seen, rows.reward - rows.level[:, None], 0.0)[:, None]
+    similarity = arms_of_pairs(rows)[:, None]
     unused_lag = torch.zeros_like(similarity)
-    return Rows(rounds[:, None, :, None], reward[:, None], unused_lag[:, None], similarity[:, None])
+    prepared = Rows(rounds[:, None, :, None], reward, unused_lag, similarity)
+
+    def log_evidence(theta: Tensor) -> tuple[Tensor, Tensor]:
+        padded = evidence.log_evidence(prior.family, prepared, theta)
+        return without_padding(seen[:, None], theta, *padded)
+
+    # With a spread of 0 the bounds fix a hyperparameter.
+    center, spread = prior.center().to(reward), prior.spread().to(reward)
+    return posterior(log_evidence, NormalPrior(center, torch.where(spread > 0, spread, torch.inf)))

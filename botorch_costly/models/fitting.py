@@ -160,7 +160,7 @@ def fit(
         theta[active], density[active] = end.theta, end.log_density
         iterations[active], converged[active] = end.iterations, end.converged
 
-    fitted = _hyperparameters(task, theta, old, skipped.reshape(shape))
+    fitted = _hyperparameters(theta, old, skipped.reshape(shape))
     flat = {"before": first.value[:, 0], "after": density, "predicted": gain, "skipped": skipped}
     flat |= {"converged": converged, "iterations": iterations}
     tensors = {name: values.reshape(shape) for name, values in flat.items()}
@@ -301,7 +301,6 @@ def _search(task: _Task, first: _Evaluated, max_iter: int, deadline: float) -> O
 
 
 def _hyperparameters(
-    task: _Task,
     theta: Tensor,  # shape: (T, p)
     old: Hyperparameters,
     unchanged: Tensor,  # shape: (*batch,)

@@ -163,9 +163,7 @@ def _held_out(tasks: TaskEnsemble) -> _Held:
     """Return tasks as targets, in float64, and the other tasks' moments at their inputs."""
     chosen = _spread_out(tasks.count, _MOST_TARGETS)
     rows, seen = _rows_of(tasks.seen[chosen].sum(-1).tolist(), tasks.inputs.device)
-    x = tasks.inputs[chosen].gather(
-        1, rows.unsqueeze(-1).expand(*rows.shape, tasks.inputs.shape[-1])
-    )
+    x = tasks.inputs[chosen].take_along_dim(rows.unsqueeze(-1), 1)
     with torch.no_grad():
         mean, std = tasks.moments(x.reshape(-1, x.shape[-1]))
     others = torch.ones(len(chosen), tasks.count, dtype=torch.bool)

@@ -108,9 +108,7 @@ def sure_root(cov: Tensor) -> Tensor:
 def squared_norm_and_log_det(root: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``r'A^{-1}r`` and ``log |A| / 2``, the terms of a Gaussian log density, each ``(*batch,)``.
 
-    Args:
-        root: Cholesky factor ``L`` of ``A``, ``(*batch, n, n)``.
-        residual: ``r``, ``(*batch, n)`` or ``(n,)``.
+    The residual ``r``, ``(*batch, n)``, broadcasts with the Cholesky factors of ``A``.
     """
     white = torch.linalg.solve_triangular(root, residual.unsqueeze(-1), upper=False)
     return white.square().sum((-2, -1)), root.diagonal(dim1=-2, dim2=-1).log().sum(-1)

@@ -114,9 +114,8 @@ def _log_density(
 ) -> Tensor:  # shape: (k,)
     """Return the log posterior density of ``k`` scales and noises, up to a constant."""
     cov = torch.einsum("kd,dij->kij", scales.square(), parts)
-    eye = torch.eye(len(values), dtype=cov.dtype, device=cov.device)
-    factor = sure_root(cov + (noises.square() + _JITTER).view(-1, 1, 1) * eye)
-    squares, log_det = squared_norm_and_log_det(factor, values)
+    cov.diagonal(dim1=-2, dim2=-1).add_((noises.square() + _JITTER).unsqueeze(-1))
+    squares, log_det = squared_norm_and_log_det(sure_root(cov), values)
     logs = scales.log()
     mean = logs.mean(-1)
     shared = (mean - math.log(prior.scale)) / prior.spread
@@ -147,8 +146,8 @@ def posterior(
         return torch.zeros_like(prior), prior
     cov = torch.einsum("d,dij->ij", weights, covariances(rows, rows, smoothness))
     cross = torch.einsum("d,dij->ij", weights, covariances(rows, asked, smoothness))
-    noise = (scales.noise**2 + _JITTER) * torch.eye(len(values), dtype=cov.dtype, device=cov.device)
+    cov.diagonal().add_(scales.noise**2 + _JITTER)
     columns = torch.cat([cross, values.unsqueeze(-1)], -1)
-    white = torch.linalg.solve_triangular(sure_root(cov + noise), columns, upper=False)
+    white = torch.linalg.solve_triangular(sure_root(cov), columns, upper=False)
     white_cross, white_values = white[:, :-1], white[:, -1]
     return white_cross.mT @ white_values, (prior - white_cross.square().sum(0)).clamp_min(0)

@@ -7,7 +7,7 @@ import torch
 from torch.distributions import MultivariateNormal
 
 from botorch_costly.bandits import GPUCB, ArmPrior, FitSchedule, Told
-from botorch_costly.bandits.arm_fitting import _evidence_rows, _Loss, refitted
+from botorch_costly.bandits.arm_fitting import _log_density, refitted
 from botorch_costly.bandits.arm_process import LEVEL
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from tests.oracles import bandits as twins
@@ -136,24 +136,24 @@ def test_what_is_learnt_is_the_highest_density(family):
         away = (theta - prior.center()) / prior.spread()
         return float(MultivariateNormal(level, K).log_prob(y) - away.square().sum() / 2)
 
-    loss = _Loss(_evidence_rows(state), state.seen.unsqueeze(-2), prior)
+    ours = _log_density(state, prior)
     draws = torch.Generator().manual_seed(1)
     others = prior.center() + prior.spread() * torch.randn(3, 20, 3, generator=draws).double()
-    value, gradient = loss(others)
+    value, gradient = ours(others)
     for i in range(3):
         expected = torch.tensor([density(i, one) for one in others[i]], dtype=torch.float64)
-        torch.testing.assert_close(-value[i], expected, rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(value[i], expected, rtol=1e-8, atol=1e-8)
     step = 1e-5
     for k in range(3):
         away = step * torch.eye(3, dtype=torch.float64)[k]
-        slope = (loss(others + away)[0] - loss(others - away)[0]) / (2 * step)
+        slope = (ours(others + away)[0] - ours(others - away)[0]) / (2 * step)
         torch.testing.assert_close(gradient[..., k], slope, rtol=1e-4, atol=1e-5)
 
     fitted = refitted(state, prior, torch.tensor([0, 2]))
     assert fitted.theta[1].equal(state.theta[1])
     assert fitted.fitted.tolist() == [int(state.told[0]), 0, int(state.told[2])]
     for i in (0, 2):
-        assert density(i, fitted.theta[i]) >= float((-value[i]).max()) - 1e-6
+        assert density(i, fitted.theta[i]) >= float(value[i].max()) - 1e-6
     again = bandit.advise(fitted, 40, torch.zeros(3, dtype=torch.float64)).belief
     theta = fitted.theta[0]
     mean, *_ = twins.arm_process(
