@@ -60,7 +60,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "simclr": ("training.simclr.benchmark", "augmentation tuned within one contrastive training"),
     "simclr-readout": ("training.simclr.readouts", "which brief readout foretells the final one"),
     "simclr-time": ("training.simclr.timing", "where the time of a contrastive step goes"),
-    "curve-speed": ("speed.trainings", "seconds of a stretch of training, ask and tell"),
+    "curve-speed": ("speed.trainings", "seconds of a segment of training, ask and tell"),
     "ddp": ("distributed.benchmark", "decisions that ranks share, and what sharing them costs"),
     "kills": ("endurance.kills", "a tuned run that is killed at random moments"),
     "trainers": ("endurance.trainers", "the share of a tuner in the time of a trainer"),

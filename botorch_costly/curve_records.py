@@ -1,4 +1,4 @@
-"""Records of an optimizer of trainings: the stretches that it asks for, and their curves."""
+"""Records of an optimizer of trainings: the segments that it asks for, and their curves."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -10,18 +10,18 @@ from botorch_costly.records import Decision, Observation
 
 @dataclass(frozen=True)
 class CurveDecision(Decision):
-    """A stretch of consecutive iterations of a training.
+    """A segment of consecutive iterations of a training.
 
     Args:
-        round: Number of the stretch, from 0.
+        round: Number of the segment, from 0.
         config: Configuration to train with; kept as a read-only dict.
-        query: Always True, as every stretch is paid for.
+        query: Always True, as every segment is paid for.
         reason: Reason of the decision, in a short sentence.
         confidence: Smallest probability with which the configuration beats a rival, if computed.
         interval: Number of the interval, from 0; the round if omitted.
-        training: Number of the training, which is the round of its first stretch.
-        since: Iterations of the training before the stretch; 0 for a training from scratch.
-        until: Iterations of the training after the stretch.
+        training: Number of the training, which is the round of its first segment.
+        since: Iterations of the training before the segment; 0 for a training from scratch.
+        until: Iterations of the training after the segment.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -50,22 +50,22 @@ class CurveDecision(Decision):
 
     @property
     def iterations(self) -> int:
-        """Number of iterations of the stretch."""
+        """Number of iterations of the segment."""
         return self.until - self.since
 
 
 @dataclass(frozen=True)
 class CurveObservation(Observation):
-    """Curve and cost of a stretch of a training.
+    """Curve and cost of a segment of a training.
 
     Args:
-        round: Number of the stretch.
+        round: Number of the segment.
         config: Configuration that was trained; kept as a read-only dict.
         reward: Last finite value of the curve; None if there is none.
         failed: Whether the curve has no finite value.
-        seconds: Duration of the stretch in seconds, if measured.
-        curve: Value of each iteration of the stretch, None if missing; empty if the stretch failed.
-        cost: Cost of the stretch.
+        seconds: Duration of the segment in seconds, if measured.
+        curve: Value of each iteration of the segment, None if missing; empty if the segment failed.
+        cost: Cost of the segment.
         broken: Whether the training has diverged and cannot go on.
 
     Raises:

@@ -33,7 +33,7 @@ from benchmarks.curves.play import LEAST_COST, SHARES, Ask, Policy, Steps, on_gr
 from botorch_costly.kernels import FreezeThawKernel
 from botorch_costly.models import CurveGP, LogLinearCost, fit_curves
 from botorch_costly.problems import CurveProblem
-from botorch_costly.problems.curves import Stretch
+from botorch_costly.problems.curves import Segment
 
 _AT_FIRST = 3
 _CANDIDATES = 128  # new configurations among which curve models choose
@@ -240,10 +240,10 @@ class _Stepwise:
         self._done[config] = done if until < length else SHARES
         return until
 
-    def told(self, config: int, stretch: Stretch) -> None:
+    def told(self, config: int, segment: Segment) -> None:
         """Enter what a step has shown."""
-        self.curves[config] = stretch.curve
-        if stretch.broken:
+        self.curves[config] = segment.curve
+        if segment.broken:
             self._broken.add(config)
 
 

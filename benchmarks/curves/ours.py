@@ -40,14 +40,14 @@ def steps(optimizer: CurveOptimizer, problem: CurveProblem) -> Steps:
         number.setdefault(tuple(candidate.values()), i)
     while True:
         try:
-            stretch = optimizer.ask()
+            segment = optimizer.ask()
         except HorizonExceededError:
             return
-        config, anew = number[tuple(stretch.config.values())], stretch.since == 0
-        told = yield Ask(config, stretch.until, anew=anew)
-        shown = told.curve[stretch.since :].tolist() or [math.nan]
+        config, anew = number[tuple(segment.config.values())], segment.since == 0
+        told = yield Ask(config, segment.until, anew=anew)
+        shown = told.curve[segment.since :].tolist() or [math.nan]
         cost = max(told.cost, LEAST_COST)
-        optimizer.tell(stretch, shown, cost=cost, broken=told.broken)
+        optimizer.tell(segment, shown, cost=cost, broken=told.broken)
 
 
 def _configs(problem: CurveProblem) -> list[dict[str, float]]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.problems import CurveProblem
-from botorch_costly.problems.curves import Stretch
+from botorch_costly.problems.curves import Segment
 
 SHARES = 16  # at which curve models see a training
 LEAST_COST = 1e-6  # of what a model of costs is told: clocks were not always read
@@ -23,13 +23,13 @@ class Ask(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Where a policy stands after a stretch."""
+    """Where a policy stands after a segment."""
 
     paid: float  # in means of the costs of a whole training
     regret: float
 
 
-Steps = Generator[Ask, Stretch, None]
+Steps = Generator[Ask, Segment, None]
 Policy = Callable[[CurveProblem, int, float], Steps]
 """Yields what it asks for and is sent what came of it; told the problem, a seed and a budget.
 
@@ -41,7 +41,7 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
     """Play a policy until it has spent its budget or asks for nothing more.
 
     The regret of a moment is that of the best latest reward of all trainings: a network that is at hand.
-    A stretch that goes beyond the budget counts for nothing.
+    A segment that goes beyond the budget counts for nothing.
 
     Args:
         problem: The curves. A policy may read its inputs and lengths, and nothing else.
@@ -56,8 +56,8 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
     ask: Ask | None = next(steps, None)
     while ask is not None:
         since = 0 if ask.anew else trained.get(ask.config, 0)
-        stretch = problem.advance(ask.config, since, ask.until)
-        told = stretch._replace(cost=stretch.cost / mean)
+        segment = problem.advance(ask.config, since, ask.until)
+        told = segment._replace(cost=segment.cost / mean)
         paid += told.cost
         if paid > budget:
             break

@@ -18,7 +18,7 @@ from benchmarks.meta.methods import METHODS
 from benchmarks.meta.rivals import Method, Setting
 from benchmarks.meta.table import AT, figure_of, text
 from botorch_costly.models import TaskEnsemble
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import TargetData
 
 NAME = "meta"
 _LONG = 50  # evaluations where the tasks mislead
@@ -61,7 +61,7 @@ def _play(
     chosen: list[int] = []
     for _ in range(min(length, len(study.points))):
         with torch.no_grad():
-            values = policy(Told(study.points[chosen], study.values[chosen]))
+            values = policy(TargetData(study.points[chosen], study.values[chosen]))
         values[chosen] = -torch.inf
         chosen.append(int(values.argmax()))
     # The regrets; where all has been evaluated, nothing is lost any more.

@@ -9,26 +9,26 @@ from benchmarks.meta import rivals
 from benchmarks.meta.multi_task import MultiTask
 from benchmarks.meta.rivals import Method, Setting
 from botorch_costly import ByEvidence, ByGaps
-from botorch_costly.tuners.transfer.belief import Told
-from botorch_costly.tuners.transfer.choice import sharing_of
+from botorch_costly.tuners.transfer.belief import TargetData
+from botorch_costly.tuners.transfer.choice import weighting_of
 
 
 class Robust:
     """The policy of ``TransferOptimizer``.
 
     Attributes:
-        sharing: What decides on the share of the tasks.
+        weighting: Rule that decides the share of the tasks.
     """
 
     def __init__(self, setting: Setting, options: ByEvidence | ByGaps) -> None:
         self._setting = setting
-        self.sharing = sharing_of(setting.tasks, options)
+        self.weighting = weighting_of(setting.tasks, options)
 
-    def __call__(self, told: Told) -> Tensor:
+    def __call__(self, told: TargetData) -> Tensor:
         """Return the acquisition function of the points, ``(m,)``."""
-        told = self.sharing.learn(told)
+        told = self.weighting.learn(told)
         setting = self._setting
-        return self.sharing.acquisition(told, setting.generator).at_pool(setting.points)
+        return self.weighting.acquisition(told, setting.generator).at_pool(setting.points)
 
 
 class AfterPortfolio(Robust):
@@ -38,7 +38,7 @@ class AfterPortfolio(Robust):
         super().__init__(setting, ByEvidence())
         self._begin = rivals.portfolio(setting)
 
-    def __call__(self, told: Told) -> Tensor:
+    def __call__(self, told: TargetData) -> Tensor:
         """Return the acquisition function of the points, or the order of the portfolio, ``(m,)``."""
         return self._begin(told) if len(told.values) < rivals.FIRST else super().__call__(told)
 

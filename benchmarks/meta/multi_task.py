@@ -25,7 +25,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from benchmarks.meta.rivals import Setting, best_before, log_improvement
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import TargetData
 
 MOST_ROWS = 480  # of all earlier tasks
 STEPS = 150, 40  # of the first search for hyperparameters, and of each later one
@@ -50,7 +50,7 @@ class MultiTask:
         self._learnt: dict[str, Tensor] = {}
         self._learn_at = 1
 
-    def __call__(self, told: Told) -> Tensor:
+    def __call__(self, told: TargetData) -> Tensor:
         """Return the log expected improvement of the points, ``(m,)``."""
         if not len(told.values):
             return best_before(self._setting)
@@ -65,7 +65,7 @@ class MultiTask:
             posterior = model.posterior(points)
             return posterior.mean.squeeze(-1), posterior.variance.squeeze(-1).sqrt()
 
-    def model(self, told: Told) -> MultiTaskGP:
+    def model(self, told: TargetData) -> MultiTaskGP:
         """Return the process after what was told; evaluations are told in their order."""
         # BoTorch draws where a search begins.
         with torch.random.fork_rng(devices=[]), torch.enable_grad(), _NO_CHECK():
@@ -82,7 +82,7 @@ class MultiTask:
                 self._learnt = {n: p.detach().clone() for n, p in model.named_parameters()}
         return model.eval()
 
-    def _unfitted(self, told: Told) -> MultiTaskGP:
+    def _unfitted(self, told: TargetData) -> MultiTaskGP:
         X = torch.cat([self.rows[0], _numbered(told.points, self.target)])
         Y = torch.cat([self.rows[1], told.values])
         numbers = torch.arange(self.target + 1)

@@ -20,7 +20,7 @@ from botorch_costly.models.joint_gaussian import JointGaussian
 from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.numerics.improvement import log_excess
 from botorch_costly.numerics.portfolio import greedy_portfolio
-from botorch_costly.tuners.transfer.belief import Told, alone
+from botorch_costly.tuners.transfer.belief import TargetData, target_gp
 
 
 class Setting(NamedTuple):
@@ -35,7 +35,7 @@ class Setting(NamedTuple):
 class Policy(Protocol):
     """Chooses what is evaluated next."""
 
-    def __call__(self, told: Told) -> Tensor:
+    def __call__(self, told: TargetData) -> Tensor:
         """Return how good each of the points would be, ``(m,)``; those told do not count."""
 
 
@@ -67,10 +67,10 @@ def random(setting: Setting) -> Policy:
 def gp_ucb(setting: Setting) -> Policy:
     """Choose by the upper bound of the target's own Gaussian process."""
 
-    def policy(told: Told) -> Tensor:
+    def policy(told: TargetData) -> Tensor:
         if len(told.values) < FIRST:
             return in_random_order(setting)
-        mean, std = alone(told, setting.tasks.kernel).moments(setting.points)
+        mean, std = target_gp(told, setting.tasks.kernel).moments(setting.points)
         return mean + _BETA * std
 
     return policy
@@ -79,10 +79,10 @@ def gp_ucb(setting: Setting) -> Policy:
 def gp_ts(setting: Setting) -> Policy:
     """Choose by a function drawn of the target's own Gaussian process."""
 
-    def policy(told: Told) -> Tensor:
+    def policy(told: TargetData) -> Tensor:
         if len(told.values) < FIRST:
             return in_random_order(setting)
-        model = alone(told, setting.tasks.kernel).model
+        model = target_gp(told, setting.tasks.kernel).model
         return TaskPaths(model, 1, setting.generator)(setting.points, task=0, path=0)
 
     return policy
@@ -91,7 +91,7 @@ def gp_ts(setting: Setting) -> Policy:
 def log_ei(setting: Setting) -> Policy:
     """Choose by the expected improvement under the target's own Gaussian process."""
 
-    def policy(told: Told) -> Tensor:
+    def policy(told: TargetData) -> Tensor:
         if len(told.values) < FIRST:
             return in_random_order(setting)
         return _improvement(setting, told)
@@ -99,11 +99,11 @@ def log_ei(setting: Setting) -> Policy:
     return policy
 
 
-def _improvement(setting: Setting, told: Told) -> Tensor:
-    return log_improvement(*alone(told, setting.tasks.kernel).moments(setting.points), told)
+def _improvement(setting: Setting, told: TargetData) -> Tensor:
+    return log_improvement(*target_gp(told, setting.tasks.kernel).moments(setting.points), told)
 
 
-def log_improvement(mean: Tensor, std: Tensor, told: Told) -> Tensor:
+def log_improvement(mean: Tensor, std: Tensor, told: TargetData) -> Tensor:
     """Return the logarithm of the expected improvement over the best that was told, ``(m,)``."""
     return log_excess((mean - told.values.max()) / std) + std.log()
 
@@ -112,7 +112,7 @@ def portfolio(setting: Setting) -> Policy:
     """Choose by the greedy portfolio, and at random after it."""
     chosen = greedy_portfolio(setting.tasks.means(setting.points), _LONGEST)
 
-    def policy(told: Told) -> Tensor:
+    def policy(told: TargetData) -> Tensor:
         values = in_random_order(setting)
         values[chosen.flip(0)] = torch.arange(2.0, 2.0 + len(chosen), dtype=values.dtype)
         return values
@@ -124,7 +124,7 @@ def portfolio_then_log_ei(setting: Setting) -> Policy:
     """Begin with the greedy portfolio, and go on by expected improvement."""
     begin = portfolio(setting)
 
-    def policy(told: Told) -> Tensor:
+    def policy(told: TargetData) -> Tensor:
         return begin(told) if len(told.values) < FIRST else _improvement(setting, told)
 
     return policy
@@ -138,7 +138,7 @@ def rgpe(setting: Setting) -> Policy:
         ranking-weighted Gaussian process ensembles. AutoML workshop at ICML 2018.
     """
 
-    def policy(told: Told) -> Tensor:
+    def policy(told: TargetData) -> Tensor:
         if not len(told.values):
             return best_before(setting)
         model = RankWeightedGP(setting.tasks, _fitted(told))
@@ -155,7 +155,7 @@ def taf(setting: Setting) -> Policy:
         for hyperparameter optimization. Machine Learning 107, 2018.
     """
 
-    def policy(told: Told) -> Tensor:
+    def policy(told: TargetData) -> Tensor:
         if not len(told.values):
             return best_before(setting)
         seen = told.points, told.values.unsqueeze(-1)
@@ -164,7 +164,7 @@ def taf(setting: Setting) -> Policy:
     return policy
 
 
-def _fitted(told: Told) -> SingleTaskGP:
+def _fitted(told: TargetData) -> SingleTaskGP:
     values = told.values.unsqueeze(-1)
     model = SingleTaskGP(told.points, values, outcome_transform=Standardize(1))
     with torch.enable_grad():  # values that are all alike say nothing of hyperparameters
@@ -180,7 +180,7 @@ def scaml_gp(setting: Setting) -> Policy:
         P. Tighineanu et al. Scalable meta-learning with Gaussian processes. AISTATS 2024.
     """
 
-    def policy(told: Told) -> Tensor:
+    def policy(told: TargetData) -> Tensor:
         model = ScaMLGP(setting.tasks, told.points, told.values.unsqueeze(-1)).fit()
         return _bound(model, setting.points)
 
@@ -203,7 +203,7 @@ def pem_bo(setting: Setting) -> Policy:
     values, points = on_list(setting.tasks, setting.points), setting.points
     numbers = torch.arange(len(points)).to(points).unsqueeze(-1)
 
-    def policy(told: Told) -> Tensor:
+    def policy(told: TargetData) -> Tensor:
         latest = slice(max(0, len(told.values) - (len(values) - 2)), None)
         asked = (told.points[latest].unsqueeze(1) == points).all(-1).long().argmax(-1)
         model = EmpiricalPriorGP(values, numbers[asked], told.values[latest].unsqueeze(-1))

@@ -18,10 +18,10 @@ from botorch_costly.ask_tell import Domain
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import TargetData
 from botorch_costly.tuners.transfer.choice import TransferStrategy
 from botorch_costly.tuners.transfer.options import Robustness
-from botorch_costly.tuners.transfer.sharing import Acquisition
+from botorch_costly.tuners.transfer.weighting import Acquisition
 
 ALIKE = 1e-6  # of the range of an acquisition function: less is the same value
 _POINTS = 512  # that the range is taken from
@@ -32,7 +32,7 @@ class Chosen(NamedTuple):
     """A choice, and what it was made from."""
 
     state: Mapping[str, Any]  # of the chooser, before
-    told: Told
+    told: TargetData
     point: Tensor  # encoded, shape: (dim,)
 
 
@@ -56,8 +56,8 @@ def beside(
     found = Beside([], [])
     for one in chosen:
         chooser.load_state_dict(one.state)
-        told = chooser.sharing.learn(one.told)
-        acquisition = chooser.sharing.acquisition(told, generator)
+        told = chooser.weighting.learn(one.told)
+        acquisition = chooser.weighting.acquisition(told, generator)
         lost, seconds = _lost(space, acquisition, one, budget)
         found.lost.append(lost)
         found.direct_seconds.append(seconds)

@@ -1,7 +1,7 @@
-"""Seconds of a stretch, ask and tell, of ``CurveOptimizer`` on one thread, beside a loop of BoTorch.
+"""Seconds of a segment, ask and tell, of ``CurveOptimizer`` on one thread, beside a loop of BoTorch.
 
 The optimizer plays trainings of 50 iterations in seven dimensions until a thousand rewards are stored,
-fitting as it does; timed are the last stretches, refits included. The loop of BoTorch knows whole
+fitting as it does; timed are the last segments, refits included. The loop of BoTorch knows whole
 trainings alone, as many as were begun: a GP, fitted anew each time, and expected improvement per cost
 over the space.
 """
@@ -39,13 +39,13 @@ def time_optimizer(kind: str, seed: int) -> Row:
     seconds: list[float] = []
     while stored < REWARDS or len(seconds) < TIMED:
         began = time.perf_counter()
-        stretch = optimizer.ask()
+        segment = optimizer.ask()
         asked = time.perf_counter() - began
-        x = space.encode(stretch.config).tolist()
-        curve = [_reward(x, at) for at in range(stretch.since + 1, stretch.until + 1)]
+        x = space.encode(segment.config).tolist()
+        curve = [_reward(x, at) for at in range(segment.since + 1, segment.until + 1)]
         began = time.perf_counter()
-        optimizer.tell(stretch, curve, cost=stretch.iterations * (1 + x[0]))
-        stored += stretch.iterations
+        optimizer.tell(segment, curve, cost=segment.iterations * (1 + x[0]))
+        stored += segment.iterations
         if stored > REWARDS * 0.8:
             seconds.append(asked + time.perf_counter() - began)
     whole = len(optimizer.trainings)
@@ -84,7 +84,7 @@ def time_botorch(trainings: int, seed: int) -> float:
 
 def main(arguments: Sequence[str]) -> None:
     """Time, store the rows and print them."""
-    parser = parser_for(NAME, "seconds of a stretch of training, ask and tell")
+    parser = parser_for(NAME, "seconds of a segment of training, ask and tell")
     parser.add_argument("--seeds", type=int, default=3, help="how many")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -98,7 +98,7 @@ def text(rows: Sequence[Row]) -> str:
     """Return a line for each row."""
     return "\n".join(
         f"{row['kind']:<8} seed {row['seed']}  {row['trainings']:>3} trainings, {row['rewards']} rewards"
-        f"  {row['seconds']:.3f} s a stretch (slowest {row['slowest']:.3f})"
+        f"  {row['seconds']:.3f} s a segment (slowest {row['slowest']:.3f})"
         f"  BoTorch's loop {row['botorch_seconds']:.3f} s  ratio {row['ratio']:.2f}"
         for row in rows
     )

@@ -23,7 +23,7 @@ from benchmarks.harness.record import Row
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from benchmarks.speed import direct
 from benchmarks.speed.horizon import peak_memory
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import TargetData
 from botorch_costly.tuners.transfer.options import Robustness
 
 NAME = "meta-speed"
@@ -122,11 +122,11 @@ def _played(
     return played
 
 
-def _told(optimizer: bc.TransferOptimizer) -> Told:
+def _told(optimizer: bc.TransferOptimizer) -> TargetData:
     """Return what was told, none of which failed."""
     rows = [SPACE.encode(one.config) for one in optimizer.observations]
     values = [float(one.reward or 0.0) for one in optimizer.observations]
-    return Told(torch.stack(rows), torch.tensor(values, dtype=torch.float64))
+    return TargetData(torch.stack(rows), torch.tensor(values, dtype=torch.float64))
 
 
 def _spread(chosen: Sequence[direct.Chosen], many: int) -> list[direct.Chosen]:

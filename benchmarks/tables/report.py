@@ -116,7 +116,7 @@ REPORTS: dict[str, Page] = {
         "Which brief readout ranks as the final one does", "training.simclr.readouts"
     ),
     "simclr-time": Page("Time of a contrastive step", "training.simclr.timing"),
-    "curve-speed": Page("Time of a stretch of training", "speed.trainings"),
+    "curve-speed": Page("Time of a segment of training", "speed.trainings"),
     "streaming": Page("Time of an update and of a round", "speed.streaming:report"),
     "speed": Page("Time of a decision", "speed.speed:report", "speed.png"),
     "horizon": Page("A run of a million rounds", "speed.horizon:report"),

@@ -58,7 +58,7 @@ class Search:
         check_positive("bandwidth", self.bandwidth)
 
 
-class Found(NamedTuple):
+class Maxima(NamedTuple):
     """Local optima of a function, best first, and what a further search may start from."""
 
     points: Tensor  # configurations, encoded, shape: (m, d)
@@ -73,7 +73,7 @@ class SpaceSearch(Protocol):
 
     def local_optima(
         self, function: Acquisition, generator: torch.Generator, *, others: bool = True
-    ) -> Found:
+    ) -> Maxima:
         """Return the local optima.
 
         Args:
@@ -82,7 +82,7 @@ class SpaceSearch(Protocol):
             others: Whether more than the best one is asked for.
         """
 
-    def far_from(self, function: Acquisition, found: Found, generator: torch.Generator) -> Tensor:
+    def far_from(self, function: Acquisition, found: Maxima, generator: torch.Generator) -> Tensor:
         """Return the best configuration farther than the bandwidth from a lone optimum, ``1 x d``.
 
         Args:
@@ -160,7 +160,7 @@ class CubeSearch:
 
     def local_optima(
         self, function: Acquisition, generator: torch.Generator, *, others: bool = True
-    ) -> Found:
+    ) -> Maxima:
         """Return the local optima, found from random starts and from the optima of the last search."""
         rounds = not (self.every_point or is_near(self.bounds))
         found = search(
@@ -174,9 +174,9 @@ class CubeSearch:
         )
         self._warm_starts = found.optima.points[:_MOST_WARM_STARTS]
         points = found.more if rounds else self.on_space(function, found.optima.points)
-        return Found(points, found.optima.values, self._warm_starts, found.starts)
+        return Maxima(points, found.optima.values, self._warm_starts, found.starts)
 
-    def far_from(self, function: Acquisition, found: Found, generator: torch.Generator) -> Tensor:
+    def far_from(self, function: Acquisition, found: Maxima, generator: torch.Generator) -> Tensor:
         """Return the best other configuration far from a lone one, ``1 x d``, or ``0 x d``."""
         lone = Optima(found.points[:1], found.values[:1])
 
@@ -285,7 +285,7 @@ class FiniteSearch:
 
     def local_optima(
         self, function: Acquisition, generator: torch.Generator, *, others: bool = True
-    ) -> Found:
+    ) -> Maxima:
         """Return the best point, one of them at random if there are several, then the other optima."""
         with torch.no_grad():
             values = function(self._rows).cpu()
@@ -295,7 +295,7 @@ class FiniteSearch:
         pick = best[drawn.cpu()]
         order = torch.cat([pick, self._others(values, pick)]) if others else pick
         points = self._points[order.to(self._points.device, non_blocking=True)]
-        return Found(points, values, points, self._points, pick)
+        return Maxima(points, values, points, self._points, pick)
 
     def _others(self, values: Tensor, best: Tensor) -> Tensor:
         """Return the numbers of all local maxima but the best."""
@@ -304,7 +304,7 @@ class FiniteSearch:
             return numbers[numbers != best]
         return numbers[grid_local_maxima(values, self._neighbours) & (numbers != best)]
 
-    def far_from(self, function: Acquisition, found: Found, generator: torch.Generator) -> Tensor:
+    def far_from(self, function: Acquisition, found: Maxima, generator: torch.Generator) -> Tensor:
         """Return the best point far from a lone one, ``1 x d``, or ``0 x d``."""
         if self._neighbours is None:
             return self._points[:0]

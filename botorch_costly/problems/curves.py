@@ -9,12 +9,12 @@ from torch import Tensor
 from botorch_costly.errors import InvalidShapeError, check, check_count
 
 
-class Stretch(NamedTuple):
-    """Rewards and cost of a stretch of a training."""
+class Segment(NamedTuple):
+    """Rewards and cost of a segment of a training."""
 
     curve: Tensor  # rewards from the first iteration to the last trained one, shape: (t,)
-    cost: float  # cost of this stretch
-    broken: bool  # whether the training diverged in this stretch, and cannot go on
+    cost: float  # cost of this segment
+    broken: bool  # whether the training diverged in this segment, and cannot go on
 
 
 class CurveProblem:
@@ -116,13 +116,13 @@ class CurveProblem:
         """The smallest of all rewards."""
         return float(self.rewards.nan_to_num(torch.inf).min())
 
-    def advance(self, config: int, since: int, until: int) -> Stretch:
+    def advance(self, config: int, since: int, until: int) -> Segment:
         """Train a configuration from one iteration to another.
 
         Args:
             config: Row of the configuration.
-            since: Iterations before this stretch.
-            until: Iterations after this stretch, at most the length of the training.
+            since: Iterations before this segment.
+            until: Iterations after this segment, at most the length of the training.
 
         Raises:
             InvalidArgumentError: If ``until`` is not after ``since`` or beyond the length, or the
@@ -135,4 +135,4 @@ class CurveProblem:
         check(since <= recorded, "since", expected, since)
         end = min(until, recorded)
         cost = float(self._costs[config, until] - self._costs[config, since])
-        return Stretch(self.rewards[config, :end], cost, end < until)
+        return Segment(self.rewards[config, :end], cost, end < until)

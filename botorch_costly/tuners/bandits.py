@@ -1,4 +1,4 @@
-"""Tune a decision, such as which optimizer, which policy, or whether to tune at all: a bandit to ask."""
+"""``BanditTuner``: a bandit chooses among finitely many configurations."""
 
 import logging
 import math
@@ -42,7 +42,7 @@ class BanditStrategy(AskedStrategy):
         self._arms = [FrozenConfig(config) for config in space.configurations()]
         self._number = {config: i for i, config in enumerate(self._arms)}
         self._player, self._estimates, self._has_warned = player, estimates, False
-        # What was advised of each round: probability, and whether it was explored.
+        # By round: the probability of the arm, and whether it was explored.
         self._advised: dict[int, tuple[float, bool]] = {}
 
     def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
@@ -50,7 +50,7 @@ class BanditStrategy(AskedStrategy):
         player = self._player.copy()
         decided = player.decide(player.chance())
         arm, advice, verdict = int(decided.where), player.advice, _first(player.verdict)
-        # An arm that the strategy did not advise was played for certain.
+        # An arm that the strategy did not advise was played with probability 1.
         advised = arm == int(advice.arm)
         probability = float(advice.probability) if advised else 1.0
         self._advised[len(seen)] = probability, advised and bool(advice.explored)
@@ -76,19 +76,19 @@ class BanditStrategy(AskedStrategy):
         return mean[0, arms], std[0, arms]
 
     def entered(self, suggestion: Decision, seen: Evaluations[Any, Any], *, enqueued: bool) -> None:
-        """Note that an arm of the user's was played for certain."""
+        """Note that an arm of the user was played with probability 1."""
         if enqueued:
             self._advised[suggestion.round] = 1.0, False
 
     def learn(self, outcome: Observation, seen: Evaluations[Any, Any]) -> None:
-        """Learn a reward, or all of them anew where they lie elsewhere than was assumed."""
+        """Learn a reward; learn all of them anew if they are outside the assumed range."""
         if outcome.reward is None:
             return
         others = (other for other in seen.outcomes if other.id != outcome.id)
         player = self._player_for([*others, outcome])
         if player is self._player:
             player = player.copy()
-            player.learn(self._told(outcome))
+            player.learn(self._row(outcome))
         self._player = player
 
     @contextmanager
@@ -104,7 +104,7 @@ class BanditStrategy(AskedStrategy):
             yield
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the bandit, and what was advised of each round."""
+        """Return the state of the bandit, and the probability of the arm of each round."""
         rows = [[float(t), p, float(e)] for t, (p, e) in self._advised.items()]
         advised = torch.tensor(rows, dtype=torch.float64).reshape(-1, 3)
         return {"player": self._player.state_dict(), "advised": advised}
@@ -117,63 +117,64 @@ class BanditStrategy(AskedStrategy):
         self._player, self._advised = player, advised
 
     def _player_for(self, observations: Sequence[Observation]) -> BanditPlayer:
-        """Return the player, or one that has learnt rewards anew if they lie elsewhere than it took them.
+        """Return the player, or one that has learnt all rewards anew in another range.
 
-        Looking is cheap, and learning anew is not: it is done for the first rewards, and then each time
-        that there are twice as many.
+        Learning anew is expensive: it is considered for each of the first rewards, and then each time
+        that their number has doubled.
         """
-        told = [one for one in observations if one.reward is not None]
-        rewards, count = [one.reward for one in told if one.reward is not None], len(told)
-        taken = self._player.policy.rewards
-        if not (count <= 8 or is_power_of_two(count)) or taken.fits(rewards):
+        rewarded = [outcome for outcome in observations if outcome.reward is not None]
+        rewards, count = [o.reward for o in rewarded if o.reward is not None], len(rewarded)
+        assumed = self._player.policy.rewards
+        if not (count <= 8 or is_power_of_two(count)) or assumed.fits(rewards):
             return self._player
-        known = all(one.round in self._advised for one in told)  # not in states of earlier versions
-        estimated = RewardRange.from_rewards(rewards) if self._estimates and known else taken
+        # States of earlier versions lack the probabilities.
+        complete = all(outcome.round in self._advised for outcome in rewarded)
+        estimated = RewardRange.from_rewards(rewards) if self._estimates and complete else assumed
         if not self._has_warned:
             self._has_warned = True
             advice = "say where they lie: rewards=RewardRange(low, high)"
             advice = f"their range is estimated, or {advice}" if self._estimates else advice
-            said = "Rewards such as %.4g are none of a range from %.4g to %.4g; %s."
-            _logger.warning(said, rewards[-1], taken.low, taken.high, advice)
-        if estimated == taken:
+            message = "Rewards such as %.4g are none of a range from %.4g to %.4g; %s."
+            _logger.warning(message, rewards[-1], assumed.low, assumed.high, advice)
+        if estimated == assumed:
             return self._player
-        return self._player.relearnt(estimated, [self._told(one, estimated) for one in told])
+        return self._player.relearnt(estimated, [self._row(o, estimated) for o in rewarded])
 
-    def _told(self, told: Observation, within: RewardRange | None = None) -> Told:
-        taken = self._player.policy.rewards if within is None else within
-        reward = told.reward or 0.0
-        reward = taken.nearest(reward) if self._estimates and taken != RewardRange() else reward
-        probability, explored = self._advised[told.round]
-        numbers = torch.tensor([[told.round], [reward], [probability]], dtype=torch.float64)
-        rounds, rewards, probabilities = numbers.to(self._player.device)
-        arm, flags = (
-            torch.tensor([self._number[FrozenConfig(told.config)]]),
-            torch.tensor([[explored], [True]]),
-        )
-        return Told(rounds, arm.to(rounds.device), rewards, probabilities, *flags.to(rounds.device))
+    def _row(self, outcome: Observation, within: RewardRange | None = None) -> Told:
+        """Return an outcome as a batch of one, its reward clipped to an estimated range."""
+        within = self._player.policy.rewards if within is None else within
+        reward, device = outcome.reward or 0.0, self._player.device
+        reward = within.nearest(reward) if self._estimates and within != RewardRange() else reward
+        probability, explored = self._advised[outcome.round]
+        numbers = torch.tensor([[outcome.round], [reward], [probability]], dtype=torch.float64)
+        arm = torch.tensor([self._number[FrozenConfig(outcome.config)]])
+        flags = torch.tensor([[explored], [True]])
+        rounds, rewards, probabilities = numbers.to(device)
+        return Told(rounds, arm.to(device), rewards, probabilities, *flags.to(device))
 
 
 class BanditTuner(GainOptimizer[Decision]):
     """Chooses among finitely many configurations, by any bandit strategy and any query rule.
 
-    ``OnlineTuner`` takes choices as well, with a belief that it shares with numbers; this one keeps the
-    arms apart from each other, learns how quickly they drift, and has the classical strategies.
+    ``OnlineTuner`` takes choices as well, with one model for choices and numbers. This tuner models arms
+    independently, fits how quickly they drift, and offers the classical strategies.
 
     Args:
-        space: Finite; each configuration is an arm.
-        horizon: Rounds of the run; ``None`` if unknown, which some query rules do not serve.
-        strategy: Which arm to play; :class:`botorch_costly.bandits.GPUCB` if omitted.
-        query: Whether to query; ``ConfidenceQuery(0.95)`` if omitted, as in the paper's table of bandits.
-        rewards: Where rewards lie. If omitted, in [0, 1], unless those told lie elsewhere: then the range
-            is estimated, what was told is learnt anew in its units, and a warning says so.
-        unqueried_play: What a round without a query plays, see ``BanditPolicy``.
-        seed: The one source of randomness.
-        device: Where to compute.
+        space: Finite search space; each configuration is an arm.
+        horizon: Rounds of the run; ``None`` if unknown, which some query rules do not support.
+        strategy: Rule that chooses the arm; :class:`botorch_costly.bandits.GPUCB` if omitted.
+        query: Rule that decides on queries; ``ConfidenceQuery(0.95)`` if omitted, as in the paper's table
+            of bandits.
+        rewards: Range of the rewards. If omitted, it is [0, 1]; if rewards are outside, the range is
+            estimated, all rewards are learnt anew, and a warning is logged.
+        unqueried_play: Arm that a round without a query plays, see ``BanditPolicy``.
+        seed: Seed of all random draws.
+        device: Device of all computation.
 
     Raises:
         InvalidSpaceError: If the space is not finite, has fewer than two configurations, or too many.
         InvalidArgumentError: If an option is outside its range.
-        CostlyError: If the rule cannot serve a run of that horizon.
+        CostlyError: If the rule does not support the horizon.
 
     Example:
         >>> from botorch_costly import Choice
@@ -182,7 +183,7 @@ class BanditTuner(GainOptimizer[Decision]):
         >>> for _ in range(3):
         ...     decision = tuner.ask()
         ...     if decision.query:
-        ...         told = tuner.tell(decision, reward=0.9 if decision.config["tune"] else 0.2)
+        ...         _ = tuner.tell(decision, reward=0.9 if decision.config["tune"] else 0.2)
         >>> tuner.queries
         2
     """

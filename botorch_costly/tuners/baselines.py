@@ -1,4 +1,4 @@
-"""Tuners to compare with: one configuration for the whole run, or a fresh random one in every round."""
+"""Baselines: one configuration for the whole run, or a random one in every round."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ class _Random(Strategy):
 
     @contextmanager
     def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:
-        """Yield a random configuration; the former generator is left as it was."""
+        """Yield a random configuration; the former generator comes back if the block raises."""
         with undone_on_error(self):
             yield self.suggest(seen)
 
@@ -56,7 +56,7 @@ class _Random(Strategy):
 
 
 class _Unlearning(GainOptimizer[Decision]):
-    """A tuner that learns nothing; it queries the last round alone, and records whatever is told.
+    """A tuner that learns nothing; it queries the last round alone, and records all outcomes.
 
     A ``Scheduled`` parameter is played as its peak times the factor of its schedule.
     """
@@ -68,8 +68,8 @@ class _Unlearning(GainOptimizer[Decision]):
         horizon: int | None,
         options: Mapping[str, Any],
     ) -> None:
-        falls = horizon is not None or not space.is_scheduled
-        check(falls, "horizon", "the rounds of the run, for a Scheduled parameter", horizon)
+        valid = horizon is not None or not space.is_scheduled
+        check(valid, "horizon", "the rounds of the run, for a Scheduled parameter", horizon)
         domain = Domain(space, allow_single=True)
         super().__init__(domain, strategy, horizon=horizon, options=options)
 
@@ -80,11 +80,11 @@ class _Unlearning(GainOptimizer[Decision]):
 
 
 class FixedTuner(_Unlearning):
-    """Plays one configuration in every round: what a user has without a tuner.
+    """Plays one configuration in every round, as without a tuner.
 
     Args:
-        space: Of the configurations.
-        config: The configuration of every round; the peak of a ``Scheduled`` parameter.
+        space: Search space of the configuration.
+        config: Configuration of every round; the peak of a ``Scheduled`` parameter.
         horizon: Rounds of the run; ``None`` if unknown.
 
     Raises:
@@ -108,9 +108,9 @@ class RandomTuner(_Unlearning):
     """Plays a fresh uniformly random configuration in every round.
 
     Args:
-        space: Of the configurations.
+        space: Search space of the configurations.
         horizon: Rounds of the run; ``None`` if unknown.
-        seed: The one source of randomness.
+        seed: Seed of all random draws.
 
     Raises:
         InvalidArgumentError: If a parameter is ``Scheduled`` and the horizon is unknown.

@@ -96,7 +96,7 @@ def test_a_bracket_of_halving_goes_on_with_the_best_third():
     assert {a.config for a in first_nine} == set(wanted)
 
 
-def test_a_stretch_beyond_the_budget_counts_for_nothing():
+def test_a_segment_beyond_the_budget_counts_for_nothing():
     problem = rising()
 
     def policy(problem, seed, budget):

@@ -142,9 +142,9 @@ def test_what_is_recorded_is_what_was_trained(tmp_path, monkeypatch) -> None:
     write_results("some-curves", [*rows[:2], broken], [0], directory=tmp_path)
     problem = recorded("cartpole", "some-curves", tmp_path)
     assert problem.advance(1, 0, 4).curve.tolist() == rows[1]["curve"]
-    stretch = problem.advance(2, 1, 3)
-    assert stretch.broken
-    assert stretch.cost == 2.0
+    segment = problem.advance(2, 1, 3)
+    assert segment.broken
+    assert segment.cost == 2.0
     with pytest.raises(MissingPoolError, match="pendulum"):
         recorded("pendulum", "some-curves", tmp_path)
 

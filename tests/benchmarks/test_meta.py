@@ -11,7 +11,7 @@ from benchmarks.meta.table import signed_rank, worse_by
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.baselines import ScaMLGP
 from botorch_costly.models import TaskEnsemble
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import TargetData
 from tests.cases import quick
 from tests.oracles import transfer as oracle
 
@@ -94,7 +94,7 @@ def test_the_empirical_prior_plays_the_papers_estimates_after_the_latest_observa
     studies = shifted(6)
     points, truth = studies[0].points, studies[0].values.cos()
     rows = [3, 17, 8, 0, 21][:count]
-    played = pem_bo(setting_of(studies, points))(Told(points[rows], truth[rows]))
+    played = pem_bo(setting_of(studies, points))(TargetData(points[rows], truth[rows]))
     latest = rows[-4:]  # six tasks are enough for four
     values = [study.values.tolist() for study in studies]
     mean, cov = oracle.empirical_posterior(values, latest, truth[latest].tolist())
@@ -110,7 +110,7 @@ def test_the_scaled_prior_plays_the_bound_of_weights_that_are_learnt():
     points, truth = studies[0].points, studies[0].values
     rows = list(range(0, 24, 3))
     setting = setting_of([studies[0], *opposite], points)
-    played = scaml_gp(setting)(Told(points[rows], truth[rows]))
+    played = scaml_gp(setting)(TargetData(points[rows], truth[rows]))
     model = ScaMLGP(setting.tasks, points[rows], truth[rows].unsqueeze(-1)).fit()
     assert model.weights[0] > 0.5
     assert model.weights[1] < 0.01  # the task that says the opposite

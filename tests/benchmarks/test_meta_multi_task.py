@@ -8,7 +8,7 @@ from benchmarks.meta import multi_task
 from benchmarks.meta.multi_task import MultiTask
 from benchmarks.meta.rivals import Setting
 from botorch_costly.models import TaskEnsemble
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import TargetData
 from tests.oracles import transfer as oracle
 
 DOUBLE = {"dtype": torch.float64}
@@ -24,7 +24,7 @@ def setting_of(counts, seed=0):
 
 def told_of(setting, count):
     points = setting.points[:count]
-    return Told(points, 10 * (5 * points).sin().sum(-1) - 40)
+    return TargetData(points, 10 * (5 * points).sin().sum(-1) - 40)
 
 
 @pytest.fixture
@@ -111,5 +111,5 @@ def test_a_task_like_the_target_shows_where_it_is_best(few_steps):
     setting = setting_of((30,))
     truth = (4 * setting.points).sin().sum(-1)
     rows = truth.argsort()[[1, 4, 7]]
-    values = MultiTask(setting)(Told(setting.points[rows], truth[rows]))
+    values = MultiTask(setting)(TargetData(setting.points[rows], truth[rows]))
     assert values.argmax() == truth.argmax()

@@ -11,9 +11,9 @@ from benchmarks.speed.transfer import RULES, SPACE, Cell
 from botorch_costly import TransferOptimizer
 from botorch_costly.ask_tell import Domain
 from botorch_costly.optim.smooth import by_autograd
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import TargetData
 from botorch_costly.tuners.transfer.choice import TransferStrategy
-from botorch_costly.tuners.transfer.sharing import Acquisition
+from botorch_costly.tuners.transfer.weighting import Acquisition
 
 TINY = Cell("3x8", "RM-GP-UCB", 0)
 HERE = torch.tensor([0.5, 0.5, 0.5], dtype=torch.float64)
@@ -29,7 +29,7 @@ def acquisition(lacking=None):
 
 
 def chosen(told, point=HERE):
-    return direct.Chosen({}, Told(told, hill(told)), point)
+    return direct.Chosen({}, TargetData(told, hill(told)), point)
 
 
 def test_every_third_task_says_the_opposite():

@@ -112,7 +112,7 @@ def test_a_longer_training_that_never_comes_to_anything_is_asked_for_twice(how, 
     study = optuna.create_study(sampler=CurveSampler(distributions=FEW, resumes=resumes))
     study.optimize(objective, n_trials=6, catch=ArithmeticError)
     optimizer = optimizer_of(study)
-    assert [training.vain for training in optimizer.trainings] == [2, 2]
+    assert [training.stalled for training in optimizer.trainings] == [2, 2]
     assert not any(training.broken for training in optimizer.trainings)
     assert study.sampler.best_params(study) == {"arm": "good"}
     assert "All has been tried" not in caplog.text
@@ -136,7 +136,7 @@ def test_what_was_known_before_a_longer_training_failed_stays_known():
     study.optimize(objective, n_trials=3, catch=ArithmeticError)
     good, _ = optimizer_of(study).trainings
     assert study.trials[2].state.name == "FAIL"
-    assert (good.curve, good.broken, good.vain) == ((-1.0, -1 / 2, -1 / 3), False, 1)
+    assert (good.curve, good.broken, good.stalled) == ((-1.0, -1 / 2, -1 / 3), False, 1)
     assert study.sampler.best_params(study) == {"arm": "good"}
     study.optimize(objective, n_trials=9)
     assert optimizer_of(study).trainings[0].is_whole

@@ -41,18 +41,18 @@ def test_ends_costs_and_what_is_whole():
 def test_a_training_in_parts_shows_and_costs_what_it_does_at_once(stops):
     curves, since, cost = problem(), 0, 0.0
     for until in stops:
-        stretch = curves.advance(0, since, until)
-        assert stretch.curve.tolist() == REWARDS[0][:until]
-        since, cost = until, cost + stretch.cost
+        segment = curves.advance(0, since, until)
+        assert segment.curve.tolist() == REWARDS[0][:until]
+        since, cost = until, cost + segment.cost
     assert cost == pytest.approx(9.0)
-    assert not stretch.broken
+    assert not segment.broken
 
 
 def test_a_training_that_diverges_has_cost_the_time_until_then():
     curves = problem()
-    stretch = curves.advance(2, 0, 3)
-    assert stretch.broken
-    assert (stretch.curve.tolist(), stretch.cost) == ([0.3], 5.0)
+    segment = curves.advance(2, 0, 3)
+    assert segment.broken
+    assert (segment.curve.tolist(), segment.cost) == ([0.3], 5.0)
     assert not curves.advance(2, 0, 1).broken
     assert curves.advance(2, 1, 2)[1:] == (0.0, True)
     assert curves.advance(3, 0, 1).cost == 0.5

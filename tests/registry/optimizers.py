@@ -33,7 +33,7 @@ def _loss(number):
 
 
 def _tell_curve(optimizer, decision, number):
-    """Tell a number at the end of a stretch, and a training that diverged in place of none."""
+    """Tell a number at the end of a segment, and a training that diverged in place of none."""
     gaps = [math.nan] * (getattr(decision, "iterations", 1) - 1)
     return optimizer.tell(decision, [*gaps, math.nan if number is None else number], cost=2.0)
 

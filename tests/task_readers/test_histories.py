@@ -77,16 +77,16 @@ def test_a_training_is_one_observation():
     trained = bc.CurveOptimizer(LINE, 9, seed=1)
     ends, begun = {}, {}
     for number in range(14):
-        stretch = trained.ask()
-        at = range(stretch.since + 1, stretch.until + 1)
-        curve = [stretch.training + i / 100 for i in at]
+        segment = trained.ask()
+        at = range(segment.since + 1, segment.until + 1)
+        curve = [segment.training + i / 100 for i in at]
         if number == 2:
             curve = [None] * len(curve)
         if number == 3:
             curve[-1] = math.nan
-        trained.tell(stretch, curve)
-        begun.setdefault(stretch.training, dict(stretch.config))
-        ends[stretch.training] = None if number == 3 else curve[-1] or ends.get(stretch.training)
+        trained.tell(segment, curve)
+        begun.setdefault(segment.training, dict(segment.config))
+        ends[segment.training] = None if number == 3 else curve[-1] or ends.get(segment.training)
     trained.ask()  # under way
     assert len(ends) < 14
     assert sum(value is None for value in ends.values()) >= 1
@@ -99,7 +99,7 @@ def test_a_training_is_one_observation():
     assert [v % 1 for v in alike.values] == pytest.approx([longest / 100] * len(alike))
 
 
-def stretch(round, training, reward, broken=False):
+def segment(round, training, reward, broken=False):
     parts = {"round": round, "training": training, "reward": reward, "broken": broken}
     return {**parts, "config": {"x": training / 10}, "failed": reward is None}
 
@@ -110,13 +110,13 @@ def members(metrics):
 
 def test_a_training_has_its_last_reward_unless_it_diverged():
     history = [
-        stretch(0, 0, 1.0),
-        stretch(1, 1, 2.0),
-        stretch(2, 0, 3.0),
-        stretch(3, 0, None),  # nothing was measured
-        stretch(4, 1, 4.0, broken=True),
-        stretch(5, 5, None),
-        stretch(6, 5, 5.0),
+        segment(0, 0, 1.0),
+        segment(1, 1, 2.0),
+        segment(2, 0, 3.0),
+        segment(3, 0, None),  # nothing was measured
+        segment(4, 1, 4.0, broken=True),
+        segment(5, 5, None),
+        segment(6, 5, 5.0),
     ]
     task = bc.task_from_history(history)
     assert task == bc.Task([{"x": 0.0}, {"x": 0.1}, {"x": 0.5}], [3.0, None, 5.0])
@@ -190,7 +190,7 @@ def test_a_history_out_of_a_data_frame_has_nan_for_what_is_missing():
         {"round": 2.0, "config": {"x": 0.7}, "reward": math.nan, "failed": True},
     ]
     assert bc.task_from_history(history).values == (1.0, None)
-    curves = [{**stretch(0, 0, 3.0), "reward": 3.0}, {**stretch(1, 0, math.nan), "failed": True}]
+    curves = [{**segment(0, 0, 3.0), "reward": 3.0}, {**segment(1, 0, math.nan), "failed": True}]
     assert bc.task_from_history(curves).values == (3.0,)
 
 
@@ -203,13 +203,13 @@ def test_a_history_out_of_a_data_frame_has_nan_for_what_is_missing():
         ([{**ROW, "config": None, "reward": 1.0}], "round 0: Expected a configuration"),
         ([{**ROW, "config": "x=1", "reward": 1.0}], "round 0: Expected a configuration"),
         ([{**ROW, "training": 0, "reward": 1.0}], "round 0: Expected the entry broken"),
-        ([{**ROW, "reward": 1.0}, stretch(1, 0, 1.0)], "history: Expected rows of one optimizer"),
+        ([{**ROW, "reward": 1.0}, segment(1, 0, 1.0)], "history: Expected rows of one optimizer"),
         ([members(None)], "round 0: Expected as many metrics as there are configs"),
         ([members([1.0])], "round 0: Expected as many metrics as there are configs"),
         ([members([1.0, "0.5"])], "Expected a number, None or 'failed' as a metric"),
         ([{**members([1.0, 2.0]), "configs": [{"x": 0.1}, 3]}], "Expected a configuration, values"),
         (
-            [stretch(0, 0, 1.0), {**stretch(0, 0, 2.0), "config": {"x": 0.9}}],
+            [segment(0, 0, 1.0), {**segment(0, 0, 2.0), "config": {"x": 0.9}}],
             "history: Expected one configuration of training 0",
         ),
     ],

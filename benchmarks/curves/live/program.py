@@ -43,7 +43,7 @@ class Program(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a stretch of a training showed, and what it cost."""
+    """What a segment of a training showed, and what it cost."""
 
     curve: list[float]  # a reward for each iteration, until it broke
     seconds: list[float]  # of the processor, for each of these

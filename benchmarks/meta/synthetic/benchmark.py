@@ -22,7 +22,7 @@ from benchmarks.meta.methods import Robust
 from benchmarks.meta.synthetic.table import figure_of, text
 from benchmarks.meta.synthetic.world import CELLS, METHODS, Setting, World, dissimilar, draw
 from botorch_costly.models import TaskEnsemble
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import TargetData
 
 NAME = "meta-synthetic"
 _FEW = 4  # tasks of which each has its own weight in a row
@@ -49,11 +49,11 @@ def measure(run: Run) -> Row:
     while len(chosen) < setting.length:
         with torch.no_grad():
             values = policy(
-                Told(world.points[chosen], (world.truth[chosen] + world.noise[: len(chosen)]))
+                TargetData(world.points[chosen], (world.truth[chosen] + world.noise[: len(chosen)]))
             )
         if isinstance(policy, Robust) and len(chosen) <= _KEPT:
-            shares.append(float(policy.sharing.share))
-            weights.append(_by_group(policy.sharing.weights, setting))
+            shares.append(float(policy.weighting.share))
+            weights.append(_by_group(policy.weighting.weights, setting))
         values[chosen] = -torch.inf
         chosen.append(int(values.argmax()))
     regrets = 1 - world.truth[chosen]

@@ -1,4 +1,4 @@
-"""Many trainings, each as long as it is worth: BOIL's question, and our answer."""
+"""Bayesian optimization over learning curves: the next training and its length are chosen together."""
 
 from botorch_costly.tuners.curves.optimizer import CurveOptimizer
 from botorch_costly.tuners.curves.scores import Compression

@@ -1,4 +1,4 @@
-"""What to train next: a training that goes on, or a new configuration, whichever promises more."""
+"""The choice of the next training: one that continues, or a new configuration."""
 
 import math
 from collections.abc import Mapping
@@ -19,40 +19,40 @@ from botorch_costly.tuners.curves.ends import EndBelief, EndOutlook
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
-_AT_FIRST = 3  # new configurations that did not diverge before there is a belief ...
-_MOST_AT_FIRST = 9  # ... and of all together, at most
-_SPREAD = 512  # points that stand for a large space
-_AROUND, _NEAR = 4, 0.05  # points around each that has been trained, and how far they are from it
-_CLIMBS = 25  # steps from the best of all these
+_FIRST = 3  # random configurations without divergence before the model decides ...
+_MOST_FIRST = 9  # ... and the largest number of random configurations
+_SPREAD = 512  # Sobol points that represent a large space
+_AROUND, _DISTANCE = 4, 0.05  # points around each trained configuration, and their distance to it
+_STEPS = 25  # steps of the local search
 
 
 class Choice(NamedTuple):
-    """What is trained next."""
+    """The next training, and how far it is trained."""
 
-    point: Tensor  # encoded, shape: (d,)
-    training: Training | None  # that goes on; None for a new one
+    point: Tensor  # encoded configuration, shape: (d,)
+    training: Training | None  # training to continue; None for a new one
     reason: str
-    share: float | None = None  # of the whole training, until which; None for the next rung
+    share: float | None = None  # share of the whole training to stop at; None for the next rung
 
 
 class Outlook(Protocol):
-    """What is believed of configurations."""
+    """Acquisition function of new configurations."""
 
-    def of(self, X: Tensor) -> Tensor:
-        """Return what new configurations (``batch_shape x d``) promise by their cost, in logarithms."""
+    def promise(self, X: Tensor) -> Tensor:
+        """Return the logarithm of the expected improvement per cost of configurations ``batch x d``."""
 
 
 class Chooser(Protocol):
-    """Decides what is trained next."""
+    """Decides which training is next."""
 
     def choose(self, trainings: Trainings) -> Choice:
-        """Return the choice; it depends on the trainings and on the state of this."""
+        """Return the next training; it depends on the trainings and on the chooser's state."""
 
     def predict(self, trainings: Trainings, points: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return mean and standard deviation of rewards at the end, ``(n,)``; None if not known."""
+        """Return means and standard deviations of final rewards, each ``(n,)``; None without a model."""
 
     def early_signal(self, share: float) -> float | None:
-        """Return how well ranks after a share of a training foretell those at its end."""
+        """Return the correlation of ranks after a share of a training with the final ranks."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""
@@ -62,16 +62,16 @@ class Chooser(Protocol):
 
 
 class NewPoints:
-    """Configurations that have not been trained: those of a list, or of the whole space.
+    """Configurations that have not been trained yet, from a list or from the whole space.
 
-    A large space is looked at where representatives of it lie, at what has been trained, and around
-    that; the best of these are climbed from.
+    In a large space, a local search starts from the best of a Sobol set and of random points around the
+    trained configurations.
 
     Args:
-        space: Of the configurations.
-        listed: Encodings of those to choose from, shape ``(n, d)``; None for the whole space.
-        search: How the space is searched: from how many of the best.
-        generator: Of random configurations, on the CPU.
+        space: Search space of the configurations.
+        listed: Encoded candidates, shape ``(n, d)``; None for the whole space.
+        search: Settings of the search; the number of starts is read.
+        generator: Source of randomness, on the CPU.
         tkwargs: Dtype and device of the points.
     """
 
@@ -91,7 +91,7 @@ class NewPoints:
         self._spread = self.empty if listed is not None else self._drawn(sobol(space, _SPREAD, 0))
 
     def random(self, trainings: Trainings) -> Tensor | None:
-        """Return one at random, shape ``(d,)``; None if all have been trained."""
+        """Return a random new configuration, shape ``(d,)``; None if all have been trained."""
         if self._listed is None:
             return self._drawn(self._space.sample(1, self._generator)[0])
         left = self._listed[~_trained(self._listed, trainings, SAME)]
@@ -103,31 +103,31 @@ class NewPoints:
         return points.to(self.empty)
 
     def best(self, outlook: Outlook, trainings: Trainings) -> Tensor | None:
-        """Return one that promises most, shape ``(d,)``; None if all have been trained."""
+        """Return the most promising new configuration, shape ``(d,)``; None if all have been trained."""
         if self._listed is None:
-            points, distance = self._climbed(outlook, trainings), CLOSE
+            points, distance = self._local_optima(outlook, trainings), CLOSE
         else:
             points, distance = self._listed, SAME
         left = points[~_trained(points, trainings, distance)]
         with torch.no_grad():
-            return left[outlook.of(left).argmax()] if len(left) else self.random(trainings)
+            return left[outlook.promise(left).argmax()] if len(left) else self.random(trainings)
 
-    def _climbed(self, outlook: Outlook, trainings: Trainings) -> Tensor:
-        """Return the best points looked at, and where they lead, as configurations."""
-        seen = trainings.points
-        near = seen.repeat_interleave(_AROUND, 0)
-        away = torch.randn(near.shape, generator=self._generator, dtype=torch.float64).to(near)
-        points = torch.cat([self._spread, self._space.round((near + _NEAR * away).clamp(0, 1))])
+    def _local_optima(self, outlook: Outlook, trainings: Trainings) -> Tensor:
+        """Return the starts of the local search and the configurations that it reaches."""
+        near = trainings.points.repeat_interleave(_AROUND, 0)
+        noise = torch.randn(near.shape, generator=self._generator, dtype=torch.float64).to(near)
+        around = self._space.round((near + _DISTANCE * noise).clamp(0, 1))
+        points = torch.cat([self._spread, around])
         with torch.no_grad():
-            best = outlook.of(points).topk(min(self._starts, len(points))).indices
+            best = outlook.promise(points).topk(min(self._starts, len(points))).indices
         starts = points[best]
         cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
-        loss = by_autograd(lambda X: -outlook.of(X))
-        end = minimize_batch(loss, starts, cube, max_iter=_CLIMBS)
+        loss = by_autograd(lambda X: -outlook.promise(X))
+        end = minimize_batch(loss, starts, cube, max_iter=_STEPS)
         return torch.cat([starts, self._space.round(end.point)])
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the next call depends on."""
+        """Return the state of the generator."""
         return {"generator": self._generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -136,13 +136,13 @@ class NewPoints:
 
 
 class EndChooser:
-    """Chooses by the expected improvement at the end, by unit of cost until then.
+    """Chooses by the expected improvement at the end of a training, per unit of remaining cost.
 
     Args:
         new: Configurations that have not been trained.
-        ladder: Where the rewards of a training count.
-        generator: Of random draws.
-        resumes: Whether a training can go on; otherwise it begins anew.
+        ladder: Iterations whose rewards enter the model.
+        generator: Source of randomness.
+        resumes: Whether a training can be resumed; otherwise it restarts from scratch.
     """
 
     def __init__(
@@ -157,11 +157,11 @@ class EndChooser:
         self._belief, self._resumes = EndBelief(new.empty, ladder), resumes
 
     def choose(self, trainings: Trainings) -> Choice:
-        """Return what is trained next.
+        """Return the next training.
 
         Raises:
             HorizonExceededError: If every configuration has been trained to its end, is in training, or
-                is left.
+                has been abandoned.
         """
         opening = opening_of(self._new, trainings)
         if opening is not None:
@@ -170,7 +170,7 @@ class EndChooser:
         outlook = self._belief.outlook(trainings, self._generator)
         with torch.no_grad():
             new = self._new.best(outlook, trainings)
-            promise = -math.inf if new is None else float(outlook.of(new))
+            promise = -math.inf if new is None else float(outlook.promise(new))
             promises = self._promises(outlook, going_on)
         if new is not None and promise > max(promises, default=-math.inf):
             return Choice(new, None, "a new configuration promises most by its cost")
@@ -185,12 +185,12 @@ class EndChooser:
         done = [t.done / t.length if self._resumes else 0.0 for t in trainings]
         points = torch.stack([t.point for t in trainings])
         left = 1 - points.new_tensor(done)
-        return outlook.of(points, left).tolist()
+        return outlook.promise(points, left).tolist()
 
     def predict(self, trainings: Trainings, points: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return median and half of the central 68 % of rewards at the end, each of shape ``(n,)``.
+        """Return the median and half the width of the central 68 % of final rewards, each ``(n,)``.
 
-        The model predicts normal scores; the rewards so far turn these back into rewards.
+        The model predicts normal scores, which the quantiles of the rewards so far convert to rewards.
         """
         if not len(trainings.rewards):
             return None
@@ -198,13 +198,12 @@ class EndChooser:
         with torch.no_grad():
             mean, variance = outlook.end.mean_and_variance(points.unsqueeze(-2))
         mean, std = mean.squeeze(-1), variance.squeeze(-1).sqrt()
-        middle, high, low = (
-            rewards_at(score, trainings.rewards) for score in (mean, mean + std, mean - std)
-        )
+        scores = (mean, mean + std, mean - std)
+        middle, high, low = (rewards_at(score, trainings.rewards) for score in scores)
         return middle, (high - low) / 2
 
     def early_signal(self, share: float) -> float | None:
-        """Return how well ranks after a share of a training foretell those at its end."""
+        """Return the correlation of a reward after a share of a training with the final reward."""
         return self._belief.early_signal(share)
 
     def state_dict(self) -> dict[str, Any]:
@@ -218,26 +217,26 @@ class EndChooser:
 
 
 def opening_of(new: NewPoints, trainings: Trainings) -> Choice | None:
-    """Return what is trained before there is a belief; None if there is one."""
-    blind = not len(trainings.rewards)
+    """Return the next training before the model decides; None once it does."""
+    unmeasured = not len(trainings.rewards)
     sound = len(trainings) - trainings.broken
-    if not blind and (sound >= _AT_FIRST or len(trainings) >= _MOST_AT_FIRST):
+    if not unmeasured and (sound >= _FIRST or len(trainings) >= _MOST_FIRST):
         return None
     point = new.random(trainings)
     if point is not None:
         return Choice(point, None, "a first look, at random")
-    return first_of(trainings.going_on) if blind else None
+    return first_of(trainings.going_on) if unmeasured else None
 
 
 def first_of(trainings: list[Training]) -> Choice:
-    """Return the first training that may go on, where nothing tells one from another."""
+    """Return the first training that may go on, for lack of any information about them."""
     expected = "a configuration that is neither trained to its end nor in training nor left"
     check(len(trainings) > 0, "ask", expected, "none", HorizonExceededError)
     return Choice(trainings[0].point, trainings[0], "the first that may go on")
 
 
 def _trained(points: Tensor, trainings: Trainings, distance: float) -> Tensor:
-    """Return which points are no further from one that has been trained, bool of shape ``(n,)``."""
+    """Return which points lie within a distance of a trained configuration, bool, ``(n,)``."""
     if not len(trainings):
         return torch.zeros(len(points), dtype=torch.bool, device=points.device)
     return among(points, trainings.points, distance)

@@ -1,15 +1,15 @@
-r"""Which training to go on with: by what each is likely to end at, and what that would still cost.
+r"""A Gaussian process of the final rewards of trainings, and their expected improvement per cost.
 
-All rewards of all curves are ranked together, and their normal scores are what a Gaussian process
-explains. A reward counts at the share of the training that was done by then,
+All rewards of all curves are ranked together, and a Gaussian process models their normal scores. Its
+inputs are a configuration ``x`` and the share ``s`` of the training that was done,
 
-    k((x, s), (x', s')) = k_x(x, x') (1 - eps)^{|log s - log s'| c / 2},
+    k((x, s), (x', s')) = k_x(x, x') (1 - eps)^{|log s - log s'| c / 2}.
 
-so rewards tell of an end the less, the earlier they are, and how much less is learnt: the rate ``eps``
-of the time-varying GP, whose time is ``c log s``. A tenth of the variance of ``k_x`` is each
-training's own (a nugget): without it one bad training condemns all that are like it, and a search that
-begins badly stays where it is. Next is the training, begun or new, whose expected improvement at the
-*end* is largest by the cost of what is left of it; it goes on to its next rung.
+Early rewards are less correlated with the end of a training. How much less is fitted: it is the rate
+``eps`` of the time-varying GP with time ``c log s``. A tenth of the variance of ``k_x`` is a nugget,
+independent for each training: without it one bad training would rule out all similar configurations,
+and a search with a bad start would not recover. The next training, new or paused, has the largest
+expected improvement at its *end* per unit of remaining cost; it is trained to its next rung.
 
 A training that diverged counts as one that ended at the lowest reward seen.
 """
@@ -31,100 +31,100 @@ from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
-_PACE = 30.0  # c: by the median of the prior, 0.01, a quarter of a training correlates 0.81 with its end
-_END = 0.0  # time of it
-_GROWTH = 1.05  # factor in rows from which a refit is due
+# c: at the prior median eps = 0.01, a quarter of a training has a correlation of 0.81 with its end.
+_PACE = 30.0
+_END = 0.0  # time of the end of a training
+_GROWTH = 1.05  # growth of the number of rows that triggers a refit
 _MOST_ROWS = 800
 _LEAST_COST = 1e-300  # products of costs and lengths may be infinite, or 0
-_EARLY_FITS = 5  # refits that begin from further values, too
+_EARLY_FITS = 5  # refits with additional random restarts
 
 
 class Rows(NamedTuple):
-    """What the belief is made of."""
+    """Training data of the Gaussian process."""
 
     inputs: Tensor  # [configuration, time], shape: (n, d + 1)
     targets: Tensor  # normal scores, shape: (n,)
-    best: float  # normal score of the best reward at hand
+    best: float  # normal score of the best latest reward of a training
 
 
 class EndOutlook(NamedTuple):
-    """How trainings are likely to end, and at which cost."""
+    """Posterior of final rewards, and a model of costs."""
 
     end: Snapshot
     best: float
     cost: LogLinearCost
 
-    def of(self, X: Tensor, left: Tensor | float = 1.0) -> Tensor:
-        """Return the logarithm of the improvement at the end by unit of cost until then.
+    def promise(self, X: Tensor, left: Tensor | float = 1.0) -> Tensor:
+        """Return the logarithm of the expected improvement at the end per unit of remaining cost.
 
         Args:
             X: Configurations, ``batch_shape x d``.
-            left: Share of the training that is left, of the batch shape.
+            left: Remaining share of the training, of the batch shape.
         """
         mean, variance = self.end.mean_and_variance(X.unsqueeze(-2))
         sd = variance.squeeze(-1).sqrt()
         improvement = sd.log() + log_excess((mean.squeeze(-1) - self.best) / sd)
-        rest = left.log() if isinstance(left, Tensor) else math.log(left)
-        return improvement - self.cost.logarithm(X) - rest
+        log_left = left.log() if isinstance(left, Tensor) else math.log(left)
+        return improvement - self.cost.logarithm(X) - log_left
 
 
 class EndBelief:
-    """What is believed about the ends of trainings; hyperparameters are fitted as rows come in.
+    """The Gaussian process of final rewards; hyperparameters are refitted as rewards arrive.
 
     Args:
-        like: No configuration, shape ``(0, d)``, of the dtype and device of all of them.
-        ladder: Where the rewards of a training count, besides the latest.
+        like: Empty tensor, shape ``(0, d)``, with the dtype and device of configurations.
+        ladder: Iterations whose rewards enter the model, besides the latest reward.
     """
 
     def __init__(self, like: Tensor, ladder: Ladder) -> None:
         self._ladder, self._fits, self._fitted_rows = ladder, 0, 0
-        one = like.new_ones(())
-        self._values = Hyperparameters(
-            0.5 * one.expand(like.shape[-1]), one, 0.05 * one, 0.01 * one
-        )
+        unit = like.new_ones(())
+        lengthscale = 0.5 * unit.expand(like.shape[-1])
+        self._values = Hyperparameters(lengthscale, unit, 0.05 * unit, 0.01 * unit)
 
     def outlook(self, trainings: Trainings, generator: torch.Generator) -> EndOutlook:
-        """Return what is believed now; refit if many rows are new.
+        """Return the posterior of final rewards; refit first if there are many new rows.
 
         Args:
-            trainings: At least one of which has a reward.
-            generator: Of the values that the first refits begin from.
+            trainings: Trainings of which at least one has a reward.
+            generator: Source of the random restarts of the first refits.
         """
         rows = self.rows(trainings)
-        differ = bool((rows.targets != rows.targets[0]).any())  # equal ones say nothing of scales
+        differ = bool((rows.targets != rows.targets[0]).any())  # equal targets determine no scales
         if differ and len(rows.inputs) >= _GROWTH * self._fitted_rows:
             self._refit(rows, generator)
         belief = self._conditioned(rows)
         for training in trainings:
             if training.until is not None:
-                belief = _believing(belief, training)
+                belief = _with_pending(belief, training)
         return EndOutlook(belief.snapshot(_END), rows.best, _costs(trainings))
 
     def rows(self, trainings: Trainings) -> Rows:
-        """Return the inputs and normal scores of the rewards that count."""
+        """Return the inputs and normal scores of the rewards that enter the model."""
         like = trainings.points
-        rewards = trainings.rewards.to(like.device)  # ranked in float64, whatever is computed in
+        rewards = trainings.rewards.to(like.device)  # ranks are computed in float64
         lowest = float(rewards.min())
-        at = [(t.point, *mark) for t in trainings for mark in self._marks(t, lowest)]
-        broken = sum(training.broken for training in trainings)
-        among = torch.cat([rewards, rewards.new_full((broken,), lowest)])
-        at = sorted(at, key=lambda row: -row[1])[:_MOST_ROWS]  # the latest say most of the end
-        points, times, values = zip(*at, strict=True)
+        rows = [(t.point, *mark) for t in trainings for mark in self._marks(t, lowest)]
+        among = torch.cat([rewards, rewards.new_full((trainings.broken,), lowest)])
+        # The latest rewards are the most informative about the end.
+        rows = sorted(rows, key=lambda row: -row[1])[:_MOST_ROWS]
+        points, times, values = zip(*rows, strict=True)
         inputs = torch.cat([torch.stack(points), like.new_tensor(times).unsqueeze(-1)], -1)
         latest = among.new_tensor([t.latest for t in trainings if t.known])
         targets = normal_scores(among.new_tensor(values), among)
         return Rows(inputs, targets.to(like), float(normal_scores(latest.max(), among)))
 
     def _marks(self, training: Training, lowest: float) -> list[tuple[float, float]]:
-        """Return times and rewards that count of a training."""
-        known, length = training.known, training.length
-        wanted = self._ladder.rungs(length) + known[-1:]
-        at = {max((k for k in known if k <= w), default=0) for w in wanted if w <= training.done}
-        marks = [(_time(k / length), training.curve[k - 1]) for k in sorted(at) if k]
-        return [*marks, (_END, lowest)] if training.broken else marks
+        """Return the times and rewards of a training that enter the model."""
+        measured, length, done = training.known, training.length, training.done
+        marks = [mark for mark in self._ladder.rungs(length) + measured[-1:] if mark <= done]
+        chosen = {max((k for k in measured if k <= mark), default=0) for mark in marks}
+        pairs = [(_time(k / length), training.curve[k - 1]) for k in sorted(chosen) if k]
+        return [*pairs, (_END, lowest)] if training.broken else pairs
 
     def early_signal(self, share: float) -> float | None:
-        """Return the correlation of a reward after a share of a training with what it will end at."""
+        """Return the correlation of a reward after a share of a training with its final reward."""
         if not self._fits:
             return None
         _, outputscale, noise, forgetting = (value.double() for value in self._values)
@@ -168,8 +168,8 @@ def _time(share: float) -> float:
     return _PACE * math.log(share)
 
 
-def _believing(belief: StreamingGP, training: Training) -> StreamingGP:
-    """Return the belief as if a pending stretch had come out as expected: its promise has been used."""
+def _with_pending(belief: StreamingGP, training: Training) -> StreamingGP:
+    """Return the belief conditioned on a pending segment, with its mean as the reward."""
     assert training.until is not None
     time = belief.inputs.new_tensor([_time(training.until / training.length)])
     row = torch.cat([training.point, time]).unsqueeze(0)
@@ -178,7 +178,7 @@ def _believing(belief: StreamingGP, training: Training) -> StreamingGP:
 
 
 def _costs(trainings: Trainings) -> LogLinearCost:
-    """Return what whole trainings cost, by those that have cost something."""
+    """Return a model of the cost of whole trainings, fitted to those with at least one iteration."""
     begun = [training for training in trainings if training.iterations]
     points = torch.stack([t.point for t in begun]).double()
     costs = points.new_tensor([[t.cost_of_whole] for t in begun])

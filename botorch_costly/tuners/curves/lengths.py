@@ -1,4 +1,4 @@
-"""How long whole trainings are, where they may be stopped, and which configurations there are."""
+"""Lengths of whole trainings, iterations at which they may stop, and the candidate configurations."""
 
 import hashlib
 import json
@@ -18,21 +18,21 @@ SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
 
 
 class Ladder:
-    """Iterations at which a training may stop: shares of its own length.
+    """Iterations at which a training may stop: shares of its length.
 
     Args:
-        shortest: Iterations of the shortest look.
+        shortest: Iterations of the shortest segment of a new training.
     """
 
     def __init__(self, shortest: int) -> None:
         self._shortest = shortest
 
     def rungs(self, length: int) -> list[int]:
-        """Return the iterations, from 1, of a training of some length; the last is its end."""
+        """Return the iterations at which a training may stop, counted from 1; the last is its end."""
         return sorted({self.at(share, length) for share in SHARES})
 
     def at(self, share: float, length: int) -> int:
-        """Return the iteration at a share of a training, at least that of the shortest look."""
+        """Return the iteration at a share of a training, but at least the shortest segment."""
         return min(max(math.ceil(share * length - 1e-9), self._shortest), length)
 
     def after(self, done: int, length: int) -> int:
@@ -41,12 +41,12 @@ class Ladder:
 
 
 class Lengths:
-    """How long whole trainings are, and the configurations there are to choose from.
+    """Iterations of whole trainings, and the configurations to choose from.
 
     Args:
-        space: Of the configurations.
-        iterations: A number, or the name of the ``Integer`` that says it.
-        candidates: The configurations to choose from; all of the space if omitted.
+        space: Search space of the configurations.
+        iterations: Iterations of each training, or the name of the ``Integer`` that holds them.
+        candidates: Configurations to choose from; the whole space if omitted.
         lengths: Iterations for each candidate, in place of ``iterations``.
 
     Raises:
@@ -62,9 +62,9 @@ class Lengths:
         candidates: Sequence[Mapping[str, Plain]] | None,
         lengths: Sequence[int] | None,
     ) -> None:
-        one = (iterations is None) != (lengths is None)
-        both = "iterations, or lengths of candidates"
-        check(one, "iterations", both, (iterations, lengths))
+        exclusive = (iterations is None) != (lengths is None)
+        expected = "iterations, or lengths of candidates"
+        check(exclusive, "iterations", expected, (iterations, lengths))
         self._space, self._iterations = space, iterations
         self.configs = None if candidates is None else [space.canonical(c) for c in candidates]
         self.points: Tensor | None = None
@@ -91,27 +91,28 @@ class Lengths:
             assert self._iterations is not None
             return check_count("iterations", self._iterations, minimum=1)
         parameter = dict(self._space.parameters).get(self._iterations)
-        good = isinstance(parameter, Integer) and parameter.low >= 1
+        valid = isinstance(parameter, Integer) and parameter.low >= 1
         expected = "a number, or the name of an Integer that is at least 1"
-        check(good, "iterations", expected, self._iterations)
+        check(valid, "iterations", expected, self._iterations)
         assert isinstance(parameter, Integer)
         return parameter.high
 
     @property
-    def told(self) -> Any:
-        """What a state says of the lengths."""
+    def described(self) -> Any:
+        """Description of the lengths in a state's header."""
         return self._iterations if self._each is None else f"of each: {_digest(self._each)}"
 
     @property
     def digest(self) -> str:
-        """What a state says of the candidates."""
+        """Description of the candidates in a state's header."""
         return "the space" if self.configs is None else _digest(self.configs)
 
     def ladder(self, shortest: int) -> Ladder:
-        """Return where trainings may stop.
+        """Return the iterations at which trainings may stop.
 
         Raises:
-            InvalidArgumentError: If the shortest look is none, or not shorter than the longest training.
+            InvalidArgumentError: If the shortest segment is not positive, or not shorter than the longest
+                training.
         """
         ladder, longest = Ladder(check_count("shortest", shortest, minimum=1)), self.longest
         expected = f"less than {longest}, the iterations of the longest training"
@@ -119,15 +120,15 @@ class Lengths:
         return ladder
 
     def canonical(self, config: Mapping[str, Any]) -> dict[str, Plain]:
-        """Return a configuration in plain values; raise InvalidConfigError if its length is not known."""
-        known = self._space.canonical(config)
+        """Return a configuration in plain values; raise InvalidConfigError if it has no length."""
+        plain = self._space.canonical(config)
         if self._each is not None:
-            listed = tuple(self._space.encode(known).tolist()) in self._by_point
+            listed = tuple(self._space.encode(plain).tolist()) in self._by_point
             expected = "one of the candidates, which have lengths"
             check(listed, "config", expected, config, InvalidConfigError)
-        return known
+        return plain
 
-    def of(self, config: Mapping[str, Plain]) -> int:
+    def length_of(self, config: Mapping[str, Plain]) -> int:
         """Return the iterations of a whole training of a configuration."""
         if self._each is not None:
             return self._each[self._by_point[tuple(self._space.encode(config).tolist())]]
@@ -137,7 +138,7 @@ class Lengths:
         return self._iterations
 
     def config_of(self, point: Tensor) -> Mapping[str, Plain]:
-        """Return the configuration of an encoded point, a candidate as it was given."""
+        """Return the configuration of an encoded point: of a list, the nearest candidate."""
         if self.configs is None:
             return self._space.decode(point)
         assert self.points is not None

@@ -1,4 +1,4 @@
-"""Trainings that are begun, paused and continued as they promise: ask for a segment, tell its curve."""
+"""``CurveOptimizer``: trainings are started, paused and continued by their expected improvement."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
 from botorch_costly.tuners.curves.lengths import Lengths
+from botorch_costly.tuners.curves.outcomes import observation_of
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.strategy import CurveStrategy
-from botorch_costly.tuners.curves.told import observation_of
 from botorch_costly.tuners.curves.trainings import Training
 
 _SEARCH = Search(num_restarts=8)
@@ -28,35 +28,36 @@ _logger = logging.getLogger(__name__)
 
 
 class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
-    r"""Tune hyperparameters over many trainings, none of which is longer than it is worth.
+    r"""Tune hyperparameters over many trainings, and stop each training when it is not worth its cost.
 
-    ``ask`` says which configuration to train, from which of its iterations to which; ``tell`` hands in
-    what the stretch has shown and what it cost. A training is begun, goes on or is left as it promises:
-    next is the one whose expected improvement at its *end* is largest by the cost until then.
+    ``ask`` returns a segment of a training: a configuration, the iteration to continue from, and the one
+    to stop at. ``tell`` takes the segment's curve and cost. The next training, new or paused, has the
+    largest expected improvement at its *end* per unit of remaining cost.
 
-    Several stretches may be asked for before one is told: none of them is of a training that is under
-    way.
+    Several segments may be pending; they belong to different trainings.
 
     References:
         V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020:
-        configuration and length chosen together, by what they promise and cost.
+        configuration and length are chosen together, by their expected improvement and cost.
 
     Args:
-        space: Of the configurations.
-        iterations: Of a whole training, such as its epochs: a number, or the name of the ``Integer``
-            that says it.
-        candidates: The configurations to choose from; all of the space if omitted.
+        space: Search space of the configurations.
+        iterations: Iterations of a whole training, such as its epochs: a number, or the name of the
+            ``Integer`` parameter that holds it.
+        candidates: Configurations to choose from; the whole space if omitted.
         lengths: Iterations of a whole training of each candidate, in place of ``iterations``.
-        shortest: Iterations of the shortest look at a configuration.
-        resumes: Whether a training can go on from where it stopped. If not, each stretch begins anew.
-        horizon: The most stretches that are asked for; ``None`` if unknown.
+        shortest: Iterations of the shortest segment of a new training.
+        resumes: Whether a training can be resumed where it stopped. If not, each segment restarts the
+            training from scratch.
+        horizon: Largest number of segments; ``None`` if unknown.
         maximize: Whether larger values are better.
-        compression: Makes scores of curves, whose improvement by cost says what is next and for how long,
-            as in BOIL; ranks and ends are what is believed in by default.
-        search: How a large space is searched: from how many of the best points looked at.
-        seed: The one source of randomness; the global generators are never touched.
-        dtype: Of all computation, ``torch.float64`` or ``torch.float32``.
-        device: Of all computation. Draws are made on the CPU, so that a state moves between devices.
+        compression: Scores of curves as in BOIL, whose improvement per cost decides on configuration and
+            length. If omitted, a model of ranks and final rewards decides.
+        search: Settings of the search of a large space; the number of starts is read.
+        seed: Seed of all random draws; the global generators are never touched.
+        dtype: ``torch.float64`` or ``torch.float32``, the type of all computation.
+        device: Device of all computation. Draws are made on the CPU, so that a state moves between
+            devices.
 
     Raises:
         InvalidArgumentError: If an argument is outside its range, or there is no such device here.
@@ -69,10 +70,10 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         >>> from botorch_costly import Real
         >>> optimizer = CurveOptimizer(SearchSpace({"lr": Real(1e-4, 1e-1, log=True)}), 27)
         >>> for _ in range(12):
-        ...     stretch = optimizer.ask()
-        ...     at = np.arange(stretch.since + 1, stretch.until + 1)
-        ...     curve = 1 - math.exp(-100 * stretch.config["lr"]) / at
-        ...     _ = optimizer.tell(stretch, curve, cost=float(stretch.iterations))
+        ...     segment = optimizer.ask()
+        ...     epochs = np.arange(segment.since + 1, segment.until + 1)
+        ...     curve = 1 - math.exp(-100 * segment.config["lr"]) / epochs
+        ...     _ = optimizer.tell(segment, curve, cost=float(segment.iterations))
         >>> optimizer.best()["lr"] > 1e-3
         True
     """
@@ -108,13 +109,13 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         device: torch.device | str = "cpu",
     ) -> None:
         domain = Domain(space, dtype=dtype, device=device)
-        wholes = Lengths(space, iterations, candidates, lengths)
+        wholes = Lengths(space, iterations, candidates, lengths)  # of whole trainings
         check(isinstance(resumes, bool), "resumes", "a bool", resumes)
         check(isinstance(search, Search), "search", "a Search", search)
         compressed = compression is None or isinstance(compression, Compression)
         check(compressed, "compression", "a Compression or None", compression)
         options = {
-            "iterations": wholes.told,
+            "iterations": wholes.described,
             "candidates": wholes.digest,
             "shortest": shortest,
             "resumes": resumes,
@@ -139,12 +140,12 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
     def as_published(
         cls, space: SearchSpace, iterations: int | str | None = None, **options: Any
     ) -> "CurveOptimizer":
-        """Return BOIL as published: a learnt sigmoid, and trainings that begin anew.
+        """Return BOIL as published: a fitted sigmoid, and trainings that restart from scratch.
 
         Args:
-            space: As above.
-            iterations: As above.
-            **options: As above, but ``compression`` and ``resumes``.
+            space: Search space of the configurations.
+            iterations: Iterations of a whole training, as in the constructor.
+            **options: Further arguments of the constructor, without ``compression`` and ``resumes``.
         """
         sigmoid = Compression(softplus=True)
         return cls(space, iterations, compression=sigmoid, resumes=False, **options)
@@ -156,21 +157,22 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         *,
         training: int | None = None,
     ) -> CurveDecision:
-        """Enter a stretch that was not asked for, such as that of another program, to be told.
+        """Enter a segment of your own, such as that of another program, in place of the next one.
 
         Args:
-            config: Its configuration, of the space, or of the candidates where these have lengths.
-            until: Iterations that it is trained for then; those of a whole training if omitted.
-            training: Number of the training that goes on; a new one if omitted.
+            config: Configuration of the space; one of the candidates if these have lengths.
+            until: Last iteration of the segment; the end of the training if omitted.
+            training: Number of the training to continue; a new one if omitted.
 
         Returns:
-            The decision to tell. Until then it is under way, as one that was asked for.
+            The decision to tell. Until then it is pending, like one that was asked for.
 
         Raises:
-            HorizonExceededError: If all stretches of the horizon have been asked for.
+            HorizonExceededError: If all segments of the horizon have been asked for.
             InvalidConfigError: If the configuration does not belong to the space.
-            InvalidArgumentError: If the training is of another configuration or cannot go on, or
-                ``until`` is beyond a whole one, or no more than it has. The optimizer is unchanged.
+            InvalidArgumentError: If the training has another configuration or cannot go on, or ``until``
+                is beyond the end of the training, or not beyond its current iteration. The optimizer is
+                unchanged.
 
         Example:
             >>> from botorch_costly import Real
@@ -190,29 +192,29 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         cost: float | None = None,
         broken: bool | None = None,
     ) -> CurveObservation:
-        """Hand in what a stretch has shown.
+        """Record the curve of a segment.
 
         Args:
-            decision: What ``ask`` returned, once; in any order, late, or never.
-            curve: A value for each iteration of the stretch, from ``decision.since + 1`` on; None where
-                none was measured. A shorter curve is of a training that was stopped early, and may go on.
-                None in its place if nothing came of the stretch: its training is as it was before.
-                After two stretches in a row that did not bring it farther it is left.
-            cost: Of the stretch, in any unit, such as seconds; its iterations, at least one, if omitted.
-                Omit it always or never.
+            decision: A decision of ``ask`` or ``enqueue``, or a copy; once, in any order, or never.
+            curve: A value for each iteration of the segment, from ``decision.since + 1`` on; None for an
+                iteration without a measurement. A shorter curve means that the segment was stopped early;
+                its training may go on. None in place of the curve if the segment failed: its training is
+                as it was before. After two segments in a row without progress a training is abandoned.
+            cost: Cost of the segment, in any unit, such as seconds; the number of its iterations, but at
+                least one, if omitted. Omit it always or never.
             broken: Whether the training has diverged and cannot go on; by default, whether its last
-                value was measured and is not finite. What diverged counts as having ended at the lowest
-                value seen.
+                value was measured and is not finite. A diverged training counts as one that ended at the
+                lowest value seen.
 
         Returns:
-            The record of the stretch, its ``reward`` the last value.
+            The record of the segment; its ``reward`` is the last value.
 
         Raises:
-            UnknownDecisionError: If this optimizer never asked for the stretch.
+            UnknownDecisionError: If this optimizer never asked for the segment.
             AlreadyToldError: If it was told before.
-            InvalidShapeError: If the curve is empty, longer than the stretch, or no row of numbers.
-            InvalidArgumentError: If a value is no number, or a cost not positive, or told at times only.
-                In all cases the optimizer is unchanged.
+            InvalidShapeError: If the curve is empty, longer than the segment, or no row of numbers.
+            InvalidArgumentError: If a value is no number, a cost is not positive, or only some segments
+                have costs. In all cases the optimizer is unchanged.
         """
         self._ledger.check_open(decision)
         priced = self._strategy.priced
@@ -233,18 +235,18 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         *,
         cost: float | None = None,
     ) -> bool:
-        """Return whether a stretch that is under way should be stopped, by the rule of ``ask``.
+        """Return whether a pending segment should be stopped early, by the rule of ``ask``.
 
-        It should if, told what it has shown so far, the next stretch would not be one of its training.
-        Nothing is recorded. After a stop tell what there is.
+        It should if ``ask`` would choose another training after the curve so far. Nothing is recorded;
+        after a stop, tell the curve so far.
 
         Args:
-            decision: What ``ask`` returned.
+            decision: A decision of ``ask`` or ``enqueue``.
             curve: A value for each iteration so far.
-            cost: So far.
+            cost: Cost so far.
 
         Raises:
-            CostlyError: Those of ``tell``, and of ``ask`` where all is trained or in training.
+            CostlyError: An error of ``tell``, or of ``ask`` if no training is left to choose.
         """
         self._ledger.check_open(decision)
         priced = self._strategy.priced
@@ -258,27 +260,27 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
 
     @property
     def best_training(self) -> Training | None:
-        """The training whose latest value is best: the network at hand.
+        """The training with the best latest value; None without one.
 
-        None of those that diverged, whose weights may be lost; None if there is no other with a value.
+        Diverged trainings do not count, for their weights may be lost.
         """
         return self._strategy.trainings.best
 
     @property
     def trainings(self) -> tuple[Training, ...]:
-        """All trainings, in the order in which they were begun."""
+        """All trainings, in the order of their start."""
         return tuple(self._strategy.trainings)
 
     def early_signal(self, share: float) -> float | None:
-        """Return how well ranks after a share of a training are believed to foretell those at its end.
+        """Return the estimated correlation of ranks after a share of a training with the final ranks.
 
-        Near 0 early values carry no signal, and short looks are not worth their cost.
+        If it is near 0, early values carry no signal, and short segments are not worth their cost.
 
         Args:
-            share: Of a whole training, in (0, 1].
+            share: Share of a whole training, in (0, 1].
 
         Returns:
-            A correlation in [0, 1]; None before anything has been learnt of it.
+            A correlation in [0, 1]; None before it can be estimated.
 
         Raises:
             InvalidArgumentError: If the share is out of range.

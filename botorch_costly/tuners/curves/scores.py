@@ -1,14 +1,13 @@
-r"""What to train next, as BOIL has it: configuration and length by improvement of the score, per cost.
+r"""BOIL: configuration and length are chosen together by the expected improvement of a score per cost.
 
-A ``CurveGP`` explains the scores of the curves so far, some points of each curve among its data; what is
-trained next is the configuration and length of largest expected improvement by unit of cost. What the
-paper leaves open:
+A ``CurveGP`` models the scores of the curves so far; some points of each curve are among its data. The
+paper leaves details open:
 
-- Rewards count from the lowest seen, so that no score falls as a training goes on. What lies far off the
-  rewards of all other trainings counts as the nearest of these.
+- Rewards are measured from the lowest one seen, so that no score falls as a training continues. Outliers
+  are clipped to the range of the rewards of the other trainings.
 - Lengths are shares of each training's own length.
 - A training that diverged counts as one that stayed at the lowest reward.
-- Where trainings may go on, the cost of a longer one is that of the rest.
+- If trainings can be resumed, the cost of a longer one is the cost of the remaining iterations.
 
 References:
     V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
@@ -33,11 +32,11 @@ from botorch_costly.tuners.curves.choice import Choice, NewPoints, first_of, ope
 from botorch_costly.tuners.curves.lengths import SHARES, Ladder
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
-_REFIT = 3  # stretches between refits, for each column of a configuration
-_FINEST = 60  # points that a curve is seen at, at most
+_REFIT = 3  # segments between refits, for each column of a configuration
+_FINEST = 60  # largest number of points of a resampled curve
 _MOST_CURVES = 200
-_LARGEST = 1e150  # of rewards: differences and sums are finite
-_LEAST_REST = 1e-3  # of the cost of a training, by a linear model that may see none
+_LARGEST = 1e150  # size of rewards: differences and sums are finite
+_LEAST_REST = 1e-3  # share of a training's cost: the linear model may predict no remaining cost
 _FIRST_RESTARTS, _RESTARTS = 4, 1
 
 
@@ -46,10 +45,11 @@ class Compression:
     """Choose configuration and length by scores of curves, as BOIL does.
 
     Args:
-        weighting: Of the rewards of a curve: ``"sigmoid"``, learnt; ``"log"`` or ``"average"``, given.
-        augments: Whether points of each curve join the data.
-        softplus: Whether improvement and cost pass a softplus, as published: where improvements are
-            small, it goes for cheap stretches alone.
+        weighting: Weights of the rewards of a curve: ``"sigmoid"`` is fitted, ``"log"`` and
+            ``"average"`` are fixed.
+        augments: Whether points of each curve are added to the data.
+        softplus: Whether improvement and cost pass through a softplus, as published. Where improvements
+            are small, this rule considers only the cost.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range.
@@ -66,34 +66,34 @@ class Compression:
 
 
 class _Outlook(NamedTuple):
-    """What configurations promise, in logarithms."""
+    """Logarithm of the expected improvement of the score per cost."""
 
     acquisition: LogEIPerCost
     cost: LinearCost
 
-    def of(self, X: Tensor) -> Tensor:
-        """Return what the best length of each new configuration (``batch_shape x d``) promises."""
+    def promise(self, X: Tensor) -> Tensor:
+        """Return the value of the best length of each new configuration (``batch_shape x d``)."""
         return self.by_length(X).amax(-1)
 
     def by_length(self, X: Tensor) -> Tensor:
-        """Return what each length of new configurations promises, ``batch_shape x rungs``."""
+        """Return the value of each length of new configurations, ``batch_shape x rungs``."""
         shares = X.new_tensor(SHARES).unsqueeze(-1)
         configs = X.unsqueeze(-2)
         shape = (*X.shape[:-1], len(shares))
         rows = torch.cat([configs.expand(*shape, -1), shares.expand(*shape, 1)], -1)
         return self.acquisition(rows.reshape(-1, 1, rows.shape[-1])).reshape(shape)
 
-    def going_on(self, ways: list[tuple[Training, int]], *, resumes: bool) -> list[float]:
-        """Return what it promises to train trainings until some iterations."""
-        if not ways:
+    def continued(self, options: list[tuple[Training, int]], *, resumes: bool) -> list[float]:
+        """Return the values of pairs of a training and the iteration that it is continued to."""
+        if not options:
             return []
-        until = torch.stack([_row(training, at) for training, at in ways]).unsqueeze(-2)
-        done = torch.stack([_row(training, training.done) for training, _ in ways]).unsqueeze(-2)
+        until = torch.stack([_row(training, end) for training, end in options]).unsqueeze(-2)
+        done = torch.stack([_row(training, training.done) for training, _ in options]).unsqueeze(-2)
         values = self.acquisition(until)
         if resumes:
             whole, paid = (self.cost(rows).flatten() for rows in (until, done))
-            rest = torch.maximum(whole - paid, _LEAST_REST * whole)
-            values = values + whole.log() - rest.log()
+            remaining = torch.maximum(whole - paid, _LEAST_REST * whole)
+            values = values + whole.log() - remaining.log()
         return values.tolist()
 
 
@@ -104,14 +104,14 @@ def _row(training: Training, iteration: int) -> Tensor:
 
 
 class ScoreChooser:
-    """Chooses configuration and length by the expected improvement of the score, per cost.
+    """Chooses configuration and length by the expected improvement of the score per cost.
 
     Args:
         new: Configurations that have not been trained.
-        ladder: Where a training may stop.
-        generator: Of random draws.
-        compression: Of the curves.
-        resumes: Whether a training can go on; otherwise it begins anew.
+        ladder: Iterations at which a training may stop.
+        generator: Source of randomness.
+        compression: Settings of the scores.
+        resumes: Whether a training can be resumed; otherwise it restarts from scratch.
     """
 
     def __init__(
@@ -126,21 +126,21 @@ class ScoreChooser:
         self._new, self._ladder, self._generator = new, ladder, generator
         self._compression, self._resumes = compression, resumes
         self._fitted: dict[str, Tensor] | None = None  # parameters of the latest fit
-        self._fitted_at = 0  # stretches told by then
+        self._fitted_at = 0  # number of segments at the latest fit
 
     def choose(self, trainings: Trainings) -> Choice:
-        """Return what is trained next, and until when.
+        """Return the next training, and the share of it to stop at.
 
         Raises:
             HorizonExceededError: If every configuration has been trained to its end, or is in training.
         """
         opening = opening_of(self._new, trainings)
         if opening is not None:
-            return opening if opening.training is not None else self._to_a_length(opening)
+            return opening if opening.training is not None else self._with_random_length(opening)
         going_on = trainings.going_on
         outlook = self._outlook(self._model(trainings), trainings)
         with torch.no_grad():
-            choices = self._going_on(outlook, going_on)
+            choices = self._continued(outlook, going_on)
             point = self._new.best(outlook, trainings)
             if point is not None:
                 promises = outlook.by_length(point)
@@ -149,25 +149,26 @@ class ScoreChooser:
                 choices.append((float(promises.max()), choice))
         return max(choices, key=itemgetter(0))[1] if choices else first_of(going_on)
 
-    def _to_a_length(self, opening: Choice) -> Choice:
-        """Return a first look of a length at random, as its configuration is."""
+    def _with_random_length(self, opening: Choice) -> Choice:
         length = int(torch.randint(len(SHARES), (1,), generator=self._generator))
         return opening._replace(share=SHARES[length])
 
-    def _going_on(self, outlook: _Outlook, trainings: list[Training]) -> list[tuple[float, Choice]]:
-        """Return what each longer training promises."""
-        ways = [
+    def _continued(
+        self, outlook: _Outlook, trainings: list[Training]
+    ) -> list[tuple[float, Choice]]:
+        """Return the value of each choice that continues a training, and the choice."""
+        options = [
             (training, until)
             for training in trainings
             for until in self._ladder.rungs(training.length)
             if until > training.done
         ]
         reason = "a longer training promises most by its cost"
-        choices = [Choice(t.point, t, reason, until / t.length) for t, until in ways]
-        return list(zip(outlook.going_on(ways, resumes=self._resumes), choices, strict=True))
+        choices = [Choice(t.point, t, reason, until / t.length) for t, until in options]
+        return list(zip(outlook.continued(options, resumes=self._resumes), choices, strict=True))
 
     def _model(self, trainings: Trainings) -> CurveGP:
-        """Return the model of all curves so far, fitted anew where that is due."""
+        """Return the model of all curves so far, refitted if that is due."""
         model = self._unfitted(trainings)
         if self._fitted is not None:
             model.load_state_dict(self._fitted, strict=False)
@@ -179,12 +180,12 @@ class ScoreChooser:
             fit_curves(model, restarts=restarts, generator=self._generator)
             parameters = dict(model.named_parameters()).items()
             self._fitted = {name: value.detach().clone() for name, value in parameters}
-            self._fitted_at = trainings.stretches
+            self._fitted_at = trainings.segments
         return model
 
     def _is_due(self, trainings: Trainings) -> bool:
         every = _REFIT * trainings.points.shape[-1]
-        return trainings.stretches < every or trainings.stretches >= self._fitted_at + every
+        return trainings.segments < every or trainings.segments >= self._fitted_at + every
 
     def _unfitted(self, trainings: Trainings) -> CurveGP:
         lowest, highest = _range_of(trainings)
@@ -192,7 +193,7 @@ class ScoreChooser:
         finest = min(_FINEST, max(training.length for training in seen))
         curves = torch.stack([_resampled(training, finest, lowest) for training in seen])
         points = torch.stack([training.point for training in seen])
-        curves = _held(curves.clamp(0, highest - lowest), points)
+        curves = _in_dtype_of(curves.clamp(0, highest - lowest), points)
         compression = CurveCompression(finest, self._compression.weighting).to(points)
         return CurveGP(points, curves, compression=compression)
 
@@ -209,10 +210,10 @@ class ScoreChooser:
         return _Outlook(LogEIPerCost(model, cost, best, as_published=softplus), cost)
 
     def predict(self, trainings: Trainings, points: Tensor) -> None:
-        """Return None: the model predicts scores of curves, which are in no unit of the values."""
+        """Return None: the model predicts scores, which are not in the units of the values."""
 
     def early_signal(self, share: float) -> float | None:
-        """Return the share of all weight that the iterations until then have in the score."""
+        """Return the weight in the score of the iterations up to a share of a training."""
         if self._fitted is None:
             return None
         compression = CurveCompression(_FINEST, self._compression.weighting).to(self._new.empty)
@@ -235,29 +236,29 @@ class ScoreChooser:
 
 
 def _range_of(trainings: Trainings) -> tuple[float, float]:
-    """Return the lowest and the highest reward, without trainings far off all others."""
+    """Return the lowest and the highest reward, without trainings that are outliers."""
     curves = [[r for r in training.curve if not math.isnan(r)] for training in trainings]
     ends = torch.tensor([[min(c), max(c)] for c in curves if c], dtype=torch.float64)
     lows, highs = ends.clamp(-_LARGEST, _LARGEST).unbind(-1)
     return float(tempered(lows).min()), float(tempered(highs).max())
 
 
-def _held(curves: Tensor, like: Tensor) -> Tensor:
-    """Return curves in the dtype of a tensor, in another unit where it does not hold their squares."""
+def _in_dtype_of(curves: Tensor, like: Tensor) -> Tensor:
+    """Return curves in the dtype of a tensor, rescaled if their squares would overflow."""
     most, largest = torch.finfo(like.dtype).max ** 0.25, float(curves.nan_to_num(0.0).max())
     return (curves if largest <= most else curves * (most / largest)).to(like)
 
 
 def _resampled(training: Training, finest: int, lowest: float) -> Tensor:
-    """Return the rewards above the lowest at equally spaced shares; NaN beyond the present one."""
+    """Return rewards minus the lowest at equally spaced shares; NaN beyond the current iteration."""
     curve = torch.full((finest,), math.nan, dtype=torch.float64)
     rewards = torch.tensor([math.nan, *training.curve], dtype=torch.float64) - lowest
-    known = torch.tensor([0, *training.known])
-    until = int(known[-1]) if training.broken else training.done
+    measured = torch.tensor([0, *training.known])
+    until = int(measured[-1]) if training.broken else training.done
     for k in range(1, finest + 1):
-        at = k * training.length / finest
-        if at < until + 1:  # the point that holds the present iteration is the last
-            latest = int(known[known <= at + 1e-9].max())
+        iteration = k * training.length / finest
+        if iteration < until + 1:  # the point that holds the current iteration is the last
+            latest = int(measured[measured <= iteration + 1e-9].max())
             curve[k - 1] = rewards[latest]
     if training.known and bool(curve.isnan().all()):
         curve[0] = rewards[training.known[0]]

@@ -1,4 +1,4 @@
-"""Which segment of which training is next: a strategy around the trainings and a chooser."""
+"""The strategy of ``CurveOptimizer``: it turns a chooser's training into the next segment."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 
 class CurveStrategy(Strategy):
-    """Begins, continues and leaves trainings, as a chooser decides.
+    """Starts, continues and abandons trainings, as a chooser decides.
 
     Args:
         domain: Domain of the configurations.
@@ -31,7 +31,7 @@ class CurveStrategy(Strategy):
 
     Attributes:
         trainings: All trainings so far.
-        priced: Whether costs are told; None before the first outcome.
+        priced: Whether outcomes have costs; None before the first outcome.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class CurveStrategy(Strategy):
         self.priced: bool | None = None
 
     def _no_trainings(self) -> Trainings:
-        return Trainings(self._encode, self._lengths.of, self._sign)
+        return Trainings(self._encode, self._lengths.length_of, self._sign)
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self._domain.space.encode(config).to(**self._domain.tkwargs)
@@ -60,12 +60,12 @@ class CurveStrategy(Strategy):
 
         Raises:
             HorizonExceededError: If every configuration of a finite space has been trained to its end, is
-                in training or is left.
+                in training or has been abandoned.
         """
         choice = self._chooser.choose(self.trainings)
         training = choice.training
         config = self._lengths.config_of(choice.point) if training is None else training.config
-        done, length = 0 if training is None else training.done, self._lengths.of(config)
+        done, length = 0 if training is None else training.done, self._lengths.length_of(config)
         rung = self._ladder.after(done, length)
         share = choice.share
         until = rung if share is None else max(self._ladder.at(share, length), done + 1)
@@ -77,7 +77,7 @@ class CurveStrategy(Strategy):
         """Return a segment of the user's choice; see ``CurveOptimizer.enqueue``."""
         config = self._lengths.canonical(config)
         before = None if training is None else self.trainings.going_on_with(training, config)
-        done, length = 0 if before is None else before.done, self._lengths.of(config)
+        done, length = 0 if before is None else before.done, self._lengths.length_of(config)
         end = length if until is None else check_count("until", until)
         check(done < end <= length, "until", f"more than {done}, at most {length}", until)
         return self._proposal(number, config, before, end, ENQUEUED)
@@ -124,16 +124,16 @@ class CurveStrategy(Strategy):
     def entered(
         self, suggestion: CurveDecision, seen: Evaluations[Any, Any], *, enqueued: bool
     ) -> None:
-        """Take note of a segment."""
-        self.trainings.asked(suggestion)
+        """Add a pending segment."""
+        self.trainings.start(suggestion)
 
     def cancelled(self, suggestion: CurveDecision, seen: Evaluations[Any, Any]) -> None:
-        """Give the training back as it was before a segment."""
-        self.trainings.withdrawn(suggestion)
+        """Restore the training as it was before a segment."""
+        self.trainings.cancel(suggestion)
 
     def learn(self, outcome: CurveObservation, seen: Evaluations[Any, Any]) -> None:
         """Extend the curve of a training."""
-        self.trainings.told(seen.suggestion(outcome.round), outcome)
+        self.trainings.finish(seen.suggestion(outcome.round), outcome)
 
     @contextmanager
     def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:
@@ -148,7 +148,7 @@ class CurveStrategy(Strategy):
             yield
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the chooser's state and whether costs are told; trainings follow from the ledger."""
+        """Return the chooser's state and whether outcomes have costs; the ledger holds the rest."""
         return {"chooser": self._chooser.state_dict(), "priced": self.priced}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -158,7 +158,7 @@ class CurveStrategy(Strategy):
 
     def restored(self, seen: Evaluations[Any, Any], *, same_options: bool) -> None:
         """Replay the trainings."""
-        expected = "a bool once a cost may have been told"
+        expected = "a bool after the first outcome, None before"
         valid = isinstance(self.priced, bool) if seen.outcomes else self.priced is None
         check(valid, "priced", expected, self.priced)
         trainings = self._no_trainings()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.acquisition import TimeVaryingUCB
-from botorch_costly.ask_tell.search import CubeSearch, Found, Search, SpaceSearch, search_of
+from botorch_costly.ask_tell.search import CubeSearch, Maxima, Search, SpaceSearch, search_of
 from botorch_costly.models import StreamingGP
 from botorch_costly.optim.smooth import Acquisition, AgingFunction
 from botorch_costly.space import SearchSpace
@@ -26,7 +26,7 @@ from botorch_costly.tuners.online.path_following import (
 
 class _Searched(NamedTuple):
     points: Tensor  # the candidate, then its rivals, shape: (1 + m, d)
-    result: Found
+    result: Maxima
     far: Tensor  # the rival of a lone optimum, shape: (1, d) or (0, d)
 
 

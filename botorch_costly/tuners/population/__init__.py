@@ -1,4 +1,4 @@
-"""Several members of one run, tuned together by one belief."""
+"""Population-based tuning: several members of one run share one model."""
 
 from botorch_costly.tuners.population.belief import PopulationBelief
 from botorch_costly.tuners.population.tuner import PopulationTuner

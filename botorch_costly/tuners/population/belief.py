@@ -1,17 +1,17 @@
-r"""What all members of a population taught, and which configurations are worth a try beside each other.
+r"""The model of a population: one Gaussian process of the gains of all members.
 
-Members of one round share how far training has come, so a gain counts by how much it exceeds what its
-round gave to all of them. With :math:`g_i` the gains of the members told in a round and :math:`m(x_i)`
-what is believed of their configurations, the level of the round and the rewards are
+All members of a round are equally far in their training, so a gain counts relative to the round's level.
+With :math:`g_i` the gains of the members in a round and :math:`m(x_i)` the posterior means of their
+configurations, the level of the round and the rewards are
 
 .. math:: c = \operatorname{median}_i \left(g_i - m(x_i)\right), \qquad r_i = g_i - c .
 
-Without it the falling gains of a run would credit whatever was played early; a mean in place of the
-median would credit all others with the fall of a member that diverged.
+Without the level, gains that fall in the course of a run would favour the configurations of its first
+rounds. A mean in place of the median would favour all other members if one diverged.
 
-Configurations for several members are chosen one after the other: an upper confidence bound whose
-deviation knows of those that are being played, and whose mean does not (GP-BUCB). Conditioning on a
-reward equal to the mean does both.
+Configurations for several members are chosen one after the other by an upper confidence bound (GP-BUCB):
+its standard deviation is conditioned on the configurations that other members play, its mean is not.
+Conditioning on a reward equal to the mean achieves both.
 
 References:
     T. Desautels, A. Krause, J. Burdick. Parallelizing exploration-exploitation tradeoffs in Gaussian
@@ -39,19 +39,19 @@ from botorch_costly.randomness import generator_of
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.space import SearchSpace
 
-_FORGETTING, _NOISE = 0.02, 0.3  # per round, and of a reward as a share of their variance
-_LENGTHSCALE = 0.5  # times the root of the dimension
+_FORGETTING, _NOISE = 0.02, 0.3  # forgetting per round; noise as a share of the variance of rewards
+_LENGTHSCALE = 0.5  # times the square root of the dimension
 _SEARCH = Search(num_restarts=20)
 _SCALE = RewardScale(center=0.0)  # rewards have a mean of 0 in every round
 
 
 class PopulationBelief:
-    """One belief over ``[configuration, round]`` from the gains of all members.
+    """A Gaussian process over ``[configuration, round]``, conditioned on the gains of all members.
 
     Args:
-        space: Of the configurations.
-        beta: Of the upper confidence bound, at least 0.
-        seed: Of the search.
+        space: Search space of the configurations.
+        beta: Factor of the upper confidence bound, at least 0.
+        seed: Seed of the search.
 
     Raises:
         InvalidSpaceError: If the space holds a single configuration, or a schedule.
@@ -71,13 +71,12 @@ class PopulationBelief:
         self._generator = generator_of(seed)
 
     def learn(self, now: int, points: Tensor, gains: Sequence[float]) -> None:
-        """Learn what members gained in a round.
+        """Learn the gains of members in a round.
 
         Args:
-            now: The round.
-            points: Their configurations, encoded, ``n x d``; one alone says nothing, for it is compared
-                with none.
-            gains: Finite, ``n`` of them.
+            now: Number of the round.
+            points: Encoded configurations, ``n x d``; nothing is learnt from a single one.
+            gains: Finite gains, ``n`` of them.
         """
         if len(gains) < 2:
             return
@@ -93,24 +92,24 @@ class PopulationBelief:
         self.model = model
 
     def mean_and_variance(self, points: Tensor, now: int) -> tuple[Tensor, Tensor]:
-        """Return what is believed of configurations (``n x d``) in a round, each of shape ``(n,)``."""
+        """Return the posterior of configurations (``n x d``) in a round, each of shape ``(n,)``."""
         rows = at_round(points, points.new_tensor(float(now)))
         mean, variance = self.model.mean_and_variance(rows)
         return mean.detach(), variance.detach()
 
     def are_apart(self, points: Tensor) -> Tensor:
-        """Return which configurations (``n x d``) are farther apart than the bandwidth, ``n x n``."""
+        """Return which pairs of configurations (``n x d``) are farther apart than the bandwidth."""
         return torch.cdist(points, points) > _SEARCH.bandwidth
 
     def incumbent(self, now: int, start: Tensor) -> Tensor:
-        """Return the configuration to rely on, encoded, shape ``(d,)``.
+        """Return the incumbent, encoded, shape ``(d,)``.
 
-        It is the one seen whose advantage over the start has the largest lower bound, by a standard
-        deviation, or the start if no such bound is above 0.
+        It has the largest lower confidence bound, of one standard deviation, of its advantage over the
+        start; the start if no bound is above 0.
 
         Args:
-            now: The round.
-            start: Encoded, shape ``(d,)``.
+            now: Number of the round.
+            start: Encoded start, shape ``(d,)``.
         """
         if not self.model.num_rows:
             return start
@@ -118,26 +117,25 @@ class PopulationBelief:
         prepared = self.model.project(at_round(points, points.new_tensor(float(now))))
         first = ProjectedRows(prepared.rows[:1], prepared.projected[:1])
         mean, variance, shared = self.model.covariance_with(prepared, first)
-        apart = (variance + variance[0] - 2 * shared[:, 0]).clamp_min(0)
-        surely = mean - mean[0] - apart.sqrt()
-        surely[0] = 0.0
-        return points[int(surely.argmax())]  # the start, where bounds are equal
+        difference = (variance + variance[0] - 2 * shared[:, 0]).clamp_min(0)
+        bound = mean - mean[0] - difference.sqrt()
+        bound[0] = 0.0
+        return points[int(bound.argmax())]  # the start if bounds are equal
 
     def choose(self, now: int, playing: Tensor) -> Tensor:
         """Return the next configuration to try, encoded, shape ``(d,)``.
 
         Args:
-            now: The round.
-            playing: Those that other members play in it, ``k x d``.
+            now: Number of the round.
+            playing: Encoded configurations that other members play in it, ``k x d``.
         """
-        believed = self.model.in_prior_units()
+        model = self.model.in_prior_units()
         if len(playing):
             rows = at_round(playing, playing.new_tensor(float(now)))
-            mean, _ = believed.mean_and_variance(rows)
-            believed = believed.condition_on_observations(rows, mean.detach().unsqueeze(-1))
-        bound = TimeVaryingUCB(believed, self._beta, now)
-        found = self._search.local_optima(bound, self._generator, others=False)
-        return found.points[0]
+            mean, _ = model.mean_and_variance(rows)
+            model = model.condition_on_observations(rows, mean.detach().unsqueeze(-1))
+        bound = TimeVaryingUCB(model, self._beta, now)
+        return self._search.local_optima(bound, self._generator, others=False).points[0]
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""

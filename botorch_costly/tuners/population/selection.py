@@ -1,4 +1,4 @@
-"""Which members go on from the weights of which: truncation selection."""
+"""Truncation selection: the worst members take over the weights of the best."""
 
 import math
 from collections.abc import Mapping
@@ -7,19 +7,19 @@ _QUARTER = 0.25  # as in population based training
 
 
 def ranked(levels: Mapping[int, float]) -> list[int]:
-    """Return the members with a finite level, the best first; of equal ones the first."""
+    """Return the members with a finite level, best first; ties are ordered by number."""
     alive = [member for member, level in levels.items() if math.isfinite(level)]
     return sorted(alive, key=lambda member: (-levels[member], member))
 
 
 def replacements(levels: Mapping[int, float]) -> dict[int, int]:
-    """Return the members that take over weights, and whose.
+    """Return the members that take over weights, and their origins.
 
-    The worst quarter goes on from the best quarter, the worst of all from the best of all; every member
-    that failed goes on from one of the best quarter in turn.
+    The worst quarter goes on from the best quarter, the worst from the best; members that failed go on
+    from the best quarter in turn.
 
     Args:
-        levels: Of the members that were told, larger is better; NaN of those that failed.
+        levels: Level of each member with a metric, larger is better; NaN if it failed.
 
     Example:
         >>> replacements({0: 1.0, 1: 3.0, 2: 2.0, 3: math.nan})

@@ -1,8 +1,8 @@
-"""Which member of a population goes on from which, and which configuration each plays."""
+"""The strategy of ``PopulationTuner``: it chooses the origin and the configuration of each member."""
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,15 +21,14 @@ from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.gain import GainReward
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.population.belief import PopulationBelief
-from botorch_costly.tuners.population.lineage import Lineage
 from botorch_costly.tuners.population.selection import ranked, replacements
 
-_TINY = 5e-324  # the smallest number above 0
+_TINY = 5e-324  # the smallest positive number
 Seen = Evaluations[PopulationDecision, PopulationObservation]
 
 
 class PopulationStrategy(Strategy):
-    """Lets the worst members go on from the best, with configurations of one belief.
+    """Lets the worst members go on from the weights of the best, with configurations of one model.
 
     Args:
         space: Search space of the configurations.
@@ -58,17 +57,17 @@ class PopulationStrategy(Strategy):
         self._generator = generator_of(seed)
 
     def suggest(self, seen: Seen) -> Proposal:
-        """Return what every member does in the next round."""
+        """Return origins, configurations and queries of all members for the next round."""
         return self._next(seen) if len(seen) else self._first()
 
     def _first(self) -> Proposal:
-        """Begin with the start and, for the other members, a design."""
+        """Return the first round: the start, and a design for the other members."""
         points = [self._encode(self._start), *self._design]
-        said = "the start, and a design for the other members"
-        return self._proposal(points, range(self._members), [True] * self._members, said, 0)
+        reason = "the start, and a design for the other members"
+        return self._proposal(points, range(self._members), [True] * self._members, reason, 0)
 
     def _next(self, seen: Seen) -> Proposal:
-        """Let the worst go on from the best, and choose what they and the leader try."""
+        """Return a round in which the worst go on from the best; choose for them and the leader."""
         now = len(seen)
         last = seen.suggestion(now - 1)
         outcomes = {outcome.round: outcome for outcome in seen.outcomes}
@@ -78,9 +77,9 @@ class PopulationStrategy(Strategy):
         levels = {} if latest is None else self.levels(latest, seen)
         order = ranked(levels)
         if not order:
-            said = "no member has a metric" if not levels else "every member has failed"
+            reason = "no member has a metric" if not levels else "every member has failed"
             points = [self._encode(self._start)] * self._members if levels else points
-            return self._proposal(points, origins, [True] * self._members, said, 0)
+            return self._proposal(points, origins, [True] * self._members, reason, 0)
         leader, moved = order[0], replacements(levels)
         points[leader] = self.incumbent(now)
         for member, origin in moved.items():
@@ -89,8 +88,8 @@ class PopulationStrategy(Strategy):
             tried = [points[i] for i in moved if i < member]
             points[member] = self._belief.choose(now, torch.stack([*kept, *tried]))
         queries = self._queries(seen, points)
-        said = f"member {leader} leads; {len(moved)} of {self._members} go on from others"
-        return self._proposal(points, origins, queries, said, leader)
+        reason = f"member {leader} leads; {len(moved)} of {self._members} go on from others"
+        return self._proposal(points, origins, queries, reason, leader)
 
     def _proposal(
         self,
@@ -105,9 +104,9 @@ class PopulationStrategy(Strategy):
         return Proposal(configs[leader], reason, query=any(queries), details=details)
 
     def _queries(self, seen: Seen, points: Sequence[Tensor]) -> list[bool]:
-        """Ask the rule about each member, as a candidate against the others' configurations.
+        """Return whether each member is queried, as a candidate with the others as rivals.
 
-        Those closer than the bandwidth are no rivals: which of two alike is better tells nothing.
+        Configurations closer than the bandwidth are no rivals: a comparison of them is worth nothing.
         """
         now = len(seen)
         if self._horizon is not None and now == self._horizon - 1:
@@ -127,49 +126,49 @@ class PopulationStrategy(Strategy):
             beta=torch.ones_like(mean),
         )
         progress = Progress(now + 1, seen.queries, self._horizon)
-        return [bool(one) for one in self._query(comparison, progress, self._generator).query]
+        return [bool(query) for query in self._query(comparison, progress, self._generator).query]
 
     def learn(self, outcome: PopulationObservation, seen: Seen) -> None:
-        """Learn the gains of the members that were told in a round."""
+        """Learn the gains of the members with a metric in a round."""
         decision = seen.suggestion(outcome.round)
         lineage = Lineage(seen, lambda metric: self._level(metric, seen))
         gains = {member: lineage.gain(decision.round, member) for member in range(self._members)}
-        known = {member: gain for member, gain in gains.items() if gain is not None}
-        finite = [gain for gain in known.values() if not math.isnan(gain)]
+        measured = {member: gain for member, gain in gains.items() if gain is not None}
+        finite = [gain for gain in measured.values() if not math.isnan(gain)]
         if not finite:
             return
-        # Whatever a round gave to all does not count, so gains are clipped from the middle of the round.
+        # The level of a round does not count, so gains are clipped relative to their median.
         middle = statistics.median(finite)
-        points = torch.stack([self._encode(decision.configs[member]) for member in known])
+        points = torch.stack([self._encode(decision.configs[member]) for member in measured])
         rewards = [
             -self._gain.clip if math.isnan(gain) else self._gain.clipped(gain - middle)
-            for gain in known.values()
+            for gain in measured.values()
         ]
         self._belief.learn(decision.round, points, rewards)
 
     def entered(self, suggestion: PopulationDecision, seen: Seen, *, enqueued: bool) -> None:
-        """Refuse a round of the user's, which says nothing of single members."""
+        """Refuse a round of the user, which does not name the members' origins."""
         expected = "no round of yours: each round says what every member does"
         check(not enqueued, "enqueue", expected, suggestion.config)
 
     def cancelled(self, suggestion: PopulationDecision, seen: Seen) -> None:
-        """Refuse: the next round goes on from each round before it."""
+        """Refuse: each round continues the one before it."""
         check(False, "cancel", "a round that is never told, which does no harm", suggestion.round)
 
     def incumbent(self, now: int) -> Tensor:
-        """Return the encoded configuration with the best mean; the start if none is better."""
+        """Return the encoded configuration that the leader plays; see ``PopulationBelief.incumbent``."""
         return self._belief.incumbent(now, self._encode(self._start))
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self._space.encode(config).double()
 
     def levels(self, outcome: PopulationObservation, seen: Seen) -> dict[int, float]:
-        """Return the level of each member that was told, NaN where it failed; larger is better."""
+        """Return the level of each member with a metric, NaN if it failed; larger is better."""
         metrics = enumerate(outcome.metrics)
         return {i: self._level(metric, seen) for i, metric in metrics if metric is not None}
 
     def _level(self, metric: float, seen: Seen) -> float:
-        """Return the level of a metric; a loss of 0 has that of half the smallest loss above 0 told."""
+        """Return the level of a metric; a loss of 0 counts as half the smallest positive loss so far."""
         if metric != 0 or self._gain.kind != "loss":
             return self._gain.level(metric)
         metrics = [value for outcome in seen.outcomes for value in outcome.metrics if value]
@@ -184,3 +183,49 @@ class PopulationStrategy(Strategy):
         """Continue from ``state_dict``."""
         self._belief.load_state_dict(state["belief"])
         self._generator.set_state(state["generator"].cpu())
+
+
+class Lineage:
+    """Follows the weights of a member back to the round in which they were last measured.
+
+    Args:
+        seen: Rounds of the run so far.
+        level: Function from metrics to levels; gains are differences of levels.
+    """
+
+    def __init__(self, seen: Seen, level: Callable[[float], float]) -> None:
+        self._decisions = {decision.round: decision for decision in seen.suggestions}
+        self._outcomes = {outcome.round: outcome for outcome in seen.outcomes}
+        self._level = level
+
+    def gain(self, round: int, member: int) -> float | None:
+        """Return the gain per round of a member up to the end of a round.
+
+        The gain is the change of the level since the weights were last measured, if the member has
+        played one configuration since then. All members begin with equal weights, whose level is set to
+        0: only differences between members count.
+
+        Returns:
+            NaN for a member that failed, None for an unknown gain.
+        """
+        level = self._measured(round, member)
+        if level is None or math.isnan(level):
+            return level
+        config = self._decisions[round].configs[member]
+        for elapsed in range(1, round + 2):
+            decision = self._decisions[round + 1 - elapsed]
+            if decision.configs[member] != config:
+                return None
+            if decision.round == 0:
+                return level / elapsed
+            member = decision.origins[member]
+            before = self._measured(decision.round - 1, member)
+            if before is not None:
+                return None if math.isnan(before) else (level - before) / elapsed
+        return None
+
+    def _measured(self, round: int, member: int) -> float | None:
+        """Return the level of a member at the end of a round; None if it was not measured."""
+        outcome = self._outcomes.get(round)
+        metric = None if outcome is None else outcome.metrics[member]
+        return None if metric is None else self._level(metric)

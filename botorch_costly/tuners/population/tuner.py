@@ -1,4 +1,4 @@
-"""Tune the members of a population while they train: whose weights, which settings, which queries."""
+"""``PopulationTuner``: it tunes the members of a population while they train side by side."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,28 +24,29 @@ from botorch_costly.tuners.population.strategy import PopulationStrategy
 
 
 class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
-    """Tunes several members of one run that train side by side, by one belief from all their gains.
+    """Tunes several members of one run that train side by side, by one model of all their gains.
 
-    It is for those who have the devices already: a population pays for each member. In every round the
-    member with the best metric leads. It trains with the configuration believed best, which is the
-    start as long as none is believed better. The worst quarter, and members that diverged, go on from the
-    weights of the best, and try configurations that are chosen beside each other. The others keep what
-    they have. A member that is not queried keeps its weights and its configuration for another round.
+    The compute of a population grows with its members. In every round the member with the best metric
+    leads. It trains with the incumbent, which is the start until a better configuration is known. The
+    worst quarter, and members that diverged, go on from the weights of the best and explore
+    configurations that are chosen as a batch. The others keep their weights and configurations, as does
+    a member that is not queried.
 
     Args:
-        space: What may be tuned.
-        horizon: Rounds of the run; ``None`` if unknown. A round is what is trained between two chances to
-            copy weights. All members are queried after the last one, for one of them is handed over.
-        members: How many, at least 2. They begin with equal weights.
-        start: The configuration that is used without a tuner; the middle of the space if omitted.
-        query: Which members are queried: each is a candidate against the configurations of the others.
+        space: Search space of the configurations.
+        horizon: Rounds of the run; ``None`` if unknown. Weights are copied between rounds. All members
+            are queried after the last round, for one of them is handed over.
+        members: Number of members, at least 2. They begin with equal weights.
+        start: Configuration that is used without a tuner; the middle of the space if omitted.
+        query: Rule that decides which members are queried: each is a candidate, and the configurations
+            of the others are its rivals.
         metric: ``"loss"`` for positive metrics to be minimized, ``"accuracy"`` for shares to be
             maximized.
-        seed: The one source of randomness.
+        seed: Seed of all random draws.
 
     Raises:
-        InvalidArgumentError: If an argument is outside its range, or the rule weighs what a query earns,
-            as ``PricedQuery`` does, or has a budget.
+        InvalidArgumentError: If an argument is outside its range, or the rule has a budget or weighs the
+            value of a query against its price, as ``PricedQuery`` does.
         InvalidConfigError: If ``start`` does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration, or a schedule.
 
@@ -91,14 +92,14 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         self.members = check_count("members", members, minimum=2)
         centre = torch.full((space.dim,), 0.5, dtype=torch.float64)
-        given = space.decode(space.round(centre)) if start is None else start
-        self.start = FrozenConfig(space.canonical(given))
+        config = space.decode(space.round(centre)) if start is None else start
+        self.start = FrozenConfig(space.canonical(config))
         self.query = AlwaysQuery() if query is None else query
         check(isinstance(self.query, QueryRule), "query", "a QueryRule", query)
-        weighs = self.query.outlook(Progress(1, horizon=horizon)) is not None
-        capped = weighs or self.query.budget is not None
+        priced = self.query.outlook(Progress(1, horizon=horizon)) is not None
+        compares = not priced and self.query.budget is None
         expected = "a rule that compares configurations, such as ConfidenceQuery"
-        check(not capped, "query", expected, self.query)
+        check(compares, "query", expected, self.query)
         self._gain, self._direction = GainReward(metric), Direction(metric)
         strategy = PopulationStrategy(
             space, self.start, self.members, horizon, self.query, self._gain, seed
@@ -112,12 +113,12 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
     def tell(
         self, decision: PopulationDecision, metrics: Sequence[float | None]
     ) -> PopulationObservation:
-        """Hand in what the members' validations said, in any order of rounds and however late.
+        """Record the members' metrics at the end of a round, in any order and however late.
 
         Args:
-            decision: What ``ask`` returned, or a copy of it.
-            metrics: One for each member, at the end of the round; None where there is none. NaN or an
-                infinity is a member that diverged: it goes on from the weights of another one.
+            decision: A decision of ``ask``, or a copy of it.
+            metrics: A metric for each member; None without a measurement. NaN or an infinity means that
+                the member diverged: it goes on from the weights of another one.
 
         Returns:
             The record of the round, with ``failed`` set if all queries failed.
@@ -136,7 +137,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         return outcome
 
     def best_member(self) -> int | None:
-        """Return the member to hand over: the best of those told last; None before any has a metric."""
+        """Return the best member of the latest round with a metric; None before the first metric."""
         for outcome in reversed(self._ledger.outcomes):
             order = ranked(self._strategy.levels(outcome, self._seen))
             if order:
@@ -144,26 +145,25 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         return None
 
     def best(self) -> dict[str, Plain]:
-        """Return the configuration with the best mean, the start while none is better."""
+        """Return the incumbent, which the leader plays; the start until another one is better."""
         return self.space.decode(self._strategy.incumbent(len(self._ledger)))
 
     def _observation(
         self, decision: PopulationDecision, metrics: Sequence[float | None]
     ) -> PopulationObservation:
-        """Return the record of what was told, checked."""
-        listed = isinstance(metrics, Sequence) and not isinstance(metrics, str)
+        """Return the checked record of a round."""
+        complete = isinstance(metrics, Sequence) and not isinstance(metrics, str)
+        complete = complete and len(metrics) == self.members
         expected = f"a list of {self.members} metrics, one for each member"
-        check(
-            listed and len(metrics) == self.members, "metrics", expected, metrics, InvalidShapeError
-        )
-        numbers = [None if one is None else self._gain.check_metric(one) for one in metrics]
-        whole = [math.nan if one is not None and math.isinf(one) else one for one in numbers]
-        finite = {i: one for i, one in enumerate(whole) if one is not None and math.isfinite(one)}
+        check(complete, "metrics", expected, metrics, InvalidShapeError)
+        numbers = [None if value is None else self._gain.check_metric(value) for value in metrics]
+        values = [math.nan if x is not None and math.isinf(x) else x for x in numbers]
+        finite = {i: x for i, x in enumerate(values) if x is not None and math.isfinite(x)}
         sign = -1 if self._gain.kind == "loss" else 1
         best = max(finite, key=lambda i: sign * finite[i], default=None)
         config = decision.config if best is None else decision.configs[best]
         reward = None if best is None else finite[best]
-        failed = best is None and any(one is not None for one in whole)
+        failed = best is None and any(value is not None for value in values)
         return PopulationObservation(
-            decision.round, config, reward, failed=failed, metrics=tuple(whole)
+            decision.round, config, reward, failed=failed, metrics=tuple(values)
         )

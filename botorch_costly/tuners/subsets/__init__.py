@@ -1,4 +1,4 @@
-"""Evaluations on parts of the data, or at other fidelities, that tell of the optimum of the whole."""
+"""Bayesian optimization with evaluations on subsets of the data, or at other fidelities."""
 
 from botorch_costly.tuners.subsets.belief import Sampling
 from botorch_costly.tuners.subsets.optimizer import SubsetOptimizer

@@ -1,4 +1,4 @@
-"""What is believed of values and costs over configurations and fidelities."""
+"""The model of ``SubsetOptimizer``: values and costs over configurations and fidelities."""
 
 import warnings
 from collections.abc import Mapping
@@ -24,22 +24,22 @@ from botorch_costly.parameters import Choice
 from botorch_costly.priors import made
 from botorch_costly.space import SearchSpace
 
-LARGEST_SHARE = 1e12  # of a cost, and of the overhead, in the median of all costs
-_POWER = 1.0, 1.0  # of the noise, log-normal: shares are encoded by their logarithms
+LARGEST_SHARE = 1e12  # largest cost or overhead, in units of the median cost
+_POWER = 1.0, 1.0  # log-normal prior of the noise's power; shares are encoded by their logarithms
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How hyperparameters are drawn, and the optimum looked for.
+    """Settings of the draws of hyperparameters and of the search for the optimum.
 
     Args:
-        draws: Hyperparameters that what is believed is averaged over.
-        first_steps: Of the walkers when there is nothing to start from.
-        steps: Of the walkers after each further evaluation.
-        points: Representers: points of which one is the optimum.
-        candidates: Evaluations that are looked at in each decision.
-        first: Random evaluations at low fidelities before there is a belief; two for each column of the
-            encoding, and two, if omitted.
+        draws: Number of draws of hyperparameters that the model is averaged over.
+        first_steps: Steps of the walkers at the first fit.
+        steps: Steps of the walkers after each further evaluation.
+        points: Number of representers: points of which one is taken to be the optimum.
+        candidates: Number of evaluations that each decision compares.
+        first: Number of random evaluations at low fidelities before the model decides; two for each
+            column of the encoding, and two more, if omitted.
 
     Raises:
         InvalidArgumentError: If a number is not positive.
@@ -64,16 +64,16 @@ class TemperedData(NamedTuple):
     """Evaluations: outliers are tempered, and failures have the lowest value."""
 
     points: Tensor  # configurations and fidelities, encoded, shape: (n, d)
-    rewards: Tensor  # float64, whatever is computed in, shape: (n,)
-    costs: Tensor  # float64, as the rewards, shape: (n,)
+    rewards: Tensor  # always float64, shape: (n,)
+    costs: Tensor  # always float64, shape: (n,)
 
 
 class Beliefs(NamedTuple):
-    """What is believed now."""
+    """Fitted models."""
 
     model: HyperparameterEnsemble  # of standardized rewards
-    cost: LogLinearCost  # in the unit
-    unit: float  # of costs: the median of those that were told
+    cost: LogLinearCost  # in multiples of `unit`
+    unit: float  # median cost
     best: Tensor  # standardized mean of the best configuration evaluated, at the target
 
 
@@ -81,10 +81,10 @@ class SubsetBelief:
     """Gaussian processes over configurations and fidelities, averaged over hyperparameters.
 
     Args:
-        space: Of the configurations; the optimum of numbers may move with the fidelities.
-        fidelities: Columns of the fidelities, which come after those of the configurations.
-        sampling: How hyperparameters are drawn.
-        generator: The source of the draws.
+        space: Search space of the configurations; the optimum of numbers may move with the fidelities.
+        fidelities: Number of columns of the fidelities, which follow those of the configurations.
+        sampling: Settings of the draws of hyperparameters.
+        generator: Source of randomness.
     """
 
     def __init__(
@@ -95,31 +95,33 @@ class SubsetBelief:
         self._sampling, self._generator = sampling, generator
         self._walkers: Walkers | None = None
 
-    def learn(self, known: TemperedData, pending: Tensor) -> Beliefs:
-        """Return what is believed after some evaluations; pending ones count at their mean."""
-        level, spread = units_of(known.rewards)
-        targets = ((known.rewards - level) / spread).to(known.points)
-        first, later = self._sampling.first_steps, self._sampling.steps
-        steps = first if self._walkers is None else later
-        if self._walkers is not None:
-            self._walkers = Walkers(*(part.to(targets) for part in self._walkers))
+    def learn(self, data: TemperedData, pending: Tensor) -> Beliefs:
+        """Return the models fitted to the data; pending evaluations are added with their mean."""
+        level, spread = units_of(data.rewards)
+        targets = ((data.rewards - level) / spread).to(data.points)
+        steps = self._sampling.steps
+        if self._walkers is None:
+            steps = self._sampling.first_steps
+        else:
+            self._walkers = Walkers(*(values.to(targets) for values in self._walkers))
 
         def build(batch: torch.Size) -> SubsetGP:
-            return self._gp(known.points, targets, batch)
+            return self._gp(data.points, targets, batch)
 
         drawn = sample_hyperparameters(build, self._generator, start=self._walkers, steps=steps)
         self._walkers = drawn.walkers
         every = drawn.walkers.raw
         order = torch.randperm(len(every), generator=self._generator)[: self._sampling.draws]
-        order = order.to(every.device)
-        raw = every[order]
+        raw = every[order.to(every.device)]
         model = HyperparameterEnsemble(assigned(build(torch.Size([len(raw)])), raw))
-        best = self.at_target(model, known.points[:, : self._dim]).max()
+        best = self.at_target(model, data.points[:, : self._dim]).max()
         if len(pending):
-            model = self._expecting(model, known.points, targets, pending, raw)
-        unit = known.costs.median()  # single precision holds multiples of it
-        shares = (known.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
-        cost = LogLinearCost(known.points.double(), shares.unsqueeze(-1))
+            values = torch.cat([targets, _mean(model, pending)])
+            models = self._gp(torch.cat([data.points, pending]), values, torch.Size([len(raw)]))
+            model = HyperparameterEnsemble(assigned(models, raw))
+        unit = data.costs.median()  # multiples of it fit into single precision
+        shares = (data.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
+        cost = LogLinearCost(data.points.double(), shares.unsqueeze(-1))
         return Beliefs(model, cost, float(unit), best)
 
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
@@ -130,10 +132,7 @@ class SubsetBelief:
     def std_at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
         """Return the standard deviation of configurations (``n x dim``) at the target, ``(n,)``."""
         posterior = model.posterior(self._targets(configs).unsqueeze(-2))
-        means, variances = (
-            posterior.mean,
-            posterior.variance,
-        )  # of each draw, shape: (n, draws, 1, 1)
+        means, variances = posterior.mean, posterior.variance  # of each draw: (n, draws, 1, 1)
         return (variances.mean(-3) + means.var(-3, correction=0)).sqrt().flatten()
 
     def _targets(self, configs: Tensor) -> Tensor:
@@ -153,36 +152,23 @@ class SubsetBelief:
                 X, Y, fidelities=columns, likelihood=noise, level=True, moving=self._moving
             )
 
-    def _expecting(
-        self,
-        model: HyperparameterEnsemble,
-        points: Tensor,
-        targets: Tensor,
-        pending: Tensor,
-        raw: Tensor,
-    ) -> HyperparameterEnsemble:
-        believed = torch.cat([targets, _mean(model, pending)])
-        models = self._gp(torch.cat([points, pending]), believed, torch.Size([len(raw)]))
-        return HyperparameterEnsemble(assigned(models, raw))
-
     def state_dict(self) -> dict[str, Any]:
-        """Return what the next belief depends on."""
+        """Return the walkers, where the next draws of hyperparameters start."""
         walkers = self._walkers
         return {"walkers": None if walkers is None else walkers._asdict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        parts = state["walkers"]
+        saved = state["walkers"]
         self._walkers = (
-            None if parts is None else Walkers(**{k: v.clone() for k, v in parts.items()})
+            None if saved is None else Walkers(**{k: v.clone() for k, v in saved.items()})
         )
 
 
 def _numbers(space: SearchSpace) -> tuple[int, ...]:
     """Return the columns of numbers; a choice has no direction to move in."""
-    owned = space.columns
-    columns = (range(space.dim)[owned[n]] for n, p in space.parameters if not isinstance(p, Choice))
-    return tuple(column for some in columns for column in some)
+    numbers = (name for name, p in space.parameters if not isinstance(p, Choice))
+    return tuple(column for name in numbers for column in range(space.dim)[space.columns[name]])
 
 
 @torch.no_grad()

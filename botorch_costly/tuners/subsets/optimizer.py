@@ -1,4 +1,4 @@
-"""Cheap evaluations that show where the optimum of the whole is: ask for one, tell its value and cost."""
+"""``SubsetOptimizer``: cheap evaluations at low fidelities locate the optimum at the target."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _SAMPLING = Sampling()
 
 
 class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
-    r"""Tune for the whole of the data by evaluations on parts of it, or on other cheap versions.
+    r"""Tune for the whole data set by evaluations on subsets of it, or at other low fidelities.
 
     ``ask`` returns a configuration and its fidelities; ``tell`` takes the value and the cost. The next
     evaluation has the largest expected information about the optimum at the target, by unit of cost. The
@@ -41,8 +41,8 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             spaces if omitted.
         horizon: Largest number of evaluations; ``None`` if unknown.
         maximize: Whether larger values are better.
-        overhead: Cost of each evaluation beside its own, in the same unit, such as the seconds of loading
-            the data and of deciding.
+        overhead: Fixed cost of each evaluation in addition to the cost told, in the same unit, such as
+            the seconds that loading the data takes.
         sampling: Settings of the draws of hyperparameters and of the search for the optimum.
         seed: Seed of all random draws; the global generators are never touched.
         dtype: ``torch.float64`` or ``torch.float32``, the type of all computation.
@@ -140,9 +140,9 @@ def _fraction() -> SearchSpace:
 
 def _checked(candidates: Sequence[Candidate]) -> list[Candidate]:
     for number, pair in enumerate(candidates):
-        two = isinstance(pair, Sequence) and len(pair) == 2
+        is_pair = isinstance(pair, Sequence) and len(pair) == 2
         expected = "pairs of a configuration and its fidelities"
-        check(two, "candidates", expected, f"{pair} as number {number}")
+        check(is_pair, "candidates", expected, f"{pair} as number {number}")
     return list(candidates)
 
 

@@ -1,4 +1,4 @@
-"""What is believed of the target alone, and of its share in what earlier tasks say."""
+"""The target's data, cleaned of outliers, and the Gaussian process of the target alone."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -15,21 +15,28 @@ from botorch_costly.numerics.robust import outliers
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
 
-_LARGEST = {torch.float64: 1e150, torch.float32: 1e15}  # of values: squares are finite
-_FURTHEST = {torch.float64: 1e100, torch.float32: 1e12}  # in scales of the tasks
-_FAR = 2.0  # standard deviations by which offsets and log scales may differ from those of the tasks
-_BEYOND = 1.0  # scales below the lowest value of a typical task that are plausible
-_MOST_LOG = 300.0  # of a scale: beyond, its exponential overflows
-_SEVERAL = 4  # values that are not plausible: the tasks mislead, or have other units
-_GROWN = 1.3  # factor of the number of values after which searches begin from nothing
+_LARGEST = {torch.float64: 1e150, torch.float32: 1e15}  # size of values: squares are finite
+_FURTHEST = {
+    torch.float64: 1e100,
+    torch.float32: 1e12,
+}  # distance of values, in scales of the tasks
+_FAR = (
+    2.0  # standard deviations by which a target's offset and log scale may differ from the tasks'
+)
+_BEYOND = 1.0  # plausible distance below the lowest value of a typical task, in scales
+_MOST_LOG = 300.0  # largest logarithm of a scale: the exponential must not overflow
+_SEVERAL = 4  # implausible values that suggest that the tasks mislead, or have other units
+_GROWN = 1.3  # growth of the number of values that triggers a fit from scratch
 
 
-class Told(NamedTuple):
-    """What was told, larger is better."""
+class TargetData(NamedTuple):
+    """Evaluations of the target, larger values are better."""
 
     points: Tensor  # encoded, shape: (n, dim)
     values: Tensor  # shape: (n,)
-    failed: Tensor | None = None  # where evaluations failed, or went astray, shape: (f, dim)
+    failed: Tensor | None = (
+        None  # points of evaluations that failed, or are outliers, shape: (f, dim)
+    )
 
     @property
     def evaluations(self) -> int:
@@ -38,47 +45,46 @@ class Told(NamedTuple):
 
     @property
     def failures(self) -> Tensor:
-        """Where evaluations failed, shape ``(f, dim)``."""
+        """Points of failed evaluations, shape ``(f, dim)``."""
         return self.points[:0] if self.failed is None else self.failed
 
-    def with_believed(self, points: Tensor, values: Tensor) -> "Told":
-        """Return what was told, and what is believed of further points."""
-        both = torch.cat([self.points, points]), torch.cat([self.values, values])
-        return Told(*both, self.failed)
+    def with_believed(self, points: Tensor, values: Tensor) -> "TargetData":
+        """Return the data and predicted values at further points."""
+        joined = torch.cat([self.points, points]), torch.cat([self.values, values])
+        return TargetData(*joined, self.failed)
 
 
 def plausible(tasks: TaskEnsemble) -> float:
-    """Return the lowest value of a target like the tasks, as far as their offsets and scales differ."""
+    """Return the lowest plausible value of a target, given how much the tasks' units differ."""
     units = units_of(tasks)
     least = float(tasks.targets.masked_fill(~tasks.seen, torch.inf).amin(-1).median())
     scale = math.exp(min(units.log_scale + _FAR * units.log_scale_std, _MOST_LOG))
     return units.offset - _FAR * units.offset_std + scale * (least - _BEYOND)
 
 
-def told_of(points: Tensor, values: Tensor, least: float) -> Told:
-    """Return what values say, less those that no target has which is like the tasks.
+def target_data_of(points: Tensor, values: Tensor, least: float) -> TargetData:
+    """Return the target's data, with implausible values as failures.
 
-    A value far below whatever earlier tasks showed says that its evaluation went astray, as one that
-    failed: it would otherwise set the scale of all that is learnt, and one of the first would turn the
-    tasks round. Several such values say that the tasks mislead, as long as they are no fewer than others,
-    and count as the lowest plausible one.
-    Where not one of several values is plausible, the target has other units than the tasks, and all count
-    as they are. A value far below all others counts as a failure in any units; one far above them may be
-    what is looked for.
+    A value far below all values of the earlier tasks counts as a failure. Otherwise it would determine
+    the scale of the target, and one of the first values would invert the tasks' weights. If several
+    values are implausible, and no fewer than the others, the tasks mislead: they count as the lowest
+    plausible value. If all of several values are implausible, the target has other units than the tasks,
+    and the values stay as they are. A value far below all other values of the target counts as a failure
+    in any units; one far above them may be the optimum.
 
     Args:
-        points: Encoded, ``n x dim``.
-        values: NaN where an evaluation failed, shape ``(n,)``.
+        points: Encoded configurations, ``n x dim``.
+        values: Values, NaN for a failed evaluation, shape ``(n,)``.
         least: The lowest plausible value.
     """
     finite = ~values.isnan()
     finite[finite.clone()] = ~_far_below(values[finite])
-    good = finite & (values >= least)
-    low = int((finite & ~good).sum())
-    if low >= max(_SEVERAL, int(good.sum())):
-        values = values.clamp_min(least) if bool(good.any()) else values
-        good = finite
-    return Told(points[good], values[good], points[~good])
+    valid = finite & (values >= least)
+    low = int((finite & ~valid).sum())
+    if low >= max(_SEVERAL, int(valid.sum())):
+        values = values.clamp_min(least) if bool(valid.any()) else values
+        valid = finite
+    return TargetData(points[valid], values[valid], points[~valid])
 
 
 def _far_below(values: Tensor) -> Tensor:
@@ -86,7 +92,7 @@ def _far_below(values: Tensor) -> Tensor:
 
 
 def bounded(values: Tensor, tasks: TaskEnsemble | None = None) -> Tensor:
-    """Return values that can be squared, also in units of the tasks; huge ones count as the bound."""
+    """Return values clipped so that their squares are finite, also in units of the tasks."""
     largest = _LARGEST[values.dtype]
     values = values.clamp(-largest, largest)
     if tasks is None:
@@ -95,23 +101,23 @@ def bounded(values: Tensor, tasks: TaskEnsemble | None = None) -> Tensor:
     return values.clamp(middle - reach, middle + reach)
 
 
-class Alone(NamedTuple):
+class TargetGP(NamedTuple):
     """The Gaussian process of the target alone."""
 
-    model: TaskEnsemble  # of one task
+    model: TaskEnsemble  # an ensemble of one task
 
     @property
     def offset(self) -> Tensor:
-        """What the values are taken from, shape ``()``."""
+        """Offset that standardizes the values, shape ``()``."""
         return self.model.offset[0]
 
     @property
     def scale(self) -> Tensor:
-        """What they are divided by, shape ``()``."""
+        """Scale that standardizes the values, shape ``()``."""
         return self.model.scale[0]
 
     def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Return means and standard deviations of points ``m x dim``, in the units of the values."""
+        """Return means and standard deviations at points ``m x dim``, in the units of the values."""
         mean, std = self.model.moments(X)
         return self.offset + self.scale * mean[0], self.scale * std[0]
 
@@ -129,24 +135,24 @@ class Alone(NamedTuple):
 
         return ask
 
-    def log_evidence(self, told: Told, units: Units) -> float:
-        """Return the log evidence of the values, whose units are as uncertain as of the tasks."""
+    def log_evidence(self, data: TargetData, units: Units) -> float:
+        """Return the log evidence of the values, with the tasks' prior of offset and scale."""
         model = self.model
-        one = Stationary(model.kernel, model.lengthscale, model.variance.new_ones(()))
+        kernel = Stationary(model.kernel, model.lengthscale, model.variance.new_ones(()))
         noise = float(model.noise / model.variance)
-        cov = covariance(one, told.points, told.points)
+        cov = covariance(kernel, data.points, data.points)
         cov = cov + noise * torch.eye(len(cov)).to(cov)
-        return float(most_probable(told.values, torch.zeros_like(told.values), cov, units)[0])
+        return float(most_probable(data.values, torch.zeros_like(data.values), cov, units)[0])
 
 
 class OwnMemory:
-    """Remembers the hyperparameters of the target alone, from which searches after further values begin.
+    """Fits the target's own Gaussian process, starting from the hyperparameters of the last fit.
 
-    Whenever the values have grown by three tenths, searches begin from nothing as well: what a few values
-    seemed to say does not last.
+    Whenever the number of values has grown by 30 %, the fit also starts from scratch, so that a local
+    optimum found with few values is left again.
 
     Args:
-        kernel: Of the tasks.
+        kernel: Name of the kernel of the tasks.
     """
 
     def __init__(self, kernel: str) -> None:
@@ -154,55 +160,59 @@ class OwnMemory:
         self._theta: Tensor | None = None  # shape: (1, d + 2)
         self._count = self._anew = 0
 
-    def learn(self, told: Told, least_scale: float = 0.0) -> Alone:
-        """Return the belief, with hyperparameters that are learnt from the values.
+    def learn(self, data: TargetData, least_scale: float = 0.0) -> TargetGP:
+        """Return the Gaussian process with hyperparameters fitted to the values.
 
         Args:
-            told: At least one value.
-            least_scale: Standard deviation of all the target's values, at least. Those told first may
-                lie side by side, and nothing would be worth a try elsewhere if they were all that is
-                possible.
+            data: Data with at least one value.
+            least_scale: Lower bound of the scale of the target's values. The first values may be nearly
+                equal, and without a bound no other point would seem worth an evaluation.
         """
-        count = len(told.values)
-        target = self.believed(told, least_scale)
+        count = len(data.values)
+        target = self.believed(data, least_scale)
         if count in (1, self._count):
             return target
         model = target.model
         if count < _GROWN * self._anew:
             model.refit()
         else:
-            begun = typical(told.points.shape[-1]).to(told.points).unsqueeze(0)
-            known = [] if self._theta is None else [self._theta]
-            model.fit(starts=[*known, begun, rougher(begun)])
+            default = typical(data.points.shape[-1]).to(data.points).unsqueeze(0)
+            former = [] if self._theta is None else [self._theta]
+            model.fit(starts=[*former, default, rougher(default)])
             self._anew = count
         self._theta, self._count = model.theta.clone(), count
         return target
 
-    def believed(self, told: Told, least_scale: float = 0.0) -> Alone:
-        """Return the belief after values some of which may only be believed: nothing is learnt."""
-        points, values = [told.points], [told.values]
+    def believed(self, data: TargetData, least_scale: float = 0.0) -> TargetGP:
+        """Return the Gaussian process of data that may hold predicted values, without a fit."""
         model = TaskEnsemble(
-            points, values, kernel=self._kernel, least_scale=least_scale, theta=self._theta
+            [data.points],
+            [data.values],
+            kernel=self._kernel,
+            least_scale=least_scale,
+            theta=self._theta,
         )
-        return Alone(model)
+        return TargetGP(model)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what is remembered."""
+        """Return the hyperparameters and the counts of values at the last fits."""
         theta = None if self._theta is None else self._theta.clone()
         return {"theta": theta, "count": self._count, "anew": self._anew}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
         theta, count, anew = state["theta"], int(state["count"]), int(state["anew"])
-        self._theta = None if theta is None else theta.clone()  # moves with the next values
+        self._theta = (
+            None if theta is None else theta.clone()
+        )  # moved to the device of the next values
         self._count, self._anew = count, anew
 
 
-def alone(told: Told, kernel: str) -> Alone:
-    """Return the belief that is learnt from nothing but the values, at least one."""
-    return OwnMemory(kernel).learn(told)
+def target_gp(data: TargetData, kernel: str) -> TargetGP:
+    """Return the target's Gaussian process, fitted from scratch to at least one value."""
+    return OwnMemory(kernel).learn(data)
 
 
 def believable(log_odds: float) -> float:
-    """Return the probability that has some log odds."""
+    """Return the probability of some log odds."""
     return 1 / (1 + math.exp(-log_odds)) if log_odds > -700 else 0.0

@@ -1,4 +1,4 @@
-"""Which evaluation is next: the best of a pool, and of the points that a search from there reaches."""
+"""The strategy of ``TransferOptimizer``: it maximizes an acquisition function over a pool of points."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,29 +16,30 @@ from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.optim.difference_hessians import descend, descend_by_pairs
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.transfer.belief import Told, bounded, plausible, told_of
-from botorch_costly.tuners.transfer.evidence import EvidenceSharing
+from botorch_costly.tuners.transfer.belief import TargetData, bounded, plausible, target_data_of
+from botorch_costly.tuners.transfer.evidence import EvidenceWeighting
 from botorch_costly.tuners.transfer.fears import fears_of
-from botorch_costly.tuners.transfer.gaps import GapSharing
+from botorch_costly.tuners.transfer.gaps import GapWeighting
 from botorch_costly.tuners.transfer.options import ByEvidence, Robustness
-from botorch_costly.tuners.transfer.sharing import Acquisition, Sharing
+from botorch_costly.tuners.transfer.weighting import Acquisition, TaskWeighting
 
-_EVERYWHERE, _OF_TASKS, _NEAR = 512, 128, 128  # points of a pool
-_AWAY = 0.1  # how far around the best configurations is looked
-_CLIMBED, _LOOKED_AT = 6, 64  # points that are climbed from, of so many
-_LEFT = 8  # points of which to look at one, if no point is better
-# By the square root of the dimension: nearer, nothing is refined any more, or it is known soon.
+_EVERYWHERE, _OF_TASKS, _AROUND = 512, 128, 128  # points of a pool
+_AWAY = 0.1  # standard deviation of random points around the best configurations
+_STARTS, _LOOKED_AT = 6, 64  # starts of the local search, chosen among the best points of the pool
+_LEFT = 8  # points of which one is evaluated if no point improves
+# Distances, times the square root of the dimension: nothing is refined beside evaluations, and pending
+# ones will soon inform about their neighbourhood.
 _BESIDE, _UNDER_WAY = 0.01, 0.05
-_CROWD = 2  # that were told side by side
-_APART = 0.1  # of them, by the square root of the dimension
-_SMALL = 2**21  # multiplications for all points of a step: fewer cost less than the step itself
-_SLOPE = 1e-3  # of the acquisition's range by widths of the cube, at which a climb ends
-_NARROW = 1e-12  # range that counts as one
+_CROWD = 2  # evaluations side by side that rule out their neighbourhood
+_APART = 0.1  # distance of starts, times the square root of the dimension
+_SMALL = 2**21  # multiplications of a step of the search: fewer cost less than its overhead
+_SLOPE = 1e-3  # gradient at which the search ends, in ranges of the acquisition function
+_NARROW = 1e-12  # least range of the acquisition function
 _DECIMALS = 4  # digits of shares and weights in records
 
 
 class Choice(NamedTuple):
-    """What is evaluated next."""
+    """The next evaluation."""
 
     point: Tensor  # encoded, shape: (dim,)
     reason: str
@@ -47,8 +48,8 @@ class Choice(NamedTuple):
 class Asked(NamedTuple):
     """The configurations that were asked for."""
 
-    points: Tensor  # told or under way, n x dim
-    pending: Tensor  # those of them under way, m x dim
+    points: Tensor  # all of them, n x dim
+    pending: Tensor  # those without an outcome, m x dim
 
 
 class TransferStrategy(Strategy):
@@ -78,8 +79,8 @@ class TransferStrategy(Strategy):
         self._listed = listed = None if listed is None else listed.to(tasks.inputs)
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
         self._first = self._pool[_portfolio(tasks, self._pool, warm_start)]
-        self.sharing = sharing_of(tasks, robust)
-        self._small = _CLIMBED * (space.dim + 1) * tasks.entries <= _SMALL
+        self.weighting = weighting_of(tasks, robust)
+        self._small = _STARTS * (space.dim + 1) * tasks.entries <= _SMALL
 
     def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
         """Return the next evaluation, with the share and the weights of the tasks.
@@ -87,10 +88,10 @@ class TransferStrategy(Strategy):
         Raises:
             HorizonExceededError: If all configurations of a list have been asked for.
         """
-        told = self.sharing.learn(self._told(seen))
-        point, reason = self.choose(told, seen.pending_points)
-        weights = tuple(round(float(weight), _DECIMALS) for weight in self.sharing.weights)
-        details = {"share": round(self.sharing.share, _DECIMALS), "weights": weights}
+        data = self.weighting.learn(self._data(seen))
+        point, reason = self.choose(data, seen.pending_points)
+        weights = tuple(round(float(weight), _DECIMALS) for weight in self.weighting.weights)
+        details = {"share": round(self.weighting.share, _DECIMALS), "weights": weights}
         return Proposal(seen.domain.config_at(point), reason, details=details)
 
     def predict(self, seen: Evaluations[Any, Any], points: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,55 +101,54 @@ class TransferStrategy(Strategy):
         """
         state = self.state_dict()
         try:
-            told = self.sharing.learn(self._told(seen))
-            acquisition = self.sharing.acquisition(told, self._generator)
+            data = self.weighting.learn(self._data(seen))
+            acquisition = self.weighting.acquisition(data, self._generator)
             with torch.no_grad():
                 mean = acquisition.believed(points, 0.0)
                 return mean, acquisition.believed(points, 1.0) - mean
         finally:
             self.load_state_dict(state)
 
-    def _told(self, seen: Evaluations[Any, Any]) -> Told:
-        """Return the values, apart from those of evaluations that failed or went astray."""
+    def _data(self, seen: Evaluations[Any, Any]) -> TargetData:
+        """Return the target's data, with implausible values as failures."""
         values = bounded(seen.values.to(self._tasks.inputs), self._tasks)
-        return told_of(seen.points, values, self._plausible)
+        return target_data_of(seen.points, values, self._plausible)
 
-    def choose(self, told: Told, pending: Tensor) -> Choice:
-        """Return the choice.
+    def choose(self, data: TargetData, pending: Tensor) -> Choice:
+        """Return the next evaluation.
 
         Raises:
             HorizonExceededError: If all configurations of a list have been asked for.
         """
-        first = self._next_first(torch.cat([told.points, told.failures, pending]))
+        first = self._next_first(torch.cat([data.points, data.failures, pending]))
         if first is not None:
             return Choice(first, "of the portfolio of the tasks' best")
-        acquisition = self.sharing.acquisition(told, self._generator)
+        acquisition = self.weighting.acquisition(data, self._generator)
         if len(pending):
             with torch.no_grad():
-                told = told.with_believed(pending, acquisition.believed(pending, 0.0))
-            acquisition = self.sharing.acquisition(told, self._generator)
-        if len(told.failures):
-            acquisition = fears_of(acquisition, told.failures).feared(acquisition)
-        asked = Asked(torch.cat([told.points, told.failures]), pending)
+                data = data.with_believed(pending, acquisition.believed(pending, 0.0))
+            acquisition = self.weighting.acquisition(data, self._generator)
+        if len(data.failures):
+            acquisition = fears_of(acquisition, data.failures).feared(acquisition)
+        asked = Asked(torch.cat([data.points, data.failures]), pending)
         with torch.no_grad():
             values = acquisition.at_pool(self._pool)
             if self._listed is not None:
                 values = values.masked_fill(self._gone(asked.points), -torch.inf)
                 return Choice(self._pool[_largest(values, self._generator)], acquisition.reason)
-            around = self._near(told)
+            around = self._around_best(data)
             pool = torch.cat([self._pool, around])
             values = torch.cat([values, acquisition.at(around)]) if len(around) else values
-        return Choice(self._climbed(acquisition, pool, values, asked), acquisition.reason)
+        return Choice(self._searched(acquisition, pool, values, asked), acquisition.reason)
 
     def _next_first(self, asked: Tensor) -> Tensor | None:
-        """Return the configuration of the portfolio that is next; None after the warm start.
+        """Return the next configuration of the portfolio; None after the warm start.
 
-        Its number is that of the evaluation, so that one which is run otherwise than asked for is not
-        asked for again. Where an evaluation was taken back, that number may have been asked for: then
-        it is the first that was not.
+        Usually it is the one with the number of the evaluation. If the user evaluated others in between
+        or cancelled some, that one may have been asked for: then it is the first that was not.
 
         Args:
-            asked: Encoded configurations told or under way, ``n x dim``.
+            asked: Encoded configurations that were asked for, ``n x dim``.
         """
         number = len(asked)
         if number >= len(self._first):
@@ -159,26 +159,26 @@ class TransferStrategy(Strategy):
         return self._first[number if bool(left[number]) else int(left.int().argmax())]
 
     def _gone(self, asked: Tensor) -> Tensor:
-        """Return which of a list have been asked for, bool of shape ``(m,)``."""
+        """Return which configurations of a list have been asked for, bool, ``(m,)``."""
         gone = among(self._pool, asked, SAME)
-        many = len(self._pool)
-        expected = f"at most {many} evaluations, all that are listed"
-        check(not bool(gone.all()), "ask", expected, many + 1, HorizonExceededError)
+        count = len(self._pool)
+        expected = f"at most {count} evaluations, all that are listed"
+        check(not bool(gone.all()), "ask", expected, count + 1, HorizonExceededError)
         return gone
 
-    def _near(self, told: Told) -> Tensor:
+    def _around_best(self, data: TargetData) -> Tensor:
         """Return random configurations around the best ones."""
-        if not len(told.values):
-            return told.points
-        best = told.points[told.values.topk(min(4, len(told.values))).indices]
-        near = best[torch.randint(len(best), (_NEAR,), generator=self._generator)]
-        away = torch.randn(near.shape, generator=self._generator, dtype=torch.float64).to(near)
-        return self._space.round((near + _AWAY * away).clamp(0, 1))
+        if not len(data.values):
+            return data.points
+        best = data.points[data.values.topk(min(4, len(data.values))).indices]
+        near = best[torch.randint(len(best), (_AROUND,), generator=self._generator)]
+        noise = torch.randn(near.shape, generator=self._generator, dtype=torch.float64).to(near)
+        return self._space.round((near + _AWAY * noise).clamp(0, 1))
 
-    def _climbed(
+    def _searched(
         self, acquisition: Acquisition, pool: Tensor, values: Tensor, asked: Asked
     ) -> Tensor:
-        """Return the best configuration reached from the best of the pool, if possible a new one."""
+        """Return the best configuration of a local search from the pool, if possible a new one."""
         low, high = values.aminmax()
         width = (high - low).clamp_min(_NARROW)
         values = values.masked_fill(_useless(acquisition, pool, asked), -torch.inf)
@@ -193,45 +193,45 @@ class TransferStrategy(Strategy):
 
             search = descend if self._small else descend_by_pairs
             end = search(loss, starts, cube, gradient_tolerance=_SLOPE)
-        both = torch.cat([starts, self._space.round(end)])
+        points = torch.cat([starts, self._space.round(end)])
         with torch.no_grad():
-            reached = climb(both)[0].nan_to_num(-torch.inf)
-            useless = _useless(acquisition, both, asked)
-        choice = both[reached.masked_fill(useless, -torch.inf).argmax()]
+            reached = climb(points)[0].nan_to_num(-torch.inf)
+            useless = _useless(acquisition, points, asked)
+        choice = points[reached.masked_fill(useless, -torch.inf).argmax()]
         if _is_stuck(acquisition, choice, asked):
             return _least_known(acquisition, pool, asked)
         return choice
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next choice depends on."""
-        generator, sharing = self._generator.get_state(), self.sharing.state_dict()
-        return {"chooser": {"generator": generator, "sharing": sharing}}
+        generator, weighting = self._generator.get_state(), self.weighting.state_dict()
+        return {"chooser": {"generator": generator, "sharing": weighting}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
         saved = state["chooser"]
         self._generator.set_state(saved["generator"].cpu())
-        self.sharing.load_state_dict(saved["sharing"])
+        self.weighting.load_state_dict(saved["sharing"])
 
 
 def _apart(pool: Tensor, values: Tensor) -> Tensor:
-    """Return the best points of a pool, those that no better one is near to before all others."""
+    """Return the best points of a pool; points with no better one nearby come first."""
     best = values.topk(min(_LOOKED_AT, len(pool))).indices
     points = pool[best]
-    near = torch.cdist(points, points) < _APART * points.shape[-1] ** 0.5
-    beaten = near.tril(-1).any(-1)
-    return points[beaten.int().argsort(stable=True)[:_CLIMBED]]
+    beaten = _are_near(points, points, _APART).tril(-1).any(-1)
+    return points[beaten.int().argsort(stable=True)[:_STARTS]]
 
 
 def _useless(acquisition: Acquisition, points: Tensor, asked: Asked) -> Tensor:
-    """Return which points are not asked for, if any other is left.
+    """Return which points are not worth an evaluation, bool; not all of them if that can be avoided.
 
-    They lie beside what was told, or near several told or one under way, or are believed no better.
+    They lie beside an evaluation, near several evaluations or a pending one, or the target alone rules
+    them out.
     """
     with torch.no_grad():
         old = among(points, asked.points, CLOSE)
-        crowded = old | (_near(points, asked.points, _BESIDE).sum(-1) >= _CROWD)
-        crowded |= _near(points, asked.pending, _UNDER_WAY).any(-1)
+        crowded = old | (_are_near(points, asked.points, _BESIDE).sum(-1) >= _CROWD)
+        crowded |= _are_near(points, asked.pending, _UNDER_WAY).any(-1)
         for ruled_out in (crowded | _no_better(acquisition, points), crowded):
             if not bool(ruled_out.all()):
                 return ruled_out
@@ -245,17 +245,17 @@ def _no_better(acquisition: Acquisition, points: Tensor) -> Tensor:
 
 
 def _is_stuck(acquisition: Acquisition, choice: Tensor, asked: Asked) -> bool:
-    """Return whether a choice, shape ``(dim,)``, is beside what was told, and is believed no better."""
+    """Return whether a choice, shape ``(dim,)``, is beside an evaluation and ruled out by the target."""
     point = choice.unsqueeze(0)
     with torch.no_grad():
-        near = _near(point, asked.points, _BESIDE).any()
+        near = _are_near(point, asked.points, _BESIDE).any()
         return bool(near & _no_better(acquisition, point).any())
 
 
 def _least_known(acquisition: Acquisition, pool: Tensor, asked: Asked) -> Tensor:
-    """Return the best of the few points of a pool of which the target alone is the least sure.
+    """Return the best of the few points that the target alone rules out the least.
 
-    They are apart from what was told, as far as there is room.
+    The points are apart from the evaluations, as far as there is room.
     """
     assert acquisition.lacking is not None
     with torch.no_grad():
@@ -266,20 +266,20 @@ def _least_known(acquisition: Acquisition, pool: Tensor, asked: Asked) -> Tensor
         return few[acquisition.at(few).argmax()]
 
 
-def _near(points: Tensor, asked: Tensor, distance: float) -> Tensor:
-    """Return which points are near which of those asked for, by the square root of the dimension."""
-    return torch.cdist(points, asked) < distance * points.shape[-1] ** 0.5
+def _are_near(points: Tensor, others: Tensor, distance: float) -> Tensor:
+    """Return which pairs are closer than a distance times the square root of the dimension, ``m x n``."""
+    return torch.cdist(points, others) < distance * points.shape[-1] ** 0.5
 
 
-def sharing_of(tasks: TaskEnsemble, robust: Robustness) -> Sharing:
-    """Return what decides on the share of the tasks."""
+def weighting_of(tasks: TaskEnsemble, robust: Robustness) -> TaskWeighting:
+    """Return the rule that decides the share of the tasks."""
     if isinstance(robust, ByEvidence):
-        return EvidenceSharing(tasks, robust)
-    return GapSharing(tasks, robust)
+        return EvidenceWeighting(tasks, robust)
+    return GapWeighting(tasks, robust)
 
 
 def _fixed_pool(space: SearchSpace, tasks: TaskEnsemble) -> Tensor:
-    """Return configurations everywhere, and the best ones of the tasks."""
+    """Return Sobol configurations, and the best ones of the tasks."""
     each = max(1, min(_OF_TASKS // tasks.count, tasks.targets.shape[1]))
     values = tasks.targets.masked_fill(~tasks.seen, -torch.inf)
     best = values.topk(each, dim=-1)
@@ -291,7 +291,7 @@ def _fixed_pool(space: SearchSpace, tasks: TaskEnsemble) -> Tensor:
 
 
 def _portfolio(tasks: TaskEnsemble, pool: Tensor, count: int) -> Tensor:
-    """Return the numbers of the points that the first evaluations are at."""
+    """Return the row numbers of the first evaluations in a pool."""
     if not count:
         return torch.zeros(0, dtype=torch.long)
     with torch.no_grad():
@@ -299,6 +299,6 @@ def _portfolio(tasks: TaskEnsemble, pool: Tensor, count: int) -> Tensor:
 
 
 def _largest(values: Tensor, generator: Generator) -> Tensor:
-    """Return the number of the largest value, one of them at random if there are several."""
+    """Return the row number of the largest value; ties are broken at random."""
     best = (values == values.max()).nonzero().squeeze(-1)
     return best[int(torch.randint(len(best), (1,), generator=generator))]

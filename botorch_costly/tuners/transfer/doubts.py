@@ -1,9 +1,8 @@
-"""Low values that went astray: the tasks foretell all others, and this one by no means.
+"""Detection of low outliers: values that the tasks do not explain, although they explain all others.
 
-A value so low that no target has it which is like the tasks counts as a failure at once; see ``belief``.
-One that is only lower than expected may be true, and then the tasks mislead. Two are compared: that all
-values are the target's own, and that one of them went astray. Further values decide, and they may decide
-otherwise later.
+An implausibly low value counts as a failure at once; see ``belief``. A value that is only lower than
+predicted may be true, and then the tasks mislead. The evidence of two hypotheses is compared: that all
+values are valid, and that one of them is an outlier. Later values may reverse the decision.
 """
 
 import math
@@ -14,89 +13,87 @@ import torch
 from botorch_costly.models.similarity import adapt_similarity
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer import Similarity, TransferGP, units_of
-from botorch_costly.tuners.transfer.belief import Told
+from botorch_costly.tuners.transfer.belief import TargetData
 from botorch_costly.tuners.transfer.memory import FeatureMemory
 
-_ASTRAY = 0.05  # probability of a value to go astray, beforehand
-_WITHIN = 10.0  # scales of a typical task that such a value may be anywhere in
-_DOUBTED = 2  # standard deviations below what all others foretell, at least
-_MOST = 2  # values that went astray; and that are looked at, the lowest ones
+_ASTRAY = 0.05  # prior probability that a value is an outlier
+_WITHIN = 10.0  # width of the uniform distribution of outliers, in scales of a typical task
+_DOUBTED = 2  # least number of standard deviations below the leave-one-out prediction
+_MOST = 2  # largest number of outliers, and number of the lowest values that are tested
 
 
 class Trusted(NamedTuple):
-    """What counts of what was told, and what follows of it with the tasks."""
+    """Data without outliers, and the model fitted to it."""
 
-    told: Told  # values that went astray are failures
+    data: TargetData  # outliers are failures
     similarity: Similarity  # adapted to these values
     belief: TransferGP
 
 
 class _Hypothesis(NamedTuple):
-    """That one value went astray."""
+    """The hypothesis that one value is an outlier."""
 
-    gain: float  # of the log evidence of the tasks
-    rest: Trusted
+    gain: float  # of the log evidence
+    trusted: Trusted  # data without the outlier
 
 
 class Doubts:
-    """Tells values that went astray from those that say that the tasks mislead.
+    """Separates outliers from low values which show that the tasks mislead.
 
     Args:
-        tasks: The earlier tasks, fitted.
-        similarity: How a task resembles others.
-        memory: Features of the points that were asked before.
+        tasks: Earlier tasks, fitted.
+        similarity: Similarity of the tasks to each other.
+        memory: Cache of the tasks' features.
     """
 
     def __init__(self, tasks: TaskEnsemble, similarity: Similarity, memory: FeatureMemory) -> None:
         self._tasks, self._similarity, self._memory = tasks, similarity, memory
         self._price = math.log(_ASTRAY / _WITHIN) - units_of(tasks).log_scale
 
-    def trusted(self, told: Told, start: Similarity) -> Trusted:
-        """Return the observations, with values that went astray as failures, and what follows of them.
+    def trusted(self, data: TargetData, start: Similarity) -> Trusted:
+        """Return the data with outliers as failures, and the model fitted to it.
 
-        Where more than two would be, each says of the others that the tasks mislead, or that the target
-        has other units: all count as they are.
+        More than two apparent outliers suggest that the tasks mislead, or that the target has other
+        units: then all values count as they are.
 
         Args:
-            told: What was told.
-            start: Where the search for the similarity begins, as after fewer values.
+            data: Evaluations of the target.
+            start: Start of the fit of the similarity, such as the result with fewer values.
         """
-        everything = now = self._believed(told, start)
-        while len(now.told.values):
-            found = max(self._hypotheses(now), default=None, key=lambda one: one.gain)
-            if found is None or found.gain <= 0:
+        everything = current = self._fitted(data, start)
+        while len(current.data.values):
+            best = max(self._hypotheses(current), default=None, key=lambda h: h.gain)
+            if best is None or best.gain <= 0:
                 break
-            if len(told.values) - len(found.rest.told.values) > _MOST:
+            if len(data.values) - len(best.trusted.data.values) > _MOST:
                 return everything
-            now = found.rest
-        return now
+            current = best.trusted
+        return current
 
-    def _hypotheses(self, now: Trusted) -> list[_Hypothesis]:
-        """Return what is to be said for each of the lowest values that it went astray."""
-        away = now.belief.left_out
-        lowest = away.argsort()[:_MOST].tolist()
-        return [self._without(now, n) for n in lowest if away[n] < -_DOUBTED]
+    def _hypotheses(self, current: Trusted) -> list[_Hypothesis]:
+        """Return the hypotheses that one of the lowest values is an outlier."""
+        residuals = current.belief.left_out
+        lowest = residuals.argsort()[:_MOST].tolist()
+        return [self._without(current, n) for n in lowest if residuals[n] < -_DOUBTED]
 
-    def _without(self, now: Trusted, number: int) -> _Hypothesis:
-        told = now.told
-        keep = torch.arange(len(told.values), device=told.values.device) != number
-        failed = torch.cat([told.failures, told.points[~keep]])
-        fewer = Told(told.points[keep], told.values[keep], failed)
-        rest = self._believed(fewer, now.similarity)  # what the value itself says would excuse it
-        all_true = self.belief(told, rest.similarity).log_evidence
-        return _Hypothesis(rest.belief.log_evidence + self._price - all_true, rest)
+    def _without(self, current: Trusted, number: int) -> _Hypothesis:
+        data = current.data
+        keep = torch.arange(len(data.values), device=data.values.device) != number
+        failed = torch.cat([data.failures, data.points[~keep]])
+        fewer = TargetData(data.points[keep], data.values[keep], failed)
+        # The similarity is fitted without the value, or it would adapt to the outlier.
+        trusted = self._fitted(fewer, current.similarity)
+        all_valid = self.belief(data, trusted.similarity).log_evidence
+        return _Hypothesis(trusted.belief.log_evidence + self._price - all_valid, trusted)
 
-    def _believed(self, told: Told, start: Similarity) -> Trusted:
-        similarity = self._learnt(told, start)
-        return Trusted(told, similarity, self.belief(told, similarity))
+    def _fitted(self, data: TargetData, start: Similarity) -> Trusted:
+        similarity = self._similarity
+        if len(data.values):
+            rows = data.points, data.values.unsqueeze(-1), self._memory.of_rows(data.points)
+            similarity = adapt_similarity(similarity, self._tasks, *rows, start=start)
+        return Trusted(data, similarity, self.belief(data, similarity))
 
-    def _learnt(self, told: Told, start: Similarity) -> Similarity:
-        if not len(told.values):
-            return self._similarity
-        seen = told.points, told.values.unsqueeze(-1), self._memory.of_rows(told.points)
-        return adapt_similarity(self._similarity, self._tasks, *seen, start=start)
-
-    def belief(self, told: Told, similarity: Similarity) -> TransferGP:
-        """Return the belief that the tasks contribute to."""
-        known = self._memory.of_rows(told.points)
-        return TransferGP(self._tasks, similarity, told.points, told.values.unsqueeze(-1), known)
+    def belief(self, data: TargetData, similarity: Similarity) -> TransferGP:
+        """Return the posterior of the target, given the tasks and the data."""
+        features = self._memory.of_rows(data.points)
+        return TransferGP(self._tasks, similarity, data.points, data.values.unsqueeze(-1), features)

@@ -1,4 +1,4 @@
-"""The share of the tasks by evidence: is the target more probable with them, or alone?"""
+"""The share of the tasks by log evidence: of the model with the tasks and of the target alone."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,16 +10,16 @@ from botorch_costly.models.similarity import learn_similarity
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer import Features, Similarity, TransferGP
 from botorch_costly.optim.smooth import ValueAndGradient
-from botorch_costly.tuners.transfer.belief import Alone, OwnMemory, Told, believable
+from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData, TargetGP, believable
 from botorch_costly.tuners.transfer.doubts import Doubts
 from botorch_costly.tuners.transfer.memory import FeatureMemory
 from botorch_costly.tuners.transfer.options import ByEvidence
-from botorch_costly.tuners.transfer.sharing import Acquisition, bound, bound_and_slope, gaps_of
+from botorch_costly.tuners.transfer.weighting import Acquisition, bound, bound_and_slope, gaps_of
 
-_BETTER = 0.02  # standard deviations by which an evaluation may turn out better to be worth it
+_BETTER = 0.02  # least possible improvement that is worth an evaluation, in scales of the target
 
 
-class EvidenceSharing:
+class EvidenceWeighting:
     """The share is the least probability so far that the target resembles the tasks, and decays."""
 
     def __init__(self, tasks: TaskEnsemble, robust: ByEvidence) -> None:
@@ -31,73 +31,76 @@ class EvidenceSharing:
         self._own = OwnMemory(tasks.kernel)
         self._least = believable(robust.log_odds)
         self._count = 0
-        self._known = tasks.theta.new_zeros(0, tasks.inputs.shape[-1])  # points learnt from
+        self._known = tasks.theta.new_zeros(0, tasks.inputs.shape[-1])  # points of the last update
         self.weights = tasks.theta.new_full((tasks.count,), 1 / tasks.count)
         self.gaps: Tensor | None = None
-        self._latest: tuple[Told, TransferGP, Alone | None] | None = None
+        self._latest: tuple[TargetData, TransferGP, TargetGP | None] | None = None
 
     @property
     def share(self) -> float:
-        """Of the tasks, 1 before the first value."""
+        """Share of the tasks; 1 before the first value."""
         return self._least * self._robust.decay**self._count if self._count else 1.0
 
-    def _beliefs(self, told: Told) -> tuple[TransferGP, Alone | None]:
-        """Return what is believed with the tasks, and of the target alone if there is a value.
+    def _beliefs(self, data: TargetData) -> tuple[TransferGP, TargetGP | None]:
+        """Return the posteriors with the tasks, and of the target alone if there is a value.
 
-        Values may only be believed: what is learnt is learnt from those told, in ``learn``.
+        The data may hold predicted values, so nothing is fitted here, but in ``learn``.
         """
-        if self._latest is None or self._latest[0] is not told:
-            transfer = self._doubts.belief(told, self._adapted)
-            some = len(told.values) > 0
-            target = self._own.believed(told, float(transfer.scale)) if some else None
-            self._latest = told, transfer, target
+        if self._latest is None or self._latest[0] is not data:
+            transfer = self._doubts.belief(data, self._adapted)
+            has_value = len(data.values) > 0
+            target = self._own.believed(data, float(transfer.scale)) if has_value else None
+            self._latest = data, transfer, target
         return self._latest[1:]
 
-    def learn(self, told: Told) -> Told:
-        """Compare the evidences after further values, less those that went astray; see ``doubts``."""
-        told, adapted, transfer = self._doubts.trusted(told, self._adapted)
-        if told.evaluations == self._count:
-            return told
-        self._count = told.evaluations
-        if not len(told.values):
-            return told
-        if not _among_all(self._known, told.points):
+    def learn(self, data: TargetData) -> TargetData:
+        """Compare the log evidences, and return the data with outliers as failures; see ``doubts``."""
+        data, adapted, transfer = self._doubts.trusted(data, self._adapted)
+        if data.evaluations == self._count:
+            return data
+        self._count = data.evaluations
+        if not len(data.values):
+            return data
+        if not _among_all(self._known, data.points):
             self._least = believable(self._robust.log_odds)
-        self._known, self._adapted = told.points, adapted
-        target = self._own.learn(told, float(transfer.scale))
-        self._latest = told, transfer, target
-        own = target.log_evidence(told, transfer.units)
-        odds = self._robust.log_odds + transfer.log_evidence - own
+        self._known, self._adapted = data.points, adapted
+        target = self._own.learn(data, float(transfer.scale))
+        self._latest = data, transfer, target
+        alone = target.log_evidence(data, transfer.units)
+        odds = self._robust.log_odds + transfer.log_evidence - alone
         self._least = min(self._least, believable(odds))
         self.weights = transfer.weights
-        self.gaps = gaps_of(self._tasks, target, beta=self._robust.beta, largest=False, own=False)
-        return told
+        self.gaps = gaps_of(
+            self._tasks, target, beta=self._robust.beta, largest=False, own_units=False
+        )
+        return data
 
-    def acquisition(self, told: Told, generator: Generator) -> Acquisition:
-        """Return the bound of what the tasks say, and of the target alone, by their shares."""
-        transfer, target = self._beliefs(told)
+    def acquisition(self, data: TargetData, generator: Generator) -> Acquisition:
+        """Return the sum of the bounds with the tasks and of the target alone, by their shares."""
+        transfer, target = self._beliefs(data)
         share, robust = self.share, self._robust
 
-        def blend(X: Tensor, known: Features | None, tau: float, beta: float) -> Tensor:
-            theirs = bound(transfer.moments(X, known), tau)
+        def blend(X: Tensor, features: Features | None, tau: float, beta: float) -> Tensor:
+            of_tasks = bound(transfer.moments(X, features), tau)
             if target is None:
-                return theirs
-            return share * theirs + (1 - share) * bound(target.moments(X), beta)
+                return of_tasks
+            return share * of_tasks + (1 - share) * bound(target.moments(X), beta)
 
         def climber(columns: int) -> ValueAndGradient:
-            theirs, part = transfer.moments_and_vjp(columns), transfer.scale.new_tensor(share)
-            ours = None if target is None else target.moments_and_vjp(columns)
+            with_tasks, weight = transfer.moments_and_vjp(columns), transfer.scale.new_tensor(share)
+            alone = None if target is None else target.moments_and_vjp(columns)
 
             def with_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
-                if ours is None:
-                    return bound_and_slope(theirs(X), tau, torch.ones_like(part))
-                value, slope = bound_and_slope(theirs(X), tau, part)
-                own, own_slope = bound_and_slope(ours(X), robust.beta, 1 - part)
+                if alone is None:
+                    return bound_and_slope(with_tasks(X), tau, torch.ones_like(weight))
+                value, slope = bound_and_slope(with_tasks(X), tau, weight)
+                own, own_slope = bound_and_slope(alone(X), robust.beta, 1 - weight)
                 return value + own, slope + own_slope
 
             return with_gradient
 
-        # What the tasks say on average: their disagreement is largest where all are at their worst.
+        # The tasks' disagreement is largest where all of them are at their worst: the first point
+        # maximizes their mean alone.
         tau = 0.0 if target is None else robust.tau
         return Acquisition(
             lambda X: blend(X, None, tau, robust.beta),
@@ -105,11 +108,11 @@ class EvidenceSharing:
             lambda X: blend(X, self._memory.of_pool(X), tau, robust.beta),
             lambda X, factor: blend(X, None, factor, factor),
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
-            None if target is None else lambda X: _lacking(target, told, X, robust.beta),
+            None if target is None else lambda X: _lacking(target, data, X, robust.beta),
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the share depends on."""
+        """Return tensors and plain values that the share depends on."""
         gaps = None if self.gaps is None else self.gaps.clone()
         return {
             "least": self._least,
@@ -136,18 +139,18 @@ class EvidenceSharing:
         self._latest = None
 
 
-def _lacking(target: Alone, told: Told, X: Tensor, beta: float) -> Tensor:
-    """Return by how many standard deviations the target's own bound is no better than what was told.
+def _lacking(target: TargetGP, data: TargetData, X: Tensor, beta: float) -> Tensor:
+    """Return the standard deviations by which the target's own bound fails to improve on the best value.
 
-    A bound that is best beside an evaluation would be asked for there again and again, as long as nothing
-    that contradicts the tasks is looked at.
+    Without this check, a bound with its maximum beside an evaluation would be evaluated there again and
+    again, and no point that contradicts the tasks would be evaluated.
     """
     mean, std = target.moments(X)
-    return (told.values.max() + _BETTER * target.scale - mean) / std - beta
+    return (data.values.max() + _BETTER * target.scale - mean) / std - beta
 
 
 def _among_all(points: Tensor, others: Tensor) -> bool:
-    """Return whether each of some points is one of others."""
+    """Return whether each point is one of the others."""
     if not len(points):
         return True
     return bool((torch.cdist(points, others) == 0).any(-1).all())

@@ -1,4 +1,4 @@
-"""Failed evaluations: their neighbours are feared, and nothing is learnt from them elsewhere."""
+"""A penalty around failed evaluations, which do not enter the model of the target."""
 
 from dataclasses import dataclass
 
@@ -6,43 +6,43 @@ import torch
 from torch import Tensor
 
 from botorch_costly.optim.smooth import ValueAndGradient
-from botorch_costly.tuners.transfer.sharing import Acquisition
+from botorch_costly.tuners.transfer.weighting import Acquisition
 
-_REACH = 0.15  # of a failure, by the square root of the dimension
+_REACH = 0.15  # length scale of the penalty, times the square root of the dimension
 
 
 @dataclass(frozen=True)
 class Fears:
-    """What is taken off around failures: a standard deviation each, which ends after some way.
+    """Penalty around failures: the sum of a Gaussian bump at each.
 
-    A failure says that its configuration cannot be evaluated. As a low value, believed or told, it would
-    say of the tasks that they mislead, and the search would leave all that they are right about.
+    A failed configuration cannot be evaluated. If it entered the model as a low value, the tasks would
+    seem to mislead, and their share would fall without reason.
 
     Args:
-        points: Where evaluations failed, ``f x dim``.
-        sizes: What is taken off there, shape ``(f,)``.
+        points: Points of failed evaluations, ``f x dim``.
+        sizes: Heights of the bumps, shape ``(f,)``.
     """
 
     points: Tensor
     sizes: Tensor
 
     def __call__(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what is taken off at points ``m x dim``, and its slopes by them."""
-        away = (X.unsqueeze(-2) - self.points) / (_REACH * X.shape[-1] ** 0.5)
-        each = self.sizes * (-0.5 * away.square().sum(-1)).exp()
-        slope = -(each.unsqueeze(-1) * away).sum(-2) / (_REACH * X.shape[-1] ** 0.5)
+        """Return the penalty at points ``m x dim``, shape ``(m,)``, and its gradient, ``m x dim``."""
+        offsets = (X.unsqueeze(-2) - self.points) / (_REACH * X.shape[-1] ** 0.5)
+        each = self.sizes * (-0.5 * offsets.square().sum(-1)).exp()
+        slope = -(each.unsqueeze(-1) * offsets).sum(-2) / (_REACH * X.shape[-1] ** 0.5)
         return each.sum(-1), slope
 
     def feared(self, acquisition: Acquisition) -> Acquisition:
-        """Return an acquisition less what is taken off."""
+        """Return an acquisition function minus the penalty."""
 
         def climber(columns: int) -> ValueAndGradient:
-            hoped = acquisition.climber(columns)
+            unpenalized = acquisition.climber(columns)
 
             def with_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
-                value, slope = hoped(X)
-                less, less_slope = self(X)
-                return value - less, slope - less_slope
+                value, slope = unpenalized(X)
+                penalty, penalty_slope = self(X)
+                return value - penalty, slope - penalty_slope
 
             return with_gradient
 
@@ -54,7 +54,7 @@ class Fears:
 
 
 def fears_of(acquisition: Acquisition, points: Tensor) -> Fears:
-    """Return what is feared of failures: a standard deviation at each."""
+    """Return the penalty around failures; its height at each is a standard deviation."""
     with torch.no_grad():
         sizes = acquisition.believed(points, 1.0) - acquisition.believed(points, 0.0)
     return Fears(points, sizes)

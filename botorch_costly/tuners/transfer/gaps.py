@@ -12,15 +12,15 @@ from botorch_costly.models.task_ensemble import Moments, TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.numerics.online_weights import decayed, entropic_weights
 from botorch_costly.optim.smooth import ValueAndGradient
-from botorch_costly.tuners.transfer.belief import Alone, OwnMemory, Told
+from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData, TargetGP
 from botorch_costly.tuners.transfer.options import ByGaps
-from botorch_costly.tuners.transfer.sharing import Acquisition, bound, bound_and_slope, gaps_of
+from botorch_costly.tuners.transfer.weighting import Acquisition, bound, bound_and_slope, gaps_of
 
-_FEW = 1e-3  # of the largest weight: below it a task is not asked
+_FEW = 1e-3  # share of the largest weight below which a task is left out of a bound
 
 
-class GapSharing:
-    """Weights follow the regularized leader against cumulated gaps."""
+class GapWeighting:
+    """Weights follow the regularized leader, with the gaps as losses."""
 
     def __init__(self, tasks: TaskEnsemble, robust: ByGaps) -> None:
         self._tasks, self._robust = tasks, robust
@@ -28,113 +28,114 @@ class GapSharing:
         self._count = 0
         self.share = 1.0
         self._own = OwnMemory(tasks.kernel)
-        self._latest: tuple[Told, Alone] | None = None
+        self._latest: tuple[TargetData, TargetGP] | None = None
         self.gaps: Tensor | None = None
         self._paths: TaskPaths | None = None
-        self._said: tuple[Tensor, Moments] | None = None
+        self._pool_moments: tuple[Tensor, Moments] | None = None
 
     @property
     def weights(self) -> Tensor:
-        """Of the tasks, shape ``(tasks,)``."""
+        """Weights of the tasks, shape ``(tasks,)``."""
         return entropic_weights(self._losses, self._robust.rate)
 
-    def learn(self, told: Told) -> Told:
-        """Add the gaps after further values. None of them is doubted."""
-        if told.evaluations == self._count:
-            return told
-        self._count = told.evaluations
-        if not len(told.values):
-            return told
+    def learn(self, data: TargetData) -> TargetData:
+        """Add the gaps after further values, and return the data as it is."""
+        if data.evaluations == self._count:
+            return data
+        self._count = data.evaluations
+        if not len(data.values):
+            return data
         robust = self._robust
-        target = self._own.learn(told, self._least_scale)
-        self._latest = told, target
+        target = self._own.learn(data, self._least_scale)
+        self._latest = data, target
         self.gaps = gaps_of(
             self._tasks,
             target,
             beta=robust.beta,
             largest=robust.largest,
-            own=robust.own_units,
+            own_units=robust.own_units,
         )
         self._losses = self._losses + self.gaps
         self.share = decayed(
             self.share, self.weights, self.gaps, decay=robust.decay, power=robust.power
         )
-        return told
+        return data
 
     @property
     def _least_scale(self) -> float:
-        # In units of their own, the tasks' say nothing of the target's.
+        # With own units, the tasks' scales carry no information about the target's.
         own = self._robust.own_units
         return 0.0 if own else float(self._tasks.scale.log().mean().exp())
 
-    def _alone(self, told: Told) -> Alone:
-        """Return what is believed of the target, with what was learnt from the values told."""
-        if self._latest is None or self._latest[0] is not told:
-            self._latest = told, self._own.believed(told, self._least_scale)
+    def _target_gp(self, data: TargetData) -> TargetGP:
+        """Return the target's own Gaussian process, with the hyperparameters of the latest fit."""
+        if self._latest is None or self._latest[0] is not data:
+            self._latest = data, self._own.believed(data, self._least_scale)
         return self._latest[1]
 
-    def acquisition(self, told: Told, generator: Generator) -> Acquisition:
-        """Return the weighted bounds (2), or a function that is drawn (3)."""
+    def acquisition(self, data: TargetData, generator: Generator) -> Acquisition:
+        """Return the weighted bounds, equation 2, or a sampled function, equation 3."""
         if self._robust.thompson:
-            return self._drawn(told, generator)
+            return self._sampled(data, generator)
         weights, robust = self.weights, self._robust
-        few = (weights >= _FEW * weights.max()).nonzero().squeeze(-1)
-        some, weights = self._tasks.subset(few), weights[few] / weights[few].sum()
-        target = self._alone(told) if len(told.values) else None
-        own = target is not None and robust.own_units
-        units = (target.offset, target.scale) if own and target else (None, None)
+        kept = (weights >= _FEW * weights.max()).nonzero().squeeze(-1)
+        tasks, weights = self._tasks.subset(kept), weights[kept] / weights[kept].sum()
+        target = self._target_gp(data) if len(data.values) else None
+        in_units = target is not None and robust.own_units
+        units = (target.offset, target.scale) if in_units and target else (None, None)
         share = self.share
-        upper = TaskUCB(some, weights, robust.tau, *units)
-        middle = TaskUCB(some, weights, 0.0, *units)
-        above = TaskUCB(some, weights, 1.0, *units)
+        upper = TaskUCB(tasks, weights, robust.tau, *units)
+        middle = TaskUCB(tasks, weights, 0.0, *units)
+        above = TaskUCB(tasks, weights, 1.0, *units)
 
-        def blend(theirs: Tensor, X: Tensor, beta: float) -> Tensor:
+        def blend(of_tasks: Tensor, X: Tensor, beta: float) -> Tensor:
             if target is None:
-                return theirs
-            return share * theirs + (1 - share) * bound(target.moments(X), beta)
+                return of_tasks
+            return share * of_tasks + (1 - share) * bound(target.moments(X), beta)
 
         def believed(X: Tensor, factor: float) -> Tensor:
-            said = some.moments(X)
-            mean = middle.evaluate(said)
-            return blend(mean + factor * (above.evaluate(said) - mean), X, factor)
+            moments = tasks.moments(X)
+            mean = middle.evaluate(moments)
+            return blend(mean + factor * (above.evaluate(moments) - mean), X, factor)
 
         def climber(columns: int) -> ValueAndGradient:
-            theirs, each = some.moments_and_vjp(columns), upper.weights.unsqueeze(-1)
+            of_tasks, each = tasks.moments_and_vjp(columns), upper.weights.unsqueeze(-1)
             if target is not None:
-                each, ours = share * each, target.moments_and_vjp(columns)
-            rest = each.new_tensor(1 - share)
+                each, of_target = share * each, target.moments_and_vjp(columns)
+            weight = each.new_tensor(1 - share)
 
             def with_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
-                value, slope = bound_and_slope(theirs(X), robust.tau, each)
+                value, slope = bound_and_slope(of_tasks(X), robust.tau, each)
                 if target is None:
                     return upper.level + value, slope
-                own, own_slope = bound_and_slope(ours(X), robust.beta, rest)
+                own, own_slope = bound_and_slope(of_target(X), robust.beta, weight)
                 return share * upper.level + value + own, slope + own_slope
 
             return with_gradient
 
-        def of_pool(X: Tensor) -> Moments:
-            return Moments(*(part[few] for part in self._of_pool(X)))
+        def at_pool(X: Tensor) -> Tensor:
+            moments = Moments(*(moment[kept] for moment in self._moments_of_pool(X)))
+            return blend(upper.evaluate(moments), X, robust.beta)
 
         return Acquisition(
-            lambda X: blend(upper.evaluate(some.moments(X)), X, robust.beta),
+            lambda X: blend(upper.evaluate(tasks.moments(X)), X, robust.beta),
             climber,
-            lambda X: blend(upper.evaluate(of_pool(X)), X, robust.beta),
+            at_pool,
             believed,
             "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
         )
 
-    def _of_pool(self, pool: Tensor) -> Moments:
-        """Return what all tasks say of points that are asked about again and again."""
-        if self._said is None or self._said[0] is not pool:
+    def _moments_of_pool(self, pool: Tensor) -> Moments:
+        """Return the moments of all tasks at the points of a pool; the latest pool is cached."""
+        if self._pool_moments is None or self._pool_moments[0] is not pool:
             with torch.no_grad():
-                self._said = pool, self._tasks.moments(pool)
-        return self._said[1]
+                self._pool_moments = pool, self._tasks.moments(pool)
+        return self._pool_moments[1]
 
-    def _drawn(self, told: Told, generator: Generator) -> Acquisition:
-        """Return a function of the target, or with probability ``share`` of a task."""
+    def _sampled(self, data: TargetData, generator: Generator) -> Acquisition:
+        """Return a sampled function of the target, or with probability ``share`` of a task."""
         coin, path = torch.rand(2, generator=generator).tolist()
-        if coin < self.share or not len(told.values):
+        if coin < self.share or not len(data.values):
             if self._paths is None:
                 draws = torch.Generator().manual_seed(0)
                 self._paths = TaskPaths(self._tasks, self._robust.paths, draws)
@@ -153,7 +154,7 @@ class GapSharing:
                 return at(X) + factor * self._tasks.scale[task] * std
 
             return Acquisition(at, lambda columns: climb, at, believed, reason)
-        target = self._alone(told)
+        target = self._target_gp(data)
         own = TaskPaths(target.model, 1, generator)
 
         def ours(X: Tensor) -> Tensor:
@@ -169,7 +170,7 @@ class GapSharing:
         return Acquisition(ours, lambda columns: climb, ours, believed_alone, reason)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what weights and share depend on."""
+        """Return tensors and plain values that the weights and the share depend on."""
         gaps = None if self.gaps is None else self.gaps.clone()
         return {
             "losses": self._losses.clone(),

@@ -1,4 +1,4 @@
-"""What earlier tasks say of points, asked once: neither the tasks nor what they say ever changes."""
+"""A cache of the earlier tasks' features of points; neither the tasks nor the features ever change."""
 
 import torch
 from torch import Tensor
@@ -8,10 +8,10 @@ from botorch_costly.models.transfer import Features, features
 
 
 class FeatureMemory:
-    """Remembers the features of a pool of points, and of single points.
+    """Caches the features of a pool of points, and of single points.
 
     Args:
-        tasks: The earlier tasks, fitted.
+        tasks: Earlier tasks, fitted.
     """
 
     def __init__(self, tasks: TaskEnsemble) -> None:
@@ -20,26 +20,26 @@ class FeatureMemory:
         self._rows: dict[tuple[float, ...], Features] = {}
 
     def of_pool(self, pool: Tensor) -> Features:
-        """Return the features of points that are asked about again and again, ``m x d``."""
+        """Return the features of a pool, ``m x d``; the latest pool is cached."""
         if self._pool is None or self._pool[0] is not pool:
-            self._pool = pool, self._asked(pool)
+            self._pool = pool, self._computed(pool)
         return self._pool[1]
 
     def of_rows(self, X: Tensor) -> Features:
-        """Return the features of points most of which were asked about before, ``n x d``."""
+        """Return the features of points, ``n x d``; each point is cached."""
         if not len(X):
-            return self._asked(X)
+            return self._computed(X)
         rows = [self._of_row(row) for row in X]
-        return Features(*(torch.stack(part) for part in zip(*rows, strict=True)))
+        return Features(*(torch.stack(column) for column in zip(*rows, strict=True)))
 
     def _of_row(self, x: Tensor) -> Features:
-        # One by one: rows asked side by side differ in their last bits, and so would a run from a state.
+        # Rows are computed one by one, for the last bits of a row depend on the others: a run that
+        # continues from a state would differ.
         key = tuple(x.tolist())
         if key not in self._rows:
-            known = self._asked(x.unsqueeze(0))
-            self._rows[key] = Features(*(part[0] for part in known))
+            self._rows[key] = Features(*(column[0] for column in self._computed(x.unsqueeze(0))))
         return self._rows[key]
 
-    def _asked(self, X: Tensor) -> Features:
+    def _computed(self, X: Tensor) -> Features:
         with torch.no_grad():
             return features(self._tasks, X)

@@ -1,4 +1,4 @@
-"""A search that begins where earlier studies ended: ask for a configuration, tell its value."""
+"""``TransferOptimizer``: a search that starts from the results of earlier studies."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -150,17 +150,17 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     @property
     def share(self) -> float:
         """Share of the earlier tasks in the latest suggestion, in [0, 1]."""
-        return self._strategy.sharing.share
+        return self._strategy.weighting.share
 
     @property
     def weights(self) -> list[float]:
         """Weight of each task in the latest suggestion; by evidence they may have any sign."""
-        return [float(weight) for weight in self._strategy.sharing.weights]
+        return [float(weight) for weight in self._strategy.weighting.weights]
 
     @property
     def gaps(self) -> list[float] | None:
         """Gap of each task to the target, in the target's standard deviations; None before a value."""
-        gaps = self._strategy.sharing.gaps
+        gaps = self._strategy.weighting.gaps
         return None if gaps is None else [float(gap) for gap in gaps]
 
     def summary(self) -> str:
@@ -177,7 +177,7 @@ def _fitted(
         _without_outliers(number, study.points, bounded(sign * study.values))
         for number, study in enumerate(studies)
     ]
-    values = [bounded(known.to(**tkwargs)) for _, known in pairs]
+    values = [bounded(valid.to(**tkwargs)) for _, valid in pairs]
     with one_thread(max(map(len, values))):
         tasks = TaskEnsemble([points.to(**tkwargs) for points, _ in pairs], values, kernel=kernel)
         tasks.fit()
@@ -186,13 +186,13 @@ def _fitted(
 
 def _checked(tasks: Sequence[Task]) -> Sequence[Task]:
     listed = isinstance(tasks, Sequence) and len(tasks) > 0
-    listed = listed and all(isinstance(one, Task) for one in tasks)
+    listed = listed and all(isinstance(task, Task) for task in tasks)
     check(listed, "tasks", "at least one Task in a list", tasks, InvalidArgumentError)
     return tasks
 
 
 def _without_outliers(number: int, points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a study less values far off all others: they would be all that its units can tell apart."""
+    """Return a study without outliers, which would determine its scale."""
     far = outliers(values)
     if not bool(far.any()):
         return points, values

@@ -1,4 +1,4 @@
-"""How the share of earlier tasks is decided: by evidence, or by the gaps of the paper."""
+"""Options of the rules that decide the share of earlier tasks: by evidence, or by the paper's gaps."""
 
 from dataclasses import dataclass
 
@@ -13,17 +13,17 @@ from botorch_costly.errors import (
 
 @dataclass(frozen=True)
 class ByEvidence:
-    """The share is how probable it is that the target resembles a weighted sum of the tasks.
+    """The share is the probability that the target resembles a weighted sum of the tasks.
 
-    What the tasks say is a ``TransferGP``, which learns from the target's values as well, also how much
-    the target resembles the tasks. Its log evidence and that of a Gaussian process of the target alone
-    are compared. The share never grows, and is multiplied by ``decay`` after each evaluation: the regret
-    is sublinear whatever the tasks are.
+    A ``TransferGP`` models the target by the tasks and by its own values, and its similarity to the
+    tasks is fitted. Its log evidence is compared with that of a Gaussian process of the target alone. The
+    share never grows, and is multiplied by ``decay`` after each evaluation, so that the regret is
+    sublinear whatever the tasks are.
 
     Args:
-        log_odds: That the tasks resemble the target, before the first evaluation.
-        decay: Of the share, after each evaluation.
-        tau: Factor of the standard deviation of what the tasks say.
+        log_odds: Prior log odds that the target resembles the tasks.
+        decay: Factor of the share after each evaluation.
+        tau: Factor of the standard deviation of the ``TransferGP``.
         beta: Factor of the standard deviation of the target alone.
 
     Raises:
@@ -52,16 +52,16 @@ class ByGaps:
         UAI 2022, sections 3 and 5.
 
     Args:
-        rate: ``eta`` of the weights.
-        decay: The most that the share is multiplied by after an evaluation.
-        power: How much faster it falls where gaps are large.
+        rate: Learning rate ``eta`` of the weights.
+        decay: Largest factor of the share after an evaluation.
+        power: Strength of the further decay by large gaps.
         tau: Factor of the tasks' standard deviations.
         beta: Factor of the target's standard deviation.
         largest: Whether a gap is the largest over a task's observations, as in Lemma 1, or their mean.
-        own_units: Whether tasks are compared up to shift and scale: each in its own mean and standard
-            deviation, which say nothing then.
-        thompson: Whether functions are drawn instead of bounds: RM-GP-TS.
-        paths: Functions drawn of each task, for ``thompson``.
+        own_units: Whether tasks are compared up to shift and scale, each standardized by its own mean
+            and standard deviation.
+        thompson: Whether sampled functions replace the bounds: RM-GP-TS.
+        paths: Number of functions sampled of each task, for ``thompson``.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.

@@ -15,18 +15,18 @@ def reward(config, iteration):
     return end - 4 * (1 - end) / (3 + iteration)
 
 
-def curve_of(stretch):
-    return [reward(stretch.config, at) for at in range(stretch.since + 1, stretch.until + 1)]
+def curve_of(segment):
+    return [reward(segment.config, at) for at in range(segment.since + 1, segment.until + 1)]
 
 
-def play(optimizer, stretches, *, change=lambda value: value, unit=1.0):
+def play(optimizer, segments, *, change=lambda value: value, unit=1.0):
     """Ask and tell; return what was asked for."""
     asked = []
-    for _ in range(stretches):
-        stretch = optimizer.ask()
-        curve = [change(value) for value in curve_of(stretch)]
-        optimizer.tell(stretch, curve, cost=unit * stretch.iterations * stretch.config["width"])
-        asked.append(stretch)
+    for _ in range(segments):
+        segment = optimizer.ask()
+        curve = [change(value) for value in curve_of(segment)]
+        optimizer.tell(segment, curve, cost=unit * segment.iterations * segment.config["width"])
+        asked.append(segment)
     return asked
 
 

@@ -67,7 +67,7 @@ def test_the_outlook_is_that_of_the_text():
     left = [1.0, 0.75, 1.0]
     costs = [t.paid * 16 / len(t.curve) for t in BEGUN]
     whole = oracle.whole_costs([t.point.tolist() for t in BEGUN], costs, points)
-    found = outlook.of(torch.tensor(points).double(), torch.tensor(left).double())
+    found = outlook.promise(torch.tensor(points).double(), torch.tensor(left).double())
     for i, point in enumerate(points):
         mean, variance = oracle.posterior(rows, scores, point, values, PACE)
         promise = oracle.expected_improvement(mean, variance, best)
@@ -77,11 +77,13 @@ def test_the_outlook_is_that_of_the_text():
 def test_what_is_pending_promises_less():
     trainings, point = trainings_of(*BEGUN), torch.tensor([[0.3, 0.2]], dtype=torch.float64)
     generator = torch.Generator().manual_seed(0)
-    before = EndBelief(NO_CONFIG, Ladder(1)).outlook(trainings, generator).of(point)
+    before = EndBelief(NO_CONFIG, Ladder(1)).outlook(trainings, generator).promise(point)
     pending = Training(4, {}, point[0], 16, until=16)
     generator = torch.Generator().manual_seed(0)
     after = (
-        EndBelief(NO_CONFIG, Ladder(1)).outlook(trainings.with_one(pending), generator).of(point)
+        EndBelief(NO_CONFIG, Ladder(1))
+        .outlook(trainings.with_one(pending), generator)
+        .promise(point)
     )
     assert float(after) < float(before) - 1
 

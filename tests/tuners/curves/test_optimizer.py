@@ -16,12 +16,12 @@ from tests.tuners.curves.playing import LENGTH, SPACE, curve_of, made, play, rew
 from tests.tuners.online.states import same
 
 
-def test_every_stretch_begins_where_the_one_before_ended():
+def test_every_segment_begins_where_the_one_before_ended():
     done = {}
-    for stretch in run_of(0)[1]:
-        assert stretch.since == done.get(stretch.training, 0)
-        assert stretch.since < stretch.until <= LENGTH
-        done[stretch.training] = stretch.until
+    for segment in run_of(0)[1]:
+        assert segment.since == done.get(segment.training, 0)
+        assert segment.since < segment.until <= LENGTH
+        done[segment.training] = segment.until
     assert LENGTH in done.values()
     assert len(done) > 3
 
@@ -71,14 +71,14 @@ def test_any_cost_that_is_taken_is_computed_with(unit, dtype, compression):
     assert "paid" in optimizer.summary()
 
 
-def test_stretches_asked_for_before_any_is_told_are_of_different_trainings():
+def test_segments_asked_for_before_any_is_told_are_of_different_trainings():
     optimizer = made()
     play(optimizer, 8)
     asked = [optimizer.ask() for _ in range(6)]
-    assert len({stretch.training for stretch in asked}) == 6
-    assert len({tuple(stretch.config.values()) for stretch in asked}) == 6
-    for stretch in reversed(asked):
-        optimizer.tell(stretch, curve_of(stretch), cost=1.0)
+    assert len({segment.training for segment in asked}) == 6
+    assert len({tuple(segment.config.values()) for segment in asked}) == 6
+    for segment in reversed(asked):
+        optimizer.tell(segment, curve_of(segment), cost=1.0)
     assert sum(t.until is not None for t in optimizer.trainings) == 0
 
 
@@ -93,7 +93,7 @@ def test_a_training_may_be_stopped_early_and_goes_on_from_there():
     assert (on.training, on.since, on.until) == (first.training, 3, 8)
 
 
-def test_a_stretch_that_is_taken_back_leaves_its_training_as_it_was():
+def test_a_segment_that_is_taken_back_leaves_its_training_as_it_was():
     optimizer = made()
     first = optimizer.enqueue({"lr": 0.01, "width": 5}, 4)
     optimizer.tell(first, curve_of(first))
@@ -137,11 +137,11 @@ def test_only_candidates_with_lengths_can_be_adopted():
         optimizer.enqueue({"lr": 0.05, "width": 5})
 
 
-def test_without_resuming_every_stretch_begins_anew():
+def test_without_resuming_every_segment_begins_anew():
     optimizer = made(resumes=False)
     asked = play(optimizer, 30)
-    assert {stretch.since for stretch in asked} == {0}
-    assert len({stretch.training for stretch in asked}) < 30
+    assert {segment.since for segment in asked} == {0}
+    assert len({segment.training for segment in asked}) < 30
     again = next(t for t in optimizer.trainings if t.iterations > t.done)
     assert again.done == len(again.curve)
 
@@ -150,11 +150,11 @@ def test_what_diverged_is_left_and_its_surroundings_are_avoided():
     optimizer = made()
     asked = []
     for _ in range(30):
-        stretch = optimizer.ask()
-        asked.append(stretch)
-        bad = stretch.config["lr"] > 1e-2
-        curve = [math.nan] if bad else [1.0 + 0.01 * s for s in range(stretch.iterations)]
-        optimizer.tell(stretch, curve, cost=1.0)
+        segment = optimizer.ask()
+        asked.append(segment)
+        bad = segment.config["lr"] > 1e-2
+        curve = [math.nan] if bad else [1.0 + 0.01 * s for s in range(segment.iterations)]
+        optimizer.tell(segment, curve, cost=1.0)
     broken = [t for t in optimizer.trainings if t.broken]
     assert all(sum(s.training == t.number for s in asked) == 1 for t in broken)
     assert sum(s.config["lr"] > 1e-2 for s in asked[15:]) <= 3
@@ -166,13 +166,13 @@ def test_trainings_that_diverge_first_do_not_decide_the_search(seed):
     optimizer = bc.CurveOptimizer(bc.SearchSpace({"x": bc.Real(0, 1)}), 8, seed=seed)
     begun = []
     for _ in range(18):
-        stretch = optimizer.ask()
-        x = stretch.config["x"]
-        begun += [x] if stretch.since == 0 else []
-        diverges = stretch.training < 3
-        shown = range(stretch.since + 1, stretch.until + 1)
+        segment = optimizer.ask()
+        x = segment.config["x"]
+        begun += [x] if segment.since == 0 else []
+        diverges = segment.training < 3
+        shown = range(segment.since + 1, segment.until + 1)
         optimizer.tell(
-            stretch, [math.nan] if diverges else [1 - (x - 0.4) ** 2 - 0.5 / t for t in shown]
+            segment, [math.nan] if diverges else [1 - (x - 0.4) ** 2 - 0.5 / t for t in shown]
         )
     begun.sort()
     assert min(after - x for x, after in itertools.pairwise(begun)) > 1e-3
@@ -182,26 +182,26 @@ def test_trainings_that_diverge_first_do_not_decide_the_search(seed):
 def test_gaps_are_no_failure():
     optimizer = made()
     for _ in range(12):
-        stretch = optimizer.ask()
-        curve = curve_of(stretch)
+        segment = optimizer.ask()
+        curve = curve_of(segment)
         curve[:-1] = [math.nan] * (len(curve) - 1)
-        told = optimizer.tell(stretch, torch.tensor(curve), cost=1.0)
+        told = optimizer.tell(segment, torch.tensor(curve), cost=1.0)
         assert not told.broken
         assert told.reward == pytest.approx(curve[-1], rel=1e-6)
-    stretch = optimizer.ask()
-    told = optimizer.tell(stretch, [math.nan] * stretch.iterations, cost=1.0, broken=False)
+    segment = optimizer.ask()
+    told = optimizer.tell(segment, [math.nan] * segment.iterations, cost=1.0, broken=False)
     assert told.failed
     assert not optimizer.trainings[-1].broken
 
 
 def test_a_value_that_was_not_measured_is_no_divergence():
     optimizer = made()
-    stretch = optimizer.ask()
-    told = optimizer.tell(stretch, [0.9, None][-stretch.iterations :], cost=1.0)
+    segment = optimizer.ask()
+    told = optimizer.tell(segment, [0.9, None][-segment.iterations :], cost=1.0)
     assert not told.broken
     assert told.curve[-1] is None
-    stretch = optimizer.ask()
-    assert optimizer.tell(stretch, [math.inf], cost=1.0).broken
+    segment = optimizer.ask()
+    assert optimizer.tell(segment, [math.inf], cost=1.0).broken
 
 
 def test_what_diverged_is_no_network_at_hand():
@@ -220,23 +220,23 @@ def test_what_diverged_is_no_network_at_hand():
 
 def test_what_was_asked_for_and_not_told_is_pending_after_a_restart():
     optimizer = made()
-    stretches = [optimizer.ask() for _ in range(3)]
-    optimizer.tell(stretches[1], curve_of(stretches[1]), cost=2.0)
+    segments = [optimizer.ask() for _ in range(3)]
+    optimizer.tell(segments[1], curve_of(segments[1]), cost=2.0)
     resumed = made()
     resumed.load_state_dict(optimizer.state_dict())
-    assert resumed.pending == (stretches[0], stretches[2])
-    assert "1 stretches of 3 trainings" in resumed.summary()
+    assert resumed.pending == (segments[0], segments[2])
+    assert "1 segments of 3 trainings" in resumed.summary()
     assert "2 under way" in resumed.summary()
     first, second, _ = resumed.history
     assert (first["cost"], first["curve"], first["broken"]) == (None, None, False)
-    assert (second["cost"], second["curve"]) == (2.0, curve_of(stretches[1]))
+    assert (second["cost"], second["curve"]) == (2.0, curve_of(segments[1]))
 
 
 def test_constant_curves_are_no_failure():
     optimizer = made()
     for _ in range(12):
-        stretch = optimizer.ask()
-        optimizer.tell(stretch, [0.5] * stretch.iterations, cost=1.0)
+        segment = optimizer.ask()
+        optimizer.tell(segment, [0.5] * segment.iterations, cost=1.0)
     assert optimizer.best_training.latest == 0.5
 
 
@@ -244,8 +244,8 @@ def test_a_finite_space_is_trained_to_its_end_and_no_further():
     space = bc.SearchSpace({"arm": bc.Choice(["a", "b", "c"])})
     optimizer = bc.CurveOptimizer(space, 4)
     for _ in range(3 * 4):  # of four rungs each
-        stretch = optimizer.ask()
-        optimizer.tell(stretch, list(range(stretch.iterations)))
+        segment = optimizer.ask()
+        optimizer.tell(segment, list(range(segment.iterations)))
     before = copy.deepcopy(optimizer.state_dict())
     assert all(training.is_whole for training in optimizer.trainings)
     with pytest.raises(errors.HorizonExceededError, match="neither trained to its end nor in"):
@@ -271,8 +271,8 @@ def test_all_may_be_in_training_or_diverged():
 def test_the_length_may_be_a_hyperparameter_or_that_of_a_candidate():
     space = bc.SearchSpace({"lr": bc.Real(0.0, 1.0), "epochs": bc.Integer(2, 9)})
     for _ in range(10):
-        stretch = bc.CurveOptimizer(space, "epochs", shortest=8, seed=_).ask()
-        assert stretch.until == min(8, stretch.config["epochs"])
+        segment = bc.CurveOptimizer(space, "epochs", shortest=8, seed=_).ask()
+        assert segment.until == min(8, segment.config["epochs"])
     candidates = [{"lr": 0.3, "epochs": 2}, {"lr": 0.7, "epochs": 9}]
     optimizer = bc.CurveOptimizer(space, candidates=candidates, lengths=[40, 160])
     asked = [optimizer.ask(), optimizer.ask()]
@@ -285,10 +285,10 @@ def test_whether_to_stop_is_asked_of_the_same_rule():
         ours, theirs = made(), made()
         for optimizer in (ours, theirs):
             optimizer.load_state_dict(run_of(0, 15)[0].state_dict())
-        stretch, same_one = ours.ask(), theirs.ask()
+        segment, same_one = ours.ask(), theirs.ask()
         before, trainings = copy.deepcopy(ours.state_dict()), ours.trainings
-        stops = ours.should_stop(stretch, [first], cost=4.0)
-        assert ours.should_stop(stretch, [math.nan], cost=4.0)
+        stops = ours.should_stop(segment, [first], cost=4.0)
+        assert ours.should_stop(segment, [math.nan], cost=4.0)
         assert same(ours.state_dict(), before)
         assert ours.trainings == trainings
         theirs.tell(same_one, [first], cost=4.0)
@@ -297,13 +297,13 @@ def test_whether_to_stop_is_asked_of_the_same_rule():
     assert found == {True, False}
 
 
-def _early_noise(stretch, generator):
+def _early_noise(segment, generator):
     """Values that say nothing until half of the training is done."""
-    end = reward(stretch.config, LENGTH)
+    end = reward(segment.config, LENGTH)
     noise = torch.randn(LENGTH, generator=generator).tolist()
     return [
         end + 0.01 * noise[at - 1] if at > LENGTH / 2 else 10 * noise[at - 1]
-        for at in range(stretch.since + 1, stretch.until + 1)
+        for at in range(segment.since + 1, segment.until + 1)
     ]
 
 
@@ -311,8 +311,8 @@ def _early_noise(stretch, generator):
 def test_it_says_whether_early_values_carry_a_signal(seed, generator):
     quiet, noisy = run_of(seed)[0], made(seed)
     for _ in range(40):
-        stretch = noisy.ask()
-        noisy.tell(stretch, _early_noise(stretch, generator), cost=float(stretch.iterations))
+        segment = noisy.ask()
+        noisy.tell(segment, _early_noise(segment, generator), cost=float(segment.iterations))
     assert quiet.early_signal(0.25) > 0.55
     assert noisy.early_signal(0.25) < quiet.early_signal(0.25)
     assert noisy.early_signal(1.0) > noisy.early_signal(0.25)
@@ -337,17 +337,17 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_no_curve_is_refused_and_nothing_is_lost(what):
     optimizer = copy.deepcopy(run_of(0, 5)[0])
-    stretch = optimizer.ask()
+    segment = optimizer.ask()
     before, history = copy.deepcopy(optimizer.state_dict()), optimizer.history
     curve, options, error = REFUSED[what]
     with pytest.raises(error, match=r"Expected .*; Received "):
-        optimizer.tell(stretch, curve, **options)
+        optimizer.tell(segment, curve, **options)
     if "broken" not in options:
         with pytest.raises(error, match=r"Expected .*; Received "):
-            optimizer.should_stop(stretch, curve, **options)
+            optimizer.should_stop(segment, curve, **options)
     assert same(optimizer.state_dict(), before)
     assert optimizer.history == history
-    optimizer.tell(stretch, curve_of(stretch), cost=1.0)
+    optimizer.tell(segment, curve_of(segment), cost=1.0)
 
 
 CONSTRUCTION = {
@@ -378,9 +378,9 @@ def test_curves_that_fall_are_warned_of_once(caplog):
     optimizer = made()
     with caplog.at_level(logging.WARNING):
         for _ in range(30):
-            stretch = optimizer.ask()
-            falling = [-value for value in curve_of(stretch)]
-            optimizer.tell(stretch, falling, cost=1.0)
+            segment = optimizer.ask()
+            falling = [-value for value in curve_of(segment)]
+            optimizer.tell(segment, falling, cost=1.0)
     assert [r.message for r in caplog.records if "maximize" in r.message] == [
         "Most curves grow worse, if larger is better: is maximize right?"
     ]

@@ -32,8 +32,8 @@ def test_the_best_are_found_and_trained_longest():
 def test_the_whole_space_is_searched():
     optimizer = made(compression=bc.Compression(), search=bc.Search(num_restarts=2))
     asked = play(optimizer, 8)
-    assert len({stretch.config["lr"] for stretch in asked}) > 3
-    assert any("promises most" in stretch.reason for stretch in asked)
+    assert len({segment.config["lr"] for segment in asked}) > 3
+    assert any("promises most" in segment.reason for segment in asked)
 
 
 def exact(value):
@@ -47,9 +47,9 @@ def test_a_training_far_off_all_others_does_not_hide_them():
     for far in (-1e6, -1e300, None):
         optimizer = made_few()
         for config in FEW[:8]:
-            stretch = optimizer.enqueue(config, LENGTH)
+            segment = optimizer.enqueue(config, LENGTH)
             curve = [reward(config, at) for at in range(1, LENGTH + 1)]
-            optimizer.tell(stretch, curve)
+            optimizer.tell(segment, curve)
         if far is not None:
             optimizer.tell(optimizer.enqueue(FEW[8], LENGTH), [far] * LENGTH)
         seen.append(optimizer._strategy._chooser._unfitted(optimizer._strategy.trainings).curves)
@@ -65,9 +65,9 @@ def test_a_training_far_off_all_others_does_not_hide_them():
 def test_any_finite_reward_is_computed_with(dtype):
     optimizer = made_few(dtype=dtype)
     for number in range(5):
-        stretch = optimizer.ask()
+        segment = optimizer.ask()
         value = [-1e60, 1e308, -1e308, 0.0, 0.1][number]
-        optimizer.tell(stretch, [value] * stretch.iterations, cost=1.0)
+        optimizer.tell(segment, [value] * segment.iterations, cost=1.0)
     assert optimizer.ask().reason
 
 
@@ -93,7 +93,7 @@ def test_weights_may_be_given(weighting):
 def test_as_published_every_training_begins_anew():
     optimizer = bc.CurveOptimizer.as_published(SPACE, LENGTH, candidates=FEW)
     asked = play(optimizer, 12)
-    assert {stretch.since for stretch in asked} == {0}
+    assert {segment.since for segment in asked} == {0}
     state = optimizer.state_dict()
     other = bc.CurveOptimizer.as_published(SPACE, LENGTH, candidates=FEW)
     other.load_state_dict(state)
@@ -105,14 +105,14 @@ def test_as_published_every_training_begins_anew():
 def test_early_noise_is_seen_in_the_weights(generator):
     optimizer = made_few()
     for _ in range(16):
-        stretch = optimizer.ask()
+        segment = optimizer.ask()
         noise = torch.randn(LENGTH, generator=generator).tolist()
-        end = reward(stretch.config, LENGTH)
+        end = reward(segment.config, LENGTH)
         curve = [
             end if at > LENGTH / 2 else 10 * noise[at - 1]
-            for at in range(stretch.since + 1, stretch.until + 1)
+            for at in range(segment.since + 1, segment.until + 1)
         ]
-        optimizer.tell(stretch, curve, cost=float(stretch.iterations))
+        optimizer.tell(segment, curve, cost=float(segment.iterations))
     assert optimizer.early_signal(0.25) < 0.25
 
 
@@ -142,12 +142,12 @@ def test_curves_of_all_lengths_are_seen_at_equal_shares():
 def test_only_what_has_diverged_or_failed_leaves_no_belief():
     optimizer = made_few()
     for _ in range(5):
-        stretch = optimizer.ask()
-        optimizer.tell(stretch, [math.nan], cost=1.0)
+        segment = optimizer.ask()
+        optimizer.tell(segment, [math.nan], cost=1.0)
     assert optimizer.early_signal(0.5) is None
-    stretch = optimizer.ask()
-    optimizer.tell(stretch, [1.0] * stretch.iterations, cost=1.0)
-    assert optimizer.ask().training != stretch.training or stretch.until < LENGTH
+    segment = optimizer.ask()
+    optimizer.tell(segment, [1.0] * segment.iterations, cost=1.0)
+    assert optimizer.ask().training != segment.training or segment.until < LENGTH
 
 
 @pytest.mark.parametrize(

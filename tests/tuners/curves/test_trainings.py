@@ -1,4 +1,4 @@
-"""What is known of a training whose stretches stop early, going on or begun anew."""
+"""What is known of a training whose segments stop early, going on or begun anew."""
 
 import random
 
@@ -15,16 +15,16 @@ def test_a_training_knows_the_latest_value_of_each_iteration(resumes):
     optimizer, told, drawn = made(resumes=resumes), {}, random.Random(3)
     config, number, reached = {"lr": 0.01, "width": 5}, None, 0
     while reached < LENGTH:
-        stretch = optimizer.enqueue(config, drawn.randint(reached + 1, LENGTH), training=number)
+        segment = optimizer.enqueue(config, drawn.randint(reached + 1, LENGTH), training=number)
         curve = [
             drawn.choice([None, drawn.random()])
-            for _ in range(drawn.randint(1, min(stretch.iterations, 6 if resumes else LENGTH)))
+            for _ in range(drawn.randint(1, min(segment.iterations, 6 if resumes else LENGTH)))
         ]
-        optimizer.tell(stretch, curve, broken=False)
-        for at, value in enumerate(curve, stretch.since + 1):
+        optimizer.tell(segment, curve, broken=False)
+        for at, value in enumerate(curve, segment.since + 1):
             told.update({} if value is None else {at: value})
         (training,) = optimizer.trainings
-        number, reached = training.number, max(reached, stretch.since + len(curve))
+        number, reached = training.number, max(reached, segment.since + len(curve))
         assert {at: training.curve[at - 1] for at in training.known} == told
         assert (training.done, training.may_go_on) == (reached, reached < LENGTH)
     again = made(resumes=resumes)
@@ -56,11 +56,11 @@ def test_a_training_that_comes_to_nothing_twice_is_left(resumes):
         optimizer.tell(optimizer.enqueue({"arm": arm}, 2), [0.0, value], cost=2.0)
     asked = []
     for _ in range(4):
-        stretch = optimizer.ask()
-        assert (stretch.since, stretch.until) == (2 if resumes else 0, 4)
-        told = optimizer.tell(stretch, None, cost=1.0)
+        segment = optimizer.ask()
+        assert (segment.since, segment.until) == (2 if resumes else 0, 4)
+        told = optimizer.tell(segment, None, cost=1.0)
         assert (told.curve, told.failed, told.broken) == ((), True, False)
-        asked.append(stretch.config["arm"])
+        asked.append(segment.config["arm"])
     assert sorted(asked) == ["bad", "bad", "good", "good"]
     with pytest.raises(errors.HorizonExceededError, match="left"):
         optimizer.ask()
@@ -82,16 +82,16 @@ def test_one_that_came_to_nothing_once_goes_on():
     optimizer = made(resumes=True)
     first = optimizer.enqueue({"lr": 0.01, "width": 5}, 4)
     optimizer.tell(first, [0.1] * 4)
-    for curve, vain in ((None, 1), ([0.2], 0), (None, 1), ([None], 0), (None, 1), (None, 2)):
-        stretch = optimizer.enqueue(first.config, LENGTH, training=0)
-        optimizer.tell(stretch, curve)
+    for curve, stalled in ((None, 1), ([0.2], 0), (None, 1), ([None], 0), (None, 1), (None, 2)):
+        segment = optimizer.enqueue(first.config, LENGTH, training=0)
+        optimizer.tell(segment, curve)
         (training,) = optimizer.trainings
-        assert (training.vain, training.is_left) == (vain, vain == 2)
+        assert (training.stalled, training.is_left) == (stalled, stalled == 2)
     assert optimizer.total_cost == 4 + 6  # what came to nothing counts as one iteration
     assert training.done == 6
 
 
-def test_a_first_stretch_that_came_to_nothing_may_have_diverged():
+def test_a_first_segment_that_came_to_nothing_may_have_diverged():
     optimizer = made()
     first, other = optimizer.ask(), optimizer.ask()
     assert optimizer.tell(first, None, broken=True).broken
@@ -104,9 +104,9 @@ def test_one_begun_anew_that_always_stops_before_what_is_known_is_left():
     optimizer = made(resumes=False)
     first = optimizer.enqueue({"lr": 0.01, "width": 5}, 4)
     optimizer.tell(first, [0.1] * 4)
-    for vain in (1, 2):
+    for stalled in (1, 2):
         longer = optimizer.enqueue(first.config, LENGTH, training=0)
         optimizer.tell(longer, [0.3, 0.4])
         (training,) = optimizer.trainings
-        assert (training.vain, training.is_left) == (vain, vain == 2)
+        assert (training.stalled, training.is_left) == (stalled, stalled == 2)
     assert training.curve == (0.3, 0.4, 0.1, 0.1)  # the latest of what was shown

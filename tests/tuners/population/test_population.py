@@ -10,8 +10,8 @@ import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.acquisition import at_round
 from botorch_costly.tuners.population.belief import PopulationBelief
-from botorch_costly.tuners.population.lineage import Lineage
 from botorch_costly.tuners.population.selection import ranked, replacements
+from botorch_costly.tuners.population.strategy import Lineage
 from tests.oracles import population as oracle
 from tests.tuners.online.states import same
 

@@ -7,7 +7,7 @@ import torch
 
 from botorch_costly.models.task_fitting import Padded, posterior_of
 from botorch_costly.tuners.transfer import choice
-from botorch_costly.tuners.transfer.belief import OwnMemory, Told
+from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData
 from tests.tuners.online.states import same
 from tests.tuners.transfer.test_optimizer import ROBUST, SPACE, played, study
 
@@ -16,8 +16,8 @@ from tests.tuners.transfer.test_optimizer import ROBUST, SPACE, played, study
 @pytest.mark.parametrize("evaluations", [0, 1, 6])
 def test_slopes_are_those_of_the_acquisition(robust, evaluations):
     optimizer = played(evaluations, [study(), study(0.8, seed=1)], robust=ROBUST[robust])
-    told, generator = optimizer._strategy._told(optimizer._seen), torch.Generator().manual_seed(2)
-    sharing = optimizer._strategy.sharing
+    told, generator = optimizer._strategy._data(optimizer._seen), torch.Generator().manual_seed(2)
+    sharing = optimizer._strategy.weighting
     told = sharing.learn(told)
     X = torch.rand(4, 2, generator=generator, dtype=torch.float64)
     for _ in range(3):  # a function may be drawn of a task or of the target
@@ -33,14 +33,14 @@ def test_slopes_are_those_of_the_acquisition(robust, evaluations):
 def test_what_is_believed_of_evaluations_under_way_is_not_learnt(robust):
     optimizer = played(4, [study(), study(0.8, seed=1)], robust=ROBUST[robust])
     optimizer.ask()
-    before = copy.deepcopy(optimizer._strategy.sharing.state_dict())
+    before = copy.deepcopy(optimizer._strategy.weighting.state_dict())
     optimizer.ask()
-    assert same(optimizer._strategy.sharing.state_dict(), before)
+    assert same(optimizer._strategy.weighting.state_dict(), before)
 
 
 def told(count):
     points = SPACE.sample(count, torch.Generator().manual_seed(5)).double()
-    return Told(points, (9 * points[:, 0]).sin() + points[:, 1])
+    return TargetData(points, (9 * points[:, 0]).sin() + points[:, 1])
 
 
 def density(target):
@@ -51,7 +51,7 @@ def density(target):
 
 def learnt_of(all_told, counts):
     memory = OwnMemory("matern52")
-    return [memory.learn(Told(all_told.points[:n], all_told.values[:n])) for n in counts][-1]
+    return [memory.learn(TargetData(all_told.points[:n], all_told.values[:n])) for n in counts][-1]
 
 
 @pytest.mark.parametrize(("counts", "lost"), [((4, 6, 11, 15), 0.05), ((7, 12, 17, 18), 0.5)])
@@ -72,7 +72,7 @@ def test_hyperparameters_that_are_stuck_are_left_when_values_have_grown():
 
 def test_a_memory_goes_on_from_its_state():
     values, memory = told(9), OwnMemory("matern52")
-    memory.learn(Told(values.points[:7], values.values[:7]))
+    memory.learn(TargetData(values.points[:7], values.values[:7]))
     again = OwnMemory("matern52")
     again.load_state_dict(memory.state_dict())
     one, other = (each.learn(values) for each in (memory, again))

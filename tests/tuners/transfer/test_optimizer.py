@@ -106,8 +106,8 @@ def test_a_study_that_says_nothing_does_not_lead_along_the_edges(case):
 def test_the_similarity_is_adapted_to_the_values_told():
     tasks = [study(0.3 + away, seed=k) for k, away in enumerate((-0.02, 0.0, 0.02))]
     optimizer = played(6, tasks)
-    sharing = optimizer._strategy.sharing
-    told = sharing.learn(optimizer._strategy._told(optimizer._seen))
+    sharing = optimizer._strategy.weighting
+    told = sharing.learn(optimizer._strategy._data(optimizer._seen))
     points, values = told.points, told.values.unsqueeze(-1)
     expected = adapt_similarity(learn_similarity(optimizer.tasks), optimizer.tasks, points, values)
     for ours, theirs in zip(sharing._adapted, expected, strict=True):
@@ -333,7 +333,7 @@ def test_the_share_goes_on_after_a_state(robust):
 def test_a_summary_says_what_the_tasks_have():
     text = played(3, [study()]).summary()
     assert "1 earlier tasks with a share of" in text
-    assert "best: {" in text
+    assert "best seen" in text
 
 
 BAD = {

@@ -12,7 +12,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.tuners.transfer.fears import Fears
-from botorch_costly.tuners.transfer.sharing import Acquisition
+from botorch_costly.tuners.transfer.weighting import Acquisition
 from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
@@ -99,7 +99,7 @@ def test_a_value_that_went_astray_counts_as_a_failure_where_it_was():
     for _ in range(3):
         other = optimizer.ask()
         optimizer.tell(other, value(other.config))
-    told = optimizer._strategy.sharing.learn(optimizer._strategy._told(optimizer._seen))
+    told = optimizer._strategy.weighting.learn(optimizer._strategy._data(optimizer._seen))
     torch.testing.assert_close(told.failures, SPACE.encode(asked.config).unsqueeze(0))
     assert len(told.values) == 3
 
