@@ -1,4 +1,4 @@
-"""What all optimizers share: asking and telling, the ledger, the state, designs and searches."""
+"""The common base of all optimizers: asking and telling, the ledger, states, designs and searches."""
 
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations

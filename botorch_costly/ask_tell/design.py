@@ -1,4 +1,4 @@
-"""Designs: the points of a run's beginning, before there is a belief to decide by."""
+"""Designs: the first points of a run, before a model can decide."""
 
 from typing import Literal, get_args
 
@@ -13,13 +13,13 @@ from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.space import SearchSpace
 
 DesignKind = Literal["screening", "sobol", "random"]
-_LOW, _HIGH = 0.1, 0.9  # in the unit cube: on its faces many a training run diverges
+_LOW, _HIGH = 0.1, 0.9  # in the unit cube: many training runs diverge on its faces
 
 
 def check_kind(kind: str) -> str:
-    """Return ``kind`` if it is that of a design; raise InvalidArgumentError otherwise."""
-    known = list(get_args(DesignKind))
-    check(kind in known, "design kind", f"one of {known}", kind)
+    """Return the kind of a design; raise InvalidArgumentError if there is no such kind."""
+    kinds = list(get_args(DesignKind))
+    check(kind in kinds, "design kind", f"one of {kinds}", kind)
     return kind
 
 
@@ -27,14 +27,14 @@ def design(space: SearchSpace, runs: int, kind: str, seed: int) -> Tensor | None
     """Return the points of a design.
 
     Args:
-        space: Of the configurations.
-        runs: How many points.
+        space: Search space of the configurations.
+        runs: Number of points.
         kind: ``"screening"``, ``"sobol"``, or ``"random"``.
-        seed: Of the first two.
+        seed: Seed of the first two kinds.
 
     Returns:
-        Encoded, float64 of shape ``(runs, dim)``; None for ``"random"``, whose points are drawn by the
-        generator of the run, one by one.
+        Encoded points, float64, shape ``(runs, dim)``; None for ``"random"``, whose points the generator
+        of the run draws one by one.
     """
     if check_kind(kind) == "random":
         return None
@@ -47,23 +47,19 @@ def sobol(space: SearchSpace, runs: int, seed: int) -> Tensor:
     """Return configurations spread evenly by a scrambled Sobol sequence, ``(runs, dim)``.
 
     Raises:
-        InvalidArgumentError: If the seed is none.
-        InvalidSpaceError: If the sequence has fewer dimensions than the space.
+        InvalidArgumentError: If the seed is invalid.
+        InvalidSpaceError: If the space has more dimensions than Sobol sequences support.
     """
     most = SobolEngine.MAXDIM
     expected = f"at most {most} dimensions for a Sobol design"
     check(space.dim <= most, "space", expected, space.dim, InvalidSpaceError)
     engine = SobolEngine(space.dim, scramble=True, seed=check_seed(seed))
-    # The engine cannot draw no point.
+    # The engine draws at least one point.
     return space.round(engine.draw(max(runs, 1), dtype=torch.float64)[:runs])
 
 
 def screening(space: SearchSpace, runs: int, generator: torch.Generator) -> Tensor:
-    """Return configurations near the corners: each number low or high, choices at random.
-
-    Returns:
-        Their encodings, float64 of shape ``(runs, dim)``.
-    """
+    """Return configurations near the corners, ``(runs, dim)``: numbers low or high, choices random."""
     points = space.sample(runs, generator)
     columns = [space.columns[n].start for n, p in space.parameters if not isinstance(p, Choice)]
     points[:, columns] = _LOW + (_HIGH - _LOW) * two_level(runs, len(columns), generator)

@@ -110,10 +110,11 @@ class Domain:
         Raises:
             InvalidConfigError: If it does not belong to the domain.
         """
-        known = {} if fidelities is None else fidelities
-        check(self.fidelities is not None or not known, "fidelities", "none here", fidelities)
-        at = {} if self.fidelities is None else self.fidelities.canonical(known)
-        return self.space.canonical(config), {name: as_number(name, v) for name, v in at.items()}
+        values: Mapping[str, Any] = {} if fidelities is None else fidelities
+        check(self.fidelities is not None or not values, "fidelities", "none here", fidelities)
+        if self.fidelities is not None:
+            values = self.fidelities.canonical(values)
+        return self.space.canonical(config), {n: as_number(n, v) for n, v in values.items()}
 
     def share(self, fidelities: Mapping[str, float]) -> float:
         """Return the product of fidelities as shares of their upper bounds, which are the target."""

@@ -36,5 +36,5 @@ class EarlierNames:
 
 def warn_of(earlier: str, name: str) -> None:
     """Warn of an earlier name, at the line that calls the method of that name."""
-    said = f"`{earlier}` is called `{name}` now; the earlier name goes with the next version."
-    warnings.warn(said, FutureWarning, stacklevel=3)
+    message = f"`{earlier}` is called `{name}` now; the earlier name goes with the next version."
+    warnings.warn(message, FutureWarning, stacklevel=3)

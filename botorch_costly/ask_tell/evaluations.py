@@ -1,4 +1,4 @@
-"""One table of all that was suggested and told: records, and their tensors when a strategy reads them."""
+"""The suggestions and outcomes of a run, as records and as tensors."""
 
 import math
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ class Evaluations(Generic[D, T]):
     def best(self) -> T | None:
         """The outcome with the best finite value; None without one."""
         finite = [outcome for outcome in self.outcomes if outcome.reward is not None]
-        return max(finite, key=lambda one: self.sign * float(one.reward or 0.0), default=None)
+        return max(finite, key=lambda o: self.sign * float(o.reward or 0.0), default=None)
 
     def forget(self) -> None:
         """Drop the encoded settings, after another ledger was loaded."""

@@ -1,4 +1,4 @@
-"""The states of the global generators, which belong to the user: a run that goes on goes on with them."""
+"""States of the global random generators, which belong to the user and are saved with a run."""
 
 import random
 from typing import Any
@@ -21,10 +21,10 @@ def global_generators() -> dict[str, Any]:
 
 
 def check_generators(states: dict[str, Any]) -> None:
-    """Check that the global generators can be put into states, which are left alone.
+    """Check the states of global generators, without setting them.
 
     Raises:
-        StateMismatchError: If one of them refuses its state.
+        StateMismatchError: If a generator refuses its state.
     """
     try:
         torch.Generator().set_state(states["torch"].cpu())
@@ -36,10 +36,10 @@ def check_generators(states: dict[str, Any]) -> None:
 
 
 def set_global_generators(states: dict[str, Any]) -> None:
-    """Put the global generators into the states of ``global_generators``, all of them or none.
+    """Set the global generators to states of ``global_generators``, all of them or none.
 
     Raises:
-        StateMismatchError: If one of them refuses its state.
+        StateMismatchError: If a generator refuses its state.
     """
     check_generators(states)
     torch.set_rng_state(states["torch"].cpu())

@@ -1,4 +1,4 @@
-"""The ledger of a run: what was suggested, what came of it, and what has been paid for."""
+"""The ledger of a run: its suggestions, outcomes, and the counts and costs of queries."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ from botorch_costly.parameters import Plain
 
 S = TypeVar("S", bound=Suggestion)
 T = TypeVar("T", bound=Outcome)
-_SILENT = 8  # outcomes without a reward, and none with one, that are no chance
+_SILENT = 8  # number of first outcomes without any reward that triggers a warning
 _logger = logging.getLogger(__name__)
 
 
@@ -25,10 +25,10 @@ class Ledger(Generic[S, T]):
     """Suggestions and outcomes by number; counts of all, however long the run.
 
     Args:
-        suggestion: The record that is suggested; its ``from_dict`` reads what its ``to_dict`` wrote.
-        outcome: The record of an outcome, likewise.
-        kept: How many of the latest suggestions are kept, with their outcomes; all if omitted.
-        told: What outcomes hold, in a word for messages.
+        suggestion: Class of the suggestions, with ``to_dict`` and ``from_dict``.
+        outcome: Class of the outcomes, with ``to_dict`` and ``from_dict``.
+        kept: Number of the latest suggestions that are kept, with their outcomes; all if omitted.
+        told: Noun for the value of an outcome, for messages.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class Ledger(Generic[S, T]):
 
     @property
     def suggestions(self) -> tuple[S, ...]:
-        """What was suggested, by number, as far as it is kept."""
+        """The suggestions by number, as far as they are kept."""
         return tuple(self._suggested.values())
 
     @property
     def outcomes(self) -> tuple[T, ...]:
-        """What was told, by number, as far as it is kept."""
+        """The outcomes by number, as far as they are kept."""
         return tuple(self._told[number] for number in sorted(self._told))
 
     def suggestion(self, number: int) -> S:
-        """Return a suggestion that is kept, as it was entered."""
+        """Return a suggestion that is kept."""
         return self._suggested[number]
 
     def config_of(self, number: int) -> Mapping[str, Plain] | None:
@@ -73,7 +73,7 @@ class Ledger(Generic[S, T]):
         """Return the number of the next suggestion.
 
         Raises:
-            HorizonExceededError: If there are as many as the horizon, unless that is None.
+            HorizonExceededError: If the horizon is reached.
         """
         over = horizon is not None and len(self) >= horizon
         expected = f"at most {horizon} rounds"
@@ -95,7 +95,7 @@ class Ledger(Generic[S, T]):
         """Raise unless a suggestion was entered, is kept and has not been told yet.
 
         Raises:
-            InvalidArgumentError: If it is no such record.
+            InvalidArgumentError: If it is no suggestion.
             UnknownDecisionError: If it was never entered as it is, or is not kept any more.
             AlreadyToldError: If it was told before.
         """
@@ -103,10 +103,10 @@ class Ledger(Generic[S, T]):
         typed = isinstance(suggestion, self._suggestion)
         check(typed, "decision", f"a {kind} that ask returned", suggestion)
         mine = self._suggested.get(suggestion.id) == suggestion
-        known = f"one of the {len(self)} decisions of this tuner, or an unchanged copy"
-        if self.kept is not None and len(self) > self.kept:
-            known = f"one of the last {self.kept} decisions of this tuner, or an unchanged copy"
-        check(mine, "decision", known, suggestion, UnknownDecisionError)
+        kept = self.kept is not None and len(self) > self.kept
+        which = f"last {self.kept}" if kept else f"{len(self)}"
+        expected = f"one of the {which} decisions of this tuner, or an unchanged copy"
+        check(mine, "decision", expected, suggestion, UnknownDecisionError)
         expected = f"the first outcome of round {suggestion.id}"
         first = suggestion.id not in self._told
         check(first, "reward", expected, "a second one", AlreadyToldError)
@@ -119,18 +119,18 @@ class Ledger(Generic[S, T]):
         self.queries += unasked
         self.failed_queries += failed
         self.total_cost += price
-        if outcome.failed and is_power_of_two(self.failed_queries):  # of a dead network all fail
-            said = "The query in round %d failed: no finite %s (failed queries so far: %d)."
-            _logger.warning(said, outcome.id, self.told, self.failed_queries)
+        if outcome.failed and is_power_of_two(self.failed_queries):  # many may fail in a row
+            message = "The query in round %d failed: no finite %s (failed queries so far: %d)."
+            _logger.warning(message, outcome.id, self.told, self.failed_queries)
         if len(self._told) == _SILENT and all(map(_is_empty, self._told.values())):
-            said = "%d queries have been told, all without a %s: nothing is learnt from them."
-            _logger.warning(said, _SILENT, self.told)
+            message = "%d queries have been told, all without a %s: nothing is learnt from them."
+            _logger.warning(message, _SILENT, self.told)
 
     def cancel(self, suggestion: S) -> None:
-        """Take out a suggestion that will not be told; its number is not given again.
+        """Remove a suggestion that will not be told; its number is not used again.
 
         Raises:
-            InvalidArgumentError: If it is no such record.
+            InvalidArgumentError: If it is no suggestion.
             UnknownDecisionError: If it was never entered, or is not kept any more.
             AlreadyToldError: If it was told before.
         """
@@ -140,20 +140,20 @@ class Ledger(Generic[S, T]):
         self.queries -= query
 
     def history(self, missing: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return one plain dictionary per suggestion that is kept, with what came of it.
+        """Return one plain dictionary per suggestion that is kept, with its outcome.
 
         Args:
-            missing: The fields of an outcome that are added, with their values where none was told.
+            missing: Fields of an outcome to add, with their values for suggestions without an outcome.
         """
         rows = []
         for suggestion in self._suggested.values():
             outcome = self._told.get(suggestion.id)
-            told = missing if outcome is None else outcome.to_dict()
-            rows.append({**suggestion.to_dict(), **{name: told[name] for name in missing}})
+            values = missing if outcome is None else outcome.to_dict()
+            rows.append({**suggestion.to_dict(), **{name: values[name] for name in missing}})
         return rows
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the ledger as text: one object instead of many, exact for every plain value."""
+        """Return the ledger as JSON text, which is exact for every plain value."""
         return {
             "suggestions": json.dumps([s.to_dict() for s in self._suggested.values()]),
             "outcomes": json.dumps([o.to_dict() for o in self._told.values()]),
@@ -164,11 +164,11 @@ class Ledger(Generic[S, T]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
         read = self._suggestion.from_dict
-        suggestions = [read(one) for one in json.loads(state["suggestions"])]
-        outcomes = [self._outcome.from_dict(one) for one in json.loads(state["outcomes"])]
+        suggestions = [read(fields) for fields in json.loads(state["suggestions"])]
+        outcomes = [self._outcome.from_dict(fields) for fields in json.loads(state["outcomes"])]
         first = None if state["first"] is None else read(json.loads(state["first"]))
         self._number, self.queries, self.failed_queries, *costs = state["counts"]
-        # A state of an earlier version does not hold the total: the outcomes that are kept add up to it.
+        # States of earlier versions lack the total cost, which is the sum over the outcomes.
         self.total_cost = costs[0] if costs else sum((o.price for o in outcomes), 0.0)
         oldest = 0 if self.kept is None else self._number - self.kept
         self._suggested = {s.id: s for s in suggestions if s.id >= oldest}

@@ -1,4 +1,4 @@
-"""What was told of a decision, as a record."""
+"""The record of a reward, and a heuristic that recognizes losses."""
 
 import math
 from collections.abc import Sequence
@@ -8,11 +8,14 @@ from botorch_costly.errors import check
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision, Observation
 
-_FEWEST, _SKEWED = 5, 3.0  # values that say something; how much longer the upper tail of losses is
+_FEWEST, _SKEWED = (
+    5,
+    3.0,
+)  # least number of values; least ratio of the upper to the lower tail of losses
 
 
 def seem_losses(values: Sequence[float]) -> bool:
-    """Return whether values are such as losses: positive, above 1, and with a far longer upper tail.
+    """Return whether values look like losses: positive, some above 1, with a far longer upper tail.
 
     Example:
         >>> seem_losses([0.4, 0.5, 0.6, 2.3, 9.0]), seem_losses([0.1, 0.8, 0.85, 0.9, 0.91])
@@ -34,14 +37,13 @@ def observation_of(
     """Return the record of a reward, of a failed query, or of a query without a reward yet.
 
     Args:
-        decision: That was played.
-        reward: Larger or smaller is better, as the tuner has it. One that is not finite is a failed
-            query; ``None`` is none yet.
-        seconds: What the query cost, if known.
-        largest: Size of a finite reward that can be computed with.
+        decision: Decision that was played.
+        reward: The reward; a failed query if it is not finite, ``None`` if there is none yet.
+        seconds: Seconds of the query, if known.
+        largest: Largest absolute value of a finite reward.
 
     Raises:
-        InvalidArgumentError: If the reward is no number, or larger, or the seconds are negative.
+        InvalidArgumentError: If the reward is no number, or too large, or the seconds are negative.
 
     Example:
         >>> decision = Decision(3, {"lr": 0.1}, query=True, reason="rivals")

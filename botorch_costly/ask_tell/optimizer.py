@@ -94,7 +94,7 @@ class Optimizer(Frame[D, T]):
         finite = len(self._ledger.outcomes) - self._ledger.failed_queries
         if self.maximize and finite == _HINTED and not self._hinted:
             self._hinted = True
-            values = [one.reward for one in self._ledger.outcomes if one.reward is not None]
+            values = [o.reward for o in self._ledger.outcomes if o.reward is not None]
             if seem_losses(values):
                 _logger.warning(_LOSSES)
 

@@ -1,4 +1,4 @@
-"""The protocols of optimizers, of what passes between them and their users, and of saved parts."""
+"""Protocols of optimizers, of their suggestions and outcomes, and of objects with a state."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
@@ -15,7 +15,7 @@ Tells = Literal["gain", "metric", "value", "curve"]
 
 
 class Suggestion(Protocol):
-    """What ``ask`` returns: a frozen record of plain values."""
+    """A suggestion of ``ask``: a frozen record of plain values."""
 
     @property
     def id(self) -> int:
@@ -38,7 +38,7 @@ class Suggestion(Protocol):
 
 
 class Outcome(Protocol):
-    """What ``tell`` records: a frozen record of plain values."""
+    """An outcome that ``tell`` records: a frozen record of plain values."""
 
     @property
     def id(self) -> int:
@@ -76,14 +76,14 @@ class Stateful(Protocol):
 
 @runtime_checkable
 class Extendable(Stateful, Protocol):
-    """An object that can go on from a state although some of its options have changed since."""
+    """An object that can continue from a state although some of its options have changed."""
 
     @property
     def changeable(self) -> frozenset[str]:
         """Names of the options that ``changed`` may name."""
 
     def load_state_dict(self, state: Any, *, changed: tuple[str, ...] | list[str] = ()) -> Any:
-        """Continue from the state; the options that are named may differ from those of then."""
+        """Continue from the state; the named options may differ from the saved ones."""
 
 
 S = TypeVar("S", bound=Suggestion)

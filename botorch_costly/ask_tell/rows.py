@@ -1,4 +1,4 @@
-"""A round as a row of plain values: the columns that logs and reports of a run have in common."""
+"""A round as a row of plain values, for logs and reports."""
 
 import json
 from collections.abc import Mapping
@@ -6,20 +6,20 @@ from typing import Any
 
 from botorch_costly.records import Decision, Observation
 
-_OF_THE_DECISION = ("round", "config")  # what an observation repeats of it
+_OF_THE_DECISION = ("round", "config")  # fields of a decision that its observation repeats
 _UNTOLD = {"reward": None, "failed": False, "seconds": None}
 
 
 def row_of(decision: Decision, observation: Observation | None = None) -> dict[str, Any]:
-    """Return what was decided for a round and what was told of it, by column; what is not known is None.
+    """Return the decision and the observation of a round by column; missing values are None.
 
     Args:
-        decision: Of the round, of any tuner.
-        observation: What was told of it, if anything was.
+        decision: Decision of the round, of any tuner.
+        observation: Observation of the round, if there is one.
 
     Returns:
-        The fields of both in plain values, tuples as lists. ``query_seconds`` is what the query took, and
-        values of a configuration are columns of their own, ``config/<name>``, at the end.
+        The fields of both in plain values, tuples as lists. ``query_seconds`` is the duration of the
+        query. Each value of a configuration has its own column, ``config/<name>``, at the end.
 
     Example:
         >>> decision = Decision(3, {"lr": 0.1}, query=True, reason="rivals")
@@ -29,11 +29,10 @@ def row_of(decision: Decision, observation: Observation | None = None) -> dict[s
         >>> row_of(decision)["reward"] is None
         True
     """
-    told = {} if observation is None else observation.to_dict()
-    told = {name: value for name, value in told.items() if name not in _OF_THE_DECISION}
-    values = {**decision.to_dict(), **_UNTOLD, **told}
-    # Of the query alone: logs have the seconds of the run beside it.
-    seconds = values.pop("seconds")
+    outcome = {} if observation is None else observation.to_dict()
+    outcome = {name: value for name, value in outcome.items() if name not in _OF_THE_DECISION}
+    values = {**decision.to_dict(), **_UNTOLD, **outcome}
+    seconds = values.pop("seconds")  # renamed below: logs also have the seconds of the run
     configs = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     row = {name: value for name, value in values.items() if name not in configs}
     row["query_seconds"] = seconds

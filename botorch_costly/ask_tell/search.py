@@ -1,7 +1,7 @@
 """Searches of a space for the maxima of a function: a cube, a lattice, or arms.
 
-A function is a callable over encoded configurations, ``b x 1 x d -> b``, as BoTorch's acquisition
-functions are. A search knows nothing else of it.
+A function is a callable over encoded configurations, ``b x 1 x d -> b``, like BoTorch's acquisition
+functions.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,26 +24,29 @@ from botorch_costly.optim.smooth import Acquisition, from_callable
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
-SAME = 1e-9  # distance of what is one configuration of a list
-CLOSE = 1e-3  # and, where all of the space is open, of what is not worth a further evaluation
-# Beyond this many configurations a lattice is searched as if it were continuous.
-LARGEST_LATTICE = 2000
-# On flat ground, as before the first reward, every start is an optimum: without a limit the next
-# search would start from all of them, and the one after from twice as many.
+SAME = 1e-9  # distance of two encodings of one configuration of a list
+CLOSE = (
+    1e-3  # distance of configurations of a continuous space that are not worth a second evaluation
+)
+LARGEST_LATTICE = 2000  # number of configurations above which a lattice is searched as continuous
+# A constant function, as before the first reward, has an optimum at every start: without a limit the
+# number of starts would double with every search.
 _MOST_WARM_STARTS = 500
-_REPRESENTATIVES = 256  # points that stand for the space
-_STRETCHED = 1.6  # by which as many more are pulled out of a cube, and back onto its faces
-_CANDIDATES = 128  # for a point far from a lone optimum, in addition to the starts of a search
-_CLIMBING_STEPS = 4  # of a climb from good points
+_REPRESENTATIVES = 256  # number of points that represent the space
+_STRETCHED = (
+    1.6  # factor that moves as many more points out of the cube, to be clipped to its faces
+)
+_CANDIDATES = 128  # random starts of the search for a point far from a lone optimum
+_CLIMBING_STEPS = 4  # steps of a local search from good points
 
 
 @dataclass(frozen=True)
 class Search:
-    """How a space is searched.
+    """Settings of the search of a space.
 
     Args:
-        num_restarts: Random starts of each search for local optima.
-        bandwidth: Optima closer than this, in the unit cube, are one.
+        num_restarts: Number of random starts of each search for local optima.
+        bandwidth: Distance in the unit cube below which optima are merged.
 
     Raises:
         InvalidArgumentError: If ``num_restarts`` is no positive integer or ``bandwidth`` not positive.
@@ -59,13 +62,13 @@ class Search:
 
 
 class Maxima(NamedTuple):
-    """Local optima of a function, best first, and what a further search may start from."""
+    """Local maxima of a function, best first, and the starts of the search."""
 
-    points: Tensor  # configurations, encoded, shape: (m, d)
-    values: Tensor  # of the optima before they were rounded to configurations, shape: (k,)
-    optima: Tensor  # before they were rounded, shape: (k, d)
-    starts: Tensor  # where the search began, shape: (n, d)
-    number: Tensor | None = None  # of the best point in a list, on the CPU, shape: (1,)
+    points: Tensor  # encoded configurations, shape: (m, d)
+    values: Tensor  # values of the maxima before rounding to configurations, shape: (k,)
+    optima: Tensor  # maxima before rounding, shape: (k, d)
+    starts: Tensor  # starts of the search, shape: (n, d)
+    number: Tensor | None = None  # row of the best point in a list, on the CPU, shape: (1,)
 
 
 class SpaceSearch(Protocol):
@@ -77,17 +80,17 @@ class SpaceSearch(Protocol):
         """Return the local optima.
 
         Args:
-            function: Over configurations, ``b x 1 x d -> b``.
+            function: Function of configurations, ``b x 1 x d -> b``.
             generator: Source of random starts, and of the choice among equal optima.
-            others: Whether more than the best one is asked for.
+            others: Whether more than the best optimum is needed.
         """
 
-    def far_from(self, function: Acquisition, found: Maxima, generator: torch.Generator) -> Tensor:
+    def far_from(self, function: Acquisition, lone: Maxima, generator: torch.Generator) -> Tensor:
         """Return the best configuration farther than the bandwidth from a lone optimum, ``1 x d``.
 
         Args:
-            function: As in the search that found the optimum.
-            found: What that search returned.
+            function: The function that was searched.
+            lone: Result of ``local_optima`` with a single optimum.
             generator: Source of random starts.
 
         Returns:
@@ -101,24 +104,24 @@ class SpaceSearch(Protocol):
         """Return the best configurations reached from good starts, encoded, ``(b, d)``.
 
         Args:
-            function: ``b x m x 1 x d -> b x m``, another one for each of the batch.
-            starts: Few and good, ``(b, n, d)``.
+            function: A batch of functions, ``b x m x 1 x d -> b x m``.
+            starts: A few good starts for each function, ``(b, n, d)``.
         """
 
     def candidates(self, seen: Tensor) -> Tensor:
-        """Return points among which to look for starts: all, or seen (``m x d``) and representatives.
+        """Return candidates for starts: all points, or those seen (``m x d``) and representatives.
 
-        No device is waited for where those seen are on the CPU.
+        The host does not wait for a device if the points seen are on the CPU.
         """
 
     def discretization(self, points: Tensor) -> Tensor:
-        """Return where the best may turn out to be: all points if they are few, or else those given."""
+        """Return all points of the space if they are few, or else the argument."""
 
     def representatives(self) -> Tensor:
-        """Return points that stand for the whole space, encoded, shape ``(m, d)``."""
+        """Return encoded points that represent the whole space, shape ``(m, d)``."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the next call depends on."""
+        """Return tensors that the next call depends on."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
@@ -128,9 +131,9 @@ class CubeSearch:
     """The unit cube: local optima by multistart, merged by mean shift, then rounded to the space.
 
     Args:
-        dim: Columns of the encoding.
-        round_points: Nearest representable encodings, ``(*batch, d) -> (*batch, d)``.
-        search: Restarts and bandwidth; the last optima are started from as well.
+        dim: Number of columns of the encoding.
+        round_points: Function that returns the nearest encodings of configurations, for any batch shape.
+        search: Restarts and bandwidth; a search also starts from the optima of the last one.
         tkwargs: Dtype and device.
     """
 
@@ -143,7 +146,7 @@ class CubeSearch:
     ) -> None:
         self._round, self._search = round_points, search
         self.bounds = torch.stack([torch.zeros(dim, **tkwargs), torch.ones(dim, **tkwargs)])
-        self._near_bounds = self.bounds.cpu()  # which no device is waited for to check
+        self._near_bounds = self.bounds.cpu()  # checks do not wait for a device
         self._warm_starts = torch.zeros(0, dim, **tkwargs)
         self._peaks = self._warm_starts
         sobol = (
@@ -151,7 +154,7 @@ class CubeSearch:
             .draw(_REPRESENTATIVES, dtype=torch.float32)
             .to(self.bounds)
         )
-        # Much is highest on a face of the cube, where no point of a sequence lies.
+        # Many functions have their maximum on a face of the cube, where no Sobol point lies.
         stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
         everywhere = torch.cat([sobol, stretched])
         self._representatives = round_points(everywhere)
@@ -163,7 +166,7 @@ class CubeSearch:
     ) -> Maxima:
         """Return the local optima, found from random starts and from the optima of the last search."""
         rounds = not (self.every_point or is_near(self.bounds))
-        found = search(
+        result = search(
             function,
             self._near_bounds,
             self._search.num_restarts,
@@ -172,29 +175,29 @@ class CubeSearch:
             warm_starts=self._warm_starts,
             generator=generator,
         )
-        self._warm_starts = found.optima.points[:_MOST_WARM_STARTS]
-        points = found.more if rounds else self.on_space(function, found.optima.points)
-        return Maxima(points, found.optima.values, self._warm_starts, found.starts)
+        self._warm_starts = result.optima.points[:_MOST_WARM_STARTS]
+        points = result.more if rounds else self.on_space(function, result.optima.points)
+        return Maxima(points, result.optima.values, self._warm_starts, result.starts)
 
-    def far_from(self, function: Acquisition, found: Maxima, generator: torch.Generator) -> Tensor:
+    def far_from(self, function: Acquisition, lone: Maxima, generator: torch.Generator) -> Tensor:
         """Return the best other configuration far from a lone one, ``1 x d``, or ``0 x d``."""
-        lone = Optima(found.points[:1], found.values[:1])
+        optimum = Optima(lone.points[:1], lone.values[:1])
 
         def elsewhere(X: Tensor) -> Tensor:
             rounded = self._round(X)
-            same = (rounded.squeeze(-2) == lone.points).all(-1)
+            same = (rounded.squeeze(-2) == optimum.points).all(-1)
             return function(rounded).masked_fill(same, -torch.inf)
 
         far = far_rival(
             elsewhere,
-            lone,
+            optimum,
             self._near_bounds,
             self._search.bandwidth,
-            found.starts,
+            lone.starts,
             num_candidates=_CANDIDATES,
             generator=generator,
         )
-        return lone.points[:0] if far is None else self._round(far.point.unsqueeze(0))
+        return optimum.points[:0] if far is None else self._round(far.point.unsqueeze(0))
 
     def on_space(self, function: Acquisition, points: Tensor) -> Tensor:
         """Return the configurations nearest to some points, each once, best first, ``(m, d)``."""
@@ -215,15 +218,15 @@ class CubeSearch:
     def _on_space(
         self, function: Acquisition, points: Tensor, counts: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return what ``on_space`` does, and behind it other rows, without waiting for a device.
+        """Return the result of ``on_space`` and padding, without waiting for a device.
 
         Args:
-            function: As in ``on_space``.
-            points: Shape ``(m, d)``; those that count are the first.
-            counts: Which of them count, bool, ``(m,)``.
+            function: The function that orders the configurations.
+            points: Points and padding behind them, shape ``(m, d)``.
+            counts: Whether a row is a point and no padding, bool, ``(m,)``.
 
         Returns:
-            Shape ``(m, d)``, and how many of them there are, shape ``()``.
+            Configurations and padding behind them, ``(m, d)``, and the number of configurations, ``()``.
         """
         points = torch.where(counts.unsqueeze(-1), points, points[:1])
         rounded = self._round(points)
@@ -231,33 +234,33 @@ class CubeSearch:
         with torch.no_grad():
             values = function(rows.unsqueeze(-2)).masked_fill(repeated, -torch.inf)
         rows = rows[values.argsort(descending=True, stable=True)]
-        same = (rounded == points).all()  # as on a CPU, nothing is sorted anew then
+        same = (rounded == points).all()  # the order is kept then, as in on_space
         return torch.where(same, points, rows), torch.where(same, counts.sum(), (~repeated).sum())
 
     def climb(self, function: Acquisition, starts: Tensor) -> Tensor:
         """Return the best configurations reached in a few steps from the starts, shape ``(b, d)``."""
         loss = from_callable(function).with_gradient(starts, sign=-1.0)
         end = minimize_batch(loss, starts, self._near_bounds, max_iter=_CLIMBING_STEPS)
-        # Rounding may undo what the steps gained.
+        # Rounding may undo the improvement of the steps.
         self._peaks = _best(function, torch.cat([self._round(end.point), starts], -2))
         return self._peaks
 
     def candidates(self, seen: Tensor) -> Tensor:
-        """Return where the last climb ended, what has been seen, and the representatives."""
-        # Often one configuration is queried again and again; its copies would leave no room for others.
+        """Return the ends of the last climb, the points seen, and the representatives."""
+        # One configuration is often queried repeatedly; its copies would leave no room for others.
         different = moved(seen.unique(dim=0), self._peaks)
         return torch.cat([self._peaks, different, self._representatives])
 
     def discretization(self, points: Tensor) -> Tensor:
-        """Return the points given."""
+        """Return the argument."""
         return points
 
     def representatives(self) -> Tensor:
-        """Return a Sobol set, and the same stretched onto the faces."""
+        """Return a Sobol set, and its expansion clipped to the faces of the cube."""
         return self._representatives
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the last search and the last climb ended, for the next ones start there."""
+        """Return the ends of the last search and the last climb, where the next ones start."""
         return {"warm_starts": self._warm_starts, "peaks": self._peaks}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -267,29 +270,29 @@ class CubeSearch:
 
 
 class FiniteSearch:
-    """Finitely many configurations, all evaluated.
+    """Exhaustive search of finitely many configurations.
 
     Args:
-        points: Their encodings, ``(n, d)``.
+        points: Encoded configurations, ``(n, d)``.
         neighbours: Row numbers of each point's neighbours, ``(n, k)`` padded with -1; ``None`` for
             arms, which have none, so that each arm is a local optimum.
-        bandwidth: Far from a lone optimum is farther than this.
+        bandwidth: Least distance of a rival from a lone optimum.
     """
 
     def __init__(self, points: Tensor, neighbours: Tensor | None, bandwidth: float) -> None:
         self._points, self._bandwidth = points, bandwidth
         self._rows = points.unsqueeze(-2)
-        # Values are read at once, and whatever follows from them is worked out on the CPU.
+        # Values are read from the device once; everything else is computed on the CPU.
         self._near = points.cpu()
         self._neighbours = None if neighbours is None else neighbours.cpu()
 
     def local_optima(
         self, function: Acquisition, generator: torch.Generator, *, others: bool = True
     ) -> Maxima:
-        """Return the best point, one of them at random if there are several, then the other optima."""
+        """Return the best point, with ties broken at random, then the other optima."""
         with torch.no_grad():
             values = function(self._rows).cpu()
-        # Ties, as before the first query, are broken at random: not always by the first arm.
+        # Before the first query all values are equal: the first arm must not always win.
         best = (values == values.max()).nonzero().squeeze(-1)
         drawn = torch.randint(len(best), (1,), generator=generator, device=generator.device)
         pick = best[drawn.cpu()]
@@ -304,13 +307,13 @@ class FiniteSearch:
             return numbers[numbers != best]
         return numbers[grid_local_maxima(values, self._neighbours) & (numbers != best)]
 
-    def far_from(self, function: Acquisition, found: Maxima, generator: torch.Generator) -> Tensor:
+    def far_from(self, function: Acquisition, lone: Maxima, generator: torch.Generator) -> Tensor:
         """Return the best point far from a lone one, ``1 x d``, or ``0 x d``."""
         if self._neighbours is None:
             return self._points[:0]
-        assert found.number is not None
-        lone = found.number.squeeze(0)
-        far, exists = far_rival_on_grid(found.values, lone, self._near, self._bandwidth)
+        assert lone.number is not None
+        row = lone.number.squeeze(0)
+        far, exists = far_rival_on_grid(lone.values, row, self._near, self._bandwidth)
         place = int(far)
         return self._points[place : place + 1] if bool(exists) else self._points[:0]
 
@@ -319,7 +322,7 @@ class FiniteSearch:
         return points
 
     def climb(self, function: Acquisition, starts: Tensor) -> Tensor:
-        """Return the best of the starts, shape ``(b, d)``: they were found among all points."""
+        """Return the best of the starts, shape ``(b, d)``; they were chosen among all points."""
         return _best(function, starts)
 
     def candidates(self, seen: Tensor) -> Tensor:
@@ -327,11 +330,11 @@ class FiniteSearch:
         return self._points
 
     def discretization(self, points: Tensor) -> Tensor:
-        """Return all points if they are few, or else those given."""
+        """Return all points if they are few, or else the argument."""
         return self._points if len(self._points) <= _REPRESENTATIVES else points
 
     def representatives(self) -> Tensor:
-        """Return every point, or as many, evenly spread over their list."""
+        """Return all points, or a subset that is evenly spread over their list."""
         return self._points[:: -(-len(self._points) // _REPRESENTATIVES)]
 
     def state_dict(self) -> dict[str, Any]:
@@ -385,5 +388,5 @@ def _lattice(space: SearchSpace) -> Tensor:
 
 
 def among(points: Tensor, asked: Tensor, distance: float) -> Tensor:
-    """Return which points are no further from one asked for, bool of shape ``(m,)``."""
+    """Return which points lie within a distance of one asked for, bool, shape ``(m,)``."""
     return (torch.cdist(points, asked, p=torch.inf) <= distance).any(-1)

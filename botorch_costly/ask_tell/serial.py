@@ -23,7 +23,7 @@ class Serial:
     _lock: Any  # a threading.RLock
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Return an object with a lock, before anything else is known of it."""
+        """Return an object that has its lock before the constructor runs."""
         made = super().__new__(cls)
         made._lock = threading.RLock()
         return made
@@ -44,7 +44,7 @@ class Serial:
         self.__dict__.update(state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy that goes on from here; its options need not be ones that can be pickled."""
+        """Return an independent copy; options that cannot be pickled are no obstacle."""
         other = type(self).__new__(type(self))
         memo[id(self)] = other
         with self._lock:
@@ -52,15 +52,15 @@ class Serial:
         return other
 
     def __copy__(self) -> Self:
-        """Return the same as ``copy.deepcopy``: two tuners that shared a belief would spoil it."""
+        """Return a deep copy, for two tuners must not share a model."""
         return copy.deepcopy(self)
 
 
 class Whole(Serial):
     """A serial object that is pickled as bytes.
 
-    A queue, or the start of a process, would put its tensors into memory that both processes share, where
-    what one of them learns overwrites what the other has learnt.
+    A queue, or the start of a process, would otherwise move its tensors into shared memory, where the two
+    processes would overwrite each other's models.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -84,15 +84,15 @@ def _alone(call: Callable[..., R]) -> Callable[..., R]:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles what an object holds; where a part holds the object in turn, there is a mark."""
+    """Pickles the attributes of an object, with a mark in place of references to the object itself."""
 
     def __init__(self, file: io.BytesIO, whole: Whole) -> None:
         super().__init__(file)
         self._whole = whole
 
-    def persistent_id(self, part: object) -> bool | None:
+    def persistent_id(self, item: object) -> bool | None:
         """Return a mark for the object itself, None for anything else."""
-        return True if part is self._whole else None
+        return True if item is self._whole else None
 
 
 class _Unpickler(pickle.Unpickler):

@@ -1,4 +1,4 @@
-"""Saved states: tensors and plain values only, which know the options they were made with."""
+"""Saved states: tensors and plain values, with a header that names the optimizer's options."""
 
 import dataclasses
 import json
@@ -18,61 +18,60 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.states import copied, outside_inference
 
 STATE_VERSION = 5
-_ONCE = {"dtype": "torch.float64"}  # options that older states do not name, as they were then
-# Entries for readers of a state. Older states lack them; options are compared one by one.
+_ONCE = {"dtype": "torch.float64"}  # values of options that older states do not name
+# Entries that describe a state to readers. Older states lack them, so they are not compared.
 DESCRIPTION = ("tells", "records", "definition")
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
 
 
 class Described(Protocol):
-    """An optimizer that declares what it is told and what it records."""
+    """An optimizer that declares the kind of its outcomes and the classes of its records."""
 
     tells: ClassVar[Tells]
     records: ClassVar[tuple[type[Any], type[Any]]]
 
 
 def header(kind: type[Described], space: SearchSpace, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a state says of the optimizer it was made with: one line for each option.
+    """Return the header of a state, which describes its optimizer: one line for each option.
 
     Args:
-        kind: The class of the optimizer.
-        space: Its search space; each parameter is an option, ``space.<name>``.
-        options: Those that a state does not survive a change of. A dataclass is split into its fields,
+        kind: Class of the optimizer.
+        space: Search space; each parameter is an option, ``space.<name>``.
+        options: Options that a state depends on. A dataclass is split into its fields,
             ``<option>.<field>``.
     """
-    parameters = {f"space.{name}": repr(parameter) for name, parameter in space.parameters}
-    told: dict[str, str] = {
+    lines = {
         "kind": kind.__name__,
         "version": str(STATE_VERSION),
-        "tells": kind.tells,
+        "tells": str(kind.tells),
+        "records": " ".join(record.__name__ for record in kind.records),
+        "definition": json.dumps(space.to_dict()),
+        "parameters": ", ".join(space.names),
     }
-    told["records"] = " ".join(record.__name__ for record in kind.records)
-    told["definition"] = json.dumps(space.to_dict())
-    told |= {"parameters": ", ".join(space.names), **parameters}
+    lines |= {f"space.{name}": repr(parameter) for name, parameter in space.parameters}
     for name, value in options.items():
-        told |= _told(name, value)
-    return told
+        lines |= _lines_of(name, value)
+    return lines
 
 
-def _told(name: str, value: Any) -> dict[str, str]:
+def _lines_of(name: str, value: Any) -> dict[str, str]:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kind = {name: type(value).__qualname__}
-        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return kind | {
-            k: v for n, field in fields.items() for k, v in _told(f"{name}.{n}", field).items()
-        }
+        lines = {name: type(value).__qualname__}
+        for field in dataclasses.fields(value):
+            lines |= _lines_of(f"{name}.{field.name}", getattr(value, field.name))
+        return lines
     if isinstance(value, str | int | float | bool | None | Mapping | tuple | list | torch.dtype):
         return {name: repr(dict(value) if isinstance(value, Mapping) else value)}
-    # An object's repr may hold its address: its class is all that can be compared between processes.
+    # An object's repr may hold its address, so only its class is compared.
     return {name: getattr(value, "__qualname__", type(value).__qualname__)}
 
 
 def changeable(expected: Mapping[str, str], *groups: str) -> frozenset[str]:
-    """Return options of a header, and groups of options, that can be named as changed.
+    """Return the options, and groups of options, of a header that may change.
 
     Args:
-        expected: The header.
-        *groups: Options, or groups of options, that can change; all if omitted.
+        expected: Header of an optimizer.
+        *groups: Options, or groups of options, that may change; all if omitted.
     """
     named = {name.split(".")[0] for name in expected} | set(expected)
     named -= {"kind", "version", "parameters", *DESCRIPTION}
@@ -89,15 +88,15 @@ def check_header(
     """Raise unless a state carries the expected header.
 
     Args:
-        state: A ``state_dict``.
-        expected: The header of the optimizer that is to continue.
+        state: State of an optimizer.
+        expected: Header of the optimizer that continues.
         changed: Options, or groups of options, that may differ.
         among: Options that ``changed`` may name; all of them if omitted.
 
     Raises:
-        StateMismatchError: If the state is none, or an option differs, which the error names, or the
-            horizon is shorter than what has been played.
-        InvalidArgumentError: If ``changed`` names an option that there is not.
+        StateMismatchError: If ``state`` is no state, or an option differs, which the error names, or more
+            rounds have been played than the horizon has.
+        InvalidArgumentError: If ``changed`` names an unknown option.
     """
     check_changed(changed, changeable(expected) if among is None else among)
     received = state.get("header") if isinstance(state, Mapping) else None
@@ -108,7 +107,7 @@ def check_header(
         if name in DESCRIPTION or name in changed or name.split(".")[0] in changed:
             continue
         unknown = _ONCE.get(name, "no such option")
-        ours, theirs = (_Said(told.get(name, unknown)) for told in (expected, received))
+        ours, theirs = (_Unquoted(lines.get(name, unknown)) for lines in (expected, received))
         check(ours == theirs, f"state: option {name}", ours, theirs, StateMismatchError)
     _check_rounds(state, expected)
 
@@ -119,10 +118,10 @@ def _check_rounds(state: Any, expected: Mapping[str, str]) -> None:
     try:
         played = 0 if horizon == "None" else int(state["ledger"]["counts"][0])
     except (LookupError, TypeError, ValueError):
-        return  # what is damaged is named where it is read
+        return  # the code that reads a damaged entry names it
     least = f"at least {played} rounds, for as many have been played"
     enough = horizon == "None" or int(horizon) >= played
-    check(enough, "state: horizon", least, _Said(horizon), StateMismatchError)
+    check(enough, "state: horizon", least, _Unquoted(horizon), StateMismatchError)
 
 
 def check_changed(changed: object, among: Collection[str]) -> None:
@@ -138,8 +137,8 @@ def check_changed(changed: object, among: Collection[str]) -> None:
         check(name in among, "changed", f"names among {names}", name)
 
 
-class _Said(str):
-    """A value as it is written, without further quotes."""
+class _Unquoted(str):
+    """Text that is written without quotes in a message."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -147,15 +146,15 @@ class _Said(str):
 
 @contextmanager
 def unchanged_on_error(*parts: Stateful, copies: bool = True) -> Iterator[None]:
-    """Return parts to the states they had if the block raises, an interrupt included.
+    """Restore the states of objects if the block raises, an interrupt included.
 
     Args:
-        *parts: What the block changes.
-        copies: Whether the states are copied, each on its own device. False for parts that never change
-            in place what their state holds, as networks do.
+        *parts: Objects that the block changes.
+        copies: Whether the states are copied, each on its own device. False for objects that never change
+            the tensors of their state in place, as networks do.
 
     Raises:
-        RestoreError: If the block raises, and a part does not take back its state; the others have.
+        RestoreError: If the block raises, and an object refuses its former state; others are restored.
 
     Example:
         >>> layer = torch.nn.Linear(1, 1)
@@ -169,24 +168,24 @@ def unchanged_on_error(*parts: Stateful, copies: bool = True) -> Iterator[None]:
         True
     """
     with outside_inference():
-        states = [part.state_dict() for part in parts]
+        states = [stateful.state_dict() for stateful in parts]
         states = copied(states) if copies else states
     try:
         yield
     except BaseException as error:
         with outside_inference():
-            _give_back(parts, states, error)
+            _restore(parts, states, error)
         raise
 
 
-def _give_back(parts: Sequence[Stateful], states: Sequence[Any], why: BaseException) -> None:
-    """Give each part its state; a part that refuses does not keep the others from theirs."""
+def _restore(parts: Sequence[Stateful], states: Sequence[Any], why: BaseException) -> None:
+    """Restore all states; raise at the end if an object refused its state."""
     refused: list[str] = []
-    for part, state in zip(parts, states, strict=True):
+    for stateful, state in zip(parts, states, strict=True):
         try:
-            part.load_state_dict(state)
+            stateful.load_state_dict(state)
         except Exception as error:
-            refused.append(f"{type(part).__name__} ({type(error).__name__}: {error})")
+            refused.append(f"{type(stateful).__name__} ({type(error).__name__}: {error})")
     if refused:
         expected = f"all parts to take back their states after {type(why).__name__}: {why}"
         raise RestoreError("parts", expected, ", ".join(refused)) from why
@@ -194,13 +193,13 @@ def _give_back(parts: Sequence[Stateful], states: Sequence[Any], why: BaseExcept
 
 @contextmanager
 def undone_on_error(*objects: object) -> Iterator[None]:
-    """Give objects back the attributes they had if the block raises, an interrupt included.
+    """Restore the attributes of objects if the block raises, an interrupt included.
 
-    It costs little where a state is large: attributes are kept as they are, lists, dictionaries and sets
-    by a copy of what they hold. What an attribute or a container holds must not be changed in place.
+    This is cheap for large states: only lists, dictionaries and sets are copied, and not their items. The
+    block must not change other attributes, or the items, in place.
 
     Args:
-        *objects: Whatever the block gives new attributes.
+        *objects: Objects to which the block assigns attributes.
 
     Example:
         >>> class Counter:
@@ -214,30 +213,30 @@ def undone_on_error(*objects: object) -> Iterator[None]:
         ...     counter.count
         0
     """
-    before = [{name: _held(value) for name, value in vars(one).items()} for one in objects]
+    before = [{name: _shallow(value) for name, value in vars(obj).items()} for obj in objects]
     try:
         yield
     except BaseException:
-        for one, attributes in zip(objects, before, strict=True):
-            vars(one).clear()
-            vars(one).update(attributes)
+        for obj, attributes in zip(objects, before, strict=True):
+            vars(obj).clear()
+            vars(obj).update(attributes)
         raise
 
 
-def _held(value: Any) -> Any:
+def _shallow(value: Any) -> Any:
     return value.copy() if type(value) in (dict, list, set) else value
 
 
 @contextmanager
 def taking_over(kind: str, *parts: Stateful) -> Iterator[None]:
-    """Take over a state: if it is damaged, the parts have the states they had, and the error says so.
+    """Run a block that loads a state; if it raises, the former states are restored.
 
     Args:
-        kind: The class of the optimizer.
-        *parts: What the block changes.
+        kind: Class of the optimizer, for the error.
+        *parts: Objects that the block changes.
 
     Raises:
-        StateMismatchError: If the block fails as it does on an incomplete or damaged state.
+        StateMismatchError: If the block raises an error that an incomplete or damaged state causes.
     """
     try:
         with unchanged_on_error(*parts):
@@ -248,20 +247,20 @@ def taking_over(kind: str, *parts: Stateful) -> Iterator[None]:
 
 
 def save(path: str | os.PathLike[str], /, **parts: Stateful) -> None:
-    """Save the states of parts in one file, which is replaced at once.
+    """Save the states of objects in one file, which is replaced atomically.
 
-    A process that is killed meanwhile leaves the old file whole. The file holds tensors and plain
-    values, so that ``torch.load(path, weights_only=True)`` reads it; numbers of NumPy are saved as those
-    of Python.
+    A process that is killed meanwhile leaves the old file intact. The file holds tensors and plain
+    values, so that ``torch.load(path, weights_only=True)`` reads it; numbers of NumPy are converted to
+    Python's.
 
     Args:
-        path: Of the file; its folder is made if it is not there.
+        path: Path of the file; a missing folder is created.
         parts: Objects with ``state_dict`` and ``load_state_dict``, by the names to save them under.
 
     Raises:
-        InvalidArgumentError: If there is no part, one has no state, or a state holds something that
-            ``load`` does not read, such as an array of NumPy; or if the path is that of a folder. Nothing
-            is written.
+        InvalidArgumentError: If there is no object, one has no state, or a state holds something that
+            ``load`` does not read, such as an array of NumPy; or if the path is a folder. Nothing is
+            written.
 
     Example::
 
@@ -273,7 +272,7 @@ def save(path: str | os.PathLike[str], /, **parts: Stateful) -> None:
     )
     target = Path(path)
     check(not target.is_dir(), "path", "a file, and no folder", str(path))
-    states = {name: readable(name, part.state_dict()) for name, part in parts.items()}
+    states = {name: readable(name, stateful.state_dict()) for name, stateful in parts.items()}
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as file:
         torch.save(states, file)
@@ -287,22 +286,22 @@ def load(
     changed: tuple[str, ...] | list[str] = (),
     **parts: Stateful,
 ) -> None:
-    """Load the states that ``save`` wrote into parts built with the options of then.
+    """Load the states that ``save`` wrote into objects that were built with equal options.
 
-    A copy of each part is held meanwhile, on the device of the part.
+    A copy of each former state is kept meanwhile, on the device of the object.
 
     Args:
-        path: Of the file.
-        changed: Names of options that may differ from those of then, such as ``["horizon"]`` to train for
-            longer. Each part hears of the names that are its own.
-        parts: The objects, by the names they were saved under; of the names in the file some may be left.
+        path: Path of the file.
+        changed: Names of options that may differ from the saved ones, such as ``["horizon"]`` to train
+            for longer. Each object gets the names of its own options.
+        parts: Objects, by the names they were saved under; further names in the file are ignored.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        InvalidArgumentError: If no part has an option that ``changed`` names.
-        StateMismatchError: If the file is none of ``save``, lacks a part, or a part refuses its state, by
-            whatever error; the message names the part. All parts are as they were.
-        RestoreError: If a part refuses its state, and then that of before, too.
+        InvalidArgumentError: If no object has an option that ``changed`` names.
+        StateMismatchError: If ``save`` did not write the file, a name is missing, or an object refuses
+            its state by any error; the message names the object. All objects are unchanged.
+        RestoreError: If an object refuses its state, and then its former state, too.
 
     Example::
 
@@ -312,37 +311,37 @@ def load(
     options = _options_of(parts, changed)
     states = read(path, list(parts))
     with unchanged_on_error(*parts.values()):
-        for name, part in parts.items():
-            _load_part(name, part, states[name], options.get(name))
+        for name, stateful in parts.items():
+            _load_part(name, stateful, states[name], options.get(name))
 
 
 def _options_of(parts: Mapping[str, Stateful], changed: Any) -> dict[str, list[str]]:
-    """Return the changed options of each part that can go on with some."""
-    known = {n: part.changeable for n, part in parts.items() if isinstance(part, Extendable)}
-    check_changed(changed, {option for options in known.values() for option in options})
-    return {name: [one for one in changed if one in options] for name, options in known.items()}
+    """Return the changed options of each object whose options may change."""
+    options = {n: obj.changeable for n, obj in parts.items() if isinstance(obj, Extendable)}
+    check_changed(changed, set().union(*options.values()))
+    return {n: [option for option in changed if option in own] for n, own in options.items()}
 
 
-def _load_part(name: str, part: Stateful, state: Any, changed: list[str] | None) -> None:
+def _load_part(name: str, stateful: Stateful, state: Any, changed: list[str] | None) -> None:
     try:
-        if changed and isinstance(part, Extendable):
-            part.load_state_dict(state, changed=changed)
+        if changed and isinstance(stateful, Extendable):
+            stateful.load_state_dict(state, changed=changed)
         else:
-            part.load_state_dict(state)
-    except StateMismatchError as error:  # says already what differs
+            stateful.load_state_dict(state)
+    except StateMismatchError as error:  # names the difference already
         where = f"{name}: {error.name}"
         raise StateMismatchError(where, error.expected, error.received) from error
     except Exception as error:
-        expected = f"a state that this {type(part).__name__} takes"
+        expected = f"a state that this {type(stateful).__name__} takes"
         raise StateMismatchError(name, expected, f"{type(error).__name__}: {error}") from error
 
 
 def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
-    """Return the states in a file that ``save`` wrote, those of some names among them.
+    """Return all states of a file that ``save`` wrote; raise if one of the names is missing.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        StateMismatchError: If the file is none of ``save``, or lacks a name.
+        StateMismatchError: If ``save`` did not write the file, or a name is missing.
     """
     try:
         states = torch.load(path, weights_only=True, map_location="cpu")
@@ -351,15 +350,15 @@ def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
     except Exception as error:
         expected = "a file written by save, with tensors and plain values only"
         raise StateMismatchError("path", expected, f"{path}: {type(error).__name__}") from error
-    found = sorted(map(str, states)) if isinstance(states, dict) else type(states).__name__
+    received = sorted(map(str, states)) if isinstance(states, dict) else type(states).__name__
     complete = isinstance(states, dict) and set(names) <= set(states)
-    check(complete, "path", f"states of {sorted(names)}", found, StateMismatchError)
+    check(complete, "path", f"states of {sorted(names)}", received, StateMismatchError)
     return states
 
 
 def _check_parts(parts: Mapping[str, Any]) -> None:
     check(len(parts) > 0, "parts", "objects by name, such as tuner=tuner", "none")
-    for name, part in parts.items():
-        both = callable(getattr(part, "state_dict", None)) and not isinstance(part, type)
-        both = both and callable(getattr(part, "load_state_dict", None))
-        check(both, name, "an object with state_dict and load_state_dict", type(part).__name__)
+    for name, obj in parts.items():
+        valid = callable(getattr(obj, "state_dict", None)) and not isinstance(obj, type)
+        valid = valid and callable(getattr(obj, "load_state_dict", None))
+        check(valid, name, "an object with state_dict and load_state_dict", type(obj).__name__)

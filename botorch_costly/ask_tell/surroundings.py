@@ -1,10 +1,10 @@
-"""Settings of torch around a call of an optimizer change no decision, and threads do not slow it down.
+"""Protection of an optimizer's calls from the settings of torch around them, and from slow threads.
 
-Validation often runs under ``torch.inference_mode()`` and training under ``torch.autocast``. An optimizer
-that is asked there fits by gradients all the same, and in the precision of its own tensors.
+Validation often runs under ``torch.inference_mode()`` and training under ``torch.autocast``. A call of an
+optimizer inside them needs gradients, and the precision of its own tensors.
 
-The matrices of an optimizer are small and many. On a busy machine threads wait for each other at each
-operation with them: 15 asks of a ``TransferOptimizer`` took 82 s with two threads, and 1.3 s with one.
+An optimizer computes with many small matrices. On a busy machine threads wait for each other at each
+operation: 15 asks of a ``TransferOptimizer`` took 82 s with two threads, and 1.3 s with one.
 """
 
 import functools
@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from botorch_costly.device import DTYPES
 
 LARGE = 1000  # rows of a matrix from which on several threads are faster
-_AUTOCAST = ("cpu", "cuda", "mps", "xpu")  # kinds of devices that autocast may be on for
+_AUTOCAST = ("cpu", "cuda", "mps", "xpu")  # kinds of devices with autocast
 _COMPUTES = {"ask", "tell", "predict", "best", "incumbent", "summary", "diagnose"}
 
 _FLOATS = {torch.empty, torch.eye, torch.linspace, torch.ones, torch.rand, torch.randn, torch.zeros}
@@ -33,10 +33,10 @@ _NOTHING = nullcontext()
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Compute as in a program that has changed none of torch's settings.
+    """Run a block with torch's default settings.
 
-    Gradients are recorded, tensors are no inference tensors, autocast and the search for anomalies are
-    off. What names no device is made on the CPU, what names no dtype in single precision.
+    Gradients are recorded, tensors are no inference tensors, autocast and anomaly detection are off. The
+    default device is the CPU, the default dtype is single precision.
 
     Example:
         >>> with torch.inference_mode(), undisturbed():
@@ -59,7 +59,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def _is_disturbed() -> bool:
-    """Return whether a setting differs from what ``undisturbed`` sets: to set them all is slow."""
+    """Return whether ``undisturbed`` would change a setting; setting them all is slow."""
     return (
         torch.is_inference_mode_enabled()
         or not torch.is_grad_enabled()
@@ -71,17 +71,17 @@ def _is_disturbed() -> bool:
 
 
 class _SinglePrecision(TorchFunctionMode):
-    """Makes floating-point tensors in single precision where no dtype is named, in this thread alone.
+    """Makes single precision the default dtype of new tensors, in this thread alone.
 
-    Parameters and constraints of GPyTorch are made in the default dtype, which belongs to the whole
-    process and is not ours to change.
+    GPyTorch makes parameters and constraints in the default dtype of torch, which is a setting of the
+    whole process and must not be changed.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named, default = {} if kwargs is None else kwargs, torch.get_default_dtype()
-        if default not in DTYPES:  # GPyTorch names it, and nothing of ours is in half precision
-            args = tuple(torch.float32 if one is default else one for one in args)
-            named = {k: torch.float32 if one is default else one for k, one in named.items()}
+        if default not in DTYPES:  # GPyTorch names half precision, which the package never uses
+            args = tuple(torch.float32 if value is default else value for value in args)
+            named = {k: torch.float32 if v is default else v for k, v in named.items()}
         if func in _FLOATS and named.get("dtype") is None:
             return func(*args, **{**named, "dtype": torch.float32})
         if func in _DIVIDES and not args[0].is_floating_point():
@@ -89,20 +89,20 @@ class _SinglePrecision(TorchFunctionMode):
         made = func(*args, **named)
         if func not in _OF_DATA or made.dtype is not default or named.get("dtype") is not None:
             return made
-        typed = any(hasattr(given, "dtype") for given in (*args, *named.values()))
+        typed = any(hasattr(value, "dtype") for value in (*args, *named.values()))
         return made if typed else func(*args, **{**named, "dtype": torch.float32})
 
 
 @contextmanager
 def one_thread(rows: int = 0) -> Iterator[None]:
-    """Compute with one thread of torch, and give the setting back, also after an error.
+    """Run a block with one thread of torch, and restore the setting, also after an error.
 
-    The setting is lowered for the calling thread alone. A thread that is new to torch takes over the
-    number that any thread has set last, and keeps it. So a short-lived second thread sets the former
-    number again: a training that the program begins meanwhile has all of its threads.
+    The setting is lowered for the calling thread alone. A new thread inherits the number that any thread
+    has set last. So a short-lived second thread sets the former number again: a training that starts
+    meanwhile has all of its threads.
 
     Args:
-        rows: Number of rows of the largest matrix. From ``LARGE`` on the setting stays as it is.
+        rows: Number of rows of the largest matrix; ``LARGE`` or more leave the setting as it is.
 
     Example:
         >>> before = torch.get_num_threads()
@@ -128,11 +128,11 @@ def one_thread(rows: int = 0) -> Iterator[None]:
 
 
 def shield(kind: type) -> None:
-    """Let all that is public of a class compute undisturbed, and what computes much with one thread.
+    """Wrap the public members of a class in ``undisturbed``, and expensive ones in ``one_thread``.
 
     Args:
-        kind: Its methods and properties are replaced, those of its bases stay as they are. Its method
-            ``_rows_of_matrix`` says how large the matrices of an instance are.
+        kind: Class whose own methods and properties are replaced, but not those of its bases. Its method
+            ``_rows_of_matrix`` returns the size of an instance's largest matrix.
     """
     for name, member in list(vars(kind).items()):
         if name.startswith("_") and name != "__init__":
@@ -165,11 +165,11 @@ def _shielded(call: Callable[..., Any], *, computes: bool) -> Callable[..., Any]
 
 
 def _normal(value: Any) -> Any:
-    """Return a state without inference tensors, of which nothing can be differentiated."""
+    """Return a state with copies in place of inference tensors, which cannot be differentiated."""
     if isinstance(value, Tensor):
         return value.clone() if value.is_inference() else value
     if type(value) is dict:
-        return {name: _normal(part) for name, part in value.items()}
+        return {name: _normal(entry) for name, entry in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(_normal, value))
     return value

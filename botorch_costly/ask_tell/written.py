@@ -1,4 +1,4 @@
-"""A file of states holds tensors and plain values, so that it can be read again."""
+"""Conversion of states to tensors and plain values, which ``torch.load`` reads safely."""
 
 import copy
 import io
@@ -15,17 +15,17 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 def readable(where: str, value: Any) -> Any:
-    """Return a state that can be read again, with numbers of NumPy as those of Python.
+    """Return a state that can be read again, with numbers of NumPy converted to Python's.
 
-    Tensors are not looked into, and containers of plain values and tensors are all that is copied.
+    Containers are copied, tensors are not.
 
     Args:
-        where: The place of the value, for the error.
-        value: A state, or a part of one.
+        where: Path of the value in the state, for the error.
+        value: A state, or an entry of one.
 
     Raises:
-        InvalidArgumentError: If it holds something that ``torch.load`` does not read with
-            ``weights_only=True``; the error names the entry.
+        InvalidArgumentError: If an entry, which the error names, cannot be read by ``torch.load`` with
+            ``weights_only=True``.
 
     Example:
         >>> readable("optimizer", {"lr": np.float64(0.5), "betas": (0.9, 0.99)})
@@ -34,13 +34,13 @@ def readable(where: str, value: Any) -> Any:
     if type(value) in _PLAIN or isinstance(value, Tensor):
         return value
     if type(value) in (dict, OrderedDict):
-        found = copy.copy(value)  # with the attributes that a state of a network has
-        for key, one in value.items():
+        converted = copy.copy(value)  # keeps the attributes of a network's state
+        for key, entry in value.items():
             _check_readable(f"{where}: key", key)
-            found[key] = readable(f"{where}[{key!r}]", one)
-        return found
+            converted[key] = readable(f"{where}[{key!r}]", entry)
+        return converted
     if type(value) in (list, tuple):
-        return type(value)(readable(f"{where}[{n}]", one) for n, one in enumerate(value))
+        return type(value)(readable(f"{where}[{n}]", entry) for n, entry in enumerate(value))
     if isinstance(value, np.number | np.bool_) and type(value.item()) in _PLAIN:
         return value.item()
     _check_readable(where, value)

@@ -120,9 +120,9 @@ def schedule_figure(runs: Mapping[str, Mapping[int, Row]]) -> Any:
     axes = figure.subplots(lines, _COLUMNS, squeeze=False, sharex=True, sharey=True)
     for place, (ax, augmentation) in enumerate(zip(axes.flat, AUGMENTATIONS, strict=True)):
         for method, colour in COLOURS.items():
-            segments = [run["schedule"] for run in runs.get(method, {}).values()]
-            if segments:
-                values = [mean(s[place] for s in at) for at in zip(*segments, strict=True)]
+            stretches = [run["schedule"] for run in runs.get(method, {}).values()]
+            if stretches:
+                values = [mean(s[place] for s in at) for at in zip(*stretches, strict=True)]
                 shares = [(i + 0.5) / len(values) for i in range(len(values))]
                 ax.plot(shares, values, color=colour, label=method)
         ax.axhline(EXPERT[augmentation], color="0.5", linewidth=0.8, linestyle="--", label="expert")

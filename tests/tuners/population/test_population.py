@@ -220,13 +220,17 @@ def test_a_population_of_two_works():
 # -- queries ---------------------------------------------------------------------------------------
 
 
+class Rounds(list):
+    queries = 0
+
+
 def test_members_that_play_one_configuration_are_no_rivals():
-    one = tuner(30, query=bc.ConfidenceQuery(0.9))
+    queries = tuner(30, query=bc.ConfidenceQuery(0.9))._strategy._queries
     points = torch.full((4, 2), 0.5, dtype=torch.float64)
-    assert one._queries(5, list(points)) == [False] * 4
-    points[3] = 0.9  # what is not known yet may be better
-    assert one._queries(5, list(points)) == [True] * 4
-    assert one._queries(29, list(points)) == [True] * 4  # the last round
+    assert queries(Rounds(range(5)), list(points)) == [False] * 4
+    points[3] = 0.9  # an unknown configuration may be better
+    assert queries(Rounds(range(5)), list(points)) == [True] * 4
+    assert queries(Rounds(range(29)), list(points)) == [True] * 4  # the last round
 
 
 def test_a_rule_queries_some_members_and_all_in_the_last_round():
