@@ -170,9 +170,9 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
             InvalidConfigError: If the setting does not belong to the domain. The optimizer is unchanged.
         """
         number = self._ledger.next_within(self.horizon)
-        known, at = self._domain.canonical(config, *args, **kwargs)
-        details = {"fidelities": at} if self._domain.fidelities is not None else {}
-        return self._enqueue(self._suggestion(number, Proposal(known, ENQUEUED, details=details)))
+        plain, values = self._domain.canonical(config, *args, **kwargs)
+        details = {"fidelities": values} if self._domain.fidelities is not None else {}
+        return self._enqueue(self._suggestion(number, Proposal(plain, ENQUEUED, details=details)))
 
     def _enqueue(self, suggestion: D) -> D:
         with self._strategy.noting(), undone_on_error(self._ledger):

@@ -28,11 +28,7 @@ def seem_losses(values: Sequence[float]) -> bool:
 
 
 def observation_of(
-    decision: Decision,
-    reward: object,
-    *,
-    seconds: float | None = None,
-    largest: float = math.inf,
+    decision: Decision, reward: object, *, seconds: float | None = None, largest: float = math.inf
 ) -> Observation:
     """Return the record of a reward, of a failed query, or of a query without a reward yet.
 

@@ -138,22 +138,15 @@ class CubeSearch:
     """
 
     def __init__(
-        self,
-        dim: int,
-        round_points: Callable[[Tensor], Tensor],
-        search: Search,
-        tkwargs: dict,
+        self, dim: int, round_points: Callable[[Tensor], Tensor], search: Search, tkwargs: dict
     ) -> None:
         self._round, self._search = round_points, search
         self.bounds = torch.stack([torch.zeros(dim, **tkwargs), torch.ones(dim, **tkwargs)])
         self._near_bounds = self.bounds.cpu()  # checks do not wait for a device
         self._warm_starts = torch.zeros(0, dim, **tkwargs)
         self._peaks = self._warm_starts
-        sobol = (
-            SobolEngine(dim, scramble=True, seed=0)
-            .draw(_REPRESENTATIVES, dtype=torch.float32)
-            .to(self.bounds)
-        )
+        engine = SobolEngine(dim, scramble=True, seed=0)
+        sobol = engine.draw(_REPRESENTATIVES, dtype=torch.float32).to(self.bounds)
         # Many functions have their maximum on a face of the cube, where no Sobol point lies.
         stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
         everywhere = torch.cat([sobol, stretched])

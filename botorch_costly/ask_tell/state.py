@@ -280,11 +280,7 @@ def save(path: str | os.PathLike[str], /, **parts: Stateful) -> None:
 
 @outside_inference()
 def load(
-    path: str | os.PathLike[str],
-    /,
-    *,
-    changed: tuple[str, ...] | list[str] = (),
-    **parts: Stateful,
+    path: str | os.PathLike[str], /, *, changed: tuple[str, ...] | list[str] = (), **parts: Stateful
 ) -> None:
     """Load the states that ``save`` wrote into objects that were built with equal options.
 

@@ -146,12 +146,7 @@ class EndChooser:
     """
 
     def __init__(
-        self,
-        new: NewPoints,
-        ladder: Ladder,
-        generator: torch.Generator,
-        *,
-        resumes: bool,
+        self, new: NewPoints, ladder: Ladder, generator: torch.Generator, *, resumes: bool
     ) -> None:
         self._new, self._generator = new, generator
         self._belief, self._resumes = EndBelief(new.empty, ladder), resumes

@@ -151,11 +151,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         return cls(space, iterations, compression=sigmoid, resumes=False, **options)
 
     def enqueue(
-        self,
-        config: Mapping[str, Plain],
-        until: int | None = None,
-        *,
-        training: int | None = None,
+        self, config: Mapping[str, Plain], until: int | None = None, *, training: int | None = None
     ) -> CurveDecision:
         """Enter a segment of your own, such as that of another program, in place of the next one.
 

@@ -357,13 +357,7 @@ def test_what_cannot_be_meant_is_refused(case):
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [
-        {"decay": 1.2},
-        {"tau": -1.0},
-        {"beta": math.nan},
-        {"log_odds": math.inf},
-    ],
+    "bad", [{"decay": 1.2}, {"tau": -1.0}, {"beta": math.nan}, {"log_odds": math.inf}]
 )
 def test_options_by_evidence_check_themselves(bad):
     with pytest.raises(errors.InvalidArgumentError, match=next(iter(bad))):
