@@ -31,7 +31,7 @@ _BESIDE = 1e-3  # of what was told nothing is asked for, as in tuners.transfer.c
 class Chosen(NamedTuple):
     """A choice, and what it was made from."""
 
-    state: Mapping[str, Any]  # of the chooser, before
+    state: Mapping[str, Any]  # of the optimizer, before
     told: TargetData
     point: Tensor  # encoded, shape: (dim,)
 

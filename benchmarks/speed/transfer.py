@@ -111,7 +111,7 @@ def _played(
     played = Played([], [], [])
     for _ in range(evaluations):
         value = float(value_at(SPACE.encode(asked.config).unsqueeze(0)))
-        state = optimizer.state_dict()["chooser"]
+        state = optimizer.state_dict()
         clock, processor = time.perf_counter(), time.process_time()
         optimizer.tell(asked, value)
         asked = optimizer.ask()

@@ -51,8 +51,8 @@ def test_the_acquisition_function_that_is_looked_at_is_the_one_that_chose(rule):
     again = TransferStrategy(Domain(SPACE), optimizer.tasks, RULES[rule], generator)
     for one in played.chosen:
         again.load_state_dict(one.state)
-        again.learn(one.told)
-        choice = again.choose(one.told, torch.zeros(0, 3, dtype=torch.float64))
+        data = again.weighting.learn(one.told)
+        choice = again.choose(data, torch.zeros(0, 3, dtype=torch.float64))
         torch.testing.assert_close(SPACE.round(choice.point), one.point)
 
 

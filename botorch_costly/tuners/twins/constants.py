@@ -40,7 +40,7 @@ class TwinConstants:
     # Phases of a run
     rate_search_share: float = 0.2  # share of the horizon in which learning rates are searched
     trials_share: float = 0.8  # share of the horizon in which there are trials
-    final_stretch: float = 0.05  # share of the horizon played at once after the trials
+    final_segment: float = 0.05  # share of the horizon played at once after the trials
     early_share: float = 0.1  # share of the horizon in which nothing counts as a stall
     stall_wait: float = 1.5  # factor of the rounds trained before the next search after a stall
     patience: float = 2.0  # factor of the rounds trained before the next trials after a failure

@@ -87,7 +87,7 @@ class Plan:
         while budget.left > 0:
             self._is_over |= budget.spent + 2 * self._length() > self._until
             if self._is_over:
-                rounds = max(1, round(CONSTANTS.final_stretch * budget.horizon))
+                rounds = max(1, round(CONSTANTS.final_segment * budget.horizon))
                 yield from self._last(min(rounds, budget.left))
             else:
                 yield from self._stretch(self._length())
