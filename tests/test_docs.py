@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import botorch_costly as bc
-from botorch_costly.ask_tell import Domain, Optimizer
 from botorch_costly.query import Progress
 from tests.cases import slow
 from tests.integrations.pages import names_of
@@ -252,6 +251,13 @@ def recipe(title, names=()):
     return found, blocks
 
 
+def defined(block, names):
+    """What a block defines, with the names of those before."""
+    found = dict(names)
+    exec(compile(block, "CONTRIBUTING.md", "exec"), found)
+    return found
+
+
 def registered(title, registry):
     """The case that a recipe adds to a registry."""
     found, blocks = recipe(title, vars(registry))
@@ -293,8 +299,12 @@ def test_the_optimizer_of_the_recipe_works():
     names, blocks = recipe("an optimizer")
     assert len(re.findall(r"^ *\w.*$", blocks[0], flags=re.M)) <= 40
     names |= {"space": bc.SearchSpace({"x": bc.Real(0.0, 1.0)})}
-    names |= {"Optimizer": Optimizer, "Domain": Domain}
-    first, second = (eval(blocks[1].partition("=")[2], names) for _ in range(2))
+    first, second = (defined(blocks[1], names)["optimizer"] for _ in range(2))
+    listed = defined(blocks[1], names)["listed"]
+    for value in (0.1, 0.2):
+        listed.tell(listed.ask(), value)
+    with pytest.raises(bc.errors.HorizonExceededError, match="new candidate"):
+        listed.ask()
     for i in range(16):
         decision = first.ask()
         first.tell(decision, -((decision.config["x"] - 0.3) ** 2))
@@ -308,6 +318,21 @@ def test_the_optimizer_of_the_recipe_works():
     mean, std = first.predict([{"x": 0.3}, {"x": 0.9}])
     assert mean[0] > mean[1]
     assert (std > 0).all()
+
+
+def test_the_adapter_of_the_recipe_works():
+    task = bc.Task([{"x": x / 8} for x in range(9)], [-abs(x / 8 - 0.4) for x in range(9)])
+    searcher = recipe("an adapter")[0]["Searcher"]({"x": (0.0, 1.0)}, [task], seed=1)
+    running, best = ["first", "second"], -1.0
+    settings = {trial: searcher.suggest(trial) for trial in running}
+    for number in range(8):
+        trial = running.pop(number % 2)
+        value = None if number == 3 else -abs(settings[trial]["x"] - 0.3)
+        searcher.report(trial, value)
+        best = max(best, -1.0 if value is None else value)
+        running.append(f"trial {number}")
+        settings[running[-1]] = searcher.suggest(running[-1])
+    assert best > -0.1
 
 
 # -- the glossary ----------------------------------------------------------------------------------

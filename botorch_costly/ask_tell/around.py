@@ -83,6 +83,15 @@ class Around(Generic[D]):
         changeable: frozenset[str] = self.tuner.changeable
         return changeable
 
+    def enqueue(self, config: Mapping[str, Plain], *args: Any, **options: Any) -> D:
+        """Enter a suggestion of the user's; arguments and errors are those of the tuner."""
+        suggestion: D = self.tuner.enqueue(config, *args, **options)
+        return suggestion
+
+    def cancel(self, suggestion: D) -> None:
+        """Cancel a pending suggestion; errors are those of the tuner."""
+        self.tuner.cancel(suggestion)
+
     def best(self) -> Mapping[str, Plain] | None:
         """Return the incumbent of the tuner; None if there is none yet."""
         best: Mapping[str, Plain] | None = self.tuner.best()

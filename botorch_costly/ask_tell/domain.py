@@ -26,7 +26,8 @@ class Domain:
     Args:
         space: Search space of the configurations.
         fidelities: Space of the fidelities, each a ``Real`` with a positive lower bound; none if omitted.
-        candidates: Settings to choose from; all of the domain if omitted.
+        candidates: Settings to choose from, each a configuration, or a pair of a configuration and its
+            fidelities; all of the domain if omitted.
         dtype: Floating-point type of encoded points.
         device: Device of encoded points.
         allow_single: Whether the space may hold a single configuration.
@@ -52,7 +53,7 @@ class Domain:
         space: SearchSpace,
         fidelities: SearchSpace | None = None,
         *,
-        candidates: Sequence[Setting] | None = None,
+        candidates: Sequence[Setting | Mapping[str, Plain]] | None = None,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
         allow_single: bool = False,
@@ -62,7 +63,7 @@ class Domain:
         self.space = space
         self.fidelities = None if fidelities is None else _checked(fidelities)
         self.tkwargs: Tkwargs = check_tkwargs(dtype, device)
-        self._candidates = None if candidates is None else list(candidates)
+        self._candidates = None if candidates is None else _settings(candidates)
         self.listed = None if self._candidates is None else self._encoded(self._candidates)
 
     @property
@@ -166,3 +167,16 @@ def _checked(fidelities: SearchSpace) -> SearchSpace:
         above = isinstance(parameter, Real) and parameter.low > 0
         check(above, f"fidelity {name}", "bounds above 0", parameter, InvalidSpaceError)
     return fidelities
+
+
+def _settings(candidates: Sequence[Setting | Mapping[str, Plain]]) -> list[Setting]:
+    """Return candidates as pairs of a configuration and its fidelities."""
+    settings: list[Setting] = []
+    for number, candidate in enumerate(candidates):
+        pair = (dict(candidate), {}) if isinstance(candidate, Mapping) else candidate
+        valid = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
+        expected = "configurations, or pairs of a configuration and its fidelities"
+        check(valid, "candidates", expected, f"{candidate} as number {number}")
+        config, fidelities = pair
+        settings.append((config, fidelities))
+    return settings

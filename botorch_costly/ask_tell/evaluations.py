@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.search import SAME, among
 from botorch_costly.records import Decision, Observation
 
 D = TypeVar("D", bound=Decision)
@@ -84,6 +85,15 @@ class Evaluations(Generic[D, T]):
         """The outcome with the best finite value; None without one."""
         finite = [outcome for outcome in self.outcomes if outcome.reward is not None]
         return max(finite, key=lambda o: self.sign * float(o.reward or 0.0), default=None)
+
+    def are_new(self, points: Tensor) -> Tensor:
+        """Return which encoded settings are neither evaluated nor pending, bool, shape ``(m,)``.
+
+        Args:
+            points: Encoded settings, shape ``(m, dim)``.
+        """
+        settings = torch.cat([self.points, self.pending_points]).to(points)
+        return ~among(points, settings, SAME)
 
     def forget(self) -> None:
         """Drop the encoded settings, after another ledger was loaded."""

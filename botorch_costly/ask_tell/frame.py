@@ -94,7 +94,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         self._sign = 1.0 if maximize else -1.0
         self._domain, self._strategy = domain, strategy
-        named = {"maximize": maximize} if options is None else options
+        named = {**self._own_options(), **({} if options is None else options)}
         self._header = header(type(self), domain.space, {**named, "horizon": self.horizon})
         self._ledger: Ledger[D, T] = Ledger(*self.records, kept, told=_NOUNS[self.tells])
         self._seen: Evaluations[D, T] = Evaluations(domain, self._ledger, self._sign)
@@ -102,6 +102,10 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         shield(cls)
+
+    def _own_options(self) -> dict[str, Any]:
+        """Return the options that a state knows beside those of the constructor's ``options``."""
+        return {}
 
     def _rows_of_matrix(self) -> int:
         """Return the number of rows of the largest matrix that is factored."""

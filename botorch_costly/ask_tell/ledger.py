@@ -91,8 +91,12 @@ class Ledger(Generic[S, T]):
             self._suggested.pop(self._number - 1 - self.kept, None)
             self._told.pop(self._number - 1 - self.kept, None)
 
-    def check_open(self, suggestion: S) -> None:
+    def check_open(self, suggestion: S, *, cancels: bool = False) -> None:
         """Raise unless a suggestion was entered, is kept and has not been told yet.
+
+        Args:
+            suggestion: The suggestion.
+            cancels: Whether it is to be cancelled, for the error; to be told otherwise.
 
         Raises:
             InvalidArgumentError: If it is no suggestion.
@@ -105,11 +109,16 @@ class Ledger(Generic[S, T]):
         mine = self._suggested.get(suggestion.id) == suggestion
         kept = self.kept is not None and len(self) > self.kept
         which = f"last {self.kept}" if kept else f"{len(self)}"
-        expected = f"one of the {which} decisions of this tuner, or an unchanged copy"
+        expected = (
+            f"one of the {which} decisions of this tuner, not cancelled, or an unchanged copy"
+        )
         check(mine, "decision", expected, suggestion, UnknownDecisionError)
+        is_first = suggestion.id not in self._told
+        if cancels:
+            received = f"round {suggestion.id}, which was told"
+            check(is_first, "cancel", "a decision that was not told", received, AlreadyToldError)
         expected = f"the first outcome of round {suggestion.id}"
-        first = suggestion.id not in self._told
-        check(first, "reward", expected, "a second one", AlreadyToldError)
+        check(is_first, "reward", expected, "a second one", AlreadyToldError)
 
     def tell(self, outcome: T) -> None:
         """Enter an outcome; a query that was not decided on is paid for now."""
@@ -134,7 +143,7 @@ class Ledger(Generic[S, T]):
             UnknownDecisionError: If it was never entered, or is not kept any more.
             AlreadyToldError: If it was told before.
         """
-        self.check_open(suggestion)
+        self.check_open(suggestion, cancels=True)
         number, query = suggestion.id, suggestion.query
         del self._suggested[number]
         self.queries -= query

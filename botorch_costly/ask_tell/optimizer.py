@@ -44,6 +44,14 @@ class Optimizer(Frame[D, T]):
     _hinted = False  # whether the warning of losses was due
     _missing: ClassVar = {**Frame._missing, "cost": None}
 
+    def _own_options(self) -> dict[str, Any]:
+        """Return domain and strategy of a bare optimizer; a preset names its own options."""
+        if type(self) is not Optimizer:
+            return {}
+        fidelities = None if self.fidelities is None else self.fidelities.fingerprint()
+        settings = {"candidates": self._domain.digest, "fidelities": fidelities}
+        return {"maximize": self.maximize, "strategy": self._strategy, **settings}
+
     def tell(
         self,
         suggestion: D,

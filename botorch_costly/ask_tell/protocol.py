@@ -128,6 +128,12 @@ class AskTell(Extendable, Protocol[S]):
     def tell(self, suggestion: S, *args: Any, **kwargs: Any) -> Any:
         """Record the outcome of a suggestion."""
 
+    def enqueue(self, config: Mapping[str, Plain], *args: Any, **kwargs: Any) -> S:
+        """Enter a suggestion of the user's, in place of the next one."""
+
+    def cancel(self, suggestion: S) -> None:
+        """Cancel a pending suggestion."""
+
     def best(self) -> Mapping[str, Plain] | None:
         """Return the incumbent; None if there is none yet."""
 
@@ -159,6 +165,8 @@ class AskTell(Extendable, Protocol[S]):
 _FACE: tuple[str, ...] = (
     "ask",
     "tell",
+    "enqueue",
+    "cancel",
     "best",
     "predict",
     "space",

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -77,9 +77,27 @@ class SharedTuner(Serial, Generic[D]):
                 an error of another kind. A decision that did not arrive is returned again by the next
                 call, also after its state was saved and loaded.
         """
-        self.ranks.meet("ask", self._asked)
-        message, failure = self._decided() if self.ranks.is_first else (None, None)
-        received = json.loads(self.ranks.receive(message, "ask", self._asked))
+        return self._received("ask", None)
+
+    def enqueue(self, config: Mapping[str, Plain], *args: Any, **options: Any) -> D:
+        """Enter a decision of your own on all ranks; see the tuner's ``enqueue``.
+
+        Raises:
+            CostlyError: On all ranks, if the tuner of rank 0 refuses it.
+            RankError: If the ranks are at different places, or one is lost.
+        """
+        return self._received("enqueue", lambda: self.tuner.enqueue(config, *args, **options))
+
+    def cancel(self, decision: D) -> None:
+        """Cancel a decision of the tuner of rank 0; other ranks do nothing."""
+        if self.ranks.is_first:
+            self.tuner.cancel(decision)
+
+    def _received(self, place: str, call: Callable[[], D] | None) -> D:
+        """Return a decision that rank 0 makes, by a call or by ``ask``, on all ranks."""
+        self.ranks.meet(place, self._asked)
+        message, failure = self._decided(call) if self.ranks.is_first else (None, None)
+        received = json.loads(self.ranks.receive(message, place, self._asked))
         if failure is not None:
             raise failure
         decision = _decision(received)
@@ -218,10 +236,12 @@ class SharedTuner(Serial, Generic[D]):
         self._met += 1
         return reports
 
-    def _decided(self) -> tuple[bytes, BaseException | None]:
+    def _decided(self, call: Callable[[], D] | None) -> tuple[bytes, BaseException | None]:
         """Return the message of rank 0, a decision or an error of the tuner, and the error."""
         try:
-            if self._undelivered is None:
+            if call is not None:
+                self._undelivered = call()
+            elif self._undelivered is None:
                 self._undelivered = self.tuner.ask()
         except Exception as error:
             return json.dumps({"error": _fields(error)}).encode(), error

@@ -15,7 +15,14 @@ from torch import Tensor
 
 from botorch_costly.errors import RankLostError, RanksDisagreeError, check_positive
 
-PLACES = ("ask", "mean", "agree", "state", "incumbent")  # places of the program where ranks meet
+PLACES = (
+    "ask",
+    "mean",
+    "agree",
+    "state",
+    "incumbent",
+    "enqueue",
+)  # places of the program where ranks meet
 _BLOCK = 2048  # bytes of the first part of a message; most decisions fit
 _LENGTH = 8  # bytes of the first part that hold the length of the message
 _DIAGNOSIS = 0.25  # share of the timeout for finding the lost ranks

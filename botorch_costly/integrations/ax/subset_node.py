@@ -105,7 +105,7 @@ class SubsetNode(OfflineNode):
             "fidelities": list(self._options.names),
             "cost": self._cost,
             "overhead": self._options.overhead,
-            "sampling": asdict(self._options.sampling),
+            "sampling": asdict(self._options.sampling or Sampling()),
         }
 
     @staticmethod

@@ -15,6 +15,7 @@ from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.integrations.loggers.costs import ExplorationCost, budget_of
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
+from botorch_costly.parameters import Plain
 from botorch_costly.records import Decision, Observation
 
 D = TypeVar("D", bound=Decision)
@@ -90,9 +91,24 @@ class LoggedTuner(Serial, Around[D]):
             yield self.ask()
 
     def ask(self) -> D:
-        """Return the next decision of the tuner, and log the previous round."""
+        """Return the next decision of the tuner, and log the round before."""
+        return self._begun_by(self.tuner.ask)
+
+    def enqueue(self, config: Mapping[str, Plain], *args: Any, **options: Any) -> D:
+        """Enter a round of your own, and log the round before; see the tuner's ``enqueue``."""
+        return self._begun_by(lambda: self.tuner.enqueue(config, *args, **options))
+
+    def cancel(self, decision: D) -> None:
+        """Cancel a decision of the tuner. The running round is not logged if it is cancelled."""
+        self.tuner.cancel(decision)
+        self._queries = self.tuner.queries
+        if self._running is not None and self._running.decision.round == decision.round:
+            self._running = None
+
+    def _begun_by(self, call: Callable[[], D]) -> D:
+        """Return the decision of a call of the tuner, whose round runs from now on."""
         began = time.perf_counter()
-        decision = self.tuner.ask()
+        decision = call()
         milliseconds = 1000 * (time.perf_counter() - began)
         self._flush()
         self._queries = self.tuner.queries

@@ -10,6 +10,8 @@ fidelities.
 """
 
 from botorch_costly.integrations.offline.curves import CurveTrials
+from botorch_costly.integrations.offline.options import SubsetOptions, TransferOptions
+from botorch_costly.integrations.offline.translation import Translation
 from botorch_costly.integrations.offline.trials import (
     Checkpoint,
     Ended,
@@ -26,6 +28,9 @@ __all__ = [
     "Ended",
     "OfflineTrials",
     "Setting",
+    "SubsetOptions",
+    "TransferOptions",
+    "Translation",
     "ValueTrials",
     "cost_of",
     "stored_number",

@@ -1,7 +1,7 @@
 """Options of the optimizers that several engines offer, and the trials of a new optimizer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from botorch_costly.errors import check, check_count, check_nonnegative
@@ -27,10 +27,13 @@ class TransferOptions:
     """
 
     tasks: Sequence[Task]
-    robust: ByEvidence | ByGaps
-    warm_start: int
+    robust: ByEvidence | ByGaps = field(default_factory=ByEvidence)
+    warm_start: int = 0
 
     def __post_init__(self) -> None:
+        listed = isinstance(self.tasks, Sequence) and len(self.tasks) > 0
+        listed = listed and all(isinstance(task, Task) for task in self.tasks)
+        check(listed, "tasks", "at least one Task in a list", self.tasks)
         check(
             type(self.robust) in (ByEvidence, ByGaps), "robust", "ByEvidence or ByGaps", self.robust
         )
@@ -62,15 +65,16 @@ class SubsetOptions:
     Args:
         fidelities: Name of the parameter with the fidelity; or the names of several fidelities.
         overhead: Additional cost of each trial.
-        sampling: How hyperparameters are sampled, and how the optimum is searched.
+        sampling: How hyperparameters are sampled, and how the optimum is searched; the optimizer's own
+            if None.
 
     Raises:
         InvalidArgumentError: If an option is outside its range.
     """
 
     fidelities: str | Sequence[str]
-    overhead: float
-    sampling: Sampling
+    overhead: float = 0.0
+    sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
         names = self.names
@@ -79,7 +83,8 @@ class SubsetOptions:
         expected = "the name of a parameter, or distinct names"
         check(distinct, "fidelities", expected, self.fidelities)
         check_nonnegative("overhead", self.overhead)
-        check(isinstance(self.sampling, Sampling), "sampling", "a Sampling or None", self.sampling)
+        is_valid = self.sampling is None or isinstance(self.sampling, Sampling)
+        check(is_valid, "sampling", "a Sampling or None", self.sampling)
 
     @property
     def names(self) -> Sequence[str]:
@@ -93,8 +98,13 @@ class SubsetOptions:
             space: Search space of the configurations.
             bounds: Object with ``low`` and ``high`` of each fidelity, by name.
             **options: Further options of the optimizer.
+
+        Raises:
+            InvalidArgumentError: If ``bounds`` are not those of the fidelities.
         """
+        check(set(bounds) == set(self.names), "bounds", f"those of {self.names}", list(bounds))
         # The model is over the logarithm of a fidelity, even if random trials are uniform in it.
         reals = {n: Real(float(b.low), float(b.high), log=True) for n, b in bounds.items()}
-        options |= {"overhead": self.overhead, "sampling": self.sampling}
+        options |= {"overhead": self.overhead}
+        options |= {} if self.sampling is None else {"sampling": self.sampling}
         return ValueTrials(SubsetOptimizer(space, SearchSpace(reals), **options))

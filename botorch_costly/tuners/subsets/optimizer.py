@@ -90,8 +90,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
     ) -> None:
         check(isinstance(sampling, Sampling), "sampling", "a Sampling", sampling)
         self.fidelities = _fraction() if fidelities is None else fidelities
-        pairs = None if candidates is None else _checked(candidates)
-        domain = Domain(space, self.fidelities, candidates=pairs, dtype=dtype, device=device)
+        domain = Domain(space, self.fidelities, candidates=candidates, dtype=dtype, device=device)
         overhead = check_nonnegative("overhead", overhead)
         options = {
             "fidelities": self.fidelities.fingerprint(),
@@ -136,14 +135,6 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
 
 def _fraction() -> SearchSpace:
     return SearchSpace({"fraction": Real(_LEAST_FRACTION, 1.0, log=True)})
-
-
-def _checked(candidates: Sequence[Candidate]) -> list[Candidate]:
-    for number, pair in enumerate(candidates):
-        is_pair = isinstance(pair, Sequence) and len(pair) == 2
-        expected = "pairs of a configuration and its fidelities"
-        check(is_pair, "candidates", expected, f"{pair} as number {number}")
-    return list(candidates)
 
 
 def _digest(listed: torch.Tensor) -> str:

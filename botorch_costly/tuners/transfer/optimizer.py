@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from botorch_costly.ask_tell.domain import Domain, Setting, digest_of
+from botorch_costly.ask_tell.domain import Domain, digest_of
 from botorch_costly.ask_tell.observed import seem_losses
 from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.surroundings import one_thread
@@ -111,10 +111,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         device: torch.device | str = "cpu",
     ) -> None:
         check(isinstance(robust, ByEvidence | ByGaps), "robust", "ByEvidence or ByGaps", robust)
-        listed: list[Setting] | None = None
-        if candidates is not None:
-            listed = [(dict(config), {}) for config in candidates]
-        domain = Domain(space, candidates=listed, dtype=dtype, device=device)
+        domain = Domain(space, candidates=candidates, dtype=dtype, device=device)
         sign = -1.0 if maximize is False else 1.0
         studies = [task.in_space(space, fill=fill) for task in _checked(tasks)]
         self.tasks = _fitted(studies, sign, kernel, domain.tkwargs)

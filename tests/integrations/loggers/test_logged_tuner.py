@@ -252,6 +252,40 @@ def test_a_state_that_does_not_say_how_far_the_log_is_is_refused(log):
     assert tuner.state_dict()["ledger"] == state["ledger"]
 
 
+def test_enqueued_rounds_are_logged_in_order_and_cancelled_ones_are_not(tmp_path):
+    """Also by a run that is resumed between them."""
+    memory, path = Memory(), tmp_path / "run.pt"
+    tuner = logged(memory, query=bc.AlwaysQuery(), limits=bc.Limits())
+    config = dict(tuner.ask().config)
+    entered = tuner.enqueue(config)
+    tuner.tell(entered, 1.0)
+    tuner.cancel(tuner.ask())
+    tuner.tell(tuner.enqueue(config), 2.0)
+    bc.save(path, tuner=tuner)
+    again = logged(Memory(), query=bc.AlwaysQuery(), limits=bc.Limits())
+    bc.load(path, tuner=again)
+    for run in (tuner, again):
+        run.tell(run.ask(), 3.0)
+        run.close()
+    assert [entry.round for entry in memory.entries] == [0, 1, 3, 4]
+    assert [entry.queries for entry in memory.entries] == [1, 2, 3, 4]
+    assert tuner.history == again.history
+    assert [one["round"] for one in tuner.history] == [0, 1, 3, 4]
+
+
+def test_ranks_share_enqueued_and_cancelled_rounds():
+    memory = Memory()
+    shared = SharedTuner(logged(memory))
+    config = shared.ask().config
+    entered = shared.enqueue(config)
+    shared.cancel(entered)
+    shared.tell(shared.enqueue(config), 1.0)
+    assert [decision.round for decision in shared.tuner.decisions] == [0, 2]
+    with pytest.raises(bc.errors.InvalidConfigError):
+        shared.enqueue({"nothing": 1})
+    assert shared.ask().round == 3
+
+
 def test_ranks_share_a_logged_tuner():
     memory = Memory()
     tuner = logged(memory)
