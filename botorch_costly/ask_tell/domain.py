@@ -63,7 +63,7 @@ class Domain:
         self.space = space
         self.fidelities = None if fidelities is None else _checked(fidelities)
         self.tkwargs: Tkwargs = check_tkwargs(dtype, device)
-        self._candidates = None if candidates is None else _settings(candidates)
+        self._candidates = None if candidates is None else _settings(candidates, self.fidelities)
         self.listed = None if self._candidates is None else self._encoded(self._candidates)
 
     @property
@@ -169,14 +169,19 @@ def _checked(fidelities: SearchSpace) -> SearchSpace:
     return fidelities
 
 
-def _settings(candidates: Sequence[Setting | Mapping[str, Plain]]) -> list[Setting]:
+def _settings(
+    candidates: Sequence[Setting | Mapping[str, Plain]], fidelities: SearchSpace | None
+) -> list[Setting]:
     """Return candidates as pairs of a configuration and its fidelities."""
     settings: list[Setting] = []
+    kinds = "configurations, or " if fidelities is None else ""
     for number, candidate in enumerate(candidates):
-        pair = (dict(candidate), {}) if isinstance(candidate, Mapping) else candidate
+        pair: Any = candidate
+        if isinstance(candidate, Mapping) and fidelities is None:
+            pair = dict(candidate), {}
         valid = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
-        expected = "configurations, or pairs of a configuration and its fidelities"
+        expected = f"{kinds}pairs of a configuration and its fidelities"
         check(valid, "candidates", expected, f"{candidate} as number {number}")
-        config, fidelities = pair
-        settings.append((config, fidelities))
+        config, values = pair
+        settings.append((config, values))
     return settings

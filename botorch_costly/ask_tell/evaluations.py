@@ -1,5 +1,6 @@
 """The suggestions and outcomes of a run, as records and as tensors."""
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Generic, TypeVar
@@ -27,7 +28,8 @@ class Evaluations(Generic[D, T]):
 
     def __init__(self, domain: Domain, ledger: Ledger[D, T], sign: float) -> None:
         self.domain, self.sign, self._ledger = domain, sign, ledger
-        self._encoded: dict[int, Tensor] = {}  # points by number; a suggestion never changes
+        self._latest: T | None = None  # an outcome that the ledger is about to take
+        self._encoded: dict[int, tuple[D, Tensor]] = {}  # points by number
 
     def __len__(self) -> int:
         """Return the number of suggestions so far, cancelled ones included."""
@@ -41,7 +43,10 @@ class Evaluations(Generic[D, T]):
     @property
     def outcomes(self) -> tuple[T, ...]:
         """The outcomes by number, as far as they are kept."""
-        return self._ledger.outcomes
+        outcomes = self._ledger.outcomes
+        if self._latest is None:
+            return outcomes
+        return tuple(sorted((*outcomes, self._latest), key=lambda outcome: outcome.id))
 
     @property
     def pending(self) -> tuple[D, ...]:
@@ -95,16 +100,18 @@ class Evaluations(Generic[D, T]):
         settings = torch.cat([self.points, self.pending_points]).to(points)
         return ~among(points, settings, SAME)
 
-    def forget(self) -> None:
-        """Drop the encoded settings, after another ledger was loaded."""
-        self._encoded = {}
+    def with_outcome(self, outcome: T) -> "Evaluations[D, T]":
+        """Return the evaluations with an outcome that the ledger does not have yet."""
+        other = copy.copy(self)
+        other._latest = outcome
+        return other
 
     def _stacked(self, suggestions: Sequence[D]) -> Tensor:
         return self.domain.stacked([self._point(suggestion) for suggestion in suggestions])
 
     def _point(self, suggestion: D) -> Tensor:
-        if suggestion.id not in self._encoded:
-            self._encoded[suggestion.id] = self.domain.encode(
-                suggestion.config, suggestion.fidelity
-            )
-        return self._encoded[suggestion.id]
+        known = self._encoded.get(suggestion.id)
+        if known is None or known[0] is not suggestion:
+            point = self.domain.encode(suggestion.config, suggestion.fidelity)
+            known = self._encoded[suggestion.id] = suggestion, point
+        return known[1]

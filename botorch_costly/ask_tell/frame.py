@@ -1,10 +1,8 @@
 """The frame around strategies: the only ask and tell, the ledger, undone calls, states."""
 
-import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -22,9 +20,8 @@ from botorch_costly.ask_tell.state import (
     check_header,
     header,
     read,
+    refuse_damage,
     save,
-    taking_over,
-    undone_on_error,
 )
 from botorch_costly.ask_tell.strategy import ENQUEUED, Proposal, Strategy
 from botorch_costly.ask_tell.surroundings import shield
@@ -32,11 +29,6 @@ from botorch_costly.errors import check, check_count
 from botorch_costly.parameters import Plain
 from botorch_costly.records import Decision, Observation
 
-_logger = logging.getLogger(__name__)
-_HINTED = 8  # values after which the warning of losses is due
-_LOSSES = (
-    "The values told look like losses, and the largest counts as best: losses need maximize=False."
-)
 _NOUNS: Mapping[Tells, str] = {
     "gain": "reward",
     "metric": "metric",
@@ -96,12 +88,16 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         self._domain, self._strategy = domain, strategy
         named = {**self._own_options(), **({} if options is None else options)}
         self._header = header(type(self), domain.space, {**named, "horizon": self.horizon})
-        self._ledger: Ledger[D, T] = Ledger(*self.records, kept, told=_NOUNS[self.tells])
+        self._kept = kept
+        self._ledger = self._empty_ledger()
         self._seen: Evaluations[D, T] = Evaluations(domain, self._ledger, self._sign)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         shield(cls)
+
+    def _empty_ledger(self) -> Ledger[D, T]:
+        return Ledger(*self.records, self._kept, told=_NOUNS[self.tells])
 
     def _own_options(self) -> dict[str, Any]:
         """Return the options that a state knows beside those of the constructor's ``options``."""
@@ -119,20 +115,23 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         Raises:
             HorizonExceededError: If all suggestions of the horizon, or of a list, have been asked for.
         """
-        with self._asking() as suggestion:
-            return suggestion
+        undo = self._strategy.snapshot("ask", self._seen)
+        try:
+            return self._next()
+        except BaseException as error:
+            undo(error)
+            raise
 
-    @contextmanager
-    def _asking(self) -> Iterator[D]:
-        """Yield the next suggestion; if the block raises, it has never been asked for."""
+    def _next(self) -> D:
+        """Enter the next suggestion; the ledger takes it last, so that only the strategy is undone."""
         number = self._ledger.next_within(self.horizon)
-        with self._strategy.suggesting(self._seen) as proposal, undone_on_error(self._ledger):
-            if self.queries_last and number + 1 == self.horizon:
-                proposal = self._queried(proposal)
-            suggestion = self._suggestion(number, proposal)
-            self._ledger.suggest(suggestion)
-            self._strategy.entered(suggestion, self._seen, enqueued=False)
-            yield suggestion
+        proposal = self._strategy.suggest(self._seen)
+        if self.queries_last and number + 1 == self.horizon:
+            proposal = self._queried(proposal)
+        suggestion = self._suggestion(number, proposal)
+        self._strategy.entered(suggestion, self._seen)
+        self._ledger.suggest(suggestion)
+        return suggestion
 
     def _queried(self, proposal: Proposal) -> Proposal:
         """Return the proposal of the last round with a query, if the budget allows one."""
@@ -151,11 +150,16 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
     def tell(self, suggestion: D, *args: Any, **kwargs: Any) -> T:
         """Record the outcome of a suggestion; each kind of optimizer says which arguments it takes."""
 
-    def _tell(self, outcome: T) -> T:
-        """Record a checked outcome, and let the strategy learn from it: all of it or nothing."""
-        with self._strategy.noting(), undone_on_error(self._ledger):
+    def _tell(self, outcome: T, *details: Any) -> T:
+        """Let the strategy learn from a checked outcome, and record it: both or nothing."""
+        undo, seen = self._strategy.snapshot("note", self._seen), self._seen
+        try:
+            self._strategy.learn(outcome, seen.with_outcome(outcome), *details)
             self._ledger.tell(outcome)
-            self._strategy.learn(outcome, self._seen)
+        except BaseException as error:
+            undo(error)
+            raise
+        self._ledger.warn_of(outcome)
         return outcome
 
     def enqueue(self, config: Mapping[str, Plain], *args: Any, **kwargs: Any) -> D:
@@ -175,13 +179,18 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         """
         number = self._ledger.next_within(self.horizon)
         plain, values = self._domain.canonical(config, *args, **kwargs)
-        details = {"fidelities": values} if self._domain.fidelities is not None else {}
+        details = dict(self._strategy.enqueued(self._seen, plain))
+        details |= {"fidelities": values} if self._domain.fidelities is not None else {}
         return self._enqueue(self._suggestion(number, Proposal(plain, ENQUEUED, details=details)))
 
     def _enqueue(self, suggestion: D) -> D:
-        with self._strategy.noting(), undone_on_error(self._ledger):
+        undo = self._strategy.snapshot("note", self._seen)
+        try:
+            self._strategy.entered(suggestion, self._seen)
             self._ledger.suggest(suggestion)
-            self._strategy.entered(suggestion, self._seen, enqueued=True)
+        except BaseException as error:
+            undo(error)
+            raise
         return suggestion
 
     def cancel(self, suggestion: D) -> None:
@@ -194,9 +203,14 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
             UnknownDecisionError: If it belongs to another optimizer, or was cancelled before.
             AlreadyToldError: If it was told. In both cases the optimizer is unchanged.
         """
-        with self._strategy.noting(), undone_on_error(self._ledger):
-            self._ledger.cancel(suggestion)
+        self._ledger.check_open(suggestion, cancels=True)
+        undo = self._strategy.snapshot("note", self._seen)
+        try:
             self._strategy.cancelled(suggestion, self._seen)
+            self._ledger.cancel(suggestion)
+        except BaseException as error:
+            undo(error)
+            raise
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -321,11 +335,18 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
                 another version or kind of optimizer, or is damaged; the optimizer is unchanged.
         """
         check_header(state, self._header, changed, among=self.changeable)
-        with taking_over(type(self).__name__, self._ledger), self._strategy.loading():
-            self._ledger.load_state_dict(state["ledger"])
+        undo = self._strategy.snapshot("load", self._seen)
+        try:
+            ledger = self._empty_ledger()
+            ledger.load_state_dict(state["ledger"])
+            seen = Evaluations(self._domain, ledger, self._sign)
             self._strategy.load_state_dict(state)
-            self._seen.forget()
-            self._strategy.restored(self._seen, same_options=not changed)
+            self._strategy.restored(seen, same_options=not changed)
+        except BaseException as error:
+            undo(error)
+            refuse_damage(type(self).__name__, error)
+            raise
+        self._ledger, self._seen = ledger, seen
 
 
 shield(Frame)  # derived classes are shielded as they are made

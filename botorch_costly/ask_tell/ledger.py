@@ -127,7 +127,10 @@ class Ledger(Generic[S, T]):
         self._told[number] = outcome
         self.queries += unasked
         self.failed_queries += failed
-        self.total_cost += price
+        self.total_cost += float(price)
+
+    def warn_of(self, outcome: T) -> None:
+        """Warn if the outcome just entered has failed, or if no outcome so far has a reward."""
         if outcome.failed and is_power_of_two(self.failed_queries):  # many may fail in a row
             message = "The query in round %d failed: no finite %s (failed queries so far: %d)."
             _logger.warning(message, outcome.id, self.told, self.failed_queries)

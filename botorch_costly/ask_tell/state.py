@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -22,6 +22,10 @@ _ONCE = {"dtype": "torch.float64"}  # values of options that older states do not
 # Entries that describe a state to readers. Older states lack them, so they are not compared.
 DESCRIPTION = ("tells", "records", "definition")
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
+
+
+Undo = Callable[[BaseException], None]
+"""Restores something after an error."""
 
 
 class Described(Protocol):
@@ -167,15 +171,25 @@ def unchanged_on_error(*parts: Stateful, copies: bool = True) -> Iterator[None]:
         ...     layer.weight.item() == before
         True
     """
-    with outside_inference():
-        states = [stateful.state_dict() for stateful in parts]
-        states = copied(states) if copies else states
+    undo = states_of(*parts, copies=copies)
     try:
         yield
     except BaseException as error:
+        undo(error)
+        raise
+
+
+def states_of(*parts: Stateful, copies: bool = True) -> Undo:
+    """Return a function that restores the present states; see ``unchanged_on_error``."""
+    with outside_inference():
+        states = [stateful.state_dict() for stateful in parts]
+        states = copied(states) if copies else states
+
+    def undo(error: BaseException) -> None:
         with outside_inference():
             _restore(parts, states, error)
-        raise
+
+    return undo
 
 
 def _restore(parts: Sequence[Stateful], states: Sequence[Any], why: BaseException) -> None:
@@ -213,35 +227,48 @@ def undone_on_error(*objects: object) -> Iterator[None]:
         ...     counter.count
         0
     """
-    before = [{name: _shallow(value) for name, value in vars(obj).items()} for obj in objects]
+    undo = attributes_of(*objects)
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        undo(error)
+        raise
+
+
+def attributes_of(*objects: object) -> Undo:
+    """Return a function that restores the present attributes; see ``undone_on_error``."""
+    before = [{name: _shallow(value) for name, value in vars(obj).items()} for obj in objects]
+
+    def undo(error: BaseException) -> None:
         for obj, attributes in zip(objects, before, strict=True):
             vars(obj).clear()
             vars(obj).update(attributes)
-        raise
+
+    return undo
+
+
+def both(first: Undo, second: Undo) -> Undo:
+    """Return a function that undoes two things."""
+
+    def undo(error: BaseException) -> None:
+        first(error)
+        second(error)
+
+    return undo
 
 
 def _shallow(value: Any) -> Any:
     return value.copy() if type(value) in (dict, list, set) else value
 
 
-@contextmanager
-def taking_over(kind: str, *parts: Stateful) -> Iterator[None]:
-    """Run a block that loads a state; if it raises, the former states are restored.
+def refuse_damage(kind: str, error: BaseException) -> None:
+    """Raise a StateMismatchError if the error is one that an incomplete or damaged state causes.
 
     Args:
-        kind: Class of the optimizer, for the error.
-        *parts: Objects that the block changes.
-
-    Raises:
-        StateMismatchError: If the block raises an error that an incomplete or damaged state causes.
+        kind: Class of the optimizer.
+        error: The error that loading the state has raised.
     """
-    try:
-        with unchanged_on_error(*parts):
-            yield
-    except _DAMAGES as error:
+    if isinstance(error, _DAMAGES):
         expected = f"a complete state_dict of {kind}"
         raise StateMismatchError("state", expected, type(error).__name__) from error
 

@@ -5,17 +5,17 @@ optimizer around it numbers the proposal, records the outcome, undoes interrupte
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.state import unchanged_on_error
+from botorch_costly.ask_tell.state import Undo, states_of
 from botorch_costly.parameters import Plain
 
+Action = Literal["ask", "note", "load"]
 ENQUEUED = "enqueued"  # reason of a suggestion that the user made
 
 
@@ -92,38 +92,43 @@ class Strategy(ABC):
         """
         return
 
-    def entered(self, suggestion: Any, seen: Evaluations[Any, Any], *, enqueued: bool) -> None:
-        """Take note of a new suggestion; raise if it is the user's and this strategy cannot have one.
+    def enqueued(
+        self, seen: Evaluations[Any, Any], config: Mapping[str, Plain]
+    ) -> Mapping[str, Any]:
+        """Return further fields of the record of a user's suggestion.
 
         Args:
-            suggestion: The suggestion, as it is in the ledger.
-            seen: Evaluations so far, this one included.
-            enqueued: Whether the user made it, in place of ``suggest``.
+            seen: Evaluations so far.
+            config: Configuration that the user wants to be evaluated next.
+
+        Raises:
+            CostlyError: If this strategy cannot have it.
         """
+        return {}
+
+    def entered(self, suggestion: Any, seen: Evaluations[Any, Any]) -> None:
+        """Take note of a suggestion, one's own or the user's, which is not among those seen yet."""
         return
 
     def cancelled(self, suggestion: Any, seen: Evaluations[Any, Any]) -> None:
-        """Take note of a suggestion that was cancelled; raise if this strategy cannot do without it."""
+        """Take note of a suggestion that is cancelled; raise if this strategy cannot do without it."""
         return
 
-    def learn(self, outcome: Any, seen: Evaluations[Any, Any]) -> None:
-        """Take note of an outcome, which is the latest of those seen."""
+    def learn(self, outcome: Any, seen: Evaluations[Any, Any], *details: Any) -> None:
+        """Take note of an outcome, which is among those seen.
+
+        Args:
+            outcome: Record of the outcome.
+            seen: Evaluations so far, this one included.
+            *details: Whatever the optimizer's own ``tell`` hands on beside the record.
+        """
         return
 
-    @contextmanager
-    def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:
-        """Yield ``suggest(seen)``; the strategy is as before if the block raises."""
-        with unchanged_on_error(self):
-            yield self.suggest(seen)
+    def snapshot(self, action: Action, seen: Evaluations[Any, Any]) -> Undo:
+        """Return a function that restores the strategy as it is now, if an action is not completed.
 
-    @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Run a block with ``learn``, ``entered`` or ``cancelled``; all is as before if it raises."""
-        with unchanged_on_error(self):
-            yield
-
-    @contextmanager
-    def loading(self) -> Iterator[None]:
-        """Run a block that loads a state; all is as before if it raises."""
-        with unchanged_on_error(self):
-            yield
+        Args:
+            action: ``"ask"``, ``"note"`` (``learn``, ``entered``, ``cancelled``) or ``"load"``.
+            seen: Evaluations so far.
+        """
+        return states_of(self)

@@ -145,6 +145,13 @@ class BanditPlayer:
         options: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
         return Chance(*torch.rand(2, len(like), generator=generator, **options))
 
+    def skipped(self, *, rounds: int, queries: int) -> "BanditPlayer":
+        """Return a player after rounds that others decided, with so many queries more or fewer."""
+        other = self.copy()
+        other._now += rounds
+        other._counts = self._counts._replace(queries=self._counts.queries + queries)
+        return other
+
     def posterior(self, round: int | None = None) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation of the arms' rewards in a round, each of shape ``(m, n)``.
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.state import DESCRIPTION, STATE_VERSION, read, taking_over
+from botorch_costly.ask_tell.state import DESCRIPTION, STATE_VERSION, read, refuse_damage
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
@@ -83,11 +83,14 @@ class SavedRun:
             "a state that describes its tuner (load an older one into its tuner, and save it again)"
         )
         check_state(set(DESCRIPTION) <= set(header), expected, sorted(header))
-        with taking_over(header["kind"]):
+        try:
             decision, observation = (_RECORDS[record] for record in header["records"].split())
             ledger: Ledger[Any, Any] = Ledger(decision, observation)
             ledger.load_state_dict(state["ledger"])
             space = SearchSpace.from_dict(json.loads(header["definition"]))
+        except Exception as error:
+            refuse_damage(header["kind"], error)
+            raise
         counts = (len(ledger), ledger.queries, ledger.failed_queries)
         return cls(name, header, space, ledger.suggestions, ledger.outcomes, *counts)
 

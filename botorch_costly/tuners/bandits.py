@@ -2,8 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -12,8 +11,8 @@ from torch import Tensor
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.optimizer import GainOptimizer
-from botorch_costly.ask_tell.state import undone_on_error
-from botorch_costly.ask_tell.strategy import Proposal
+from botorch_costly.ask_tell.state import Undo, attributes_of
+from botorch_costly.ask_tell.strategy import Action, Proposal
 from botorch_costly.ask_tell.strategy import Strategy as AskedStrategy
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
 from botorch_costly.device import check_device, largest_reward
@@ -75,12 +74,17 @@ class BanditStrategy(AskedStrategy):
         mean, std = self._player.posterior(round)
         return mean[0, arms], std[0, arms]
 
-    def entered(self, suggestion: Decision, seen: Evaluations[Any, Any], *, enqueued: bool) -> None:
-        """Note that an arm of the user was played with probability 1."""
-        if enqueued:
+    def entered(self, suggestion: Decision, seen: Evaluations[Any, Any]) -> None:
+        """Note that an arm of the user was played with probability 1, in a round of the bandit."""
+        if suggestion.round not in self._advised:
             self._advised[suggestion.round] = 1.0, False
+            self._player = self._player.skipped(rounds=1, queries=1)
 
-    def learn(self, outcome: Observation, seen: Evaluations[Any, Any]) -> None:
+    def cancelled(self, suggestion: Decision, seen: Evaluations[Any, Any]) -> None:
+        """Take back the query of a round, which is not paid for."""
+        self._player = self._player.skipped(rounds=0, queries=-int(suggestion.query))
+
+    def learn(self, outcome: Observation, seen: Evaluations[Any, Any], *details: Any) -> None:
         """Learn a reward; learn all of them anew if they are outside the assumed range."""
         if outcome.reward is None:
             return
@@ -91,17 +95,9 @@ class BanditStrategy(AskedStrategy):
             player.learn(self._row(outcome))
         self._player = player
 
-    @contextmanager
-    def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:
-        """Yield the next arm; players are replaced, and never changed."""
-        with undone_on_error(self):
-            yield self.suggest(seen)
-
-    @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Run a block that learns; players are replaced, and never changed."""
-        with undone_on_error(self):
-            yield
+    def snapshot(self, action: Action, seen: Evaluations[Any, Any]) -> Undo:
+        """Return a function that restores the strategy: players are replaced, and never changed."""
+        return attributes_of(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the bandit, and the probability of the arm of each round."""

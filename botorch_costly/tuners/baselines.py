@@ -1,14 +1,13 @@
 """Baselines: one configuration for the whole run, or a random one in every round."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.optimizer import GainOptimizer
-from botorch_costly.ask_tell.state import undone_on_error
-from botorch_costly.ask_tell.strategy import Proposal, Strategy
+from botorch_costly.ask_tell.state import Undo, attributes_of
+from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
 from botorch_costly.errors import InvalidSpaceError, check
 from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed, generator_of
@@ -40,11 +39,9 @@ class _Random(Strategy):
         config = space.decode(space.sample(1, self._generator)[0])
         return Proposal(config, "RandomTuner", query=False)
 
-    @contextmanager
-    def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:
-        """Yield a random configuration; the former generator comes back if the block raises."""
-        with undone_on_error(self):
-            yield self.suggest(seen)
+    def snapshot(self, action: Action, seen: Evaluations[Any, Any]) -> Undo:
+        """Return a function that restores the generator, which is replaced, and never changed."""
+        return attributes_of(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the generator."""
@@ -52,7 +49,9 @@ class _Random(Strategy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        self._generator.set_state(state["generator"].cpu())
+        generator = self._generator.clone_state()
+        generator.set_state(state["generator"].cpu())
+        self._generator = generator
 
 
 class _Unlearning(GainOptimizer[Decision]):
@@ -74,8 +73,10 @@ class _Unlearning(GainOptimizer[Decision]):
         super().__init__(domain, strategy, horizon=horizon, options=options)
 
     def _suggestion(self, number: int, proposal: Proposal) -> Decision:
-        share = 0.0 if self.horizon is None else number / self.horizon
-        config = self.space.scheduled(proposal.config, share)
+        config = proposal.config
+        if proposal.reason != ENQUEUED:
+            share = 0.0 if self.horizon is None else number / self.horizon
+            config = self.space.scheduled(config, share)
         return Decision(number, config, query=proposal.query, reason=proposal.reason)
 
 

@@ -215,9 +215,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         self._ledger.check_open(decision)
         priced = self._strategy.priced
         outcome = observation_of(decision, curve, cost=cost, broken=broken, priced=priced)
-        with self._strategy.noting():
-            self._strategy.priced = cost is not None
-            self._tell(outcome)
+        self._tell(outcome, cost is not None)
         diverged = self._strategy.trainings.broken
         if outcome.broken and not outcome.failed and is_power_of_two(diverged):
             _logger.warning("Training %d diverged (%d so far).", decision.training, diverged)

@@ -1,15 +1,14 @@
 """The strategy of ``CurveOptimizer``: it turns a chooser's training into the next segment."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.state import unchanged_on_error, undone_on_error
-from botorch_costly.ask_tell.strategy import ENQUEUED, Proposal, Strategy
+from botorch_costly.ask_tell.state import Undo, attributes_of, both, states_of
+from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import check, check_count
 from botorch_costly.parameters import Plain
@@ -121,9 +120,7 @@ class CurveStrategy(Strategy):
         """Return the correlation of ranks after a share of a training with those at its end."""
         return self._chooser.early_signal(share)
 
-    def entered(
-        self, suggestion: CurveDecision, seen: Evaluations[Any, Any], *, enqueued: bool
-    ) -> None:
+    def entered(self, suggestion: CurveDecision, seen: Evaluations[Any, Any]) -> None:
         """Add a pending segment."""
         self.trainings.start(suggestion)
 
@@ -131,21 +128,15 @@ class CurveStrategy(Strategy):
         """Restore the training as it was before a segment."""
         self.trainings.cancel(suggestion)
 
-    def learn(self, outcome: CurveObservation, seen: Evaluations[Any, Any]) -> None:
-        """Extend the curve of a training."""
+    def learn(self, outcome: CurveObservation, seen: Evaluations[Any, Any], *details: Any) -> None:
+        """Extend the curve of a training; the detail is whether a cost was told."""
+        (self.priced,) = details
         self.trainings.finish(seen.suggestion(outcome.round), outcome)
 
-    @contextmanager
-    def suggesting(self, seen: Evaluations[Any, Any]) -> Iterator[Proposal]:
-        """Yield the next segment; all is as before if the block raises."""
-        with unchanged_on_error(self._chooser), undone_on_error(self.trainings):
-            yield self.suggest(seen)
-
-    @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Run a block that changes trainings; all is as before if it raises."""
-        with undone_on_error(self, self.trainings):
-            yield
+    def snapshot(self, action: Action, seen: Evaluations[Any, Any]) -> Undo:
+        """Return a function that restores the trainings, and the chooser if it can have changed."""
+        trainings = attributes_of(self, self.trainings)
+        return trainings if action == "note" else both(states_of(self._chooser), trainings)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the chooser's state and whether outcomes have costs; the ledger holds the rest."""

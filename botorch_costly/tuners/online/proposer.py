@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from botorch_costly.ask_tell.strategy import ENQUEUED
 from botorch_costly.errors import check, check_count
 from botorch_costly.query import Progress, QueryRule
 from botorch_costly.records import Decision
@@ -16,6 +15,8 @@ from botorch_costly.tuners.online.decider import Decider
 from botorch_costly.tuners.online.intervals import Interval, Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.opening import Opening
+
+_HELD = "the enqueued configuration is held"
 
 
 class Run(NamedTuple):
@@ -73,7 +74,7 @@ class Proposer:
         """Hold the configuration of the user's decision for the rest of its interval."""
         interval = self._run.intervals.at(decision.round)
         first, number = interval.first, interval.number
-        self._chosen = replace(decision, round=first, interval=min(number, first))
+        self._chosen = replace(decision, round=first, interval=min(number, first), reason=_HELD)
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next proposals depend on."""
@@ -106,7 +107,7 @@ class Proposer:
         chosen = self._chosen
         check((chosen is None) == (rounds == 0), "chosen", f"that of {rounds} rounds", chosen)
         opened = chosen is not None and (chosen.interval or 0) >= self._opening.rounds
-        opened = opened and chosen is not None and chosen.reason != ENQUEUED
+        opened = opened and chosen is not None and chosen.reason != _HELD
         complete = not opened or not same_options or self._num_told is not None
         check(complete, "num_told", "a count", None)
 

@@ -1,14 +1,14 @@
 """CE-GP-UCB as a strategy: a belief that learns from queries, and a proposer that reads it."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.state import unchanged_on_error, undone_on_error
-from botorch_costly.ask_tell.strategy import Proposal, Strategy
+from botorch_costly.ask_tell.state import Undo, attributes_of, states_of
+from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
+from botorch_costly.parameters import Plain
 from botorch_costly.records import Decision, Observation
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.proposer import Proposer, Run
@@ -41,32 +41,35 @@ class OnlineStrategy(Strategy):
         """Return whether the budgets allow a further query."""
         return self.proposer.may_query(seen.queries)
 
-    def entered(self, suggestion: Decision, seen: Seen, *, enqueued: bool) -> None:
+    def enqueued(self, seen: Seen, config: Mapping[str, Plain]) -> Mapping[str, Any]:
+        """Return the interval of a round of the user's.
+
+        Raises:
+            InvalidConfigError: If the configuration is not in the space that is searched.
+        """
+        self.run.space.encode(config)
+        return {"interval": self.run.intervals.at(len(seen)).number}
+
+    def entered(self, suggestion: Decision, seen: Seen) -> None:
         """Hold an enqueued configuration for the rest of its interval."""
-        if enqueued:
+        if suggestion.reason == ENQUEUED:
             self.proposer.hold(suggestion)
 
-    def learn(self, outcome: Observation, seen: Seen) -> None:
+    def learn(self, outcome: Observation, seen: Seen, *details: Any) -> None:
         """Learn a reward."""
         if outcome.reward is not None:
             x = self.run.space.encode(outcome.config).to(self._dtype)
             interval = self.run.intervals.at(outcome.round).number
             self.learner.observe(x, interval, seen.sign * outcome.reward)
 
-    @contextmanager
-    def suggesting(self, seen: Seen) -> Iterator[Proposal]:
-        """Yield the next round; a round within an interval changes nothing."""
-        if self.proposer.holds(len(seen)):
-            yield self.suggest(seen)
-            return
-        with unchanged_on_error(self.proposer, copies=False):
-            yield self.suggest(seen)
-
-    @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Run a block that learns; if it raises, the earlier belief is restored."""
-        with undone_on_error(self.learner, self.proposer):
-            yield
+    def snapshot(self, action: Action, seen: Seen) -> Undo:
+        """Return a function that restores the strategy; a round within an interval changes nothing."""
+        if action == "load":
+            return states_of(self)
+        if action == "note":
+            return attributes_of(self.learner, self.proposer)
+        holds = self.proposer.holds(len(seen))
+        return attributes_of() if holds else states_of(self.proposer, copies=False)
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next proposals depend on."""

@@ -253,7 +253,9 @@ class OnlineTuner(GainOptimizer[Decision]):
         best = inputs[mean.argmax()]
         # Prefer the configuration that was played: decoding may change the last digits.
         played = self._ledger.config_of(self._intervals.first_of(int(best[-1])))
-        return self._reachable.decode(best[:-1]) if played is None else dict(played)
+        if played is None or not torch.equal(self._encode(played), best[:-1]):
+            return self._reachable.decode(best[:-1])
+        return dict(played)
 
     def summary(self) -> str:
         """Return a few lines on the rounds, the queries, the belief and the incumbent."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
-from botorch_costly.errors import check
+from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.parameters import Plain
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.query import QueryRule
@@ -128,7 +128,7 @@ class PopulationStrategy(Strategy):
         progress = Progress(now + 1, seen.queries, self._horizon)
         return [bool(query) for query in self._query(comparison, progress, self._generator).query]
 
-    def learn(self, outcome: PopulationObservation, seen: Seen) -> None:
+    def learn(self, outcome: PopulationObservation, seen: Seen, *details: Any) -> None:
         """Learn the gains of the members with a metric in a round."""
         decision = seen.suggestion(outcome.round)
         lineage = Lineage(seen, lambda metric: self._level(metric, seen))
@@ -146,10 +146,14 @@ class PopulationStrategy(Strategy):
         ]
         self._belief.learn(decision.round, points, rewards)
 
-    def entered(self, suggestion: PopulationDecision, seen: Seen, *, enqueued: bool) -> None:
-        """Refuse a round of the user, which does not name the members' origins."""
-        expected = "no round of yours: each round says what every member does"
-        check(not enqueued, "enqueue", expected, suggestion.config)
+    def enqueued(self, seen: Seen, config: Mapping[str, Plain]) -> Mapping[str, Any]:
+        """Refuse an enqueued round, because it says nothing about single members.
+
+        Raises:
+            InvalidArgumentError: Always.
+        """
+        expected = "no enqueued round, because each round has a configuration for every member"
+        raise InvalidArgumentError("enqueue", expected, config)
 
     def cancelled(self, suggestion: PopulationDecision, seen: Seen) -> None:
         """Refuse: each round continues the one before it."""

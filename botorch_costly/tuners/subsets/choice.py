@@ -126,8 +126,10 @@ class SubsetStrategy(Strategy):
             return configs.new_zeros(len(configs))
         if self._latest is None or self._latest[0] != len(data.points):
             state = self.state_dict()
-            beliefs = self._belief.learn(data, data.points[:0])
-            self.load_state_dict(state)
+            try:
+                beliefs = self._belief.learn(data, data.points[:0])
+            finally:
+                self.load_state_dict(state)
             self._latest = len(data.points), beliefs
         return self._belief.at_target(self._latest[1].model, configs)
 

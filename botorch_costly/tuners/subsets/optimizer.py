@@ -72,7 +72,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
     predicts: ClassVar[bool] = True
 
     _strategy: SubsetStrategy
-    _missing: ClassVar = {"reward": None, "cost": None, "failed": False}
+    _missing: ClassVar = {"reward": None, "cost": None, "failed": False, "seconds": None}
 
     def __init__(
         self,

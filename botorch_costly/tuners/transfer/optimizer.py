@@ -29,7 +29,8 @@ from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustnes
 _logger = logging.getLogger(__name__)
 
 _LOSSES = (
-    "The values %s look like losses, and the largest counts as best: losses need maximize=False."
+    "The values of the tasks look like losses, and the largest counts as best: losses need "
+    "maximize=False."
 )
 _BY_EVIDENCE = ByEvidence()
 

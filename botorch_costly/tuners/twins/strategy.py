@@ -2,16 +2,15 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.state import undone_on_error
-from botorch_costly.ask_tell.strategy import Proposal, Strategy
-from botorch_costly.errors import check
+from botorch_costly.ask_tell.state import Undo, attributes_of
+from botorch_costly.ask_tell.strategy import Action, Proposal, Strategy
+from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.parameters import BASES, Plain, Real, Scheduled
 from botorch_costly.randomness import generator_of
 from botorch_costly.records import Observation, TwinDecision
@@ -117,36 +116,29 @@ class TwinStrategy(Strategy):
             },
         )
 
-    def hear(self, decision: TwinDecision, level: float, seen: Seen) -> None:
-        """Note the level after a round; it counts only after the last round, at the end of a step."""
-        latest = decision.round == len(seen) - 1
-        if latest and self._step is not None and self._played == self._step.rounds:
+    def learn(self, outcome: Observation, seen: Seen, *details: Any) -> None:
+        """Note the level after a round; it counts if the round is the latest, and ends a step."""
+        (level,) = details
+        is_latest = outcome.round == len(seen) - 1
+        if is_latest and self._step is not None and self._played == self._step.rounds:
             self._level = level
 
-    def entered(self, suggestion: TwinDecision, seen: Seen, *, enqueued: bool) -> None:
-        """Refuse an enqueued round, since a plan compares rounds of its own choice."""
-        expected = (
-            "no round of yours: a plan compares rounds of its own (start= is your configuration)"
-        )
-        check(not enqueued, "enqueue", expected, suggestion.config)
+    def enqueued(self, seen: Seen, config: Mapping[str, Plain]) -> Mapping[str, Any]:
+        """Refuse an enqueued round, because the plan compares only rounds that it has chosen.
+
+        Raises:
+            InvalidArgumentError: Always.
+        """
+        expected = "no enqueued round, because the plan chooses all rounds (see the argument start)"
+        raise InvalidArgumentError("enqueue", expected, config)
 
     def cancelled(self, suggestion: TwinDecision, seen: Seen) -> None:
         """Refuse, since the plan counts on the compute of each round."""
         check(False, "cancel", "a round that is never told, which does no harm", suggestion.round)
 
-    @contextmanager
-    def suggesting(self, seen: Seen) -> Iterator[Proposal]:
-        """Yield the next round; if the block raises, the plan is rebuilt from the levels before."""
-        with undone_on_error(self):
-            yield self.suggest(seen)
-
-    @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Run a block that notes a level; restore the strategy if it raises."""
-        with undone_on_error(self):
-            yield
-
-    loading = noting  # a state that fails to load does not count in `loads`
+    def snapshot(self, action: Action, seen: Seen) -> Undo:
+        """Return a function that restores the strategy: a plan is made anew from the levels heard."""
+        return attributes_of(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the levels, and the states of training that a session has kept."""

@@ -14,6 +14,7 @@ from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.protocol import Tells
+from botorch_costly.ask_tell.state import attributes_of
 from botorch_costly.errors import check, check_count, check_nonnegative, check_rate
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import as_number
@@ -136,8 +137,14 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
         """
-        with self._asking() as decision:
-            yield decision
+        undo = self._strategy.snapshot("ask", self._seen)
+        ledger = attributes_of(self._ledger)
+        try:
+            yield self._next()
+        except BaseException as error:
+            undo(error)
+            ledger(error)
+            raise
 
     def tell(
         self, decision: TwinDecision, metric: float, *, seconds: float | None = None
@@ -162,10 +169,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         self._ledger.check_open(decision)
         level = level_of(self._metric, metric, self._smallest_metric())
         outcome = observation_of(decision, metric, seconds=seconds)
-        with self._strategy.noting():
-            self._strategy.hear(decision, level, self._seen)
-            self._tell(outcome)
-        return outcome
+        return self._tell(outcome, level)
 
     def _smallest_metric(self) -> float | None:
         """Return the smallest metric other than 0 so far."""
