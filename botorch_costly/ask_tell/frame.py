@@ -64,7 +64,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
     """
 
     tells: ClassVar[Tells] = "value"
-    predicts: ClassVar[bool] = False
+    predicts: bool = False
     queries_last: bool = False
     records: ClassVar[tuple[type[Any], type[Any]]] = (Decision, Observation)
 

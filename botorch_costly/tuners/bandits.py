@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -184,7 +184,7 @@ class BanditTuner(GainOptimizer[Decision]):
         2
     """
 
-    predicts: ClassVar[bool] = True
+    predicts: bool = True
 
     _changeable = ("horizon", "query")
 

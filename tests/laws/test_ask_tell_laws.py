@@ -338,8 +338,8 @@ def test_every_optimizer_has_the_same_face(case, tmp_path):
     before = copy.deepcopy(run.state_dict())
     posterior = run.predict([config, config])
     assert same(run.state_dict(), before)
+    assert (posterior is not None) == (run.predicts and bool(run.observations))
     if posterior is not None:
-        assert run.predicts
         mean, std = posterior
         assert mean.shape == std.shape == (2,)
         assert mean.isfinite().all()

@@ -79,7 +79,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
     """
 
     tells: ClassVar[Tells] = "curve"
-    predicts: ClassVar[bool] = True
+    predicts: bool = True
     records: ClassVar = (CurveDecision, CurveObservation)
 
     _strategy: CurveStrategy
@@ -134,6 +134,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         sign = -1.0 if maximize is False else 1.0
         strategy = CurveStrategy(domain, wholes, ladder, chooser, sign, resumes=resumes)
         super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
+        self.predicts = compression is None  # scores of curves are in no unit of the values
         self._warned = False
 
     @classmethod

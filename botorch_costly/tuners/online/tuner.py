@@ -4,7 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -88,7 +88,7 @@ class OnlineTuner(GainOptimizer[Decision]):
         10
     """
 
-    predicts: ClassVar[bool] = True
+    predicts: bool = True
 
     _strategy: OnlineStrategy
     _changeable = ()

@@ -69,7 +69,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
     """
 
     records: ClassVar = (SubsetDecision, SubsetObservation)
-    predicts: ClassVar[bool] = True
+    predicts: bool = True
 
     _strategy: SubsetStrategy
     _missing: ClassVar = {"reward": None, "cost": None, "failed": False, "seconds": None}

@@ -91,7 +91,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     """
 
     records: ClassVar = (TransferDecision, ValueObservation)
-    predicts: ClassVar[bool] = True
+    predicts: bool = True
 
     _strategy: TransferStrategy
 
