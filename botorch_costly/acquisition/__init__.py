@@ -1,9 +1,5 @@
 """Where to query: BoTorch acquisition functions and exploration schedules."""
 
-import importlib
-import warnings
-from typing import Any
-
 from botorch_costly.acquisition.beta import (
     BetaSchedule,
     CompactDomainBeta,
@@ -26,6 +22,7 @@ from botorch_costly.acquisition.representers import representers
 from botorch_costly.acquisition.robust_meta import RMGPUCB, Blend, TaskUCB
 from botorch_costly.acquisition.robust_meta_sampling import RMGPTS
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
+from botorch_costly.moved import moved
 
 __all__ = [
     "PBGI",
@@ -56,14 +53,4 @@ __all__ = [
     "representers",
 ]
 
-
-_MOVED = {"TAF"}
-
-
-def __getattr__(name: str) -> Any:
-    """Return a name that is in ``baselines`` now, and warn; for one version."""
-    if name not in _MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    said = f"`{name}` is in `botorch_costly.baselines` now."
-    warnings.warn(said, FutureWarning, stacklevel=2)
-    return getattr(importlib.import_module("botorch_costly.baselines"), name)
+__getattr__ = moved(__name__, "botorch_costly.baselines", {"TAF"})

@@ -93,9 +93,11 @@ class Domain:
         """Return the setting of an encoded point, shape ``(dim,)``: of a list, the nearest candidate."""
         if self._candidates is not None and self.listed is not None:
             config, fidelities = self._candidates[self._nearest(point)]
-            return config, {name: as_number(name, value) for name, value in fidelities.items()}
+            return config, _numbers(fidelities)
         config = self.space.decode(point[: self.space.dim])
-        return config, self._numbers(point[self.space.dim :])
+        if self.fidelities is None:
+            return config, {}
+        return config, _numbers(self.fidelities.decode(point[self.space.dim :]))
 
     def config_at(self, point: Tensor) -> Mapping[str, Plain]:
         """Return the configuration of an encoded configuration, shape ``(space.dim,)``."""
@@ -115,7 +117,7 @@ class Domain:
         check(self.fidelities is not None or not values, "fidelities", "none here", fidelities)
         if self.fidelities is not None:
             values = self.fidelities.canonical(values)
-        return self.space.canonical(config), {n: as_number(n, v) for n, v in values.items()}
+        return self.space.canonical(config), _numbers(values)
 
     def share(self, fidelities: Mapping[str, float]) -> float:
         """Return the product of fidelities as shares of their upper bounds, which are the target."""
@@ -130,11 +132,6 @@ class Domain:
         if not points:
             return torch.zeros(0, self.dim, **self.tkwargs)
         return torch.stack(list(points)).to(**self.tkwargs)
-
-    def _numbers(self, point: Tensor) -> dict[str, float]:
-        if self.fidelities is None:
-            return {}
-        return {name: as_number(name, v) for name, v in self.fidelities.decode(point).items()}
 
     def _nearest(self, point: Tensor) -> int:
         """Return the number of the candidate whose first columns are nearest to a point."""
@@ -157,6 +154,10 @@ def digest_of(tables: Sequence[Tensor]) -> str:
     for table in tables:
         total.update(table.float().contiguous().numpy().tobytes())
     return f"{len(tables)} tables, {total.hexdigest()[:16]}"
+
+
+def _numbers(fidelities: Mapping[str, Any]) -> dict[str, float]:
+    return {name: as_number(name, value) for name, value in fidelities.items()}
 
 
 def _checked(fidelities: SearchSpace) -> SearchSpace:

@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -23,7 +23,7 @@ from botorch_costly.ask_tell.state import (
     refuse_damage,
     save,
 )
-from botorch_costly.ask_tell.strategy import ENQUEUED, Proposal, Strategy
+from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
 from botorch_costly.ask_tell.surroundings import shield
 from botorch_costly.errors import check, check_count
 from botorch_costly.parameters import Plain
@@ -38,6 +38,7 @@ _NOUNS: Mapping[Tells, str] = {
 
 D = TypeVar("D", bound=Decision)
 T = TypeVar("T", bound=Observation)
+R = TypeVar("R")
 
 
 class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
@@ -115,20 +116,30 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         Raises:
             HorizonExceededError: If all suggestions of the horizon, or of a list, have been asked for.
         """
-        undo = self._strategy.snapshot("ask", self._seen)
+        return self._whole("ask", self._next)
+
+    def _whole(self, action: Action, call: Callable[[], R]) -> R:
+        """Return a call's result; if it raises, the strategy is as before.
+
+        The call changes the ledger last, so that the ledger needs no undoing.
+        """
+        undo = self._strategy.snapshot(action, self._seen)
         try:
-            return self._next()
+            return call()
         except BaseException as error:
             undo(error)
             raise
 
     def _next(self) -> D:
-        """Enter the next suggestion; the ledger takes it last, so that only the strategy is undone."""
+        """Enter the next suggestion, and return it."""
         number = self._ledger.next_within(self.horizon)
         proposal = self._strategy.suggest(self._seen)
         if self.queries_last and number + 1 == self.horizon:
             proposal = self._queried(proposal)
         suggestion = self._suggestion(number, proposal)
+        return self._enter(suggestion)
+
+    def _enter(self, suggestion: D) -> D:
         self._strategy.entered(suggestion, self._seen)
         self._ledger.suggest(suggestion)
         return suggestion
@@ -152,13 +163,12 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
 
     def _tell(self, outcome: T, *details: Any) -> T:
         """Let the strategy learn from a checked outcome, and record it: both or nothing."""
-        undo, seen = self._strategy.snapshot("note", self._seen), self._seen
-        try:
-            self._strategy.learn(outcome, seen.with_outcome(outcome), *details)
+
+        def learn() -> None:
+            self._strategy.learn(outcome, self._seen.with_outcome(outcome), *details)
             self._ledger.tell(outcome)
-        except BaseException as error:
-            undo(error)
-            raise
+
+        self._whole("note", learn)
         self._ledger.warn_of(outcome)
         return outcome
 
@@ -184,14 +194,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         return self._enqueue(self._suggestion(number, Proposal(plain, ENQUEUED, details=details)))
 
     def _enqueue(self, suggestion: D) -> D:
-        undo = self._strategy.snapshot("note", self._seen)
-        try:
-            self._strategy.entered(suggestion, self._seen)
-            self._ledger.suggest(suggestion)
-        except BaseException as error:
-            undo(error)
-            raise
-        return suggestion
+        return self._whole("note", lambda: self._enter(suggestion))
 
     def cancel(self, suggestion: D) -> None:
         """Cancel a pending suggestion; its number still counts towards the horizon.
@@ -204,13 +207,12 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
             AlreadyToldError: If it was told. In both cases the optimizer is unchanged.
         """
         self._ledger.check_open(suggestion, cancels=True)
-        undo = self._strategy.snapshot("note", self._seen)
-        try:
+
+        def cancel() -> None:
             self._strategy.cancelled(suggestion, self._seen)
             self._ledger.cancel(suggestion)
-        except BaseException as error:
-            undo(error)
-            raise
+
+        self._whole("note", cancel)
 
     # -- reading ----------------------------------------------------------------------------------
 

@@ -14,6 +14,11 @@ _FEWEST, _SKEWED = (
 )  # least number of values; least ratio of the upper to the lower tail of losses
 
 
+LOSSES = (
+    "The values %s look like losses, and the largest counts as best: losses need maximize=False."
+)
+
+
 def seem_losses(values: Sequence[float]) -> bool:
     """Return whether values look like losses: positive, some above 1, with a far longer upper tail.
 

@@ -5,16 +5,13 @@ import math
 from typing import Any, ClassVar, TypeVar
 
 from botorch_costly.ask_tell.frame import Frame
-from botorch_costly.ask_tell.observed import observation_of, seem_losses
+from botorch_costly.ask_tell.observed import LOSSES, observation_of, seem_losses
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision, Observation, ValueObservation
 
 _logger = logging.getLogger(__name__)
 _HINTED = 8  # values after which the warning of losses is due
-_LOSSES = (
-    "The values told look like losses, and the largest counts as best: losses need maximize=False."
-)
 D = TypeVar("D", bound=Decision)
 T = TypeVar("T", bound=Observation)
 
@@ -104,7 +101,7 @@ class Optimizer(Frame[D, T]):
             self._hinted = True
             values = [o.reward for o in self._ledger.outcomes if o.reward is not None]
             if seem_losses(values):
-                _logger.warning(_LOSSES)
+                _logger.warning(LOSSES, "told")
 
 
 class GainOptimizer(Frame[D, Observation]):
@@ -115,8 +112,6 @@ class GainOptimizer(Frame[D, Observation]):
 
     tells: ClassVar[Tells] = "gain"
     queries_last: bool = True
-    records: ClassVar = (Decision, Observation)
-
     _largest: float = math.inf  # size of rewards that can be computed with
 
     def tell(

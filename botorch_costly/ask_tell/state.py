@@ -205,38 +205,25 @@ def _restore(parts: Sequence[Stateful], states: Sequence[Any], why: BaseExceptio
         raise RestoreError("parts", expected, ", ".join(refused)) from why
 
 
-@contextmanager
-def undone_on_error(*objects: object) -> Iterator[None]:
-    """Restore the attributes of objects if the block raises, an interrupt included.
+def attributes_of(*objects: object) -> Undo:
+    """Return a function that restores the present attributes of objects.
 
-    This is cheap for large states: only lists, dictionaries and sets are copied, and not their items. The
-    block must not change other attributes, or the items, in place.
+    This is cheap for large states: only lists, dictionaries and sets are copied, and not their items.
+    Other attributes, and the items, must not be changed in place meanwhile.
 
     Args:
-        *objects: Objects to which the block assigns attributes.
+        *objects: Objects to which attributes are assigned.
 
     Example:
         >>> class Counter:
         ...     count = 0
         >>> counter = Counter()
-        >>> try:
-        ...     with undone_on_error(counter):
-        ...         counter.count = 5
-        ...         raise KeyboardInterrupt
-        ... except KeyboardInterrupt:
-        ...     counter.count
+        >>> undo = attributes_of(counter)
+        >>> counter.count = 5
+        >>> undo(KeyboardInterrupt())
+        >>> counter.count
         0
     """
-    undo = attributes_of(*objects)
-    try:
-        yield
-    except BaseException as error:
-        undo(error)
-        raise
-
-
-def attributes_of(*objects: object) -> Undo:
-    """Return a function that restores the present attributes; see ``undone_on_error``."""
     before = [{name: _shallow(value) for name, value in vars(obj).items()} for obj in objects]
 
     def undo(error: BaseException) -> None:
@@ -245,6 +232,20 @@ def attributes_of(*objects: object) -> Undo:
             vars(obj).update(attributes)
 
     return undo
+
+
+@contextmanager
+def without_trace(stateful: Stateful) -> Iterator[None]:
+    """Run a block, and restore the state of an object after it, whether it raises or not.
+
+    Args:
+        stateful: An object that never changes the tensors of its state in place.
+    """
+    state = stateful.state_dict()
+    try:
+        yield
+    finally:
+        stateful.load_state_dict(state)
 
 
 def both(first: Undo, second: Undo) -> Undo:

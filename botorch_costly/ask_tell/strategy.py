@@ -7,12 +7,13 @@ optimizer around it numbers the proposal, records the outcome, undoes interrupte
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.state import Undo, states_of
+from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.parameters import Plain
 
 Action = Literal["ask", "note", "load"]
@@ -132,3 +133,28 @@ class Strategy(ABC):
             seen: Evaluations so far.
         """
         return states_of(self)
+
+
+class PlannedStrategy(Strategy):
+    """Base class of strategies whose rounds continue each other: none can be added or cancelled."""
+
+    _because: ClassVar[str]  # why no round can be enqueued
+
+    def enqueued(
+        self, seen: Evaluations[Any, Any], config: Mapping[str, Plain]
+    ) -> Mapping[str, Any]:
+        """Refuse a round of the user's.
+
+        Raises:
+            InvalidArgumentError: Always.
+        """
+        raise InvalidArgumentError("enqueue", f"no enqueued round, because {self._because}", config)
+
+    def cancelled(self, suggestion: Any, seen: Evaluations[Any, Any]) -> None:
+        """Refuse to cancel a round.
+
+        Raises:
+            InvalidArgumentError: Always.
+        """
+        expected = "a round that is never told, which does no harm"
+        raise InvalidArgumentError("cancel", expected, suggestion.id)

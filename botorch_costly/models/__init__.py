@@ -1,9 +1,5 @@
 """Beliefs about the reward: BoTorch models."""
 
-import importlib
-import warnings
-from typing import Any
-
 from botorch_costly.models.cost import LinearCost, LogCostGP, LogLinearCost
 from botorch_costly.models.curve import CurveGP
 from botorch_costly.models.curve_fitting import fit_curves
@@ -16,6 +12,7 @@ from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.models.transfer import Similarity, TransferGP
+from botorch_costly.moved import moved
 
 __all__ = [
     "CurveGP",
@@ -37,14 +34,6 @@ __all__ = [
     "sample_hyperparameters",
 ]
 
-
-_MOVED = {"EmpiricalPriorGP", "RankWeightedGP", "ScaMLGP"}
-
-
-def __getattr__(name: str) -> Any:
-    """Return a name that is in ``baselines`` now, and warn; for one version."""
-    if name not in _MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    said = f"`{name}` is in `botorch_costly.baselines` now."
-    warnings.warn(said, FutureWarning, stacklevel=2)
-    return getattr(importlib.import_module("botorch_costly.baselines"), name)
+__getattr__ = moved(
+    __name__, "botorch_costly.baselines", {"EmpiricalPriorGP", "RankWeightedGP", "ScaMLGP"}
+)

@@ -119,7 +119,6 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
             "candidates": wholes.digest,
             "shortest": shortest,
             "resumes": resumes,
-            "horizon": horizon,
             "maximize": maximize,
             "compression": compression,
             "search": search,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.state import Undo, attributes_of, both, states_of
+from botorch_costly.ask_tell.state import Undo, attributes_of, both, states_of, without_trace
 from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import check, check_count
@@ -98,11 +98,8 @@ class CurveStrategy(Strategy):
         after = self.trainings.after(decision, outcome)
         if not after.may_go_on:
             return True
-        state = self._chooser.state_dict()
-        try:
+        with without_trace(self._chooser):
             choice = self._chooser.choose(self.trainings.with_one(after))
-        finally:
-            self._chooser.load_state_dict(state)
         return choice.training is None or choice.training.number != after.number
 
     def predict(self, seen: Evaluations[Any, Any], points: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -110,11 +107,8 @@ class CurveStrategy(Strategy):
 
         No later choice depends on it.
         """
-        state = self._chooser.state_dict()
-        try:
+        with without_trace(self._chooser):
             return self._chooser.predict(self.trainings, points)
-        finally:
-            self._chooser.load_state_dict(state)
 
     def early_signal(self, share: float) -> float | None:
         """Return the correlation of ranks after a share of a training with those at its end."""

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.strategy import Proposal, Strategy
-from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.ask_tell.strategy import PlannedStrategy, Proposal
 from botorch_costly.parameters import Plain
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.query import QueryRule
@@ -27,7 +26,7 @@ _TINY = 5e-324  # the smallest positive number
 Seen = Evaluations[PopulationDecision, PopulationObservation]
 
 
-class PopulationStrategy(Strategy):
+class PopulationStrategy(PlannedStrategy):
     """Lets the worst members go on from the weights of the best, with configurations of one model.
 
     Args:
@@ -39,6 +38,8 @@ class PopulationStrategy(Strategy):
         gain: Levels and gains of metrics.
         seed: Seed of all random draws.
     """
+
+    _because = "each round has a configuration for every member"
 
     def __init__(
         self,
@@ -145,19 +146,6 @@ class PopulationStrategy(Strategy):
             for gain in measured.values()
         ]
         self._belief.learn(decision.round, points, rewards)
-
-    def enqueued(self, seen: Seen, config: Mapping[str, Plain]) -> Mapping[str, Any]:
-        """Refuse an enqueued round, because it says nothing about single members.
-
-        Raises:
-            InvalidArgumentError: Always.
-        """
-        expected = "no enqueued round, because each round has a configuration for every member"
-        raise InvalidArgumentError("enqueue", expected, config)
-
-    def cancelled(self, suggestion: PopulationDecision, seen: Seen) -> None:
-        """Refuse: each round continues the one before it."""
-        check(False, "cancel", "a round that is never told, which does no harm", suggestion.round)
 
     def incumbent(self, now: int) -> Tensor:
         """Return the encoded configuration that the leader plays; see ``PopulationBelief.incumbent``."""

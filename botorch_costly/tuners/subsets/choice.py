@@ -10,6 +10,7 @@ from torch import Tensor
 from botorch_costly.acquisition import EntropySearchPerCost, representers
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
+from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.numerics.gumbel import without_replacement
@@ -125,11 +126,8 @@ class SubsetStrategy(Strategy):
         if len(data.points) < 2:
             return configs.new_zeros(len(configs))
         if self._latest is None or self._latest[0] != len(data.points):
-            state = self.state_dict()
-            try:
+            with without_trace(self):
                 beliefs = self._belief.learn(data, data.points[:0])
-            finally:
-                self.load_state_dict(state)
             self._latest = len(data.points), beliefs
         return self._belief.at_target(self._latest[1].model, configs)
 

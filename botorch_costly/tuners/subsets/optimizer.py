@@ -95,7 +95,6 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         options = {
             "fidelities": self.fidelities.fingerprint(),
             "candidates": None if domain.listed is None else _digest(domain.listed),
-            "horizon": horizon,
             "maximize": maximize,
             "overhead": overhead,
             "sampling": sampling,

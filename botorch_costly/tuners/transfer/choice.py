@@ -10,6 +10,7 @@ from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.search import CLOSE, SAME, among, is_listed
+from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
@@ -99,15 +100,12 @@ class TransferStrategy(Strategy):
 
         No later choice depends on it.
         """
-        state = self.state_dict()
-        try:
+        with without_trace(self):
             data = self.weighting.learn(self._data(seen))
             acquisition = self.weighting.acquisition(data, self._generator)
             with torch.no_grad():
                 mean = acquisition.believed(points, 0.0)
                 return mean, acquisition.believed(points, 1.0) - mean
-        finally:
-            self.load_state_dict(state)
 
     def _data(self, seen: Evaluations[Any, Any]) -> TargetData:
         """Return the target's data, with implausible values as failures."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain, digest_of
-from botorch_costly.ask_tell.observed import seem_losses
+from botorch_costly.ask_tell.observed import LOSSES, seem_losses
 from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.surroundings import one_thread
 from botorch_costly.device import Tkwargs
@@ -28,10 +28,6 @@ from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustnes
 
 _logger = logging.getLogger(__name__)
 
-_LOSSES = (
-    "The values of the tasks look like losses, and the largest counts as best: losses need "
-    "maximize=False."
-)
 _BY_EVIDENCE = ByEvidence()
 
 
@@ -124,7 +120,6 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
                 [table for study in studies for table in (study.points, study.values)]
             ),
             "candidates": domain.digest,
-            "horizon": horizon,
             "maximize": maximize,
             "robust": robust,
             "warm_start": warm_start,
@@ -134,7 +129,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         }
         super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
         if maximize and any(seem_losses(study.values.tolist()) for study in studies):
-            _logger.warning(_LOSSES)
+            _logger.warning(LOSSES, "of the tasks")
 
     def _rows_of_matrix(self) -> int:
         return max(len(self._ledger), self.tasks.inputs.shape[1])

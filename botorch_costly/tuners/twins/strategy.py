@@ -9,8 +9,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.state import Undo, attributes_of
-from botorch_costly.ask_tell.strategy import Action, Proposal, Strategy
-from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.ask_tell.strategy import Action, PlannedStrategy, Proposal
 from botorch_costly.parameters import BASES, Plain, Real, Scheduled
 from botorch_costly.randomness import generator_of
 from botorch_costly.records import Observation, TwinDecision
@@ -22,7 +21,7 @@ from botorch_costly.tuners.twins.run_budget import RunBudget, Step
 Seen = Evaluations[TwinDecision, Observation]
 
 
-class TwinStrategy(Strategy):
+class TwinStrategy(PlannedStrategy):
     """Plays the steps of a plan, each for one or more rounds.
 
     A step is judged by the level of the metric at its end. All decisions follow from these levels: a
@@ -41,6 +40,8 @@ class TwinStrategy(Strategy):
         by_hand: Whether a decision to go back was handed out without a session.
         loads: Number of states loaded so far.
     """
+
+    _because = "the plan chooses all rounds (see the argument start)"
 
     def __init__(
         self,
@@ -122,19 +123,6 @@ class TwinStrategy(Strategy):
         is_latest = outcome.round == len(seen) - 1
         if is_latest and self._step is not None and self._played == self._step.rounds:
             self._level = level
-
-    def enqueued(self, seen: Seen, config: Mapping[str, Plain]) -> Mapping[str, Any]:
-        """Refuse an enqueued round, because the plan compares only rounds that it has chosen.
-
-        Raises:
-            InvalidArgumentError: Always.
-        """
-        expected = "no enqueued round, because the plan chooses all rounds (see the argument start)"
-        raise InvalidArgumentError("enqueue", expected, config)
-
-    def cancelled(self, suggestion: TwinDecision, seen: Seen) -> None:
-        """Refuse, since the plan counts on the compute of each round."""
-        check(False, "cancel", "a round that is never told, which does no harm", suggestion.round)
 
     def snapshot(self, action: Action, seen: Seen) -> Undo:
         """Return a function that restores the strategy: a plan is made anew from the levels heard."""

@@ -80,7 +80,6 @@ class TwinTuner(Frame[TwinDecision, Observation]):
     records: ClassVar = (TwinDecision, Observation)
 
     _strategy: TwinStrategy
-    _missing: ClassVar = {"reward": None, "failed": False, "seconds": None}
 
     horizon: int
 
