@@ -29,7 +29,7 @@ class Evaluations(Generic[D, T]):
     def __init__(self, domain: Domain, ledger: Ledger[D, T], sign: float) -> None:
         self.domain, self.sign, self._ledger = domain, sign, ledger
         self._latest: T | None = None  # an outcome that the ledger is about to take
-        self._encoded: dict[int, tuple[D, Tensor]] = {}  # points by number
+        self._encoded: dict[int, Tensor] = {}  # points by number; what the ledger has entered stays
 
     def __len__(self) -> int:
         """Return the number of suggestions so far, cancelled ones included."""
@@ -110,8 +110,7 @@ class Evaluations(Generic[D, T]):
         return self.domain.stacked([self._point(suggestion) for suggestion in suggestions])
 
     def _point(self, suggestion: D) -> Tensor:
-        known = self._encoded.get(suggestion.id)
-        if known is None or known[0] is not suggestion:
+        if suggestion.id not in self._encoded:
             point = self.domain.encode(suggestion.config, suggestion.fidelity)
-            known = self._encoded[suggestion.id] = suggestion, point
-        return known[1]
+            self._encoded[suggestion.id] = point
+        return self._encoded[suggestion.id]
