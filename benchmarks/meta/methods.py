@@ -22,13 +22,12 @@ class Robust:
 
     def __init__(self, setting: Setting, options: ByEvidence | ByGaps) -> None:
         self._setting = setting
-        self.weighting = weighting_of(setting.tasks, options)
+        self.weighting = weighting_of(setting.tasks, options, setting.points)
 
     def __call__(self, told: TargetData) -> Tensor:
         """Return the acquisition function of the points, ``(m,)``."""
-        told = self.weighting.learn(told)
-        setting = self._setting
-        return self.weighting.acquisition(told, setting.generator).at_pool(setting.points)
+        belief = self.weighting.learn(told)
+        return self.weighting.acquisition(belief, self._setting.generator).at_pool()
 
 
 class AfterPortfolio(Robust):

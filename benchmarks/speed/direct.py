@@ -56,8 +56,8 @@ def beside(
     found = Beside([], [])
     for one in chosen:
         chooser.load_state_dict(one.state)
-        told = chooser.weighting.learn(one.told)
-        acquisition = chooser.weighting.acquisition(told, generator)
+        belief = chooser.weighting.learn(one.told)
+        acquisition = chooser.weighting.acquisition(belief, generator)
         lost, seconds = _lost(space, acquisition, one, budget)
         found.lost.append(lost)
         found.direct_seconds.append(seconds)

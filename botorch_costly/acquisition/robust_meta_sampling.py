@@ -14,6 +14,7 @@ from torch import Generator, Tensor
 from botorch_costly.errors import InvalidShapeError, check, check_rate
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
+from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient, by_autograd
 from botorch_costly.randomness import check_generator
 
 
@@ -28,7 +29,8 @@ class RMGPTS(AcquisitionFunction):
         UAI 2022, equation (3).
 
     Args:
-        target: Function drawn from the target's posterior, of points ``batch_shape x d``.
+        target: Function drawn from the target's posterior, of points ``batch_shape x d``; or an ensemble
+            of the target alone, from which one is drawn if none is from a task; None only with share 1.
         tasks: Functions drawn from the tasks' posteriors.
         weights: Weights of the tasks, on the simplex, shape ``(tasks,)``.
         share: ``nu_t``, in [0, 1].
@@ -42,9 +44,11 @@ class RMGPTS(AcquisitionFunction):
         InvalidArgumentError: If a number is out of range.
     """
 
+    second_order: SecondOrder | None = None
+
     def __init__(
         self,
-        target: Callable[[Tensor], Tensor],
+        target: Callable[[Tensor], Tensor] | TaskEnsemble | None,
         tasks: TaskPaths,
         weights: Tensor,
         share: float,
@@ -54,22 +58,42 @@ class RMGPTS(AcquisitionFunction):
         shape, expected = tuple(weights.shape), (len(tasks.weights),)
         check(shape == expected, "weights", f"shape {expected}", shape, InvalidShapeError)
         check(bool((weights >= 0).all()), "weights", "numbers >= 0", weights)
-        self._target, self._tasks = target, tasks
-        coin, path = _uniform(check_generator(generator)), _uniform(generator)
+        check_generator(generator)
+        has_function = target is not None or check_rate("share", share) == 1.0
+        check(has_function, "share", "1 without a function of the target", share)
+        coin, path = _uniform(generator), _uniform(generator)
         self.origin: int | None = None
+        self._paths, self._path = tasks, int(path * tasks.count)
+        self._function = None if isinstance(target, TaskEnsemble) else target
         if coin < check_rate("share", share):
             shares = weights.to(generator.device, torch.float64)
             self.origin = int(torch.multinomial(shares, 1, generator=generator))
-        self._path = int(path * tasks.count)
+            self._function = None
+        elif isinstance(target, TaskEnsemble):
+            self._paths, self._path = TaskPaths(target, 1, generator), 0
 
     @t_batch_mode_transform(expected_q=1)
     def forward(self, X: Tensor) -> Tensor:
         """Return the values at points ``batch_shape x 1 x d``, shape ``batch_shape``."""
         points = X.squeeze(-2)
-        if self.origin is None:
-            return self._target(points)
-        value: Tensor = self._tasks(points, task=self.origin, path=self._path)
+        if self._function is not None:
+            return self._function(points)
+        value: Tensor = self._paths(points, task=self.origin or 0, path=self._path)
         return value
+
+    def with_gradient(self, like: Tensor, *, sign: float = 1.0) -> ValueAndGradient:
+        """Return the values and gradients at points ``m x d``; see ``SmoothFunction``.
+
+        They are in closed form but for a function that was given, which is differentiated by autograd.
+        """
+        if self._function is not None:
+            return by_autograd(lambda X: sign * self(X.unsqueeze(-2)))
+
+        def value_and_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
+            value, gradient = self._paths.with_gradient(X, task=self.origin or 0, path=self._path)
+            return sign * value, sign * gradient
+
+        return value_and_gradient
 
 
 def _uniform(generator: Generator) -> float:

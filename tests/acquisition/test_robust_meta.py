@@ -136,3 +136,31 @@ def test_botorch_constructs_a_draw_and_leaves_the_global_generator(
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, again)
     assert not torch.allclose(first, other)
+
+
+def test_gradients_are_those_of_autograd(model, tasks, weights, asked, paths):
+    def sampled(target, share):
+        return RMGPTS(target, paths, weights, share, torch.Generator().manual_seed(3))
+
+    functions = [
+        TaskUCB(tasks, weights, 0.7),
+        RMGPUCB(model, tasks, weights, 0.3),
+        sampled(None, 1.0),
+        sampled(own, 0.0),
+        sampled(tasks.subset([1]), 0.0),
+    ]
+    X = asked[:, 0, 0]
+    for function in functions:
+        points = X.clone().requires_grad_()
+        value = function(points.unsqueeze(-2))
+        (gradient,) = torch.autograd.grad(value.sum(), points)
+        ours = function.with_gradient(X, sign=-2.0)(X)
+        torch.testing.assert_close(ours, (-2 * value.detach(), -2 * gradient))
+
+
+def test_before_a_value_of_the_target_the_tasks_decide_alone(tasks, weights, paths, asked):
+    assert torch.equal(RMGPUCB(None, tasks, weights, 1.0)(asked), TaskUCB(tasks, weights)(asked))
+    with pytest.raises(InvalidArgumentError, match="share"):
+        RMGPUCB(None, tasks, weights, 0.9)
+    with pytest.raises(InvalidArgumentError, match="share"):
+        RMGPTS(None, paths, weights, 0.9, torch.Generator())

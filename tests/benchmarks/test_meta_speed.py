@@ -25,7 +25,7 @@ def hill(X):
 
 
 def acquisition(lacking=None):
-    return Acquisition(hill, lambda columns: by_autograd(hill), hill, hill, "", lacking)
+    return Acquisition(hill, lambda columns: by_autograd(hill), lambda: HERE, hill, "", lacking)
 
 
 def chosen(told, point=HERE):
@@ -51,8 +51,8 @@ def test_the_acquisition_function_that_is_looked_at_is_the_one_that_chose(rule):
     again = TransferStrategy(Domain(SPACE), optimizer.tasks, RULES[rule], generator)
     for one in played.chosen:
         again.load_state_dict(one.state)
-        data = again.weighting.learn(one.told)
-        choice = again.choose(data, torch.zeros(0, 3, dtype=torch.float64))
+        belief = again.weighting.learn(one.told)
+        choice = again.choose(belief, torch.zeros(0, 3, dtype=torch.float64))
         torch.testing.assert_close(SPACE.round(choice.point), one.point)
 
 
@@ -78,7 +78,7 @@ def test_what_is_beside_a_value_is_not_asked_for_by_direct():
     def peak(X):  # where DIRECT begins
         return 1 - (X - HERE).abs().amax(-1)
 
-    there = Acquisition(peak, lambda columns: by_autograd(peak), peak, peak, "")
+    there = Acquisition(peak, lambda columns: by_autograd(peak), lambda: HERE, peak, "")
     free = chosen(torch.zeros(1, 3, dtype=torch.float64))
     assert direct.best_by_direct(there, free, -1.0, 20) == 1.0
     assert direct.best_by_direct(there, chosen(HERE.unsqueeze(0)), -1.0, 20) < 0.999

@@ -22,7 +22,7 @@ from botorch_costly.tuners.transfer.evidence import EvidenceWeighting
 from botorch_costly.tuners.transfer.fears import fears_of
 from botorch_costly.tuners.transfer.gaps import GapWeighting
 from botorch_costly.tuners.transfer.options import ByEvidence, Robustness
-from botorch_costly.tuners.transfer.weighting import Acquisition, TaskWeighting
+from botorch_costly.tuners.transfer.weighting import Acquisition, Belief, TaskWeighting
 
 _EVERYWHERE, _OF_TASKS, _AROUND = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # standard deviation of random points around the best configurations
@@ -80,7 +80,7 @@ class TransferStrategy(Strategy):
         self._listed = listed = None if listed is None else listed.to(tasks.inputs)
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
         self._first = self._pool[_portfolio(tasks, self._pool, warm_start)]
-        self.weighting = weighting_of(tasks, robust)
+        self.weighting = weighting_of(tasks, robust, self._pool)
         self._small = _STARTS * (space.dim + 1) * tasks.entries <= _SMALL
 
     def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
@@ -89,8 +89,8 @@ class TransferStrategy(Strategy):
         Raises:
             HorizonExceededError: If all configurations of a list have been asked for.
         """
-        data = self.weighting.learn(self._data(seen))
-        point, reason = self.choose(data, seen.pending_points)
+        belief = self.weighting.learn(self._data(seen))
+        point, reason = self.choose(belief, seen.pending_points)
         weights = tuple(round(float(weight), _DECIMALS) for weight in self.weighting.weights)
         details = {"share": round(self.weighting.share, _DECIMALS), "weights": weights}
         return Proposal(seen.domain.config_at(point), reason, details=details)
@@ -101,8 +101,8 @@ class TransferStrategy(Strategy):
         No later choice depends on it.
         """
         with without_trace(self):
-            data = self.weighting.learn(self._data(seen))
-            acquisition = self.weighting.acquisition(data, self._generator)
+            belief = self.weighting.learn(self._data(seen))
+            acquisition = self.weighting.acquisition(belief, self._generator)
             with torch.no_grad():
                 mean = acquisition.believed(points, 0.0)
                 return mean, acquisition.believed(points, 1.0) - mean
@@ -112,25 +112,27 @@ class TransferStrategy(Strategy):
         values = bounded(seen.values.to(self._tasks.inputs), self._tasks)
         return target_data_of(seen.points, values, self._plausible)
 
-    def choose(self, data: TargetData, pending: Tensor) -> Choice:
+    def choose(self, belief: Belief, pending: Tensor) -> Choice:
         """Return the next evaluation.
 
         Raises:
             HorizonExceededError: If all configurations of a list have been asked for.
         """
+        data = belief.data
         first = self._next_first(torch.cat([data.points, data.failures, pending]))
         if first is not None:
             return Choice(first, "of the portfolio of the tasks' best")
-        acquisition = self.weighting.acquisition(data, self._generator)
+        acquisition = self.weighting.acquisition(belief, self._generator)
         if len(pending):
             with torch.no_grad():
                 data = data.with_believed(pending, acquisition.believed(pending, 0.0))
-            acquisition = self.weighting.acquisition(data, self._generator)
+            belief = self.weighting.believed(data)
+            acquisition = self.weighting.acquisition(belief, self._generator)
         if len(data.failures):
-            acquisition = fears_of(acquisition, data.failures).feared(acquisition)
+            acquisition = fears_of(acquisition, data.failures).feared(acquisition, self._pool)
         asked = Asked(torch.cat([data.points, data.failures]), pending)
         with torch.no_grad():
-            values = acquisition.at_pool(self._pool)
+            values = acquisition.at_pool()
             if self._listed is not None:
                 values = values.masked_fill(self._gone(asked.points), -torch.inf)
                 return Choice(self._pool[_largest(values, self._generator)], acquisition.reason)
@@ -269,11 +271,11 @@ def _are_near(points: Tensor, others: Tensor, distance: float) -> Tensor:
     return torch.cdist(points, others) < distance * points.shape[-1] ** 0.5
 
 
-def weighting_of(tasks: TaskEnsemble, robust: Robustness) -> TaskWeighting:
-    """Return the rule that decides the share of the tasks."""
+def weighting_of(tasks: TaskEnsemble, robust: Robustness, pool: Tensor) -> TaskWeighting:
+    """Return the rule that decides the share of the tasks, for decisions on points of a fixed pool."""
     if isinstance(robust, ByEvidence):
-        return EvidenceWeighting(tasks, robust)
-    return GapWeighting(tasks, robust)
+        return EvidenceWeighting(tasks, robust, pool)
+    return GapWeighting(tasks, robust, pool)
 
 
 def _fixed_pool(space: SearchSpace, tasks: TaskEnsemble) -> Tensor:

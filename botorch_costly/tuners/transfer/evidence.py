@@ -6,15 +6,15 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from botorch_costly.acquisition.robust_meta import Blend, MarginalUCB
 from botorch_costly.models.similarity import learn_similarity
 from botorch_costly.models.task_ensemble import TaskEnsemble
-from botorch_costly.models.transfer import Features, Similarity, TransferGP
-from botorch_costly.optim.smooth import ValueAndGradient
+from botorch_costly.models.transfer import Similarity
 from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData, TargetGP, believable
 from botorch_costly.tuners.transfer.doubts import Doubts
 from botorch_costly.tuners.transfer.memory import FeatureMemory
 from botorch_costly.tuners.transfer.options import ByEvidence
-from botorch_costly.tuners.transfer.weighting import Acquisition, bound, bound_and_slope, gaps_of
+from botorch_costly.tuners.transfer.weighting import Acquisition, Belief, blended, gaps_of
 
 _BETTER = 0.02  # least possible improvement that is worth an evaluation, in scales of the target
 
@@ -22,11 +22,11 @@ _BETTER = 0.02  # least possible improvement that is worth an evaluation, in sca
 class EvidenceWeighting:
     """The share is the least probability so far that the target resembles the tasks, and decays."""
 
-    def __init__(self, tasks: TaskEnsemble, robust: ByEvidence) -> None:
+    def __init__(self, tasks: TaskEnsemble, robust: ByEvidence, pool: Tensor) -> None:
         self._tasks, self._robust = tasks, robust
         self._similarity = learn_similarity(tasks)
         self._adapted = self._similarity  # to the target's values
-        self._memory = FeatureMemory(tasks)
+        self._memory = FeatureMemory(tasks, pool)
         self._doubts = Doubts(tasks, self._similarity, self._memory)
         self._own = OwnMemory(tasks.kernel)
         self._least = believable(robust.log_odds)
@@ -34,38 +34,29 @@ class EvidenceWeighting:
         self._known = tasks.theta.new_zeros(0, tasks.inputs.shape[-1])  # points of the last update
         self.weights = tasks.theta.new_full((tasks.count,), 1 / tasks.count)
         self.gaps: Tensor | None = None
-        self._latest: tuple[TargetData, TransferGP, TargetGP | None] | None = None
 
     @property
     def share(self) -> float:
         """Share of the tasks; 1 before the first value."""
         return self._least * self._robust.decay**self._count if self._count else 1.0
 
-    def _beliefs(self, data: TargetData) -> tuple[TransferGP, TargetGP | None]:
-        """Return the posteriors with the tasks, and of the target alone if there is a value.
+    def believed(self, data: TargetData) -> Belief:
+        """Return the posteriors with the tasks, and of the target alone if there is a value."""
+        transfer = self._doubts.belief(data, self._adapted)
+        has_value = len(data.values) > 0
+        target = self._own.believed(data, float(transfer.scale)) if has_value else None
+        return Belief(data, target, transfer)
 
-        The data may hold predicted values, so nothing is fitted here, but in ``learn``.
-        """
-        if self._latest is None or self._latest[0] is not data:
-            transfer = self._doubts.belief(data, self._adapted)
-            has_value = len(data.values) > 0
-            target = self._own.believed(data, float(transfer.scale)) if has_value else None
-            self._latest = data, transfer, target
-        return self._latest[1:]
-
-    def learn(self, data: TargetData) -> TargetData:
-        """Compare the log evidences, and return the data with outliers as failures; see ``doubts``."""
+    def learn(self, data: TargetData) -> Belief:
+        """Compare the log evidences, with outliers as failures; see ``doubts``."""
         data, adapted, transfer = self._doubts.trusted(data, self._adapted)
-        if data.evaluations == self._count:
-            return data
-        self._count = data.evaluations
-        if not len(data.values):
-            return data
+        is_new, self._count = data.evaluations != self._count, data.evaluations
+        if not is_new or not len(data.values):
+            return self.believed(data)
         if not _among_all(self._known, data.points):
             self._least = believable(self._robust.log_odds)
         self._known, self._adapted = data.points, adapted
         target = self._own.learn(data, float(transfer.scale))
-        self._latest = data, transfer, target
         alone = target.log_evidence(data, transfer.units)
         odds = self._robust.log_odds + transfer.log_evidence - alone
         self._least = min(self._least, believable(odds))
@@ -73,43 +64,29 @@ class EvidenceWeighting:
         self.gaps = gaps_of(
             self._tasks, target, beta=self._robust.beta, largest=False, own_units=False
         )
-        return data
+        return Belief(data, target, transfer)
 
-    def acquisition(self, data: TargetData, generator: Generator) -> Acquisition:
+    def acquisition(self, belief: Belief, generator: Generator) -> Acquisition:
         """Return the sum of the bounds with the tasks and of the target alone, by their shares."""
-        transfer, target = self._beliefs(data)
-        share, robust = self.share, self._robust
-
-        def blend(X: Tensor, features: Features | None, tau: float, beta: float) -> Tensor:
-            of_tasks = bound(transfer.moments(X, features), tau)
-            if target is None:
-                return of_tasks
-            return share * of_tasks + (1 - share) * bound(target.moments(X), beta)
-
-        def climber(columns: int) -> ValueAndGradient:
-            with_tasks, weight = transfer.moments_and_vjp(columns), transfer.scale.new_tensor(share)
-            alone = None if target is None else target.moments_and_vjp(columns)
-
-            def with_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
-                if alone is None:
-                    return bound_and_slope(with_tasks(X), tau, torch.ones_like(weight))
-                value, slope = bound_and_slope(with_tasks(X), tau, weight)
-                own, own_slope = bound_and_slope(alone(X), robust.beta, 1 - weight)
-                return value + own, slope + own_slope
-
-            return with_gradient
-
+        data, target, transfer = belief
+        assert transfer is not None
+        robust, pool = self._robust, self._memory.pool
+        share = 1.0 if target is None else self.share
         # The tasks' disagreement is largest where all of them are at their worst: the first point
         # maximizes their mean alone.
         tau = 0.0 if target is None else robust.tau
-        return Acquisition(
-            lambda X: blend(X, None, tau, robust.beta),
-            climber,
-            lambda X: blend(X, self._memory.of_pool(X), tau, robust.beta),
-            lambda X, factor: blend(X, None, factor, factor),
-            "what the tasks say" if target is None else f"tasks have a share of {share:.2f}",
-            None if target is None else lambda X: _lacking(target, data, X, robust.beta),
-        )
+
+        def make(tau: float, beta: float) -> Blend:
+            alone = None if target is None else MarginalUCB(target, beta)
+            return Blend(MarginalUCB(transfer, tau), alone, share)
+
+        def at_pool() -> tuple[Tensor, Tensor]:
+            return transfer.moments(pool, self._memory.of_pool)
+
+        acquisition = blended(make, tau, robust.beta, pool, at_pool)
+        if target is None:
+            return acquisition
+        return acquisition._replace(lacking=lambda X: _lacking(target, data, X, robust.beta))
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the share depends on."""
@@ -136,7 +113,6 @@ class EvidenceWeighting:
         self._adapted = Similarity(level, spread, own, noise, adapted[4:])
         self._own.load_state_dict(state["own"])
         self._known = state.get("known", self._known[:0]).to(self._known, copy=True)
-        self._latest = None
 
 
 def _lacking(target: TargetGP, data: TargetData, X: Tensor, beta: float) -> Tensor:

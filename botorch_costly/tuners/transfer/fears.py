@@ -33,8 +33,8 @@ class Fears:
         slope = -(each.unsqueeze(-1) * offsets).sum(-2) / (_REACH * X.shape[-1] ** 0.5)
         return each.sum(-1), slope
 
-    def feared(self, acquisition: Acquisition) -> Acquisition:
-        """Return an acquisition function minus the penalty."""
+    def feared(self, acquisition: Acquisition, pool: Tensor) -> Acquisition:
+        """Return an acquisition function with a fixed pool, ``m x dim``, minus the penalty."""
 
         def climber(columns: int) -> ValueAndGradient:
             unpenalized = acquisition.climber(columns)
@@ -49,7 +49,7 @@ class Fears:
         return acquisition._replace(
             at=lambda X: acquisition.at(X) - self(X)[0],
             climber=climber,
-            at_pool=lambda X: acquisition.at_pool(X) - self(X)[0],
+            at_pool=lambda: acquisition.at_pool() - self(pool)[0],
         )
 
 

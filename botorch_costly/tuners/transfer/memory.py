@@ -1,5 +1,7 @@
 """A cache of the earlier tasks' features of points; neither the tasks nor the features ever change."""
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -12,18 +14,17 @@ class FeatureMemory:
 
     Args:
         tasks: Earlier tasks, fitted.
+        pool: Points of the pool, ``m x d``.
     """
 
-    def __init__(self, tasks: TaskEnsemble) -> None:
-        self._tasks = tasks
-        self._pool: tuple[Tensor, Features] | None = None
+    def __init__(self, tasks: TaskEnsemble, pool: Tensor) -> None:
+        self._tasks, self.pool = tasks, pool
         self._rows: dict[tuple[float, ...], Features] = {}
 
-    def of_pool(self, pool: Tensor) -> Features:
-        """Return the features of a pool, ``m x d``; the latest pool is cached."""
-        if self._pool is None or self._pool[0] is not pool:
-            self._pool = pool, self._computed(pool)
-        return self._pool[1]
+    @cached_property
+    def of_pool(self) -> Features:
+        """Features of the pool."""
+        return self._computed(self.pool)
 
     def of_rows(self, X: Tensor) -> Features:
         """Return the features of points, ``n x d``; each point is cached."""

@@ -6,11 +6,20 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Generator, Tensor
 
+from botorch_costly.acquisition.robust_meta import Blend
 from botorch_costly.models.task_ensemble import TaskEnsemble
+from botorch_costly.models.transfer import TransferGP
 from botorch_costly.numerics.online_weights import function_gaps
-from botorch_costly.numerics.padded import MomentsAndVJP
 from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.tuners.transfer.belief import TargetData, TargetGP
+
+
+class Belief(NamedTuple):
+    """Data of the target, and the posteriors given these."""
+
+    data: TargetData
+    target: TargetGP | None  # of the target alone; None before its first value
+    transfer: TransferGP | None = None  # with the tasks, for a rule that has such a model
 
 
 class Acquisition(NamedTuple):
@@ -20,7 +29,7 @@ class Acquisition(NamedTuple):
     climber: Callable[
         [int], ValueAndGradient
     ]  # values and gradients, for a typical number of points
-    at_pool: Callable[[Tensor], Tensor]  # equal to `at`, cached for a pool that does not change
+    at_pool: Callable[[], Tensor]  # values at the fixed pool of the rule
     believed: Callable[[Tensor, float], Tensor]  # mean plus a multiple of the standard deviation
     reason: str
     # Standard deviations by which the target's own bound fails to improve on the best value, (m,);
@@ -43,11 +52,14 @@ class TaskWeighting(Protocol):
     def gaps(self) -> Tensor | None:
         """Distance of each task from the target, shape ``(tasks,)``; None before a value."""
 
-    def learn(self, data: TargetData) -> TargetData:
-        """Update the weights, and return the data with outliers as failures."""
+    def learn(self, data: TargetData) -> Belief:
+        """Update the weights, and return the posteriors, given the data with outliers as failures."""
 
-    def acquisition(self, data: TargetData, generator: Generator) -> Acquisition:
-        """Return the acquisition function, given data that may hold predicted values."""
+    def believed(self, data: TargetData) -> Belief:
+        """Return the posteriors without an update, given data that may hold predicted values."""
+
+    def acquisition(self, belief: Belief, generator: Generator) -> Acquisition:
+        """Return the acquisition function."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next call depends on."""
@@ -70,21 +82,29 @@ def gaps_of(
     return function_gaps(values, tasks.seen, mean, std, beta=beta, largest=largest)
 
 
-def bound_and_slope(moments: MomentsAndVJP, factor: float, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a weighted sum of upper bounds, and its gradient with respect to the points.
+def blended(
+    make: Callable[[float, float], Blend],
+    tau: float,
+    beta: float,
+    pool: Tensor,
+    moments_at_pool: Callable[[], Any],
+) -> Acquisition:
+    """Return a blend of bounds as an acquisition function.
 
     Args:
-        moments: Moments at ``m`` points, of several tasks or of one.
-        factor: Factor of the standard deviations.
-        weight: Weight of each task, shape ``(tasks, 1)``, or of the only one, shape ``()``.
+        make: Function from the factors of the standard deviations, with the tasks and of the target
+            alone, to the blend.
+        tau: Factor with the tasks.
+        beta: Factor of the target alone.
+        pool: Points of the fixed pool, ``m x dim``.
+        moments_at_pool: Function that returns the moments at the pool with the tasks; they are cached.
     """
-    each = weight.expand_as(moments.mean)
-    value = each * torch.add(moments.mean, moments.spread, alpha=factor)
-    total = value.sum(0) if value.dim() == 2 else value
-    return total, moments.vjp(each, factor * each)
-
-
-def bound(moments: tuple[Tensor, Tensor], factor: float) -> Tensor:
-    """Return an upper bound from means and standard deviations."""
-    mean, std = moments
-    return mean + factor * std
+    blend = make(tau, beta)
+    share = f"tasks have a share of {blend.share:.2f}"
+    return Acquisition(
+        lambda X: blend(X.unsqueeze(-2)),
+        lambda columns: blend.with_gradient(pool.new_empty(columns, pool.shape[-1])),
+        lambda: blend.evaluate(blend.first.evaluate(moments_at_pool()), pool.unsqueeze(-2)),
+        lambda X, factor: make(factor, factor)(X.unsqueeze(-2)),
+        "what the tasks say" if blend.second is None else share,
+    )

@@ -107,7 +107,7 @@ def test_the_similarity_is_adapted_to_the_values_told():
     tasks = [study(0.3 + away, seed=k) for k, away in enumerate((-0.02, 0.0, 0.02))]
     optimizer = played(6, tasks)
     sharing = optimizer._strategy.weighting
-    told = sharing.learn(optimizer._strategy._data(optimizer._seen))
+    told = sharing.learn(optimizer._strategy._data(optimizer._seen)).data
     points, values = told.points, told.values.unsqueeze(-1)
     expected = adapt_similarity(learn_similarity(optimizer.tasks), optimizer.tasks, points, values)
     for ours, theirs in zip(sharing._adapted, expected, strict=True):

@@ -99,7 +99,7 @@ def test_a_value_that_went_astray_counts_as_a_failure_where_it_was():
     for _ in range(3):
         other = optimizer.ask()
         optimizer.tell(other, value(other.config))
-    told = optimizer._strategy.weighting.learn(optimizer._strategy._data(optimizer._seen))
+    told = optimizer._strategy.weighting.learn(optimizer._strategy._data(optimizer._seen)).data
     torch.testing.assert_close(told.failures, SPACE.encode(asked.config).unsqueeze(0))
     assert len(told.values) == 3
 
@@ -244,11 +244,13 @@ def test_what_is_feared_has_the_slopes_it_says():
     def hill(X):
         return 1 - (X - 0.3).square().sum(-1)
 
-    hoped = Acquisition(hill, lambda _: by_autograd(hill), hill, lambda X, _: hill(X), "")
-    feared = fears.feared(hoped)
+    hoped = Acquisition(
+        hill, lambda _: by_autograd(hill), lambda: hill(at), lambda X, _: hill(X), ""
+    )
+    feared = fears.feared(hoped, at)
     asked = at.clone().requires_grad_()
     value = feared.at(asked)
     (expected,) = torch.autograd.grad(value.sum(), asked)
     torch.testing.assert_close(value, hill(asked) - fears(asked)[0])
-    torch.testing.assert_close(feared.at_pool(at), value.detach())
+    torch.testing.assert_close(feared.at_pool(), value.detach())
     torch.testing.assert_close(feared.climber(4)(at), (value.detach(), expected))
