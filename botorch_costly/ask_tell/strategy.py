@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.state import Undo, states_of
+from botorch_costly.ask_tell.state import Undo, attributes_of, states_of
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.parameters import Plain
 
@@ -128,11 +128,19 @@ class Strategy(ABC):
     def snapshot(self, action: Action, seen: Evaluations[Any, Any]) -> Undo:
         """Return a function that restores the strategy as it is now, if an action is not completed.
 
+        A strategy that defines no method of its own for notes is not changed by one: nothing is copied.
+
         Args:
             action: ``"ask"``, ``"note"`` (``learn``, ``entered``, ``cancelled``) or ``"load"``.
             seen: Evaluations so far.
         """
-        return states_of(self)
+        own, base = type(self), Strategy
+        takes_notes = (own.learn, own.entered, own.cancelled) != (
+            base.learn,
+            base.entered,
+            base.cancelled,
+        )
+        return attributes_of() if action == "note" and not takes_notes else states_of(self)
 
 
 class PlannedStrategy(Strategy):
