@@ -151,10 +151,7 @@ class Blend(AcquisitionFunction):
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the values at points ``batch_shape x 1 x d``, shape ``batch_shape``."""
-        if self.share == 0.0 and self.second is not None:
-            value: Tensor = self.second(X)
-            return value
-        return self.evaluate(self.first(X), X)
+        return self.evaluate(self.first(X) if self.share > 0 else X.new_zeros(()), X)
 
     def evaluate(self, first: Tensor, X: Tensor) -> Tensor:
         """Return the values at points, given those of the first function there, ``batch_shape``."""

@@ -9,12 +9,12 @@ import math
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from botorch_costly.models.similarity import adapt_similarity
 from botorch_costly.models.task_ensemble import TaskEnsemble
-from botorch_costly.models.transfer import Similarity, TransferGP, units_of
+from botorch_costly.models.transfer import Features, Similarity, TransferGP, features, units_of
 from botorch_costly.tuners.transfer.belief import TargetData
-from botorch_costly.tuners.transfer.memory import FeatureMemory
 
 _ASTRAY = 0.05  # prior probability that a value is an outlier
 _WITHIN = 10.0  # width of the uniform distribution of outliers, in scales of a typical task
@@ -43,11 +43,12 @@ class Doubts:
     Args:
         tasks: Earlier tasks, fitted.
         similarity: Similarity of the tasks to each other.
-        memory: Cache of the tasks' features.
     """
 
-    def __init__(self, tasks: TaskEnsemble, similarity: Similarity, memory: FeatureMemory) -> None:
-        self._tasks, self._similarity, self._memory = tasks, similarity, memory
+    def __init__(self, tasks: TaskEnsemble, similarity: Similarity) -> None:
+        self._tasks, self._similarity = tasks, similarity
+        # By point: neither the tasks nor their features ever change.
+        self._features: dict[tuple[float, ...], Features] = {}
         self._price = math.log(_ASTRAY / _WITHIN) - units_of(tasks).log_scale
 
     def trusted(self, data: TargetData, start: Similarity) -> Trusted:
@@ -89,11 +90,27 @@ class Doubts:
     def _fitted(self, data: TargetData, start: Similarity) -> Trusted:
         similarity = self._similarity
         if len(data.values):
-            rows = data.points, data.values.unsqueeze(-1), self._memory.of_rows(data.points)
+            rows = data.points, data.values.unsqueeze(-1), self._features_of(data.points)
             similarity = adapt_similarity(similarity, self._tasks, *rows, start=start)
         return Trusted(data, similarity, self.belief(data, similarity))
 
     def belief(self, data: TargetData, similarity: Similarity) -> TransferGP:
         """Return the posterior of the target, given the tasks and the data."""
-        features = self._memory.of_rows(data.points)
-        return TransferGP(self._tasks, similarity, data.points, data.values.unsqueeze(-1), features)
+        known = self._features_of(data.points)
+        return TransferGP(self._tasks, similarity, data.points, data.values.unsqueeze(-1), known)
+
+    @torch.no_grad()
+    def _features_of(self, X: Tensor) -> Features:
+        """Return the tasks' features of points, ``n x d``.
+
+        They are computed point by point, for the last bits of a row depend on the others: a run that
+        continues from a state would differ.
+        """
+        if not len(X):
+            return features(self._tasks, X)
+        keys = [tuple(x) for x in X.tolist()]
+        for key, x in zip(keys, X, strict=True):
+            if key not in self._features:
+                self._features[key] = features(self._tasks, x.unsqueeze(0))
+        columns = zip(*(self._features[key] for key in keys), strict=True)
+        return Features(*(torch.cat(column) for column in columns))

@@ -1,6 +1,7 @@
 """The share of the tasks by log evidence: of the model with the tasks and of the target alone."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -9,10 +10,9 @@ from torch import Generator, Tensor
 from botorch_costly.acquisition.robust_meta import Blend, MarginalUCB
 from botorch_costly.models.similarity import learn_similarity
 from botorch_costly.models.task_ensemble import TaskEnsemble
-from botorch_costly.models.transfer import Similarity
+from botorch_costly.models.transfer import Features, Similarity, features
 from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData, TargetGP, believable
 from botorch_costly.tuners.transfer.doubts import Doubts
-from botorch_costly.tuners.transfer.memory import FeatureMemory
 from botorch_costly.tuners.transfer.options import ByEvidence
 from botorch_costly.tuners.transfer.weighting import Acquisition, Belief, blended, gaps_of
 
@@ -23,11 +23,10 @@ class EvidenceWeighting:
     """The share is the least probability so far that the target resembles the tasks, and decays."""
 
     def __init__(self, tasks: TaskEnsemble, robust: ByEvidence, pool: Tensor) -> None:
-        self._tasks, self._robust = tasks, robust
+        self._tasks, self._robust, self._pool = tasks, robust, pool
         self._similarity = learn_similarity(tasks)
         self._adapted = self._similarity  # to the target's values
-        self._memory = FeatureMemory(tasks, pool)
-        self._doubts = Doubts(tasks, self._similarity, self._memory)
+        self._doubts = Doubts(tasks, self._similarity)
         self._own = OwnMemory(tasks.kernel)
         self._least = believable(robust.log_odds)
         self._count = 0
@@ -66,11 +65,17 @@ class EvidenceWeighting:
         )
         return Belief(data, target, transfer)
 
+    @cached_property
+    def _pool_features(self) -> Features:
+        """The tasks' features of the points of the pool, none of which ever change."""
+        with torch.no_grad():
+            return features(self._tasks, self._pool)
+
     def acquisition(self, belief: Belief, generator: Generator) -> Acquisition:
         """Return the sum of the bounds with the tasks and of the target alone, by their shares."""
         data, target, transfer = belief
         assert transfer is not None
-        robust, pool = self._robust, self._memory.pool
+        robust, pool = self._robust, self._pool
         share = 1.0 if target is None else self.share
         # The tasks' disagreement is largest where all of them are at their worst: the first point
         # maximizes their mean alone.
@@ -81,7 +86,7 @@ class EvidenceWeighting:
             return Blend(MarginalUCB(transfer, tau), alone, share)
 
         def at_pool() -> tuple[Tensor, Tensor]:
-            return transfer.moments(pool, self._memory.of_pool)
+            return transfer.moments(pool, self._pool_features)
 
         acquisition = blended(make, tau, robust.beta, pool, at_pool)
         if target is None:

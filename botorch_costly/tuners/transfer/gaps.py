@@ -88,7 +88,7 @@ class GapWeighting:
 
     @cached_property
     def _pool_moments(self) -> Moments:
-        """Moments of all tasks at the points of the pool, neither of which ever changes."""
+        """Moments of all tasks at the points of the pool, none of which ever change."""
         with torch.no_grad():
             return self._tasks.moments(self._pool)
 
