@@ -12,7 +12,8 @@ class BeforeAfterReward(MetricGain):
     """Gain of a validation metric over the metric just before the round.
 
     The gain is clipped to ``[-clip, clip]``, and positive when the metric improved. It takes two
-    validation passes for each query; ``GainReward`` takes one.
+    validation passes for each query; ``GainReward`` takes one. A loss of exactly 0 counts as the smallest
+    loss above 0 so far.
 
     Args:
         kind: ``"loss"`` for metrics of at least 0 to be minimized, ``"accuracy"`` for fractions in
@@ -47,7 +48,8 @@ class BeforeAfterReward(MetricGain):
         Raises:
             InvalidArgumentError: If the metric is impossible for its kind.
         """
-        self._before = self.check_metric(metric)
+        self._before = metric = self.check_metric(metric)
+        self._least = self._least_with(metric)
 
     def after(self, metric: float) -> float:
         """Return the gain of the round over the metric given to ``before``.
@@ -66,11 +68,14 @@ class BeforeAfterReward(MetricGain):
         if not math.isfinite(metric):
             return math.nan
         self._before = None  # the next round needs its own
+        self._least = self._least_with(metric)
+        if metric == reference:  # also if both are 0 and no loss above 0 is known
+            return 0.0
         return self.gain(reference, metric, elapsed=1)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return options and reference as plain values."""
-        return {**self.options(), "before": self._before}
+        """Return options, reference and smallest loss as plain values."""
+        return {**self.options(), "before": self._before, "least": self._least}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from the reference of ``state_dict``.
@@ -79,9 +84,14 @@ class BeforeAfterReward(MetricGain):
             StateMismatchError: If the state was saved with other options, or by another class; the
                 reference is unchanged.
         """
+        if isinstance(state, Mapping):
+            state = {"least": None, **state}  # which states of earlier versions lack
         self.check_options(state)
-        before = state["before"]
         try:
-            self._before = None if before is None else self.check_metric(before)
+            before, least = (
+                None if state[name] is None else self.check_metric(state[name])
+                for name in ("before", "least")
+            )
         except InvalidArgumentError as error:
             raise StateMismatchError("state", "a state_dict of BeforeAfterReward", state) from error
+        self._before, self._least = before, least

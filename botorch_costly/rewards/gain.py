@@ -29,9 +29,8 @@ example contributes in every round.
 """
 
 import math
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -49,7 +48,11 @@ from botorch_costly.records import Decision
 from botorch_costly.rewards.direction import Direction
 
 Kind = Literal["loss", "accuracy"]
-_LOSS = "a loss >= 0 (tell math.exp(loss) if yours can be negative, such as a log density)"
+_POSSIBLE = {
+    "loss": "a loss >= 0 (tell math.exp(loss) if yours can be negative, such as a log density; "
+    "declare a metric to be maximized as an accuracy)",
+    "accuracy": "an accuracy as a fraction in [0, 1]",
+}
 _DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}
 _DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
 
@@ -78,8 +81,46 @@ class When(NamedTuple):
         return max(self.interval - earlier.interval, 1)
 
 
+def check_metric(kind: Kind, metric: float) -> float:
+    """Return a metric as a float; scalars of torch and NumPy are accepted.
+
+    Raises:
+        InvalidArgumentError: If it is no number, or finite and impossible for its kind.
+    """
+    number = as_number("metric", metric)
+    if math.isfinite(number):
+        is_possible = number >= 0 if kind == "loss" else 0 <= number <= 1
+        check(is_possible, "metric", _POSSIBLE[kind], metric)
+    return number
+
+
+def least_loss(losses: Iterable[float | None]) -> float | None:
+    """Return the smallest finite loss above 0; None without one."""
+    above = (loss for loss in losses if loss is not None and 0 < loss < math.inf)
+    return min(above, default=None)
+
+
+def log_gain(loss: float, least: float | None) -> float:
+    """Return ``-log`` of a loss, the one measure of how good a loss is.
+
+    A loss of exactly 0 has no logarithm; networks reach it on a small validation set in float32. It
+    counts as the smallest loss above 0 so far: a smaller stand-in would make the next loss above 0 look
+    like a divergence.
+
+    Args:
+        loss: Loss of at least 0, or a number that is not finite.
+        least: Smallest loss above 0 so far; None without one.
+
+    Returns:
+        The level, larger is better; NaN for a loss that is not finite, and for 0 without a smallest loss.
+    """
+    if not math.isfinite(loss) or (loss == 0 and least is None):
+        return math.nan
+    return -math.log(loss or least or 0.0)
+
+
 class MetricGain(ABC):
-    """The base of rewards that are gains of a metric: its kind, its level and the clipped gain.
+    """The base of rewards that are gains of a metric: its kind, its level and the clip.
 
     Args:
         kind: Kind of the metric, ``"loss"`` or ``"accuracy"``.
@@ -101,38 +142,33 @@ class MetricGain(ABC):
         limit = _DEFAULT_CLIP[kind] if clip is None else clip
         self.clip = limit if limit == math.inf else check_positive("clip", limit)
         self.scale = check_positive("scale", _DEFAULT_SCALE[kind] if scale is None else scale)
+        self._least: float | None = None  # smallest loss above 0 so far
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.kind!r}, clip={self.clip}, scale={self.scale})"
 
-    def level(self, metric: float) -> float:
+    def level(self, metric: float, least: float | None = None) -> float:
         """Return the level, whose differences are gains: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
 
-        The level is NaN for a metric that is not finite, and finite for a loss of exactly 0.
+        Args:
+            metric: The metric.
+            least: Smallest loss above 0 so far, see ``log_gain``; that of the calls so far if omitted.
 
         Raises:
             InvalidArgumentError: If the metric is impossible for its kind.
         """
         metric = self.check_metric(metric)
-        if not math.isfinite(metric):
-            return math.nan
         if self.kind == "accuracy":
-            return self.scale * metric
-        return -self.scale * math.log(metric or sys.float_info.min)
+            return self.scale * metric if math.isfinite(metric) else math.nan
+        return self.scale * log_gain(metric, self._least if least is None else least)
 
     def check_metric(self, metric: float) -> float:
-        """Return the metric as a float; scalars of torch and NumPy are accepted.
+        """Return the metric as a float; arguments and errors of the function of this name."""
+        return check_metric(self.kind, metric)
 
-        Raises:
-            InvalidArgumentError: If it is no number, or finite and impossible for its kind.
-        """
-        metric = as_number("metric", metric)
-        if math.isfinite(metric):
-            if self.kind == "loss":
-                check(metric >= 0, "metric", _LOSS, metric)
-            else:
-                check(0 <= metric <= 1, "metric", "an accuracy as a fraction in [0, 1]", metric)
-        return metric
+    def _least_with(self, metric: float) -> float | None:
+        """Return the smallest loss above 0 so far, including a new one."""
+        return least_loss([self._least, metric]) if self.kind == "loss" else None
 
     def gain(self, reference: float, metric: float, elapsed: int) -> float:
         """Return the clipped gain per round (or interval) of a metric over a reference.
@@ -143,7 +179,7 @@ class MetricGain(ABC):
             elapsed: Rounds, or intervals, from one to the other, at least 1.
 
         Returns:
-            The gain; NaN if one of the two metrics is not finite.
+            The gain; NaN if one of the two metrics has no level.
         """
         return self.clipped((self.level(metric) - self.level(reference)) / elapsed)
 
@@ -212,13 +248,12 @@ class DiscountedAverage:
 
 @dataclass(frozen=True)
 class _Last:
-    """The last finite metric with its round, the form of the ``round`` arguments, and the least loss."""
+    """The last finite metric with its round, and the form of the ``round`` arguments."""
 
     metric: float | None = None
     round: int | None = None
     interval: int | None = None
     given: Literal["decision", "round"] | None = None  # None before the first call
-    least: float | None = None  # of the losses above 0
 
 
 class GainReward(MetricGain):
@@ -232,8 +267,8 @@ class GainReward(MetricGain):
     the logarithms are averaged. The gain is divided by the weighted average of the rounds elapsed, so a
     metric that grows steadily has the same gain under every memory.
 
-    A loss of exactly 0 has no logarithm; networks reach it on a small validation set in float32. It
-    counts as the smallest loss above 0 so far. Before the first loss above 0 there is no reference.
+    A loss of exactly 0 counts as the smallest loss above 0 so far. Before the first loss above 0 there is
+    no reference.
 
     Pass decisions in all calls, or bare rounds in all calls: elapsed time is counted in intervals
     between decisions and in rounds between bare rounds, which cannot be mixed.
@@ -307,33 +342,14 @@ class GainReward(MetricGain):
         if math.isnan(level):
             self._last = replace(last, given=form)
             return None if math.isfinite(metric) else math.nan
-        self._last = _Last(metric, when.round, when.interval, form, self._least(metric))
+        self._last = _Last(metric, when.round, when.interval, form)
+        self._least = self._least_with(metric)
         if last.round is None:
             self._reference = DiscountedAverage(level, age=0.0, weight=1.0)
             return None
         elapsed = when.since(When(last.round, last.interval))
         self._reference = reference.updated(level, elapsed, self.memory)
         return self.clipped((level - reference.level) / (reference.age + elapsed))
-
-    def level(self, metric: float) -> float:
-        """Return the level, whose differences are gains: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
-
-        Returns:
-            The level. A loss of 0 has that of the smallest loss above 0 so far. The level is NaN if
-            there was none yet, and for a metric that is not finite.
-
-        Raises:
-            InvalidArgumentError: If the metric is impossible for its kind.
-        """
-        metric = self.check_metric(metric)
-        if metric == 0 and self.kind == "loss":
-            return math.nan if self._last.least is None else super().level(self._last.least)
-        return super().level(metric)
-
-    def _least(self, metric: float) -> float | None:
-        """Return the smallest loss above 0 so far, including a new one."""
-        losses = [loss for loss in (self._last.least, metric) if loss is not None and loss > 0]
-        return min(losses, default=None) if self.kind == "loss" else None
 
     def rebase(self, metric: float, round: int | Decision) -> None:
         """Set the reference to this metric and round, as after a return to an earlier state.
@@ -346,7 +362,8 @@ class GainReward(MetricGain):
         check(math.isfinite(metric), "metric", "a finite metric", metric)
         form, level = self._check_form(round), self.level(metric)
         check(not math.isnan(level), "metric", "a loss > 0, for there was none yet", metric)
-        self._last = _Last(metric, when.round, when.interval, form, self._least(metric))
+        self._last = _Last(metric, when.round, when.interval, form)
+        self._least = self._least_with(metric)
         self._reference = DiscountedAverage(level, age=0.0, weight=1.0)
 
     def _check_form(self, round: int | Decision) -> Literal["decision", "round"]:
@@ -363,8 +380,8 @@ class GainReward(MetricGain):
 
     def state_dict(self) -> dict[str, Any]:
         """Return options and reference as plain values."""
-        reference = asdict(self._reference)
-        return {**self.options(), "last": asdict(self._last), "reference": reference}
+        last = {**asdict(self._last), "least": self._least}
+        return {**self.options(), "last": last, "reference": asdict(self._reference)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from the reference of ``state_dict``.
@@ -375,8 +392,10 @@ class GainReward(MetricGain):
         """
         self.check_options(state)
         try:
-            last = _Last(**state["last"])
-            for metric in (last.metric, last.least):
+            fields = dict(state["last"])
+            least = fields.pop("least", None)
+            last = _Last(**fields)
+            for metric in (last.metric, least):
                 if metric is not None:
                     self.check_metric(metric)
             for name, number in (("round", last.round), ("interval", last.interval)):
@@ -388,4 +407,4 @@ class GainReward(MetricGain):
             check(consistent, "reference", "an average of the metrics", state["reference"])
         except (TypeError, InvalidArgumentError) as error:
             raise StateMismatchError("state", "a state_dict of GainReward", state) from error
-        self._last, self._reference = last, reference
+        self._last, self._reference, self._least = last, reference, least

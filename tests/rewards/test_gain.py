@@ -9,6 +9,7 @@ import pytest
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from botorch_costly.records import Decision
 from botorch_costly.rewards import BeforeAfterReward, GainReward
+from botorch_costly.rewards.gain import least_loss, log_gain
 from tests.oracles import gains as oracle
 
 nan, inf = math.nan, math.inf
@@ -127,10 +128,34 @@ def test_before_the_first_loss_above_zero_there_is_no_reference(memory):
 
 
 def test_zero_may_come_before_a_round_and_after_it():
+    reward = BeforeAfterReward("loss", clip=inf)
+    pairs = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.5, 0.1), (0.5, 0.0), (0.0, 0.5)]
+    for (before, after), ratio in zip(pairs, [1.0, 1.0, 1.0, 5.0, 5.0, 0.2], strict=True):
+        again = BeforeAfterReward("loss", clip=inf)
+        again.load_state_dict(json.loads(json.dumps(reward.state_dict())))
+        for either in (reward, again):
+            either.before(before)
+            assert either.after(after) == pytest.approx(math.log(ratio))
+
+
+def test_the_smallest_number_is_a_loss():
+    tiny = 5e-324
+    assert log_gain(tiny, None) == log_gain(0.0, tiny) == -math.log(tiny)
+    assert GainReward("loss").level(tiny) == -math.log(tiny)
+    assert math.isnan(log_gain(0.0, None))
+    assert all(math.isnan(log_gain(loss, 0.1)) for loss in (nan, inf, -inf))
+    assert least_loss([None, 0.0, nan, inf, 0.3, 0.2]) == 0.2
+    assert least_loss([0.0, nan]) is None
+
+
+def test_states_without_a_smallest_loss_load():
     reward = BeforeAfterReward("loss")
-    for before, after, gain in [(0.0, 0.0, 0.0), (0.5, 0.0, 1.0), (0.0, 0.5, -1.0)]:
-        reward.before(before)
-        assert reward.after(after) == gain
+    reward.before(0.5)
+    state = reward.state_dict()
+    del state["least"]
+    again = BeforeAfterReward("loss")
+    again.load_state_dict(state)
+    assert again.after(0.25) == pytest.approx(math.log(2))
 
 
 def test_a_loss_that_can_be_negative_is_told_a_way_out():

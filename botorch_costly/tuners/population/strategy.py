@@ -17,12 +17,11 @@ from botorch_costly.query import QueryRule
 from botorch_costly.query.rule import Comparison, Progress
 from botorch_costly.randomness import generator_of
 from botorch_costly.records import FrozenConfig
-from botorch_costly.rewards.gain import GainReward
+from botorch_costly.rewards.gain import GainReward, least_loss
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.population.belief import PopulationBelief
 from botorch_costly.tuners.population.selection import ranked, replacements
 
-_TINY = 5e-324  # the smallest positive number
 Seen = Evaluations[PopulationDecision, PopulationObservation]
 
 
@@ -75,13 +74,13 @@ class PopulationStrategy(PlannedStrategy):
         latest = outcomes.get(now - 1)
         points = [self._encode(config) for config in last.configs]
         origins = list(range(self._members))
-        levels = {} if latest is None else self.levels(latest, seen)
-        order = ranked(levels)
+        scores = {} if latest is None else self.scores(latest)
+        order = ranked(scores)
         if not order:
-            reason = "no member has a metric" if not levels else "every member has failed"
-            points = [self._encode(self._start)] * self._members if levels else points
+            reason = "no member has a metric" if not scores else "every member has failed"
+            points = [self._encode(self._start)] * self._members if scores else points
             return self._proposal(points, origins, [True] * self._members, reason, 0)
-        leader, moved = order[0], replacements(levels)
+        leader, moved = order[0], replacements(scores)
         points[leader] = self.incumbent(now)
         for member, origin in moved.items():
             origins[member] = origin
@@ -132,7 +131,8 @@ class PopulationStrategy(PlannedStrategy):
     def learn(self, outcome: PopulationObservation, seen: Seen, *details: Any) -> None:
         """Learn the gains of the members with a metric in a round."""
         decision = seen.suggestion(outcome.round)
-        lineage = Lineage(seen, lambda metric: self._level(metric, seen))
+        least = least_loss(metric for played in seen.outcomes for metric in played.metrics)
+        lineage = Lineage(seen, lambda metric: self._gain.level(metric, least))
         gains = {member: lineage.gain(decision.round, member) for member in range(self._members)}
         measured = {member: gain for member, gain in gains.items() if gain is not None}
         finite = [gain for gain in measured.values() if not math.isnan(gain)]
@@ -154,18 +154,11 @@ class PopulationStrategy(PlannedStrategy):
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
         return self._space.encode(config).double()
 
-    def levels(self, outcome: PopulationObservation, seen: Seen) -> dict[int, float]:
-        """Return the level of each member with a metric, NaN if it failed; larger is better."""
+    def scores(self, outcome: PopulationObservation) -> dict[int, float]:
+        """Return each member's metric, negated for losses; NaN if it failed; none without a metric."""
+        sign = -1.0 if self._gain.kind == "loss" else 1.0
         metrics = enumerate(outcome.metrics)
-        return {i: self._level(metric, seen) for i, metric in metrics if metric is not None}
-
-    def _level(self, metric: float, seen: Seen) -> float:
-        """Return the level of a metric; a loss of 0 counts as half the smallest positive loss so far."""
-        if metric != 0 or self._gain.kind != "loss":
-            return self._gain.level(metric)
-        metrics = [value for outcome in seen.outcomes for value in outcome.metrics if value]
-        least = min((value for value in metrics if value > 0), default=1.0)
-        return self._gain.level(max(least / 2, _TINY))
+        return {i: sign * metric for i, metric in metrics if metric is not None}
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next round depends on."""
@@ -217,7 +210,10 @@ class Lineage:
         return None
 
     def _measured(self, round: int, member: int) -> float | None:
-        """Return the level of a member at the end of a round; None if it was not measured."""
+        """Return the level of a member at the end of a round; None if it is unknown, NaN if it failed."""
         outcome = self._outcomes.get(round)
         metric = None if outcome is None else outcome.metrics[member]
-        return None if metric is None else self._level(metric)
+        level = None if metric is None else self._level(metric)
+        if level is None or metric is None or not math.isnan(level):
+            return level
+        return None if math.isfinite(metric) else level  # a loss of 0 before any above 0

@@ -139,7 +139,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
     def best_member(self) -> int | None:
         """Return the best member of the latest round with a metric; None before the first metric."""
         for outcome in reversed(self._ledger.outcomes):
-            order = ranked(self._strategy.levels(outcome, self._seen))
+            order = ranked(self._strategy.scores(outcome))
             if order:
                 return order[0]
         return None

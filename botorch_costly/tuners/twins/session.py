@@ -229,9 +229,10 @@ class Session(Around[TwinDecision]):
         return self.tuner.incumbent
 
     def _keep_if_best(self, metric: float) -> None:
-        level_of = self.tuner.level_of
-        if self._best is not None and level_of(metric) <= level_of(self._best["metric"]):
-            return
+        if self._best is not None:
+            gained = metric - self._best["metric"]
+            if (gained if self.tuner.maximize else -gained) <= 0:
+                return
         try:
             state = self._copied()
         except Exception as error:

@@ -2,10 +2,9 @@
 
 import logging
 import math
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import torch
 from torch import Tensor
@@ -17,16 +16,15 @@ from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.state import attributes_of
 from botorch_costly.errors import check, check_count, check_nonnegative, check_rate
 from botorch_costly.parameters import Plain
-from botorch_costly.plain import as_number
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
+from botorch_costly.rewards.gain import Kind, check_metric, least_loss, log_gain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
 from botorch_costly.tuners.twins.strategy import TwinStrategy
 
 _logger = logging.getLogger(__name__)
-_METRICS = ["loss", "accuracy"]
 
 
 class TwinTuner(Frame[TwinDecision, Observation]):
@@ -89,15 +87,15 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         horizon: int,
         *,
         start: Mapping[str, Plain] | None = None,
-        metric: str = "loss",
+        metric: Kind = "loss",
         exploring: float = 0.004,
         queries: float = 0.3,
         seed: int = 0,
     ) -> None:
         domain = Domain(space)
         horizon = check_count("horizon", horizon, minimum=1)
-        is_known = isinstance(metric, str) and metric in _METRICS
-        check(is_known, "metric", f"one of {_METRICS}", metric)
+        kinds = list(get_args(Kind))
+        check(isinstance(metric, str) and metric in kinds, "metric", f"one of {kinds}", metric)
         self._metric = metric
         exploring = check_nonnegative("exploring", exploring)
         queries = check_rate("queries", queries)
@@ -153,7 +151,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         Args:
             decision: Latest decision of ``ask``. The metrics of earlier ones are recorded and change
                 nothing.
-            metric: Measured metric. NaN or an infinity means that the network diverged.
+            metric: Measured metric. NaN or an infinity means that the network diverged. A loss of 0
+                before any above 0 is recorded and compares nothing.
             seconds: Duration of the query, if known.
 
         Returns:
@@ -166,13 +165,9 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        level = level_of(self._metric, metric, self._smallest_metric())
+        level = self.level_of(metric)
         outcome = observation_of(decision, metric, seconds=seconds)
         return self._tell(outcome, level)
-
-    def _smallest_metric(self) -> float | None:
-        """Return the smallest metric other than 0 so far."""
-        return min((o.reward for o in self._ledger.outcomes if o.reward), default=None)
 
     def settle(self) -> None:
         """Play the incumbent from the present state to the end, and never go back.
@@ -237,7 +232,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
     def level_of(self, metric: float) -> float:
         """Return the level of a metric, by which configurations are compared.
 
-        It is minus the logarithm of a loss or of the share of errors.
+        It is minus the logarithm of a loss or of the share of errors. A loss of 0 has the level of the
+        smallest loss above 0 so far, and NaN before there is one.
 
         Args:
             metric: Metric in the form that ``tell`` takes; the level of NaN or an infinity is -inf.
@@ -245,14 +241,13 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         Raises:
             InvalidArgumentError: If it is not a number, or impossible for its kind.
         """
-        return level_of(self._metric, metric)
+        return level_of(self._metric, metric, least_loss(o.reward for o in self._ledger.outcomes))
 
     def diagnose(self) -> TwinDiagnosis:
         """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
         budget = self._strategy.plan.budget
         metrics = [o.reward for o in self.observations if o.reward is not None]
-        least = self._smallest_metric()
-        levels = [level_of(self._metric, metric, least) for metric in metrics]
+        levels = [level for level in map(self.level_of, metrics) if not math.isnan(level)]
         return TwinDiagnosis(
             rounds=len(self._ledger),
             horizon=self.horizon,
@@ -277,7 +272,7 @@ def _encoded(space: SearchSpace, start: Mapping[str, Plain] | None) -> Tensor:
     return space.round(torch.full((space.dim,), 0.5, dtype=torch.float64))
 
 
-def level_of(kind: str, value: float, least: float | None = None) -> float:
+def level_of(kind: Kind, value: float, least: float | None = None) -> float:
     """Return ``-log`` of a loss, or of the share of errors; -inf if the value is not finite.
 
     Differences of levels have no unit.
@@ -285,19 +280,14 @@ def level_of(kind: str, value: float, least: float | None = None) -> float:
     Args:
         kind: ``"loss"``, at least 0 and smaller is better, or ``"accuracy"``, a fraction in [0, 1].
         value: Metric, a number or a scalar of NumPy or torch.
-        least: Smallest loss above 0 so far, which replaces a loss of exactly 0, so that later losses are
-            not far behind one saturated query.
+        least: Smallest loss above 0 so far, see ``log_gain``.
 
     Raises:
         InvalidArgumentError: If the value is not a number, or finite and impossible for its kind.
     """
-    number = as_number("metric", value)
+    number = check_metric(kind, value)
     if not math.isfinite(number):
         return -math.inf
     if kind == "loss":
-        expected = "a loss >= 0 (of a metric to be maximized, say metric='accuracy')"
-        check(number >= 0, "metric", expected, value)
-        floor = sys.float_info.min if least is None else least
-        return -math.log(number or floor)
-    check(0 <= number <= 1, "metric", "an accuracy as a fraction in [0, 1]", value)
-    return -math.log(max(1 - number, CONSTANTS.least_error))
+        return log_gain(number, least)
+    return log_gain(max(1 - number, CONSTANTS.least_error), None)

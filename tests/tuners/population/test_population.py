@@ -338,3 +338,26 @@ def test_a_loss_of_0_is_the_best_and_no_failure():
     alone.tell(alone.ask(), [0.0, 0.0])
     assert "failed" not in alone.ask().reason
     assert alone.best_member() is not None
+    first = bc.PopulationTuner(space, horizon=3, members=2)
+    first.tell(first.ask(), [0.3, 0.0])
+    assert first.best_member() == 1
+
+
+def test_a_loss_of_0_counts_as_the_smallest_so_far_in_gains():
+    """A smaller stand-in would make each loss above 0 after it a divergence."""
+    zero, least = tuner(members=2), tuner(members=2)
+    for metrics in ([0.4, 0.2], [0.4, 0.0], [0.3, 0.2], [5e-324, 0.3], [0.2, 0.0]):
+        zero.tell(zero.ask(), metrics)
+        smallest = 5e-324 if metrics[0] == 0.2 else 0.2
+        least.tell(least.ask(), [metric or smallest for metric in metrics])
+        assert zero.decisions == least.decisions
+    assert same(zero.state_dict()["belief"], least.state_dict()["belief"])
+
+
+def test_before_a_loss_above_0_nothing_is_learnt():
+    one = tuner(members=2)
+    for metrics in ([0.0, 0.0], [0.0, math.nan]):
+        one.tell(one.ask(), metrics)
+    assert one.best_member() == 0
+    with pytest.raises(errors.InvalidArgumentError, match="metric: Expected"):
+        one.tell(one.ask(), [0.4, -0.1])

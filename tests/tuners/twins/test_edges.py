@@ -113,6 +113,9 @@ def test_accuracies_are_told_as_fractions():
 def test_what_is_not_finite_is_the_lowest_level(kind):
     for value in (math.nan, math.inf, -math.inf):
         assert level_of(kind, value) == -math.inf
+    for value in (-0.1, "0.1", None, True):
+        with pytest.raises(errors.InvalidArgumentError, match="metric: Expected"):
+            level_of(kind, value)
     better, worse = (0.1, 0.2) if kind == "loss" else (0.9, 0.8)
     assert level_of(kind, better) - level_of(kind, worse) == pytest.approx(math.log(2))
 
@@ -122,6 +125,20 @@ def test_a_saturated_loss_of_zero_is_told():
     told = tuner.tell(tuner.ask(), 0.0)
     assert told.reward == 0.0
     assert not told.failed
+    assert math.isnan(tuner.level_of(0.0))  # before a loss above 0 it compares nothing
+    assert tuner.diagnose().worsened == 0.0
+    tuner.tell(tuner.ask(), 0.5)
+    assert tuner.level_of(0.0) == tuner.level_of(0.5) == -math.log(0.5)
+    assert math.isfinite(tuner.level_of(5e-324))
+
+
+def test_a_run_of_zeros_ends():
+    tuner = bc.TwinTuner(RATE, 60)
+    for _ in range(60):
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, 0.0)
+    assert len(tuner.decisions) == 60
 
 
 def test_one_saturated_query_is_no_fall_of_all_later_ones():
@@ -142,7 +159,7 @@ def test_one_saturated_query_is_no_fall_of_all_later_ones():
 @pytest.mark.parametrize("loss", [-0.5, -1e-300])
 def test_a_loss_that_is_none_is_refused_with_a_way_out(loss):
     tuner = bc.TwinTuner(RATE, 100)
-    with pytest.raises(errors.InvalidArgumentError, match="metric='accuracy'"):
+    with pytest.raises(errors.InvalidArgumentError, match="to be maximized as an accuracy"):
         tuner.tell(tuner.ask(), loss)
     assert tuner.observations == ()
 
