@@ -223,5 +223,6 @@ def _states_in(value: object, name: str = "") -> Iterator[tuple[str, Mapping[str
 
 
 def _is_state(value: object) -> bool:
-    complete = isinstance(value, Mapping) and {"header", "ledger"} <= set(value)
-    return complete and all(isinstance(value[key], Mapping) for key in ("header", "ledger"))  # type: ignore[index]
+    if not isinstance(value, Mapping):
+        return False
+    return all(isinstance(value.get(key), Mapping) for key in ("header", "ledger"))

@@ -199,10 +199,10 @@ class MetricGain(ABC):
             StateMismatchError: With the name of the first option that differs.
         """
         expected = f"a state_dict of {type(self).__name__}"
-        is_ours = isinstance(state, Mapping) and set(state) == set(self.state_dict())
-        check(is_ours, "state", expected, state, StateMismatchError)
+        if not isinstance(state, Mapping) or set(state) != set(self.state_dict()):
+            raise StateMismatchError("state", expected, state)
         for name, value in self.options().items():
-            saved = state[name]  # type: ignore[index]
+            saved = state[name]
             check(saved == value, f"state {name}", repr(value), saved, StateMismatchError)
 
     @abstractmethod
