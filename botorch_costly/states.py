@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,16 @@ from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from botorch_costly.errors import StateMismatchError, check
+
+
+class Stateful(Protocol):
+    """An object whose state can be saved and loaded, such as a tuner, a reward or a network."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state."""
+
+    def load_state_dict(self, state: Any) -> Any:
+        """Continue from the state."""
 
 
 @contextmanager

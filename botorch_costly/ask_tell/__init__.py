@@ -4,9 +4,10 @@ from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.optimizer import GainOptimizer, Optimizer
-from botorch_costly.ask_tell.protocol import AskTell, Outcome, Stateful, Suggestion
+from botorch_costly.ask_tell.protocol import AskTell, Outcome, Suggestion
 from botorch_costly.ask_tell.state import load, save, unchanged_on_error
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
+from botorch_costly.states import Stateful
 
 __all__ = [
     "AskTell",

@@ -1,4 +1,4 @@
-"""Protocols of optimizers, of their suggestions and outcomes, and of objects with a state."""
+"""Protocols of optimizers, of their suggestions and outcomes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
@@ -8,6 +8,7 @@ from torch import Tensor
 from botorch_costly.errors import check
 from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
+from botorch_costly.states import Stateful
 
 # An optimizer is told the gain of a round, a metric as it was measured, the value of a configuration, or
 # its learning curve.
@@ -62,16 +63,6 @@ class Outcome(Protocol):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild the record from ``to_dict``."""
-
-
-class Stateful(Protocol):
-    """An object whose state can be saved and loaded, such as a tuner, a reward or a network."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state."""
-
-    def load_state_dict(self, state: Any) -> Any:
-        """Continue from the state."""
 
 
 @runtime_checkable

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Protocol
 
 import torch
 
-from botorch_costly.ask_tell.protocol import Extendable, Stateful, Tells
+from botorch_costly.ask_tell.protocol import Extendable, Tells
 from botorch_costly.ask_tell.written import readable
 from botorch_costly.errors import RestoreError, StateMismatchError, check
 from botorch_costly.files import replacing
 from botorch_costly.space import SearchSpace
-from botorch_costly.states import copied, outside_inference
+from botorch_costly.states import Stateful, copied, outside_inference
 
 STATE_VERSION = 5
 _ONCE = {"dtype": "torch.float64"}  # values of options that older states do not name

@@ -14,7 +14,7 @@ from botorch_costly.ask_tell.generators import (
     global_generators,
     set_global_generators,
 )
-from botorch_costly.ask_tell.protocol import AskTell, Stateful, check_asked
+from botorch_costly.ask_tell.protocol import AskTell, check_asked
 from botorch_costly.errors import HorizonExceededError, StateMismatchError, check
 from botorch_costly.integrations.applying import apply, check_rates
 from botorch_costly.integrations.distributed import SharedTuner
@@ -29,6 +29,7 @@ from botorch_costly.integrations.rounds import RoundClock
 from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.records import Decision
 from botorch_costly.rewards import GainReward, GuardedReward
+from botorch_costly.states import Stateful
 
 _logger = logging.getLogger(__name__)
 _KEYS = {"shared", "clock", "decision", "reward", "over", "due", "generators", "rates"}

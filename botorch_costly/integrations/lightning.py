@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from botorch_costly.ask_tell.protocol import AskTell, Stateful
+from botorch_costly.ask_tell.protocol import AskTell
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
@@ -19,6 +19,7 @@ from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.rewards.gain import Kind
+from botorch_costly.states import Stateful
 
 try:
     from lightning.pytorch import Callback

@@ -7,11 +7,11 @@ from typing import get_args
 from torch import nn
 from torch.optim import Optimizer
 
-from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.errors import check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.rewards.gain import Kind
+from botorch_costly.states import Stateful
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from botorch_costly.ask_tell.protocol import AskTell, Stateful
+from botorch_costly.ask_tell.protocol import AskTell
 from botorch_costly.ask_tell.state import load, save
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check
 from botorch_costly.integrations.applying import Rates, unwrapped
@@ -15,6 +15,7 @@ from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.rewards.gain import Kind
+from botorch_costly.states import Stateful
 
 try:
     from transformers import TrainerCallback

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from torch.optim import Optimizer
 
@@ -23,6 +23,7 @@ from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.gain import GainReward, When
 from botorch_costly.states import (
+    Stateful,
     check_states_of,
     have_diverged,
     kinds_of,
@@ -39,16 +40,6 @@ _STAYS_NAN = 2  # if metric or weights are not finite
 # Keys of a parameter group that schedulers write: they follow time, and are not restored.
 _SCHEDULED = ("lr", "initial_lr", "momentum", "betas")
 _WORTH_KEEPING = 2 / 3  # of the margin: how far below the best level a state is still kept
-
-
-class Stateful(Protocol):
-    """An object whose state can be saved and loaded, such as a network or an optimizer."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state."""
-
-    def load_state_dict(self, state: Any) -> Any:
-        """Continue from a state."""
 
 
 @dataclass(frozen=True)

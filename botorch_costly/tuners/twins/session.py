@@ -11,13 +11,12 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from botorch_costly.ask_tell.around import Around
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
-from botorch_costly.ask_tell.protocol import Stateful
 from botorch_costly.ask_tell.surroundings import undisturbed
 from botorch_costly.device import check_device
 from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
-from botorch_costly.states import check_states_of, copied, kinds_of, outside_inference
+from botorch_costly.states import Stateful, check_states_of, copied, kinds_of, outside_inference
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
 _logger = logging.getLogger(__name__)
