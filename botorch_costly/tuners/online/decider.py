@@ -14,7 +14,7 @@ from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.stationary import Stationary, covariance, information_share
 from botorch_costly.query import RECENT, Comparison, Progress, QueryRule, UnqueriedPlay, Verdict
 from botorch_costly.tuners.online.path_following import CandidateAndRivals, RoundsAhead
-from botorch_costly.tuners.online.priced_play import best_play, best_query, weigh
+from botorch_costly.tuners.online.priced_play import best_among, best_play, best_query
 from botorch_costly.tuners.online.rivals import Rivals
 
 
@@ -97,7 +97,7 @@ class Decider:
             discretization = self._search.discretization(
                 torch.cat([opening, self._search.representatives()])
             )
-            best = weigh(belief, opening, discretization, now, outlook)
+            best = best_among(belief, opening, discretization, now, outlook)
         points = best.play.unsqueeze(0)
         if self._query.needs_rivals:
             others = self._candidate_and_rivals(belief, now, beta, generator, rivals=True)

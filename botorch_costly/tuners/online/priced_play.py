@@ -13,8 +13,8 @@ from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.distinct_rows import sorted_rows
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.numerics.stationary import covariance
-from botorch_costly.query import Outlook, Prospect, weighing
-from botorch_costly.query.weighing import NEXT_POINTS, TOLERANCE, NextQuery
+from botorch_costly.query import Outlook, Prospect
+from botorch_costly.query.weighing import NEXT_POINTS, TOLERANCE, NextQuery, weigh
 
 _CLIMBED = 8  # best candidates that a search climbs from
 _LIKELY = 32  # best candidates by mean + _MILD std, one of which may be the optimum
@@ -50,7 +50,7 @@ def best_query(
     """
     candidates, today = search.candidates(belief.near[:, :-2]), torch.tensor(float(now))
     if len(candidates) <= _PROMISING:
-        return weigh(belief, candidates, search.discretization(candidates), now, outlook)
+        return best_among(belief, candidates, search.discretization(candidates), now, outlook)
     prepared = belief.project(at_round(candidates, today))
     likely = candidates[_likely(*belief.mean_and_variance(prepared))]
     discretization = search.discretization(likely)
@@ -70,10 +70,10 @@ def best_query(
     promising = candidates[promises[-1].topk(_PROMISING).indices]
     considered = sorted_rows(torch.cat([peaks, promising]))
     discretization = search.discretization(torch.cat([considered.rows, likely]))
-    return weigh(belief, considered.rows, discretization, now, outlook, considered.repeated)
+    return best_among(belief, considered.rows, discretization, now, outlook, considered.repeated)
 
 
-def weigh(
+def best_among(
     belief: StreamingGP,
     considered: Tensor,
     discretization: Tensor,
@@ -104,7 +104,7 @@ def weigh(
         promising = promises.topk(min(NEXT_POINTS, len(promises))).indices
         return _next_query(belief, considered, places, promising, now)
 
-    result = weighing.weigh(mean, gain, outlook, next_query)
+    result = weigh(mean, gain, outlook, next_query)
     best = mean.argmax()
     # A scalar index would wait for the device, a tensor of indices does not.
     query_at, play = considered[torch.stack([result.pick, best])]

@@ -10,7 +10,7 @@ from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.query import Outlook
 from botorch_costly.space import Real, SearchSpace
-from botorch_costly.tuners.online.priced_play import best_play, best_query, weigh
+from botorch_costly.tuners.online.priced_play import best_among, best_play, best_query
 
 DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 SQUARE = SearchSpace({"x": Real(0.0, 1.0), "y": Real(0.0, 1.0)})
@@ -45,14 +45,14 @@ def test_no_point_of_a_fine_lattice_is_much_better(effective_horizon, queries):
     for seed in range(4):
         belief, search = belief_after(queries, seed), search_of(SQUARE, Search(4, 0.2), DOUBLE)
         found = best_query(belief, search, NOW, outlook(effective_horizon), beta=1.0)
-        lattice = weigh(belief, LATTICE, FINE, NOW, outlook(effective_horizon))
+        lattice = best_among(belief, LATTICE, FINE, NOW, outlook(effective_horizon))
         assert found.mean >= lattice.mean - 1e-9  # and it lies between them
         play = best_play(belief, search, NOW)
         mean, _ = belief.mean_and_variance(torch.cat([play, play.new_tensor([NOW])]))
         assert mean >= lattice.mean - 1e-9
         # With the same discretization.
         at = found.query_at.unsqueeze(0)
-        ours = weigh(
+        ours = best_among(
             belief, at, torch.cat([FINE, found.play.unsqueeze(0)]), NOW, outlook(effective_horizon)
         )
         best, earned = (
