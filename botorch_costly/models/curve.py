@@ -114,7 +114,7 @@ class CurveGP(AskedAnewGP):
 
     def targets(self) -> Tensor:
         """Return the standardized scores, shape ``n``."""
-        return standardized(self.scores())
+        return z_scores(self.scores())
 
     def compute_custom_loss(self, mll: MarginalLogLikelihood, **kwargs: Any) -> Tensor:
         """Return minus the marginal log likelihood of the present targets: a hook of BoTorch."""
@@ -168,7 +168,7 @@ class CurveGP(AskedAnewGP):
         return CurveGP(self.configs, self.curves, marks, *modules)
 
 
-def standardized(scores: Tensor) -> Tensor:
+def z_scores(scores: Tensor) -> Tensor:
     """Return ``(scores - mean) / std`` of scores ``batch_shape x n``; 0 where all are equal."""
     center = scores.mean(-1, keepdim=True)
     variance = (scores - center).square().mean(-1, keepdim=True)

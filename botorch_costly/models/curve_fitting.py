@@ -22,7 +22,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
 from botorch_costly.errors import check, check_count
-from botorch_costly.models.curve import LEAST_LENGTHSCALE, LEAST_NOISE, CurveGP, standardized
+from botorch_costly.models.curve import LEAST_LENGTHSCALE, LEAST_NOISE, CurveGP, z_scores
 from botorch_costly.models.fitting import priors_and_bounds
 from botorch_costly.models.hyperparameter_search import most_probable
 from botorch_costly.numerics.compression import prefix_scores, sigmoid_weights
@@ -148,7 +148,7 @@ def _targets(model: CurveGP, task: _Task, shape: Tensor) -> Tensor:
         scores = prefix_scores(task.curves, weights)  # r x c x T
     else:
         scores = model.compression(task.curves).detach()
-    return standardized(scores[..., task.marks[:, 0], task.marks[:, 1] - 1])
+    return z_scores(scores[..., task.marks[:, 0], task.marks[:, 1] - 1])
 
 
 def _assign(model: CurveGP, theta: Tensor) -> None:

@@ -16,7 +16,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import CurveGP, fit_curves
-from botorch_costly.models.curve import LEAST_LENGTHSCALE, standardized
+from botorch_costly.models.curve import LEAST_LENGTHSCALE, z_scores
 from botorch_costly.numerics.augmentation import log_condition
 from botorch_costly.numerics.compression import sigmoid_weights
 from botorch_costly.transforms import CurveCompression
@@ -225,7 +225,7 @@ def test_targets_do_not_depend_on_the_unit_of_rewards(generator):
     ours = CurveGP(configs, curves).targets()
     torch.testing.assert_close(CurveGP(configs, 1e6 * curves).targets(), ours)
     scores = torch.tensor([1.0, 2.0, 4.0])
-    torch.testing.assert_close(standardized(1e-8 * scores), standardized(scores))
+    torch.testing.assert_close(z_scores(1e-8 * scores), z_scores(scores))
 
 
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
