@@ -92,6 +92,7 @@ class BanditPlayer:
     ) -> None:
         check(isinstance(policy, BanditPolicy), "policy", "a BanditPolicy", policy)
         device = check_device(device)
+        horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self.policy, self._horizon = policy, horizon
         trials, self.arms = check_count("trials", trials, 1), check_count("arms", arms, 2)
         policy.rule.check_run(horizon)

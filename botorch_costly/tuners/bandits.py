@@ -16,7 +16,7 @@ from botorch_costly.ask_tell.strategy import Action, Proposal
 from botorch_costly.ask_tell.strategy import Strategy as AskedStrategy
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
 from botorch_costly.device import check_device, largest_reward
-from botorch_costly.errors import InvalidSpaceError, check, check_count, is_power_of_two
+from botorch_costly.errors import InvalidSpaceError, check, is_power_of_two
 from botorch_costly.parameters import Plain
 from botorch_costly.query import ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.query.rule import Verdict
@@ -203,7 +203,6 @@ class BanditTuner(GainOptimizer[Decision]):
         size = space.size or 0 if isinstance(space, SearchSpace) and space.is_finite else 0
         expected = f"a finite SearchSpace with 2 to {_MOST_ARMS} configurations"
         check(2 <= size <= _MOST_ARMS, "space", expected, space, InvalidSpaceError)
-        horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         policy = BanditPolicy(
             type(self).__name__,
             GPUCB() if strategy is None else strategy,
@@ -216,7 +215,7 @@ class BanditTuner(GainOptimizer[Decision]):
         player = BanditPlayer(policy, 1, size, horizon, device=device, generator=generator)
         self._largest = largest_reward(torch.float64) * min(policy.rewards.width, 1.0)
         options = {"strategy": policy.strategy, "query": policy.rule, "rewards": policy.rewards}
-        options |= {"horizon": horizon, "unqueried_play": unqueried_play, "seed": seed}
+        options |= {"unqueried_play": unqueried_play, "seed": seed}
         played = BanditStrategy(space, player, estimates=rewards is None)
         super().__init__(Domain(space), played, horizon=horizon, options=options)
 

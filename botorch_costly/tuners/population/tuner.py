@@ -89,26 +89,25 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
     ) -> None:
         seed = check_seed(seed)
         domain = Domain(space)
-        horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         self.members = check_count("members", members, minimum=2)
         centre = torch.full((space.dim,), 0.5, dtype=torch.float64)
         config = space.decode(space.round(centre)) if start is None else start
         self.start = FrozenConfig(space.canonical(config))
         self.query = AlwaysQuery() if query is None else query
         check(isinstance(self.query, QueryRule), "query", "a QueryRule", query)
-        priced = self.query.outlook(Progress(1, horizon=horizon)) is not None
-        compares = not priced and self.query.budget is None
-        expected = "a rule that compares configurations, such as ConfidenceQuery"
-        check(compares, "query", expected, self.query)
         self._gain, self._direction = GainReward(metric), Direction(metric)
         strategy = PopulationStrategy(
             space, self.start, self.members, horizon, self.query, self._gain, seed
         )
-        options: dict[str, Any] = {"horizon": horizon, "members": members, "start": self.start}
+        options: dict[str, Any] = {"members": members, "start": self.start}
         options |= {"query": self.query, "metric": metric, "seed": seed}
         super().__init__(
             domain, strategy, horizon=horizon, maximize=metric != "loss", options=options
         )
+        priced = self.query.outlook(Progress(1, horizon=self.horizon)) is not None
+        compares = not priced and self.query.budget is None
+        expected = "a rule that compares configurations, such as ConfidenceQuery"
+        check(compares, "query", expected, self.query)
 
     def tell(
         self, decision: PopulationDecision, metrics: Sequence[float | None]

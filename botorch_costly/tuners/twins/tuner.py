@@ -100,7 +100,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         exploring = check_nonnegative("exploring", exploring)
         queries = check_rate("queries", queries)
         self._start = _encoded(space, start)
-        options = {"horizon": horizon, "start": dict(space.decode(self._start))}
+        options: dict[str, Any] = {"start": dict(space.decode(self._start))}
         options |= {"metric": metric, "exploring": exploring, "queries": queries}
         options |= {"seed": check_seed(seed)}
         strategy = TwinStrategy(space, self._start, horizon, exploring, queries, seed)
