@@ -173,7 +173,8 @@ class BanditPlayer:
         policy, now = self.policy, self._now
         self._state = policy.strategy.refresh(self._state, now)
         advice = policy.strategy.advise(self._state, now, chance.luck)
-        if now == 0:  # up to a factor the prior covariance is the same in all trials and rounds
+        # Up to a factor the prior covariance is the same in all trials and rounds.
+        if self._information_share == 1.0:  # not computed yet; the first rounds may be the caller's
             self._information_share = information_share(advice.belief.prior_cov[0])
         progress = self._progress(advice, chance.coin)
         proposal = arm_proposal(

@@ -81,7 +81,8 @@ class BanditStrategy(AskedStrategy):
             self._player = self._player.skipped(rounds=1, queries=1)
 
     def cancelled(self, suggestion: Decision, seen: Evaluations[Any, Any]) -> None:
-        """Take back the query of a round, which is not paid for."""
+        """Take back the query of a round, which is not paid for and has no outcome."""
+        self._advised = {k: v for k, v in self._advised.items() if k != suggestion.round}
         self._player = self._player.skipped(rounds=0, queries=-int(suggestion.query))
 
     def learn(self, outcome: Observation, seen: Evaluations[Any, Any], *details: Any) -> None:

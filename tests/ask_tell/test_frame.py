@@ -118,3 +118,12 @@ def test_a_schedule_is_not_applied_to_a_round_of_the_user():
     for _ in range(3):
         tuner.ask()
     assert tuner.enqueue({"lr": 1e-2}).config["lr"] == 1e-2
+
+
+def test_a_bandit_that_begins_with_a_round_of_the_user_prices_queries_as_others_do():
+    one, other = (bc.BanditTuner(ARMS, 20, query=PricedQuery(price=0.1)) for _ in range(2))
+    one.cancel(one.enqueue({"arm": "x"}))
+    for tuner in (one, other):
+        tuner.ask()
+    states = [tuner.state_dict()["player"] for tuner in (one, other)]
+    assert states[0]["information_share"] == states[1]["information_share"] < 1

@@ -309,6 +309,29 @@ def test_an_enqueued_setting_is_as_if_it_had_been_asked_for(name):
     assert step(case, entering) == step(case, again)
 
 
+@pytest.mark.parametrize("name", quick(FREE, *FREE_BY_DEFAULT))
+@pytest.mark.parametrize("between", [0, 1, 3])
+def test_of_a_cancelled_setting_of_the_user_nothing_is_left(name, between):
+    """Not in later suggestions or states, whichever setting it was; a bandit's arm has no probability."""
+    case = OPTIMIZERS[name]
+    runs = []
+    for number in (0, 1):
+        optimizer = after(case, 7)
+        setting = saved_run(case)[0][number]
+        is_curve = optimizer.tells == "curve"
+        mine = optimizer.enqueue(setting.config, 1) if is_curve else enqueued(optimizer, setting)
+        pickle.dumps(optimizer.state_dict())
+        optimizer.cancel(mine)
+        again = case.make(0)
+        again.load_state_dict(through_a_file(optimizer.state_dict()))
+        runs += [optimizer, again]
+    for _ in range(between):
+        first, *others = [step(case, optimizer) for optimizer in runs]
+        assert others == [first] * 3
+    states = [optimizer.state_dict() for optimizer in runs]
+    assert all(same(states[0], state) for state in states[1:])
+
+
 @pytest.mark.parametrize("name", quick(BOUND, *[name for name in BOUND if name in BY_DEFAULT]))
 def test_a_plan_refuses_rounds_of_the_user_and_is_unchanged(name):
     case = OPTIMIZERS[name]

@@ -1,5 +1,6 @@
 """The decision of each round: the design, then the decider, held for an interval, within a budget."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -49,12 +50,21 @@ class Proposer:
     ) -> None:
         self._run, self._opening, self._decider = run, opening, decider
         self._query, self._generator = query, generator
-        self._chosen: Decision | None = None
+        self._chosen: Decision | None = None  # of the present interval, or of the one before
+        self._enqueued: dict[int, Decision] = {}  # the user's of the present interval, by round
         self._num_told: int | None = None  # number of rewards before the last decision
 
     def holds(self, now: int) -> bool:
-        """Return whether a round plays the configuration of the previous round."""
-        return self._chosen is not None and now > self._run.intervals.at(now).first
+        """Return whether the configuration of a round is decided already."""
+        return self._held(now) is not None
+
+    def _held(self, now: int) -> Decision | None:
+        """Return the choice that holds in a round: the user's latest in its interval, or the own one."""
+        first = self._run.intervals.at(now).first
+        latest = max(self._enqueued, default=-1)
+        if latest >= first:
+            return replace(self._enqueued[latest], reason=_HELD)
+        return self._chosen if now > first else None
 
     def propose(self, now: int, learner: Learner, queries: int) -> Decision:
         """Return the decision of a round.
@@ -64,23 +74,32 @@ class Proposer:
             learner: Belief after the queries so far.
             queries: Number of queries so far.
         """
-        interval = self._run.intervals.at(now)
-        if not self.holds(now):
-            self._chosen = self._choose(interval, learner, queries)
-        assert self._chosen is not None
-        return self._within_budget(_held(self._chosen, now, interval), queries)
+        interval, choice = self._run.intervals.at(now), self._held(now)
+        if choice is None:
+            choice = self._chosen = self._choose(interval, learner, queries)
+        return self._within_budget(_in_round(choice, now, interval), queries)
 
     def hold(self, decision: Decision) -> None:
         """Hold the configuration of the user's decision for the rest of its interval."""
-        interval = self._run.intervals.at(decision.round)
-        first, number = interval.first, interval.number
-        self._chosen = replace(decision, round=first, interval=min(number, first), reason=_HELD)
+        first = self._run.intervals.at(decision.round).first
+        earlier = [enqueued for enqueued in self._enqueued.values() if enqueued.round >= first]
+        self._enqueued = {enqueued.round: enqueued for enqueued in [*earlier, decision]}
+        if decision.round == first:
+            self._chosen = None  # its interval is over
+
+    def release(self, decision: Decision) -> None:
+        """Hold the configuration of the user's decision no more."""
+        kept = [
+            enqueued for enqueued in self._enqueued.values() if enqueued.round != decision.round
+        ]
+        self._enqueued = {enqueued.round: enqueued for enqueued in kept}
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next proposals depend on."""
+        enqueued = [decision.to_dict() for decision in self._enqueued.values()]
         return {
             "chosen": None if self._chosen is None else self._chosen.to_dict(),
-            "strategy": self._decider.state_dict(),
+            "strategy": {**self._decider.state_dict(), "enqueued": json.dumps(enqueued)},
             "generator": self._generator.get_state(),
             "num_told": self._num_told,
         }
@@ -89,23 +108,28 @@ class Proposer:
         """Continue from ``state_dict``."""
         chosen = state["chosen"]
         self._chosen = None if chosen is None else Decision.from_dict(chosen)
+        # States of earlier versions lack the decisions of the user.
+        enqueued = map(Decision.from_dict, json.loads(state["strategy"].get("enqueued", "[]")))
+        self._enqueued = {decision.round: decision for decision in enqueued}
         self._decider.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
         num_told = state["num_told"]
         self._num_told = None if num_told is None else check_count("num_told", num_told)
 
-    def check_complete(self, rounds: int, *, same_options: bool) -> None:
+    def check_complete(self, rounds: int, *, has_chosen: bool, same_options: bool) -> None:
         """Raise if a part of the state is missing.
 
         Args:
             rounds: Number of rounds so far.
+            has_chosen: Whether the present interval began with a choice of the tuner's own.
             same_options: Whether the options are those of the saved run.
 
         Raises:
             InvalidArgumentError: If a part is missing.
         """
         chosen = self._chosen
-        check((chosen is None) == (rounds == 0), "chosen", f"that of {rounds} rounds", chosen)
+        fits = chosen is None if rounds == 0 else chosen is not None or not has_chosen
+        check(fits, "chosen", f"that of {rounds} rounds", chosen)
         opened = chosen is not None and (chosen.interval or 0) >= self._opening.rounds
         opened = opened and chosen is not None and chosen.reason != _HELD
         complete = not opened or not same_options or self._num_told is not None
@@ -156,7 +180,7 @@ class Proposer:
         return replace(decision, query=False, reason=reason)
 
 
-def _held(chosen: Decision, now: int, interval: Interval) -> Decision:
+def _in_round(chosen: Decision, now: int, interval: Interval) -> Decision:
     """Return the choice of an interval as the decision of one of its rounds."""
     changes: dict[str, Any] = {"round": now, "interval": interval.number}
     if not interval.is_last(now):

@@ -55,6 +55,10 @@ class OnlineStrategy(Strategy):
         if suggestion.reason == ENQUEUED:
             self.proposer.hold(suggestion)
 
+    def cancelled(self, suggestion: Decision, seen: Seen) -> None:
+        """Hold an enqueued configuration no more."""
+        self.proposer.release(suggestion)
+
     def learn(self, outcome: Observation, seen: Seen, *details: Any) -> None:
         """Learn a reward."""
         if outcome.reward is not None:
@@ -82,4 +86,8 @@ class OnlineStrategy(Strategy):
 
     def restored(self, seen: Seen, *, same_options: bool) -> None:
         """Raise if a part of the state is missing."""
-        self.proposer.check_complete(len(seen), same_options=same_options)
+        now = len(seen)
+        first = self.run.intervals.at(now - 1).first if now else 0
+        begun = any(s.round == first and s.reason != ENQUEUED for s in seen.suggestions)
+        has_chosen = begun and same_options
+        self.proposer.check_complete(now, has_chosen=has_chosen, same_options=same_options)

@@ -339,3 +339,43 @@ def test_a_held_run_is_told_in_any_units():
     play(ours, 60)
     play(scaled, 60, lambda config, round: 1e6 * reward_of(config, round) - 3)
     assert [d.config for d in ours.decisions] == [d.config for d in scaled.decisions]
+
+
+# -- rounds of the user -------------------------------------------------------------------------------
+
+
+def enqueuing(rounds):
+    """A tuner whose intervals are of five rounds, after some of its own."""
+    tuner = held(hold=0.0001, shortest_hold=5, seed=1)
+    for _ in range(rounds):
+        tuner.ask()
+    return tuner
+
+
+@pytest.mark.parametrize("rounds", [0, 2, 5, 7, 40, 42])
+@pytest.mark.parametrize("played", [0, 1, 2])
+def test_a_cancelled_configuration_of_the_user_is_held_no_more(rounds, played):
+    """The kind: it was held for the rest of its interval, and in states of the run."""
+    tuner, other = enqueuing(rounds), enqueuing(rounds + 1 + played)
+    mine = tuner.enqueue(START)
+    assert all(tuner.ask().config == START for _ in range(played))
+    tuner.cancel(mine)
+    again = held(hold=0.0001, shortest_hold=5, seed=1)
+    again.load_state_dict(through_a_file(tuner.state_dict()))
+    expected = [other.ask() for _ in range(10)]
+    for each in (tuner, again):
+        found = [each.ask() for _ in range(10)]
+        assert [d.config for d in found] == [d.config for d in expected]
+        assert [d.query for d in found] == [d.query for d in expected]
+
+
+def test_the_latest_configuration_of_the_user_that_is_not_cancelled_is_held():
+    tuner = enqueuing(41)
+    first, second = tuner.enqueue(START), tuner.enqueue({**START, "dropout": 0.1})
+    assert tuner.ask().config == second.config
+    tuner.cancel(second)
+    last = tuner.ask()
+    assert (last.config, last.query) == (START, True)
+    assert tuner.ask().config != START
+    tuner.cancel(first)  # its interval is over
+    assert tuner.ask().config == tuner.decisions[-2].config
