@@ -11,10 +11,21 @@ from torch import Tensor
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.search import SAME, among
+from botorch_costly.errors import check
 from botorch_costly.records import Decision, Observation
 
 D = TypeVar("D", bound=Decision)
 T = TypeVar("T", bound=Observation)
+
+
+def sign_of(maximize: bool) -> float:
+    """Return the factor of values with which larger is better: 1.0, or -1.0 if smaller values are better.
+
+    Raises:
+        InvalidArgumentError: If ``maximize`` is no bool.
+    """
+    check(isinstance(maximize, bool), "maximize", "a bool", maximize)
+    return 1.0 if maximize else -1.0
 
 
 class Evaluations(Generic[D, T]):
@@ -23,7 +34,7 @@ class Evaluations(Generic[D, T]):
     Args:
         domain: Domain of the settings.
         ledger: Ledger of the run.
-        sign: 1.0, or -1.0 if smaller values are better.
+        sign: Result of ``sign_of``.
     """
 
     def __init__(self, domain: Domain, ledger: Ledger[D, T], sign: float) -> None:

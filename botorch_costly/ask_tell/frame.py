@@ -11,7 +11,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.earlier_names import EarlierNames
-from botorch_costly.ask_tell.evaluations import Evaluations
+from botorch_costly.ask_tell.evaluations import Evaluations, sign_of
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.serial import Whole
@@ -25,7 +25,7 @@ from botorch_costly.ask_tell.state import (
 )
 from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
 from botorch_costly.ask_tell.surroundings import shield
-from botorch_costly.errors import check, check_count
+from botorch_costly.errors import check_count
 from botorch_costly.parameters import Plain
 from botorch_costly.records import Decision, Observation
 
@@ -82,10 +82,9 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         options: Mapping[str, Any] | None = None,
         kept: int | None = None,
     ) -> None:
-        check(isinstance(maximize, bool), "maximize", "a bool", maximize)
         self.space, self.fidelities, self.maximize = domain.space, domain.fidelities, maximize
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
-        self._sign = 1.0 if maximize else -1.0
+        self._sign = sign_of(maximize)
         self._domain, self._strategy = domain, strategy
         named = {**self._own_options(), **({} if options is None else options)}
         self._header = header(type(self), domain.space, {**named, "horizon": self.horizon})

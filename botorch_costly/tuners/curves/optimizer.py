@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.search import Search
@@ -130,7 +131,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         chooser: Chooser = EndChooser(new, ladder, generator, resumes=resumes)
         if compression is not None:
             chooser = ScoreChooser(new, ladder, generator, compression, resumes=resumes)
-        sign = -1.0 if maximize is False else 1.0
+        sign = sign_of(maximize)
         strategy = CurveStrategy(domain, wholes, ladder, chooser, sign, resumes=resumes)
         super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
         self.predicts = compression is None  # scores of curves are in no unit of the values

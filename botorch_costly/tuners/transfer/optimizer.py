@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain, digest_of
+from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.observed import LOSSES, seem_losses
 from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.surroundings import one_thread
@@ -109,7 +110,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     ) -> None:
         check(isinstance(robust, ByEvidence | ByGaps), "robust", "ByEvidence or ByGaps", robust)
         domain = Domain(space, candidates=candidates, dtype=dtype, device=device)
-        sign = -1.0 if maximize is False else 1.0
+        sign = sign_of(maximize)
         studies = [task.in_space(space, fill=fill) for task in _checked(tasks)]
         self.tasks = _fitted(studies, sign, kernel, domain.tkwargs)
         warm_start = check_count("warm_start", warm_start)
