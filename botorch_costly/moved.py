@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 
-def moved(room: str, place: str, names: Collection[str]) -> Callable[[str], Any]:
+def moved_names(room: str, place: str, names: Collection[str]) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a room from which names have moved.
 
     Args:

@@ -269,6 +269,7 @@ class Choice:
     """
 
     options: tuple[Plain, ...]
+    log: ClassVar[bool] = False
 
     def __init__(self, options: Iterable[Plain]) -> None:
         is_ordered = isinstance(options, list | tuple)  # a set has no order, a str is a typo

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
-from botorch_costly.errors import CostlyError, StateMismatchError, check, check_count
+from botorch_costly.errors import check, check_count
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import listed
-from botorch_costly.records import Decision, FrozenConfig, Observation
+from botorch_costly.records import Decision, FrozenConfig, Observation, record_of
 
 FAILED = "failed"  # plain value that stands for a NaN metric
 
@@ -79,12 +79,7 @@ class PopulationDecision(Decision):
         Raises:
             StateMismatchError: If ``values`` are not those of a decision.
         """
-        try:
-            configs = tuple(map(FrozenConfig.from_json, values["configs"]))
-        except (TypeError, KeyError, AttributeError, CostlyError) as error:
-            expected = "the plain values of PopulationDecision.to_dict"
-            raise StateMismatchError("PopulationDecision", expected, values) from error
-        return super().from_dict({**values, "configs": configs})
+        return record_of(cls, values, configs=_configs)
 
 
 @dataclass(frozen=True)
@@ -124,9 +119,12 @@ class PopulationObservation(Observation):
         Raises:
             StateMismatchError: If ``values`` are not those of an observation.
         """
-        try:
-            metrics = tuple(math.nan if m == FAILED else m for m in values["metrics"])
-        except (TypeError, KeyError) as error:
-            expected = "the plain values of PopulationObservation.to_dict"
-            raise StateMismatchError("PopulationObservation", expected, values) from error
-        return super().from_dict({**values, "metrics": metrics})
+        return record_of(cls, values, metrics=_metrics)
+
+
+def _configs(configs: Any) -> tuple[FrozenConfig, ...]:
+    return tuple(map(FrozenConfig.from_json, configs))
+
+
+def _metrics(metrics: Any) -> tuple[Any, ...]:
+    return tuple(math.nan if metric == FAILED else metric for metric in metrics)

@@ -4,7 +4,7 @@ Each record can be logged, compared, hashed, pickled, and written to JSON by ``t
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
@@ -103,10 +103,18 @@ def _to_dict(record: "Decision | Observation") -> dict[str, Any]:
     return {**values, "config": {name: listed(value) for name, value in record.config.items()}}
 
 
-def _from_dict(kind: type[Record], values: Mapping[str, Any]) -> Record:
+def record_of(
+    kind: type[Record], values: Mapping[str, Any], **readers: Callable[[Any], Any]
+) -> Record:
+    """Return a record of plain values; ``readers`` rebuild fields that JSON does not keep, by name.
+
+    Raises:
+        StateMismatchError: If the values are not those of ``to_dict`` of this kind.
+    """
     expected = f"the plain values of {kind.__name__}.to_dict"
     try:
-        return kind(**{**values, "config": FrozenConfig.from_json(values["config"])})
+        readers = {"config": FrozenConfig.from_json, **readers}
+        return kind(**{**values, **{name: read(values[name]) for name, read in readers.items()}})
     except (TypeError, KeyError, AttributeError, CostlyError) as error:
         raise StateMismatchError(kind.__name__, expected, values) from error
 
@@ -175,7 +183,7 @@ class Decision:
         Raises:
             StateMismatchError: If ``values`` are not those of a decision.
         """
-        return _from_dict(cls, values)
+        return record_of(cls, values)
 
 
 @dataclass(frozen=True)
@@ -232,12 +240,7 @@ class TwinDecision(Decision):
         Raises:
             StateMismatchError: If ``values`` are not those of a decision.
         """
-        try:
-            peak = FrozenConfig.from_json(values["peak"])
-        except (TypeError, KeyError, AttributeError, CostlyError) as error:
-            expected = "the plain values of TwinDecision.to_dict"
-            raise StateMismatchError("TwinDecision", expected, values) from error
-        return _from_dict(cls, {**values, "peak": peak})
+        return record_of(cls, values, peak=FrozenConfig.from_json)
 
 
 @dataclass(frozen=True)
@@ -296,7 +299,7 @@ class Observation:
         Raises:
             StateMismatchError: If ``values`` are not those of an observation.
         """
-        return _from_dict(cls, values)
+        return record_of(cls, values)
 
 
 @dataclass(frozen=True)

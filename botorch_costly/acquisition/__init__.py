@@ -22,7 +22,7 @@ from botorch_costly.acquisition.representers import representers
 from botorch_costly.acquisition.robust_meta import RMGPUCB, Blend, TaskUCB
 from botorch_costly.acquisition.robust_meta_sampling import RMGPTS
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
-from botorch_costly.moved import moved
+from botorch_costly.moved import moved_names
 
 __all__ = [
     "PBGI",
@@ -53,4 +53,4 @@ __all__ = [
     "representers",
 ]
 
-__getattr__ = moved(__name__, "botorch_costly.baselines", {"TAF"})
+__getattr__ = moved_names(__name__, "botorch_costly.baselines", {"TAF"})

@@ -12,7 +12,7 @@ from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.models.time_varying import TimeVaryingGP
 from botorch_costly.models.transfer import Similarity, TransferGP
-from botorch_costly.moved import moved
+from botorch_costly.moved import moved_names
 
 __all__ = [
     "CurveGP",
@@ -34,6 +34,6 @@ __all__ = [
     "sample_hyperparameters",
 ]
 
-__getattr__ = moved(
+__getattr__ = moved_names(
     __name__, "botorch_costly.baselines", {"EmpiricalPriorGP", "RankWeightedGP", "ScaMLGP"}
 )

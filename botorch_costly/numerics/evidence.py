@@ -56,7 +56,7 @@ from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
 from botorch_costly.numerics.drift import retention
 from botorch_costly.numerics.radial import PROFILES, SCALED
 
-_LOG_TWO_PI = math.log(2 * math.pi)
+LOG_TWO_PI = math.log(2 * math.pi)
 
 
 class Rows(NamedTuple):
@@ -195,7 +195,7 @@ def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
     inverse = torch.cholesky_inverse(chol).mT
     alpha = (inverse @ rows.y.unsqueeze(-1)).squeeze(-1)
     log_det = chol.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    log_prob = -0.5 * (rows.y * alpha).sum(-1) - log_det - 0.5 * rows.y.shape[-1] * _LOG_TWO_PI
+    log_prob = -0.5 * (rows.y * alpha).sum(-1) - log_det - 0.5 * rows.y.shape[-1] * LOG_TWO_PI
     return _Solved(log_prob, failed, noisy, slope, inverse, alpha, values, unit)
 
 

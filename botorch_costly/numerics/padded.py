@@ -19,7 +19,6 @@ References:
     C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. 2006, algorithm 2.1.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -32,7 +31,6 @@ from botorch_costly.numerics.evidence import Rows
 from botorch_costly.numerics.radial import ARMS, PROFILES, Profile
 from botorch_costly.numerics.stationary import Stationary, covariance
 
-_LOG_TWO_PI = math.log(2 * math.pi)
 _LEAST = 1e-12  # least posterior variance, relative to the prior variance
 
 
@@ -105,7 +103,7 @@ def without_padding(
     correction = torch.zeros_like(gradient)
     correction[..., -1] = half_count
     failed = value == -torch.inf
-    value = value + half_count * (theta[..., -1] + _LOG_TWO_PI)
+    value = value + half_count * (theta[..., -1] + evidence.LOG_TWO_PI)
     return value, torch.where(failed.unsqueeze(-1), 0.0, gradient + correction)
 
 

@@ -27,7 +27,7 @@ from botorch_costly.query.rule import Outlook, Prospect
 TOLERANCE = 1e-4  # of a gain, in prior standard deviations; far less than a query costs
 FORESEEN = 12  # points whose lookahead is computed
 NEXT_POINTS = 64  # approximate number of points where the next query may be
-TIE = 1e-6  # relative difference of equal values: gains on a grid are float32
+TIE = 1e-6  # difference of equal values, so that rounding does not choose a side of a query
 
 
 class NextQuery(NamedTuple):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
-from botorch_costly.parameters import Choice
 from botorch_costly.plotting import explore_run, plot_queries, plot_query_raster, plot_schedule
 from botorch_costly.plotting.style import stack
 from botorch_costly.records import Decision
@@ -154,4 +153,4 @@ def _finished(axes: Any) -> "Figure":
 
 def _logarithmic(space: SearchSpace | None) -> list[str]:
     parameters = () if space is None else space.parameters
-    return [name for name, kind in parameters if not isinstance(kind, Choice) and kind.log]
+    return [name for name, kind in parameters if kind.log]

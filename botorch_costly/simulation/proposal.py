@@ -9,12 +9,11 @@ from botorch_costly.device import is_near
 from botorch_costly.models import DriftingGrid
 from botorch_costly.optim import chain_local_maxima, highest
 from botorch_costly.query import Comparison, Progress
+from botorch_costly.query.weighing import TIE
 from botorch_costly.simulation.policies import GridPolicy
 from botorch_costly.simulation.prospect import grid_prospect
 
 SEEN = -1  # in place of an opening, for trials that have queried
-# Scores that differ by less count as equal, so that rounding does not choose a side of a query.
-_TIE = 1e-6
 
 
 class Ground(NamedTuple):
@@ -65,12 +64,12 @@ def grid_proposal(
     if outlook is None:
         # Only a local maximum is a candidate: its neighbour, were it higher by a rounding error, would
         # otherwise become its rival.
-        peak = highest(score.masked_fill(~maxima, -torch.inf), _TIE)
+        peak = highest(score.masked_fill(~maxima, -torch.inf), TIE)
         candidate = query_at = _opened(peak, opening)
-        unqueried = highest(mean, _TIE) if policy.unqueried_play == "mean" else query_at
+        unqueried = highest(mean, TIE) if policy.unqueried_play == "mean" else query_at
         prospect = None
     else:
-        candidate = unqueried = highest(mean, _TIE)
+        candidate = unqueried = highest(mean, TIE)
         query_at, prospect = grid_prospect(belief, unqueried, outlook, float(progress.forgetting))
         query_at = _opened(query_at, opening)
     index = candidate[:, None]

@@ -19,7 +19,7 @@ from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
 from botorch_costly.tuners.curves.lengths import Lengths
-from botorch_costly.tuners.curves.outcomes import observation_of
+from botorch_costly.tuners.curves.outcomes import curve_observation_of
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.strategy import CurveStrategy
 from botorch_costly.tuners.curves.trainings import Training
@@ -215,7 +215,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         """
         self._ledger.check_open(decision)
         priced = self._strategy.priced
-        outcome = observation_of(decision, curve, cost=cost, broken=broken, priced=priced)
+        outcome = curve_observation_of(decision, curve, cost=cost, broken=broken, priced=priced)
         self._tell(outcome, cost is not None)
         diverged = self._strategy.trainings.broken
         if outcome.broken and not outcome.failed and is_power_of_two(diverged):
@@ -245,7 +245,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         """
         self._ledger.check_open(decision)
         priced = self._strategy.priced
-        outcome = observation_of(decision, curve, cost=cost, broken=None, priced=priced)
+        outcome = curve_observation_of(decision, curve, cost=cost, broken=None, priced=priced)
         return outcome.broken or self._strategy.leaves(decision, outcome)
 
     def best(self) -> dict[str, Plain] | None:

@@ -10,7 +10,7 @@ from botorch_costly.errors import InvalidShapeError, check, check_positive
 from botorch_costly.plain import as_number
 
 
-def observation_of(
+def curve_observation_of(
     decision: CurveDecision,
     curve: Sequence[float | None] | Tensor | None,
     *,

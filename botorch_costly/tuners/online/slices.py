@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.errors import check, check_count
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.drift import retention
@@ -119,7 +120,7 @@ def slice_of(
     mean, std = tuner.predict([{**held, name: value} for value in values], now)
     moments = (tuple(mean.tolist()), tuple(std.tolist()))
     rewards = _rewards(tuner, name, held, now)
-    return Slice(name, now, held, values, *moments, rewards, _is_log(parameter))
+    return Slice(name, now, held, values, *moments, rewards, parameter.log)
 
 
 @torch.inference_mode(mode=False)
@@ -160,7 +161,7 @@ def best_values(
         line = torch.stack([space.encode({**held, name: value}) for value in values])
         behind[interval] = _behind(belief, line.to(inputs), interval)
     rows = tuple(behind[interval] for interval in intervals.values())
-    return BestValues(name, tuple(intervals), values, rows, _is_log(parameter))
+    return BestValues(name, tuple(intervals), values, rows, parameter.log)
 
 
 def check_believing(tuner: object) -> None:
@@ -257,12 +258,8 @@ def _rewards(
     nearness = nearness / belief.kernel.outputscale
     nearness = nearness * retention(lag.new_tensor(belief.forgetting), lag)
     rewards = belief.center + belief.scale * belief.targets
-    sign = 1 if tuner.maximize else -1
+    sign = sign_of(tuner.maximize)
     return tuple(
         Told(space.decode(row)[name], sign * reward, near)
         for row, reward, near in zip(seen, rewards.tolist(), nearness.tolist(), strict=True)
     )
-
-
-def _is_log(parameter: Parameter) -> bool:
-    return not isinstance(parameter, Choice) and parameter.log
