@@ -17,8 +17,7 @@ from botorch.optim import optimize_acqf
 from torch import Tensor
 
 from botorch_costly.acquisition import EntropySearch, representers
-from botorch_costly.optim.lbfgs import minimize_batch
-from botorch_costly.optim.smooth import by_autograd
+from botorch_costly.optim import maximize
 
 _RESTARTS, _RAW = 5, 256  # of optimize_acqf
 _BETA = 2.0
@@ -143,14 +142,7 @@ class Information:
         near = acquisition.points[rows]
         near = near + _NEAR * torch.randn(near.shape, generator=now.generator, dtype=near.dtype)
         pool = torch.cat([anywhere, near.clamp(0, 1)])
-        with torch.no_grad():
-            values = acquisition(pool.unsqueeze(-2))
-        starts = pool[values.topk(min(_CLIMBED, len(pool))).indices]
-        loss = by_autograd(lambda X: -acquisition(X.unsqueeze(-2)))
-        both = torch.cat([starts, minimize_batch(loss, starts, now.cube, max_iter=_STEPS).point])
-        with torch.no_grad():
-            reached = acquisition(both.unsqueeze(-2))
-        return both[reached.argmax()]
+        return maximize(acquisition, pool, num_starts=_CLIMBED, max_iter=_STEPS).point
 
     def _points(self, now: Situation) -> Tensor:
         return representers(

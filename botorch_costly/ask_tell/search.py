@@ -7,27 +7,26 @@ functions.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_costly.device import is_near, moved
-from botorch_costly.errors import check_count, check_positive
+from botorch_costly.errors import HorizonExceededError, check, check_count, check_positive
 from botorch_costly.numerics.distinct_rows import sorted_rows
 from botorch_costly.optim.far_rival import far_rival
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
-from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.local_optima import search
-from botorch_costly.optim.smooth import Acquisition, from_callable
+from botorch_costly.optim.maximize import maximize
+from botorch_costly.optim.smooth import Acquisition
+from botorch_costly.optim.starts import unit_cube
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
 SAME = 1e-9  # distance of two encodings of one configuration of a list
-CLOSE = (
-    1e-3  # distance of configurations of a continuous space that are not worth a second evaluation
-)
+CLOSE = 1e-3  # in a continuous space, nearer configurations are not worth a second evaluation
 LARGEST_LATTICE = 2000  # number of configurations above which a lattice is searched as continuous
 # A constant function, as before the first reward, has an optimum at every start: without a limit the
 # number of starts would double with every search.
@@ -71,62 +70,6 @@ class Maxima(NamedTuple):
     number: Tensor | None = None  # row of the best point in a list, on the CPU, shape: (1,)
 
 
-class SpaceSearch(Protocol):
-    """Finds the maxima of functions over the configurations of a space."""
-
-    def local_optima(
-        self, function: Acquisition, generator: torch.Generator, *, others: bool = True
-    ) -> Maxima:
-        """Return the local optima.
-
-        Args:
-            function: Function of configurations, ``b x 1 x d -> b``.
-            generator: Source of random starts, and of the choice among equal optima.
-            others: Whether more than the best optimum is needed.
-        """
-
-    def far_from(self, function: Acquisition, lone: Maxima, generator: torch.Generator) -> Tensor:
-        """Return the best configuration farther than the bandwidth from a lone optimum, ``1 x d``.
-
-        Args:
-            function: The function that was searched.
-            lone: Result of ``local_optima`` with a single optimum.
-            generator: Source of random starts.
-
-        Returns:
-            Shape ``(0, d)`` if there is none.
-        """
-
-    def on_space(self, function: Acquisition, points: Tensor) -> Tensor:
-        """Return the configurations nearest to some points, each once, best first, ``(m, d)``."""
-
-    def climb(self, function: Acquisition, starts: Tensor) -> Tensor:
-        """Return the best configurations reached from good starts, encoded, ``(b, d)``.
-
-        Args:
-            function: A batch of functions, ``b x m x 1 x d -> b x m``.
-            starts: A few good starts for each function, ``(b, n, d)``.
-        """
-
-    def candidates(self, seen: Tensor) -> Tensor:
-        """Return candidates for starts: all points, or those seen (``m x d``) and representatives.
-
-        The host does not wait for a device if the points seen are on the CPU.
-        """
-
-    def discretization(self, points: Tensor) -> Tensor:
-        """Return all points of the space if they are few, or else the argument."""
-
-    def representatives(self) -> Tensor:
-        """Return encoded points that represent the whole space, shape ``(m, d)``."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return tensors that the next call depends on."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
-
-
 class CubeSearch:
     """The unit cube: local optima by multistart, merged by mean shift, then rounded to the space.
 
@@ -141,10 +84,9 @@ class CubeSearch:
         self, dim: int, round_points: Callable[[Tensor], Tensor], search: Search, tkwargs: dict
     ) -> None:
         self._round, self._search = round_points, search
-        self.bounds = torch.stack([torch.zeros(dim, **tkwargs), torch.ones(dim, **tkwargs)])
+        self._peaks = self._warm_starts = torch.zeros(0, dim, **tkwargs)
+        self.bounds = unit_cube(self._warm_starts)
         self._near_bounds = self.bounds.cpu()  # checks do not wait for a device
-        self._warm_starts = torch.zeros(0, dim, **tkwargs)
-        self._peaks = self._warm_starts
         engine = SobolEngine(dim, scramble=True, seed=0)
         sobol = engine.draw(_REPRESENTATIVES, dtype=torch.float32).to(self.bounds)
         # Many functions have their maximum on a face of the cube, where no Sobol point lies.
@@ -157,7 +99,13 @@ class CubeSearch:
     def local_optima(
         self, function: Acquisition, generator: torch.Generator, *, others: bool = True
     ) -> Maxima:
-        """Return the local optima, found from random starts and from the optima of the last search."""
+        """Return the local optima, found from random starts and from the optima of the last search.
+
+        Args:
+            function: Function of configurations, ``b x 1 x d -> b``.
+            generator: Source of random starts, and of the choice among equal optima.
+            others: Whether more than the best optimum is needed.
+        """
         rounds = not (self.every_point or is_near(self.bounds))
         result = search(
             function,
@@ -173,7 +121,16 @@ class CubeSearch:
         return Maxima(points, result.optima.values, self._warm_starts, result.starts)
 
     def far_from(self, function: Acquisition, lone: Maxima, generator: torch.Generator) -> Tensor:
-        """Return the best other configuration far from a lone one, ``1 x d``, or ``0 x d``."""
+        """Return the best configuration farther than the bandwidth from a lone optimum, ``1 x d``.
+
+        Args:
+            function: The function that was searched.
+            lone: Result of ``local_optima`` with a single optimum.
+            generator: Source of random starts.
+
+        Returns:
+            Shape ``(0, d)`` if there is none.
+        """
         optimum = Optima(lone.points[:1], lone.values[:1])
 
         def elsewhere(X: Tensor) -> Tensor:
@@ -231,15 +188,21 @@ class CubeSearch:
         return torch.where(same, points, rows), torch.where(same, counts.sum(), (~repeated).sum())
 
     def climb(self, function: Acquisition, starts: Tensor) -> Tensor:
-        """Return the best configurations reached in a few steps from the starts, shape ``(b, d)``."""
-        loss = from_callable(function).with_gradient(starts, sign=-1.0)
-        end = minimize_batch(loss, starts, self._near_bounds, max_iter=_CLIMBING_STEPS)
-        # Rounding may undo the improvement of the steps.
-        self._peaks = _best(function, torch.cat([self._round(end.point), starts], -2))
+        """Return the best configurations reached in a few steps from good starts, ``(b, d)``.
+
+        Args:
+            function: A batch of functions, ``b x m x 1 x d -> b x m``.
+            starts: A few good starts for each function, ``(b, n, d)``.
+        """
+        steps = _CLIMBING_STEPS
+        self._peaks = maximize(function, starts, max_iter=steps, round_points=self._round).point
         return self._peaks
 
     def candidates(self, seen: Tensor) -> Tensor:
-        """Return the ends of the last climb, the points seen, and the representatives."""
+        """Return starts: the ends of the last climb, the points seen (``m x d``), and representatives.
+
+        The host does not wait for a device if the points seen are on the CPU.
+        """
         # One configuration is often queried repeatedly; its copies would leave no room for others.
         different = moved(seen.unique(dim=0), self._peaks)
         return torch.cat([self._peaks, different, self._representatives])
@@ -285,10 +248,7 @@ class FiniteSearch:
         """Return the best point, with ties broken at random, then the other optima."""
         with torch.no_grad():
             values = function(self._rows).cpu()
-        # Before the first query all values are equal: the first arm must not always win.
-        best = (values == values.max()).nonzero().squeeze(-1)
-        drawn = torch.randint(len(best), (1,), generator=generator, device=generator.device)
-        pick = best[drawn.cpu()]
+        pick = any_largest(values, generator)
         order = torch.cat([pick, self._others(values, pick)]) if others else pick
         points = self._points[order.to(self._points.device, non_blocking=True)]
         return Maxima(points, values, points, self._points, pick)
@@ -316,7 +276,7 @@ class FiniteSearch:
 
     def climb(self, function: Acquisition, starts: Tensor) -> Tensor:
         """Return the best of the starts, shape ``(b, d)``; they were chosen among all points."""
-        return _best(function, starts)
+        return maximize(function, starts).point
 
     def candidates(self, seen: Tensor) -> Tensor:
         """Return all points."""
@@ -338,11 +298,8 @@ class FiniteSearch:
         """Continue from ``state_dict``."""
 
 
-def _best(function: Acquisition, points: Tensor) -> Tensor:
-    """Return the points (``b x m x d``) with the highest finite values, ``(b, d)``."""
-    with torch.no_grad():
-        values = function(points.unsqueeze(-2)).nan_to_num(-torch.inf, posinf=-torch.inf)
-    return points[torch.arange(len(points), device=points.device), values.argmax(-1)]
+SpaceSearch = CubeSearch | FiniteSearch
+"""Finds the maxima of functions over the configurations of a space."""
 
 
 def is_listed(space: SearchSpace) -> bool:
@@ -350,13 +307,20 @@ def is_listed(space: SearchSpace) -> bool:
     return space.is_finite and (space.size or 0) <= LARGEST_LATTICE
 
 
-def search_of(space: SearchSpace, search: Search, tkwargs: dict) -> CubeSearch | FiniteSearch:
+def all_points(space: SearchSpace) -> Tensor | None:
+    """Return all encoded configurations of a space, ``(n, dim)``; None if they are too many."""
+    if not is_listed(space):
+        return None
+    return torch.stack([space.encode(config) for config in space.configurations()])
+
+
+def search_of(space: SearchSpace, search: Search, tkwargs: dict) -> SpaceSearch:
     """Return the search of a space: arms, a lattice small enough to list, or the unit cube."""
-    if is_listed(space):
-        points = torch.stack([space.encode(c) for c in space.configurations()]).to(**tkwargs)
-        neighbours = None if space.is_arms else _lattice(space).to(points.device)
-        return FiniteSearch(points, neighbours, search.bandwidth)
-    return CubeSearch(space.dim, space.round, search, tkwargs)
+    points = all_points(space)
+    if points is None:
+        return CubeSearch(space.dim, space.round, search, tkwargs)
+    neighbours = None if space.is_arms else _lattice(space).to(tkwargs["device"])
+    return FiniteSearch(points.to(**tkwargs), neighbours, search.bandwidth)
 
 
 def _lattice(space: SearchSpace) -> Tensor:
@@ -383,3 +347,36 @@ def _lattice(space: SearchSpace) -> Tensor:
 def among(points: Tensor, asked: Tensor, distance: float) -> Tensor:
     """Return which points lie within a distance of one asked for, bool, shape ``(m,)``."""
     return (torch.cdist(points, asked, p=torch.inf) <= distance).any(-1)
+
+
+def unasked(listed: Tensor, asked: Tensor) -> Tensor:
+    """Return which points of a list have not been asked for, bool, shape ``(n,)``.
+
+    Raises:
+        HorizonExceededError: If all have been asked for.
+    """
+    left, count = ~among(listed, asked, SAME), len(listed)
+    expected = f"at most {count} evaluations, all that are listed"
+    check(bool(left.any()), "ask", expected, count + 1, HorizonExceededError)
+    return left
+
+
+def any_largest(values: Tensor, generator: torch.Generator) -> Tensor:
+    """Return the index of a largest value, drawn among equal ones, shape ``(1,)``.
+
+    All values of an acquisition function may be equal: the first point must not always win.
+    """
+    best = (values == values.max()).nonzero().squeeze(-1)
+    drawn = torch.randint(len(best), (1,), generator=generator, device=generator.device)
+    return best[drawn.to(best.device)]
+
+
+def perturbed(
+    space: SearchSpace, points: Tensor, distance: float, generator: torch.Generator
+) -> Tensor:
+    """Return a normally distributed configuration around each encoded one, same shape.
+
+    The generator is on the CPU, and the distance is the standard deviation in the unit cube.
+    """
+    noise = torch.randn(points.shape, generator=generator, dtype=torch.float64).to(points)
+    return space.round((points + distance * noise).clamp(0, 1))

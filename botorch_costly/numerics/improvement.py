@@ -17,13 +17,13 @@ def excess(u: Tensor) -> Tensor:
     return (u * torch.special.ndtr(u) + density).clamp_min(0)
 
 
-def expected_improvement(mean: Tensor, sd: Tensor, best: float) -> Tensor:
+def expected_improvement(mean: Tensor, sd: Tensor, best: float | Tensor) -> Tensor:
     """Return ``E max(y - best, 0)`` of normals ``y``, elementwise.
 
     Args:
         mean: Means, any shape.
         sd: Standard deviations, same shape; may be 0.
-        best: Best value so far.
+        best: Best value so far; a tensor is broadcast.
     """
     certain = sd <= 0
     u = (mean - best) / sd.masked_fill(certain, 1.0)

@@ -11,6 +11,7 @@ from botorch_costly.optim.grid import (
 )
 from botorch_costly.optim.lbfgs import Minimum, minimize_batch
 from botorch_costly.optim.local_optima import Ascent, ascend, distinct, local_optima
+from botorch_costly.optim.maximize import Maximum, maximize
 from botorch_costly.optim.smooth import (
     AgingFunction,
     SmoothFunction,
@@ -22,6 +23,7 @@ from botorch_costly.optim.suppression import Optima, suppress
 __all__ = [
     "AgingFunction",
     "Ascent",
+    "Maximum",
     "Minimum",
     "Modes",
     "Optima",
@@ -38,6 +40,7 @@ __all__ = [
     "highest",
     "lattice_neighbours",
     "local_optima",
+    "maximize",
     "mean_shift",
     "minimize_batch",
     "suppress",

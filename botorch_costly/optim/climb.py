@@ -16,6 +16,7 @@ from botorch_costly.device import is_near
 from botorch_costly.optim.lbfgs import Minimum, minimize_batch
 from botorch_costly.optim.newton import climb_by_newton
 from botorch_costly.optim.smooth import SmoothFunction
+from botorch_costly.optim.starts import unit_cube
 
 # Cancellation in a posterior variance leaves about this much noise in a value (relative to 1). A search
 # for a smaller gradient would wander in it until its last iteration.
@@ -58,7 +59,7 @@ def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: i
         leaders = leaders[..., : int(count), :].to(start)
         most = leaders.shape[-2] if start.dim() == 2 else _FROM_A_BATCH
         best, others = leaders[..., :most, :], leaders[..., most:, :]
-        maxima = climb_by_newton(second_order, best, _cube(start))
+        maxima = climb_by_newton(second_order, best, unit_cube(start))
         points, values = maxima.points, maxima.values
         if others.numel() or not bool(maxima.reached.all()):  # starts that have arrived do not move
             end = descend(torch.cat([points, others], -2), value_tolerance=_VALUE_TOLERANCE)
@@ -103,7 +104,7 @@ def attempt(
         leaders, slot, count = _leaders(rough)
         leads = torch.arange(len(start), device=start.device) < count
         in_time = _still_running(rough) <= _FEW
-        newton = climb_by_newton(second_order, leaders.to(start), _cube(start), counts=leads)
+        newton = climb_by_newton(second_order, leaders.to(start), unit_cube(start), counts=leads)
         arrived = in_time & (newton.reached | ~leads).all()
         maxima = _of_each_start(newton.points, newton.values, slot, rough.into)
 
@@ -128,13 +129,7 @@ def _of_each_start(points: Tensor, values: Tensor, slot: Tensor, into: Tensor) -
 def _descend(function: SmoothFunction, start: Tensor, **options: Any) -> Minimum:
     """Minimize the negative of a function in the unit cube."""
     loss = function.with_gradient(start, sign=-1.0)
-    return minimize_batch(loss, start, _cube(start, "cpu"), **options)
-
-
-def _cube(start: Tensor, device: str | torch.device | None = None) -> Tensor:
-    """Return the bounds of the unit cube, ``2 x d``, on the device of the starts or another one."""
-    zeros = torch.zeros(start.shape[-1], dtype=start.dtype, device=device or start.device)
-    return torch.stack([zeros, torch.ones_like(zeros)])
+    return minimize_batch(loss, start, unit_cube(start, "cpu"), **options)
 
 
 def _still_running(end: Minimum) -> Tensor:  # shape: ()

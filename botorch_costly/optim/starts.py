@@ -39,6 +39,12 @@ def check_bounds(bounds: Tensor) -> tuple[Tensor, Tensor]:
     return lower, width
 
 
+def unit_cube(like: Tensor, device: str | torch.device | None = None) -> Tensor:
+    """Return the bounds of the unit cube of points, ``2 x d``, on their device or another one."""
+    zeros = torch.zeros(like.shape[-1], dtype=like.dtype, device=device or like.device)
+    return torch.stack([zeros, torch.ones_like(zeros)])
+
+
 def box_at(bounds: Tensor, like: Tensor) -> CheckedBox:
     """Return the box in the dtype and on the device of points."""
     lower, upper = moved(bounds, like)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.errors import check, check_count, check_rate
+from botorch_costly.numerics import improvement
 from botorch_costly.query import QueryRule, UnqueriedPlay
 
 Score = Callable[[Tensor, Tensor, float], Tensor]
@@ -23,10 +24,7 @@ def upper_confidence_bound(mean: Tensor, std: Tensor, beta: float) -> Tensor:
 
 def expected_improvement(mean: Tensor, std: Tensor, beta: float) -> Tensor:
     """Return the expected improvement over the largest posterior mean."""
-    std = std.clamp_min(_LEAST_STD)
-    z = (mean - mean.amax(-1, keepdim=True)) / std
-    density = torch.exp(-0.5 * z.square()) / (2 * torch.pi) ** 0.5
-    return std * (z * torch.special.ndtr(z) + density)
+    return improvement.expected_improvement(mean, std, mean.amax(-1, keepdim=True))
 
 
 def probability_of_improvement(mean: Tensor, std: Tensor, beta: float) -> Tensor:

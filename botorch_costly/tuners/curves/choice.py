@@ -8,12 +8,11 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
-from botorch_costly.ask_tell.search import CLOSE, SAME, Search, among, is_listed
+from botorch_costly.ask_tell.search import CLOSE, SAME, Search, all_points, among, perturbed
 from botorch_costly.device import Tkwargs
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.numerics.robust import rewards_at
-from botorch_costly.optim.lbfgs import minimize_batch
-from botorch_costly.optim.smooth import by_autograd
+from botorch_costly.optim import maximize
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.ends import EndBelief, EndOutlook
 from botorch_costly.tuners.curves.lengths import Ladder
@@ -85,8 +84,7 @@ class NewPoints:
     ) -> None:
         self.empty = torch.empty(0, space.dim, **tkwargs)
         self._space, self._generator, self._starts = space, generator, search.num_restarts
-        if listed is None and is_listed(space):
-            listed = torch.stack([space.encode(config) for config in space.configurations()])
+        listed = all_points(space) if listed is None else listed
         self._listed = None if listed is None else listed.to(**tkwargs)
         self._spread = self.empty if listed is not None else self._drawn(sobol(space, _SPREAD, 0))
 
@@ -104,27 +102,20 @@ class NewPoints:
 
     def best(self, outlook: Outlook, trainings: Trainings) -> Tensor | None:
         """Return the most promising new configuration, shape ``(d,)``; None if all have been trained."""
-        if self._listed is None:
-            points, distance = self._local_optima(outlook, trainings), CLOSE
-        else:
-            points, distance = self._listed, SAME
-        left = points[~_trained(points, trainings, distance)]
-        with torch.no_grad():
-            return left[outlook.promise(left).argmax()] if len(left) else self.random(trainings)
-
-    def _local_optima(self, outlook: Outlook, trainings: Trainings) -> Tensor:
-        """Return the starts of the local search and the configurations that it reaches."""
-        near = trainings.points.repeat_interleave(_AROUND, 0)
-        noise = torch.randn(near.shape, generator=self._generator, dtype=torch.float64).to(near)
-        around = self._space.round((near + _DISTANCE * noise).clamp(0, 1))
-        points = torch.cat([self._spread, around])
-        with torch.no_grad():
-            best = outlook.promise(points).topk(min(self._starts, len(points))).indices
-        starts = points[best]
-        cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
-        loss = by_autograd(lambda X: -outlook.promise(X))
-        end = minimize_batch(loss, starts, cube, max_iter=_STEPS)
-        return torch.cat([starts, self._space.round(end.point)])
+        points, distance = self._listed, SAME
+        if points is None:
+            near = trainings.points.repeat_interleave(_AROUND, 0)
+            around = perturbed(self._space, near, _DISTANCE, self._generator)
+            points, distance = torch.cat([self._spread, around]), CLOSE
+        best = maximize(
+            lambda X: outlook.promise(X.squeeze(-2)),
+            points,
+            num_starts=self._starts,
+            max_iter=_STEPS if self._listed is None else 0,
+            round_points=self._space.round,
+            excluded=lambda X: _trained(X, trainings, distance),
+        )
+        return best.point if bool(best.value > -torch.inf) else self.random(trainings)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the generator."""

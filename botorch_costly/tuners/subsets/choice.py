@@ -1,7 +1,7 @@
 """The strategy of ``SubsetOptimizer``: it maximizes information about the optimum per unit of cost."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
@@ -10,13 +10,13 @@ from torch import Tensor
 from botorch_costly.acquisition import EntropySearchPerCost, representers
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
+from botorch_costly.ask_tell.search import perturbed, unasked
 from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
-from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.numerics.gumbel import without_replacement
 from botorch_costly.numerics.robust import tempered
-from botorch_costly.optim.lbfgs import minimize_batch
-from botorch_costly.optim.smooth import by_autograd
+from botorch_costly.optim.maximize import maximize
+from botorch_costly.optim.starts import unit_cube
 from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.subsets.belief import (
@@ -31,15 +31,7 @@ from botorch_costly.tuners.subsets.belief import (
 _LEVELS = (0.0, 0.25, 0.5)  # encoded fidelities of the first evaluations; 0.5 is 1/23 of 1/512 to 1
 _AWAY = 0.1  # standard deviation of random points around the best configurations
 _STARTS, _STEPS = 4, 15  # of the local search
-_SAME = 1e-9  # distance of two encodings of one evaluation
 _LARGEST = 1e150  # size of values: their squares are finite
-
-
-class Choice(NamedTuple):
-    """The next evaluation."""
-
-    point: Tensor  # configuration and fidelities, encoded, shape: (d,)
-    reason: str
 
 
 class SubsetStrategy(Strategy):
@@ -57,7 +49,7 @@ class SubsetStrategy(Strategy):
     ) -> None:
         assert domain.fidelities is not None
         space, fidelities = domain.space, domain.fidelities
-        self._like = torch.empty(0, **domain.tkwargs)
+        self._like = domain.stacked([])
         listed = None if domain.listed is None else domain.listed.to(self._like)
         self._space, self._fidelities, self._listed = space, fidelities, listed
         self._arms = None if listed is None else listed[:, : space.dim].unique(dim=0)
@@ -98,8 +90,8 @@ class SubsetStrategy(Strategy):
         configs = data.points[:, : self._space.dim] if self._arms is None else self._arms
         return seen.domain.config_at(configs[self._mean(data, configs).argmax()])
 
-    def choose(self, data: TemperedData, pending: Tensor) -> Choice:
-        """Return the next evaluation.
+    def choose(self, data: TemperedData, pending: Tensor) -> tuple[Tensor, str]:
+        """Return the encoded configuration and fidelities of the next evaluation, and a reason.
 
         Raises:
             HorizonExceededError: If all evaluations of a list have been asked for.
@@ -107,19 +99,21 @@ class SubsetStrategy(Strategy):
         left = self._left(torch.cat([data.points, pending]))
         asked = len(data.points) + len(pending)
         if asked < self._first or len(data.points) < 2:
-            return Choice(self._random_point(asked, left), "first evaluations")
+            return self._random_point(asked, left), "first evaluations"
         beliefs = self._belief.learn(data, pending)
         self._latest = len(data.points), beliefs
         overhead = min(self._overhead / beliefs.unit, LARGEST_SHARE)
         acquisition = EntropySearchPerCost(
             beliefs.model, self._representers(beliefs), beliefs.cost, overhead=overhead
         )
-        pool = self._pool(data, left)
-        with torch.no_grad():
-            values = acquisition(pool.unsqueeze(-2))
-        listed = self._listed is not None
-        point = pool[values.argmax()] if listed else self._searched(acquisition, pool, values)
-        return Choice(point, "most information by cost")
+        best = maximize(
+            acquisition,
+            self._pool(data, left),
+            num_starts=_STARTS,
+            max_iter=_STEPS if left is None else 0,
+            round_points=self._rounded,
+        )
+        return best.point, "most information by cost"
 
     def _mean(self, data: TemperedData, configs: Tensor) -> Tensor:
         """Return the standardized mean of configurations (``n x dim``) at the target, ``(n,)``."""
@@ -133,14 +127,7 @@ class SubsetStrategy(Strategy):
 
     def _left(self, asked: Tensor) -> Tensor | None:
         """Return the listed evaluations that have not been asked for; None without a list."""
-        if self._listed is None:
-            return None
-        # Encodings of one evaluation differ by rounding.
-        gone = ((self._listed.unsqueeze(1) - asked).abs().amax(-1) < _SAME).any(-1)
-        left = self._listed[~gone]
-        expected = f"at most {len(self._listed)} evaluations, all that are listed"
-        check(len(left) > 0, "ask", expected, len(self._listed) + 1, HorizonExceededError)
-        return left
+        return None if self._listed is None else self._listed[unasked(self._listed, asked)]
 
     def _random_point(self, number: int, left: Tensor | None) -> Tensor:
         """Return a random configuration at a low fidelity; of a list, the nearest evaluation."""
@@ -161,12 +148,15 @@ class SubsetStrategy(Strategy):
     def _representers(self, beliefs: Beliefs) -> Tensor:
         """Return points at the target, of which one is taken to be the optimum."""
         count, dim = self._sampling.points, self._space.dim
-        bounds = self._like.new_zeros(2, dim + self._fidelities.dim)
-        bounds[1] = 1.0
         target = {dim + k: 1.0 for k in range(self._fidelities.dim)}
         if self._arms is None:
             drawn = representers(
-                beliefs.model, bounds, count, beliefs.best, self._generator, fixed=target
+                beliefs.model,
+                unit_cube(self._like),
+                count,
+                beliefs.best,
+                self._generator,
+                fixed=target,
             )
             drawn[:, :dim] = self._space.round(drawn[:, :dim])
             return drawn
@@ -185,22 +175,13 @@ class SubsetStrategy(Strategy):
         best = data.points[data.rewards.topk(min(5, len(data.rewards))).indices]
         near = best[torch.randint(len(best), (count - half,), generator=self._generator)]
         near = near[:, : self._space.dim]
-        noise = torch.randn(near.shape, generator=self._generator, dtype=torch.float64).to(near)
-        around = self._space.round((near + _AWAY * noise).clamp(0, 1))
+        around = perturbed(self._space, near, _AWAY, self._generator)
         configs = torch.cat([self._sampled(self._space, half), around])
         return torch.cat([configs, self._sampled(self._fidelities, len(configs))], -1)
 
-    def _searched(self, acquisition: Any, pool: Tensor, values: Tensor) -> Tensor:
-        """Return the best evaluation of a local search from the best of the pool."""
-        starts, dim = pool[values.topk(min(_STARTS, len(pool))).indices], self._space.dim
-        cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
-        loss = by_autograd(lambda X: -acquisition(X.unsqueeze(-2)))
-        end = minimize_batch(loss, starts, cube, max_iter=_STEPS).point
-        configs, fidelities = self._space.round(end[:, :dim]), self._fidelities.round(end[:, dim:])
-        points = torch.cat([starts, torch.cat([configs, fidelities], -1)])
-        with torch.no_grad():
-            reached = acquisition(points.unsqueeze(-2)).nan_to_num(-torch.inf)
-        return points[reached.argmax()]
+    def _rounded(self, points: Tensor) -> Tensor:
+        configs, fidelities = points.split([self._space.dim, self._fidelities.dim], -1)
+        return torch.cat([self._space.round(configs), self._fidelities.round(fidelities)], -1)
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the next choice depends on."""

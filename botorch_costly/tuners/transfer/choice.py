@@ -1,6 +1,7 @@
 """The strategy of ``TransferOptimizer``: it maximizes an acquisition function over a pool of points."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -9,13 +10,22 @@ from torch import Generator, Tensor
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.search import CLOSE, SAME, among, is_listed
+from botorch_costly.ask_tell.search import (
+    CLOSE,
+    SAME,
+    all_points,
+    among,
+    any_largest,
+    perturbed,
+    unasked,
+)
 from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
-from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.optim.difference_hessians import descend, descend_by_pairs
+from botorch_costly.optim.maximize import maximize
+from botorch_costly.optim.starts import unit_cube
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.transfer.belief import TargetData, bounded, plausible, target_data_of
 from botorch_costly.tuners.transfer.evidence import EvidenceWeighting
@@ -72,11 +82,10 @@ class TransferStrategy(Strategy):
         generator: Generator,
         warm_start: int = 0,
     ) -> None:
-        space, listed = domain.space, domain.listed
+        space = domain.space
         self._space, self._generator, self._tasks = space, generator, tasks
         self._plausible = plausible(tasks)
-        if listed is None and is_listed(space):
-            listed = torch.stack([space.encode(c) for c in space.configurations()])
+        listed = all_points(space) if domain.listed is None else domain.listed
         self._listed = listed = None if listed is None else listed.to(tasks.inputs)
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
         self._first = self._pool[_portfolio(tasks, self._pool, warm_start)]
@@ -134,8 +143,10 @@ class TransferStrategy(Strategy):
         with torch.no_grad():
             values = acquisition.at_pool()
             if self._listed is not None:
-                values = values.masked_fill(self._gone(asked.points), -torch.inf)
-                return Choice(self._pool[_largest(values, self._generator)], acquisition.reason)
+                values = values.masked_fill(~unasked(self._listed, asked.points), -torch.inf)
+                return Choice(
+                    self._pool[any_largest(values, self._generator)][0], acquisition.reason
+                )
             around = self._around_best(data)
             pool = torch.cat([self._pool, around])
             values = torch.cat([values, acquisition.at(around)]) if len(around) else values
@@ -158,23 +169,15 @@ class TransferStrategy(Strategy):
             return None
         return self._first[number if bool(left[number]) else int(left.int().argmax())]
 
-    def _gone(self, asked: Tensor) -> Tensor:
-        """Return which configurations of a list have been asked for, bool, ``(m,)``."""
-        gone = among(self._pool, asked, SAME)
-        count = len(self._pool)
-        expected = f"at most {count} evaluations, all that are listed"
-        check(not bool(gone.all()), "ask", expected, count + 1, HorizonExceededError)
-        return gone
-
     def _around_best(self, data: TargetData) -> Tensor:
         """Return random configurations around the best ones."""
         if not len(data.values):
             return data.points
         best = data.points[data.values.topk(min(4, len(data.values))).indices]
         near = best[torch.randint(len(best), (_AROUND,), generator=self._generator)]
-        noise = torch.randn(near.shape, generator=self._generator, dtype=torch.float64).to(near)
-        return self._space.round((near + _AWAY * noise).clamp(0, 1))
+        return perturbed(self._space, near, _AWAY, self._generator)
 
+    @torch.no_grad()
     def _searched(
         self, acquisition: Acquisition, pool: Tensor, values: Tensor, asked: Asked
     ) -> Tensor:
@@ -183,21 +186,20 @@ class TransferStrategy(Strategy):
         width = (high - low).clamp_min(_NARROW)
         values = values.masked_fill(_useless(acquisition, pool, asked), -torch.inf)
         starts = _apart(pool, values)
-        cube = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
-        with torch.no_grad():
-            climb = acquisition.climber(len(starts))
+        climb = acquisition.climber(len(starts))
 
-            def loss(X: Tensor) -> tuple[Tensor, Tensor]:
-                value, slope = climb(X)
-                return (high - value) / width, -slope / width
+        def loss(X: Tensor) -> tuple[Tensor, Tensor]:
+            value, slope = climb(X)
+            return (high - value) / width, -slope / width
 
-            search = descend if self._small else descend_by_pairs
-            end = search(loss, starts, cube, gradient_tolerance=_SLOPE)
-        points = torch.cat([starts, self._space.round(end)])
-        with torch.no_grad():
-            reached = climb(points)[0].nan_to_num(-torch.inf)
-            useless = _useless(acquisition, points, asked)
-        choice = points[reached.masked_fill(useless, -torch.inf).argmax()]
+        search = descend if self._small else descend_by_pairs
+        choice = maximize(
+            lambda X: climb(X.squeeze(-2))[0],
+            starts,
+            minimize=partial(search, loss, bounds=unit_cube(starts), gradient_tolerance=_SLOPE),
+            round_points=self._space.round,
+            excluded=partial(_useless, acquisition, asked=asked),
+        ).point
         if _is_stuck(acquisition, choice, asked):
             return _least_known(acquisition, pool, asked)
         return choice
@@ -228,14 +230,13 @@ def _useless(acquisition: Acquisition, points: Tensor, asked: Asked) -> Tensor:
     They lie beside an evaluation, near several evaluations or a pending one, or the target alone rules
     them out.
     """
-    with torch.no_grad():
-        old = among(points, asked.points, CLOSE)
-        crowded = old | (_are_near(points, asked.points, _BESIDE).sum(-1) >= _CROWD)
-        crowded |= _are_near(points, asked.pending, _UNDER_WAY).any(-1)
-        for ruled_out in (crowded | _no_better(acquisition, points), crowded):
-            if not bool(ruled_out.all()):
-                return ruled_out
-        return old
+    old = among(points, asked.points, CLOSE)
+    crowded = old | (_are_near(points, asked.points, _BESIDE).sum(-1) >= _CROWD)
+    crowded |= _are_near(points, asked.pending, _UNDER_WAY).any(-1)
+    for ruled_out in (crowded | _no_better(acquisition, points), crowded):
+        if not bool(ruled_out.all()):
+            return ruled_out
+    return old
 
 
 def _no_better(acquisition: Acquisition, points: Tensor) -> Tensor:
@@ -247,9 +248,8 @@ def _no_better(acquisition: Acquisition, points: Tensor) -> Tensor:
 def _is_stuck(acquisition: Acquisition, choice: Tensor, asked: Asked) -> bool:
     """Return whether a choice, shape ``(dim,)``, is beside an evaluation and ruled out by the target."""
     point = choice.unsqueeze(0)
-    with torch.no_grad():
-        near = _are_near(point, asked.points, _BESIDE).any()
-        return bool(near & _no_better(acquisition, point).any())
+    near = _are_near(point, asked.points, _BESIDE).any()
+    return bool(near & _no_better(acquisition, point).any())
 
 
 def _least_known(acquisition: Acquisition, pool: Tensor, asked: Asked) -> Tensor:
@@ -258,12 +258,11 @@ def _least_known(acquisition: Acquisition, pool: Tensor, asked: Asked) -> Tensor
     The points are apart from the evaluations, as far as there is room.
     """
     assert acquisition.lacking is not None
-    with torch.no_grad():
-        away = torch.cdist(pool, asked.points).amin(-1)
-        apart = away >= (0.5 * away.amax()).clamp_max(_APART * pool.shape[-1] ** 0.5)
-        lacking = acquisition.lacking(pool).masked_fill(~apart, torch.inf)
-        few = pool[lacking.topk(min(_LEFT, len(pool)), largest=False).indices]
-        return few[acquisition.at(few).argmax()]
+    away = torch.cdist(pool, asked.points).amin(-1)
+    apart = away >= (0.5 * away.amax()).clamp_max(_APART * pool.shape[-1] ** 0.5)
+    lacking = acquisition.lacking(pool).masked_fill(~apart, torch.inf)
+    few = pool[lacking.topk(min(_LEFT, len(pool)), largest=False).indices]
+    return few[acquisition.at(few).argmax()]
 
 
 def _are_near(points: Tensor, others: Tensor, distance: float) -> Tensor:
@@ -296,9 +295,3 @@ def _portfolio(tasks: TaskEnsemble, pool: Tensor, count: int) -> Tensor:
         return torch.zeros(0, dtype=torch.long)
     with torch.no_grad():
         return greedy_portfolio(tasks.means(pool), min(count, len(pool)))
-
-
-def _largest(values: Tensor, generator: Generator) -> Tensor:
-    """Return the row number of the largest value; ties are broken at random."""
-    best = (values == values.max()).nonzero().squeeze(-1)
-    return best[int(torch.randint(len(best), (1,), generator=generator))]
