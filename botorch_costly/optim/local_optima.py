@@ -155,43 +155,17 @@ def ascend(
     bounds: Tensor,  # shape: (2, d)
     num_restarts: int = 50,
     bandwidth: float = 0.2,
-    *,
-    warm_starts: Tensor | None = None,  # shape: (m, d)
-    starts: Starts = "sobol",
-    generator: torch.Generator | None = None,
-    max_iter: int = 100,
+    **options: Any,
 ) -> Ascent:
     """Climb from all starts at once, as the first step of :func:`local_optima`.
 
-    If starts come much closer to each other than the bandwidth, only the highest of them continues.
-
-    Args:
-        acq_function: Maps ``b x 1 x d`` to ``b``.
-        bounds: ``2 x d`` finite lower and upper bounds.
-        num_restarts: Number of starts drawn.
-        bandwidth: Optima closer than this will count as one; a distance in the unit cube.
-        warm_starts: ``m x d`` further starts, in the unit of the bounds, clamped into them.
-        starts: ``"sobol"`` or ``"uniform"``.
-        generator: Random generator for the starts; seed 0 if omitted.
-        max_iter: Most evaluations of the acquisition function.
+    If starts come much closer to each other than the bandwidth, only the highest of them continues. The
+    arguments are those of :func:`local_optima`, and so are the errors; no value has to be finite.
 
     Returns:
-        Starts, last points and their values, ``num_restarts + m`` of each.
-
-    Raises:
-        InvalidShapeError: If shapes do not fit each other.
-        InvalidArgumentError: If an option is out of range.
+        Starts, last points and their values, one for each start drawn and each warm start.
     """
-    begun = _begin(
-        acq_function,
-        bounds,
-        num_restarts,
-        warm_starts=warm_starts,
-        starts=starts,
-        generator=generator,
-        max_iter=max_iter,
-    )
-    return _climb(begun, bandwidth)
+    return _climb(_begin(acq_function, bounds, num_restarts, **options), bandwidth)
 
 
 class _Begun(NamedTuple):
@@ -219,10 +193,8 @@ def _begin(
     like = bounds
     if warm_starts is not None:
         like = bounds.to(warm_starts.device, non_blocking=is_near(bounds))
-    unit, box = (
-        moved(draw_starts(num_restarts, starts, bounds, generator), like),
-        box_at(bounds, like),
-    )
+    unit = moved(draw_starts(num_restarts, starts, bounds, generator), like)
+    box = box_at(bounds, like)
     if warm_starts is not None:
         unit = torch.cat([unit, to_unit_cube("warm_starts", warm_starts, box)])
     check(len(unit) > 0, "num_restarts", "a start, drawn or warm", num_restarts)

@@ -41,7 +41,7 @@ def maximize(
         max_iter: Steps of the local search; with 0, only the candidates are compared.
         minimize: Another local search, which maps starts to ends, both ``batch_shape x k x d``.
         round_points: Function that returns the nearest points of the domain; none if all of the cube
-            belongs to it. It sets columns with a fixed value, too.
+            belongs to it. It also sets fixed columns, such as a fidelity.
         excluded: Function that returns which points, ``batch_shape x m x d``, are never the maximum. A
             search may start from them.
 

@@ -245,29 +245,6 @@ def test_climbs_go_side_by_side_and_the_next_search_begins_where_they_ended():
     assert torch.equal(other.candidates(seen), cube.candidates(seen))
 
 
-def test_a_climb_never_ends_below_its_starts():
-    def cliff(X):  # the slope leads over it
-        x = X.squeeze(-2)[..., 0]
-        return torch.where(x > 0.5, x - 10, torch.where(x > 0.45, torch.nan, x))
-
-    starts = torch.tensor([[[0.3, 0.0], [0.44, 0.0]]]).double()
-    reached = search_on(SQUARE).climb(cliff, starts)
-    assert 0.44 <= reached[0, 0] <= 0.45
-
-
-def test_rounding_does_not_undo_what_a_climb_gained():
-    """The slope leads along a ridge to where another integer is, and the first has none of it."""
-    space = SearchSpace({"x": bc.Integer(1, 2), "y": bc.Real(0.0, 1.0)})
-
-    def ridge(X):
-        x, y = X.squeeze(-2).unbind(-1)
-        return 2 * x - 10 * (y - 0.1 - 4 * (x - 0.25)).square()
-
-    start = space.round(torch.tensor([[[0.25, 0.1]]]).double())
-    reached = search_on(space).climb(ridge, start)
-    assert ridge(reached.unsqueeze(-2)) >= ridge(start.unsqueeze(-2))
-
-
 def test_among_finitely_many_points_the_field_is_all_of_them():
     for space in (GRID, SearchSpace({n: bc.Integer(1, 30) for n in "ab"})):
         found = search_on(space)

@@ -52,8 +52,8 @@ def test_the_acquisition_function_that_is_looked_at_is_the_one_that_chose(rule):
     for one in played.chosen:
         again.load_state_dict(one.state)
         belief = again.weighting.learn(one.told)
-        choice = again.choose(belief, torch.zeros(0, 3, dtype=torch.float64))
-        torch.testing.assert_close(SPACE.round(choice.point), one.point)
+        point, _ = again.choose(belief, torch.zeros(0, 3, dtype=torch.float64))
+        torch.testing.assert_close(SPACE.round(point), one.point)
 
 
 def test_direct_finds_the_top_of_a_hill():

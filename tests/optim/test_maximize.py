@@ -40,9 +40,21 @@ def test_only_the_best_candidates_are_starts():
 
 
 def test_an_end_that_rounding_spoils_is_not_returned():
-    start = points([0.2, 0.4])
-    best = maximize(hill, start, max_iter=9, round_points=lambda X: X.round())
-    assert torch.equal(best.point, start[0])
+    """The slope leads along a ridge to another integer, whose nearest configuration is off the ridge."""
+
+    def ridge(X):
+        x, y = X.squeeze(-2).unbind(-1)
+        return 2 * x - 10 * (y - 0.1 - 4 * (x - 0.25)).square()
+
+    start = points([0.25, 0.1])
+    round_x = torch.tensor([True, False])
+    rounded = maximize(
+        ridge,
+        start,
+        max_iter=4,
+        round_points=lambda X: torch.where(round_x, 0.25 + 0.5 * (X > 0.5), X),
+    )
+    assert rounded.value >= ridge(start.unsqueeze(-2))
 
 
 def test_a_column_that_rounding_fixes_is_fixed():
@@ -67,3 +79,11 @@ def test_a_value_that_is_not_finite_is_no_maximum(bad):
 
     best = maximize(broken, points([0.9, 0.6], [0.4, 0.4]), num_starts=1, max_iter=9)
     assert best.value > -1e-9
+
+
+def test_a_search_never_ends_below_its_starts():
+    def cliff(X):  # the slope leads over it
+        x = X.squeeze(-2)[..., 0]
+        return torch.where(x > 0.5, x - 10, torch.where(x > 0.45, torch.nan, x))
+
+    assert 0.44 <= maximize(cliff, points([0.3, 0.0], [0.44, 0.0]), max_iter=4).point[0] <= 0.45

@@ -96,7 +96,9 @@ class SubsetStrategy(Strategy):
         Raises:
             HorizonExceededError: If all evaluations of a list have been asked for.
         """
-        left = self._left(torch.cat([data.points, pending]))
+        left = self._listed
+        if left is not None:
+            left = left[unasked(left, torch.cat([data.points, pending]))]
         asked = len(data.points) + len(pending)
         if asked < self._first or len(data.points) < 2:
             return self._random_point(asked, left), "first evaluations"
@@ -125,10 +127,6 @@ class SubsetStrategy(Strategy):
             self._latest = len(data.points), beliefs
         return self._belief.at_target(self._latest[1].model, configs)
 
-    def _left(self, asked: Tensor) -> Tensor | None:
-        """Return the listed evaluations that have not been asked for; None without a list."""
-        return None if self._listed is None else self._listed[unasked(self._listed, asked)]
-
     def _random_point(self, number: int, left: Tensor | None) -> Tensor:
         """Return a random configuration at a low fidelity; of a list, the nearest evaluation."""
         config = self._sampled(self._space, 1)[0]
@@ -147,16 +145,11 @@ class SubsetStrategy(Strategy):
     @torch.no_grad()
     def _representers(self, beliefs: Beliefs) -> Tensor:
         """Return points at the target, of which one is taken to be the optimum."""
-        count, dim = self._sampling.points, self._space.dim
+        count, dim, cube = self._sampling.points, self._space.dim, unit_cube(self._like)
         target = {dim + k: 1.0 for k in range(self._fidelities.dim)}
         if self._arms is None:
             drawn = representers(
-                beliefs.model,
-                unit_cube(self._like),
-                count,
-                beliefs.best,
-                self._generator,
-                fixed=target,
+                beliefs.model, cube, count, beliefs.best, self._generator, fixed=target
             )
             drawn[:, :dim] = self._space.round(drawn[:, :dim])
             return drawn

@@ -49,13 +49,6 @@ _NARROW = 1e-12  # least range of the acquisition function
 _DECIMALS = 4  # digits of shares and weights in records
 
 
-class Choice(NamedTuple):
-    """The next evaluation."""
-
-    point: Tensor  # encoded, shape: (dim,)
-    reason: str
-
-
 class Asked(NamedTuple):
     """The configurations that were asked for."""
 
@@ -121,8 +114,8 @@ class TransferStrategy(Strategy):
         values = bounded(seen.values.to(self._tasks.inputs), self._tasks)
         return target_data_of(seen.points, values, self._plausible)
 
-    def choose(self, belief: Belief, pending: Tensor) -> Choice:
-        """Return the next evaluation.
+    def choose(self, belief: Belief, pending: Tensor) -> tuple[Tensor, str]:
+        """Return the encoded configuration of the next evaluation, shape ``(dim,)``, and a reason.
 
         Raises:
             HorizonExceededError: If all configurations of a list have been asked for.
@@ -130,7 +123,7 @@ class TransferStrategy(Strategy):
         data = belief.data
         first = self._next_first(torch.cat([data.points, data.failures, pending]))
         if first is not None:
-            return Choice(first, "of the portfolio of the tasks' best")
+            return first, "of the portfolio of the tasks' best"
         acquisition = self.weighting.acquisition(belief, self._generator)
         if len(pending):
             with torch.no_grad():
@@ -144,13 +137,11 @@ class TransferStrategy(Strategy):
             values = acquisition.at_pool()
             if self._listed is not None:
                 values = values.masked_fill(~unasked(self._listed, asked.points), -torch.inf)
-                return Choice(
-                    self._pool[any_largest(values, self._generator)][0], acquisition.reason
-                )
+                return self._pool[any_largest(values, self._generator)][0], acquisition.reason
             around = self._around_best(data)
             pool = torch.cat([self._pool, around])
             values = torch.cat([values, acquisition.at(around)]) if len(around) else values
-        return Choice(self._searched(acquisition, pool, values, asked), acquisition.reason)
+        return self._searched(acquisition, pool, values, asked), acquisition.reason
 
     def _next_first(self, asked: Tensor) -> Tensor | None:
         """Return the next configuration of the portfolio; None after the warm start.
