@@ -13,8 +13,11 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "figure-1": ("tables.figure_1", "regret against queries, with EI and PI"),
     "figure-a3": ("tables.figure_a3", "belief, queries and skips in one run"),
     "priced": ("priced.frontier", "the value of a query against its price, and confidence"),
-    "priced-effective-horizon": ("priced.effective_horizon", "how long the gain of a query counts"),
-    "priced-budget": ("priced.budget", "queries spent of a budget, and regret"),
+    "priced-effective-horizon": (
+        "priced.frontier:effective_horizon",
+        "how long the gain of a query counts",
+    ),
+    "priced-budget": ("priced.frontier:budget", "queries spent of a budget, and regret"),
     "priced-arms": ("priced.arms", "both rules among three arms"),
     "priced-continuous": ("priced.continuous", "both rules in 4 and 8 dimensions"),
     "priced-misspecified": ("priced.misspecified", "both rules on wrong beliefs"),

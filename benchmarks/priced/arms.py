@@ -81,7 +81,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
             yield {"policy": policy, **play(rule, options.horizon, options.seed + i)}
 
 
-def report(rows: Rows) -> str:
+def text(rows: Rows) -> str:
     """Return regret and queries of every policy, and the priced query against the best threshold."""
     paid = outcomes(rows)
     lines = [f"  {'policy':<18}{'regret of a round':>18}{'queries':>8}"]
@@ -103,4 +103,4 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     seeds = [options.seed + i for i in range(options.trials)]
-    print(report(write_results("priced-arms", rows(options), seeds, directory=options.results)))
+    print(text(write_results("priced-arms", rows(options), seeds, directory=options.results)))

@@ -2,24 +2,31 @@
 
 The setting of Table A2. Of the confidence rule the best ``kappa`` is chosen in hindsight, for each
 forgetting rate and price anew; the priced rule is told the price and nothing else.
+
+``priced-budget`` asks whether a budget of queries is spent, and well, whatever the forgetting rate.
+``priced-effective-horizon`` holds the effective horizon that the rule derives (gains fade with the forgetting,
+and later queries supersede this one) against plain guesses, ``c / forgetting`` rounds, by the total of regret
+and price, on the seed on which the rule's two constants were chosen.
 """
 
 import argparse
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from benchmarks.harness.command_line import size_parser
-from benchmarks.harness.record import Row, write_results
+from benchmarks.harness.record import Row, grouped, write_results
+from benchmarks.harness.tuners import with_budget
 from benchmarks.priced.comparison import Comparison, Outcome, compare
 from benchmarks.tables.paper import FORGETTING_RATES
 from benchmarks.tables.world import World, draw_world
-from botorch_costly.query import AlwaysQuery, ConfidenceQuery, PricedQuery, QueryRule
+from botorch_costly.query import AlwaysQuery, ConfidenceQuery, PricedQuery, Progress, QueryRule
 from botorch_costly.simulation import GridPolicy
 
 PRICES = (0.1, 0.3, 1.0, 2.0)  # at which the total of regret and price is compared
@@ -147,7 +154,7 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def report(rows: Rows) -> str:
+def text(rows: Rows) -> str:
     """Return the comparison as text."""
     sums, equal = totals(rows), equal_regrets(rows)
     lines = ["R_T + price C_T: priced / confidence with the best kappa in hindsight"]
@@ -186,7 +193,7 @@ def sweep(
     arguments: list[str],
     name: str,
     play: Callable[[World], Iterable[Row]],
-    report: Callable[[Rows], str],
+    text: Callable[[Rows], str],
 ) -> None:
     """Play on the functions of every forgetting rate, store the rows and print the report."""
     parser.add_argument("--forgetting", type=float, nargs="+", default=FORGETTING_RATES)
@@ -194,7 +201,99 @@ def sweep(
     torch.set_num_threads(options.threads)
     rows = (row for rate in options.forgetting for row in play(draw_world(rate, options)))
     done = write_results(name, rows, [options.seed], options.device, options.results)
-    print("\n" + report(done))
+    print("\n" + text(done))
+
+
+BUDGETS = (40, 120, 250)
+
+
+def budget_text(rows: Rows) -> str:
+    """Return what was spent of each budget, and the regret."""
+    lines = ["budget: queries spent on average (least, most), regret"]
+    for row in rows:
+        queries = row["queries"]
+        lines.append(
+            f"  forgetting {row['forgetting']:<6g} {row['parameter']:4.0f}: {mean(queries):6.1f}"
+            f" ({min(queries)}, {max(queries)})  {mean(row['regret']):.3f}"
+        )
+    return "\n".join(lines)
+
+
+def spend_budgets(world: World) -> Iterator[Row]:
+    """Yield what was spent of every budget."""
+    for queries in BUDGETS:
+        policy = GridPolicy("budget", with_budget(queries))
+        yield measure(world, "budget", float(queries), policy)
+
+
+def budget(arguments: list[str]) -> None:
+    """Play every budget at every forgetting rate and store what was spent."""
+    parser = size_parser("priced-budget", "queries spent of a budget, and regret")
+    parser.set_defaults(seed=FRESH_SEED)
+    sweep(parser, arguments, "priced-budget", spend_budgets, budget_text)
+
+
+PLAIN, SUPERSEDED, FORESEEN = (
+    "c / forgetting, c",
+    "derived, supersession",
+    "derived, lookahead_weight",
+)
+CHOSEN_ON_SEED = 905
+SHARES = (0.1, 0.3, 0.6, 1.0, 3.0)
+SUPERSESSIONS = (0.0, 0.4, 0.8, 1.6)
+LOOKAHEAD_WEIGHTS = (0.0, 0.25, 1.0)  # besides the one in use
+
+
+@dataclass(frozen=True)
+class GuessedHorizon(PricedQuery):
+    """A priced rule that guesses: ``min(rounds left, share / forgetting)``."""
+
+    share: float = 1.0
+
+    def effective_horizon(self, progress: Progress) -> Tensor:
+        """Return the guess."""
+        rounds = self.share / progress.forgetting
+        return torch.tensor(min(self._rounds_left(progress), rounds), dtype=torch.float64)
+
+
+def candidates() -> list[tuple[str, float, PricedQuery]]:
+    """Return family, parameter and rule, at no price yet."""
+    guessed = [(PLAIN, c, GuessedHorizon(price=0.0, share=c)) for c in SHARES]
+    derived = [(SUPERSEDED, s, PricedQuery(price=0.0, supersession=s)) for s in SUPERSESSIONS]
+    foreseen = [
+        (FORESEEN, w, PricedQuery(price=0.0, lookahead_weight=w)) for w in LOOKAHEAD_WEIGHTS
+    ]
+    return [*guessed, *derived, *foreseen]
+
+
+def effective_horizon_text(rows: Rows) -> str:
+    """Return the totals, added up over the forgetting rates: a line for each effective horizon."""
+    prices = "".join(f"{price:9g}" for price in PRICES)
+    lines = [f"R_T + price C_T summed over forgetting rates; price:{prices}"]
+    for (family, parameter), mine in grouped(rows, "family", "parameter").items():
+        costs = {p: [Outcome.of_row(r).cost(p) for r in mine if r["price"] == p] for p in PRICES}
+        sums = [sum(float(cost.mean()) for cost in costs[p]) for p in PRICES]
+        name = f"  {family} = {parameter:g}"
+        lines.append(f"{name:<52}" + "".join(f"{value:9.1f}" for value in sums))
+    return "\n".join(lines)
+
+
+def guess_horizons(world: World) -> Iterator[Row]:
+    """Yield what every effective horizon paid at every price."""
+    for family, parameter, rule in candidates():
+        for price in PRICES:
+            policy = GridPolicy(family, replace(rule, price=price))
+            yield {**measure(world, family, parameter, policy), "price": price}
+
+
+def effective_horizon(arguments: list[str]) -> None:
+    """Play every effective horizon at every price, store what it paid, and print the totals."""
+    parser = size_parser(
+        "priced-effective-horizon",
+        "for how many rounds the gain of a query counts, and the next query",
+    )
+    parser.set_defaults(seed=CHOSEN_ON_SEED, points=250)
+    sweep(parser, arguments, "priced-effective-horizon", guess_horizons, effective_horizon_text)
 
 
 def main(arguments: list[str]) -> None:
@@ -205,4 +304,4 @@ def main(arguments: list[str]) -> None:
     def play(world: World) -> Iterator[Row]:
         return (measure(world, *policy) for policy in policies())
 
-    sweep(parser, arguments, "priced", play, report)
+    sweep(parser, arguments, "priced", play, text)

@@ -4,7 +4,7 @@ Both decide on the same beliefs, by turns, so that a busy machine is busy for bo
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -95,11 +95,6 @@ def describe(row: Row) -> str:
         f"{row['setting']:<32} confidence {row['confidence']:6.2f} ms,"
         f" priced {row['priced']:6.2f} ms: {row['ratio']:.2f} times"
     )
-
-
-def report(rows: Sequence[Row]) -> str:
-    """Return all settings."""
-    return "\n".join(map(describe, rows))
 
 
 def main(arguments: list[str]) -> None:

@@ -9,7 +9,7 @@ kind of neighbour on a shared machine; the clock's is kept beside it.
 import math
 import resource
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from statistics import median
 from typing import NamedTuple
 
@@ -178,11 +178,6 @@ def describe(row: Row) -> str:
         f" last {LATE:.0%} of {row['rounds']:,} rounds, {row['ratio']:.2f} times ({flat});"
         f" {row['queries']:,} queries; peak {row['peak_mb_early']:.0f} and {row['peak_mb_late']:.0f} MB"
     )
-
-
-def report(rows: Sequence[Row]) -> str:
-    """Return all runs."""
-    return "\n".join(map(describe, rows))
 
 
 def main(arguments: list[str]) -> None:

@@ -120,7 +120,7 @@ PARTS: dict[str, Part] = {
 }
 
 
-def report(rows: Sequence[Row]) -> str:
+def text(rows: Sequence[Row]) -> str:
     """Return all rows in words, the parts in their order."""
     ordered = sorted(rows, key=lambda row: (row["device"], list(PARTS).index(row["part"])))
     return "\n".join(PARTS[row["part"]][1](row) for row in ordered)

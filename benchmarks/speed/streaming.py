@@ -12,7 +12,7 @@ Three things are timed, each as the median over repeats:
 import argparse
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -191,8 +191,3 @@ def describe(row: Row) -> str:
         f"{row['case']} on {row['points']} points: {row['median_ms']:.2f} ms{target},"
         f" {row['rounds']} rounds"
     )
-
-
-def report(rows: Sequence[Row]) -> str:
-    """Return all rows in words."""
-    return "\n".join(map(describe, rows))

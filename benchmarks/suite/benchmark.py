@@ -139,7 +139,7 @@ def tasks(
     ]
 
 
-def table(rows: Sequence[Row]) -> str:
+def text(rows: Sequence[Row]) -> str:
     """Return, for each problem, the mean, worst and cost of each method, and the gap it closed."""
     lines = []
     for problem, mine in grouped(rows, "problem").items():
@@ -206,7 +206,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--store", default=NAME, help="name of the stored rows")
     options = parser.parse_args(arguments)
     for problem in available(options.problems):
-        print(table(measured(problem, options)), flush=True)
+        print(text(measured(problem, options)), flush=True)
 
 
 def measured(problem: str, options: argparse.Namespace) -> list[Row]:

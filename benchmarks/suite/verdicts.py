@@ -47,7 +47,7 @@ def ask(task: Task) -> list[Row]:
     return rows
 
 
-def table(rows: Sequence[Row]) -> str:
+def text(rows: Sequence[Row]) -> str:
     """Return in how many runs tuning was said to pay, by problem and round."""
     lines = []
     rounds = sorted({row["round"] for row in rows})
@@ -69,4 +69,4 @@ def main(arguments: list[str]) -> None:
     tasks = [Task(problem, seed) for problem in available(options.problems) for seed in seeds]
     rows = chain.from_iterable(in_processes(ask, tasks, options.processes))
     write_results(NAME, rows, list(seeds), directory=options.results)
-    print(table(rows_of(NAME, options.results)))
+    print(text(rows_of(NAME, options.results)))

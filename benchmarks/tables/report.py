@@ -11,21 +11,34 @@ from typing import Any, NamedTuple
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import RESULTS, read
 
+Rows = Sequence[Mapping[str, Any]]
+
 
 class Page(NamedTuple):
-    """A page of results: its title, the function that turns rows into text, and a picture.
+    """A page of results: its title, the module that turns rows into text, and a picture.
 
-    Where the module of the function has another one named ``markdown``, that one makes the page.
+    The function of the module is ``text``, or ``describe`` for each row, unless ``source`` names another
+    one. Where the module has a function ``markdown``, that one makes the page.
     """
 
     title: str
-    source: str  # module, and its function if that is not ``text``
+    source: str  # module, perhaps with a function: ``module:function``
     picture: str | None = None
 
-    def function(self, name: str = "") -> Any:
-        """Return the function of the module, or that of another name, None if it has none such."""
-        module, _, own = self.source.partition(":")
-        return getattr(import_module(f"benchmarks.{module}"), name or own or "text", None)
+    def text(self, rows: Rows) -> str:
+        """Return the rows as text."""
+        path, _, name = self.source.partition(":")
+        module: Any = import_module(f"benchmarks.{path}")
+        if name or hasattr(module, "text"):
+            return getattr(module, name or "text")(rows)
+        return "\n".join(map(module.describe, rows))
+
+    def markdown(self, rows: Rows) -> str:
+        """Return the rows as Markdown."""
+        module: Any = import_module(f"benchmarks.{self.source.partition(':')[0]}")
+        if hasattr(module, "markdown"):
+            return module.markdown(rows)
+        return f"```\n{self.text(rows).rstrip()}\n```"
 
 
 REPORTS: dict[str, Page] = {
@@ -33,42 +46,36 @@ REPORTS: dict[str, Page] = {
         "Table A2: regret and queries on drifting functions", "tables.table_a2_report"
     ),
     "table-a1": Page(
-        "Table A1: bandits on arms whose rewards drift", "bandits.report:report", "table-a1.png"
+        "Table A1: bandits on arms whose rewards drift", "bandits.table_a1", "table-a1.png"
     ),
-    "table-a2-loop": Page(
-        "A trial of Table A2 by a loop over models", "tables.table_a2_loop:report"
-    ),
-    "single-precision": Page("Decisions in single precision", "tables.single_precision:report"),
+    "table-a2-loop": Page("A trial of Table A2 by a loop over models", "tables.table_a2_loop"),
+    "single-precision": Page("Decisions in single precision", "tables.single_precision"),
     "figure-1": Page("Figure 1: regret against queries", "tables.figure_1", "figure-1.png"),
     "figure-a3": Page("Figure A3: one run", "tables.figure_a3", "figure-a3.png"),
-    "priced": Page("The priced query on drifting functions", "priced.frontier:report"),
-    "priced-budget": Page("Queries spent of a budget", "priced.budget:report"),
-    "priced-arms": Page("Three arms", "priced.arms:report"),
+    "priced": Page("The priced query on drifting functions", "priced.frontier"),
+    "priced-budget": Page("Queries spent of a budget", "priced.frontier:budget_text"),
+    "priced-arms": Page("Three arms", "priced.arms"),
     "priced-continuous": Page("The priced query in 4 and 8 dimensions", "priced.continuous"),
     "priced-misspecified": Page("The priced query on wrong beliefs", "priced.misspecified"),
     "priced-effective-horizon": Page(
-        "For how long the gain of a query counts", "priced.effective_horizon:report"
+        "For how long the gain of a query counts", "priced.frontier:effective_horizon_text"
     ),
-    "priced-time": Page("Time of a decision under either rule", "priced.timing:report"),
+    "priced-time": Page("Time of a decision under either rule", "priced.timing"),
     "online-suite": Page(
-        "The online suite: small real problems", "suite.benchmark:table", "online-suite.png"
+        "The online suite: small real problems", "suite.benchmark", "online-suite.png"
     ),
-    "online-suite-hundred": Page(
-        "A hundred other seeds of digits_optimization", "suite.benchmark:table"
-    ),
-    "strengths-thirty": Page("Thirty seeds of digits_strengths", "suite.benchmark:table"),
-    "online-suite-fresh": Page(
-        "Twenty fresh seeds of digits_augmentation", "suite.benchmark:table"
-    ),
-    "online-suite-verdicts": Page("What the diagnosis says", "suite.verdicts:table"),
-    "online-suite-twins": Page("The online suite under twins", "suite.benchmark:table"),
+    "online-suite-hundred": Page("A hundred other seeds of digits_optimization", "suite.benchmark"),
+    "strengths-thirty": Page("Thirty seeds of digits_strengths", "suite.benchmark"),
+    "online-suite-fresh": Page("Twenty fresh seeds of digits_augmentation", "suite.benchmark"),
+    "online-suite-verdicts": Page("What the diagnosis says", "suite.verdicts"),
+    "online-suite-twins": Page("The online suite under twins", "suite.benchmark"),
     "short": Page("Runs that have no compute to waste", "suite.compute_bound.benchmark"),
     "short-proof": Page(
         "Compute binds: the loss still falls", "suite.compute_bound.benchmark:proof_text"
     ),
     "foresight": Page(
         "Rank correlation of what is known early with the loss at the end",
-        "suite.compute_bound.foresight:table",
+        "suite.compute_bound.foresight",
     ),
     "populations": Page("Populations, and PB2 at equal compute", "populations.benchmark"),
     "ddp": Page("Decisions that ranks share", "distributed.benchmark"),
@@ -106,22 +113,24 @@ REPORTS: dict[str, Page] = {
     "meta-record": Page("Families of related tasks, evaluated once", "meta.live.pool"),
     "meta-speed": Page("Time, memory and choices of TransferOptimizer", "speed.transfer"),
     "stn": Page(
-        "When to tune a self-tuning network", "training.schedule.table", "stn-validation.png"
+        "When to tune a self-tuning network", "training.schedule.benchmark", "stn-validation.png"
     ),
     "stn-time": Page("Time of a step of a self-tuning network", "training.schedule.timing"),
     "simclr": Page(
-        "Augmentation tuned within one contrastive training", "training.simclr.table", "simclr.png"
+        "Augmentation tuned within one contrastive training",
+        "training.simclr.benchmark",
+        "simclr.png",
     ),
     "simclr-readout": Page(
         "Which brief readout ranks as the final one does", "training.simclr.readouts"
     ),
     "simclr-time": Page("Time of a contrastive step", "training.simclr.timing"),
     "curve-speed": Page("Time of a segment of training", "speed.trainings"),
-    "streaming": Page("Time of an update and of a round", "speed.streaming:report"),
-    "speed": Page("Time of a decision", "speed.speed:report", "speed.png"),
-    "horizon": Page("A run of a million rounds", "speed.horizon:report"),
-    "demo": Page("The demo", "demo.table:format_table", "demo.png"),
-    "demo-heldout": Page("The demo on held-out seeds", "demo.table:format_table"),
+    "streaming": Page("Time of an update and of a round", "speed.streaming"),
+    "speed": Page("Time of a decision", "speed.speed", "speed.png"),
+    "horizon": Page("A run of a million rounds", "speed.horizon"),
+    "demo": Page("The demo", "demo.demo", "demo.png"),
+    "demo-heldout": Page("The demo on held-out seeds", "demo.demo"),
 }
 """Name of the stored rows to their report."""
 
@@ -156,12 +165,10 @@ def markdown_of(name: str, directory: Path = RESULTS) -> str | None:
     if not lines:
         return None
     page, rows = REPORTS[name], [line["row"] for line in lines]
-    markdown = page.function("markdown")
-    table = markdown(rows) if markdown else f"```\n{page.function()(rows).rstrip()}\n```"
     picture = [f"![{page.title}]({page.picture})"] if page.picture else []
     made = "Made by `python -m benchmarks report --markdown`; [all benchmarks](../README.md)."
     measured = f"Measured {origin(lines)}."
-    return "\n\n".join([f"# {page.title}", made, measured, table, *picture]) + "\n"
+    return "\n\n".join([f"# {page.title}", made, measured, page.markdown(rows), *picture]) + "\n"
 
 
 def write_markdown(directory: Path = RESULTS) -> list[Path]:
@@ -180,7 +187,7 @@ def text_of(name: str, directory: Path = RESULTS) -> str:
     lines = read(name, directory)
     if not lines:
         return f"Not stored; run python -m benchmarks {name}."
-    return f"{origin(lines)}\n\n{REPORTS[name].function()([line['row'] for line in lines])}"
+    return f"{origin(lines)}\n\n{REPORTS[name].text([line['row'] for line in lines])}"
 
 
 def main(arguments: list[str]) -> None:

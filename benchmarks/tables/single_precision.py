@@ -86,7 +86,7 @@ def describe(row: Row) -> str:
     )
 
 
-def report(rows: Sequence[Row]) -> str:
+def text(rows: Sequence[Row]) -> str:
     """Return all rows in words."""
     good = sum(row["same_decisions"] >= 0.99 for row in rows)
     last = f"at least 99 % of decisions equal: {good} of {len(rows)} cells"

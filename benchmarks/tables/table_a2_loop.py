@@ -114,11 +114,6 @@ def describe(row: Row) -> str:
     )
 
 
-def report(rows: Sequence[Row]) -> str:
-    """Return all rows in words."""
-    return "\n".join(map(describe, rows))
-
-
 def main(arguments: list[str]) -> None:
     """Time both, store it and say how many times faster the program is."""
     parser = size_parser("table-a2-loop", "seconds of a trial, beside a loop over BoTorch models")

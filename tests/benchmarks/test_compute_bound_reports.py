@@ -6,7 +6,7 @@ import math
 import pytest
 
 from benchmarks.harness.record import rows_of
-from benchmarks.suite.compute_bound import benchmark, tables
+from benchmarks.suite.compute_bound import benchmark
 from benchmarks.suite.compute_bound.problems import PROBLEMS
 from tests.benchmarks.test_compute_bound import TEXT
 
@@ -28,16 +28,16 @@ class TestTables:
     def test_differences_are_paired_and_of_logarithms_where_losses_are_squares(self):
         ours = {s: row(s, 0.5 * (s + 1)) for s in range(3)}
         theirs = {s: row(s, 1.0 * (s + 1)) for s in range(1, 4)}
-        assert tables.difference(ours, theirs, in_nats=True).value == pytest.approx(-1.25)
-        found = tables.difference(ours, theirs, in_nats=False)
+        assert benchmark.difference(ours, theirs, in_nats=True).value == pytest.approx(-1.25)
+        found = benchmark.difference(ours, theirs, in_nats=False)
         assert found.value == pytest.approx(math.log(0.5))
         assert found.low == pytest.approx(found.high)
 
     def test_seeds_that_diverged_are_counted_and_left_out(self):
         ours = {0: row(0, 1.0), 1: row(1, None), 2: row(2, 2.0)}
         theirs = {s: row(s, 1.0) for s in range(3)}
-        assert tables.difference(ours, theirs, in_nats=True).value == pytest.approx(0.5)
-        said = tables.table("here", {"ours": ours}, {"constant": theirs}, {}, in_nats=True)
+        assert benchmark.difference(ours, theirs, in_nats=True).value == pytest.approx(0.5)
+        said = benchmark.table("here", {"ours": ours}, {"constant": theirs}, {}, in_nats=True)
         assert said.splitlines()[1].split()[:4] == ["ours", "3", "1", "1.5000"]
         assert "lost" in said.splitlines()[1]
         assert said.splitlines()[1].split()[-5] == "1.50"  # runs of full length
@@ -46,7 +46,7 @@ class TestTables:
         bad = {0: row(0, 3.0), 1: row(1, 3.0), 2: row(2, 1.0), 3: row(3, 3.0)}
         good = {s: row(s, 2.0) for s in range(4)}
         ours = {0: row(0, 2.5), 1: row(1, 1.9), 2: row(2, 1.0), 3: row(3, None)}
-        assert tables.way_back(ours, bad, good, in_nats=True) == pytest.approx([0.5, 1.1, 0.0])
+        assert benchmark.way_back(ours, bad, good, in_nats=True) == pytest.approx([0.5, 1.1, 0.0])
 
 
 class TestBenchmark:

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from benchmarks.demo import demo
+from benchmarks.demo.demo import COLOURS, draw
 from benchmarks.demo.methods import METHODS, SAID, SHOWN
-from benchmarks.demo.table import COLOURS, draw, format_table
 from benchmarks.suite.policies import FixedPolicy, RandomPolicy, TunedPolicy
 from benchmarks.suite.problems import digits_augmentation
 from benchmarks.suite.runner import Record, run_online
@@ -86,7 +86,7 @@ def test_the_table_shows_the_worst_seed_and_the_paired_difference():
             accuracy = (end - 10 * seed + (method == "OnlineTuner") * seed) / 100
             row = {"method": method, "seed": seed, "test_accuracy": accuracy, "rounds": 200}
             rows.append({**row, "queries": queries.get(method, 0), "seconds": 1.0})
-    table = format_table(rows)
+    table = demo.text(rows)
     assert table.splitlines()[1].split() == [
         "OnlineTuner",
         "93.0",

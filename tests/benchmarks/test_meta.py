@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from benchmarks.meta import benchmark, families, multi_task, table
+from benchmarks.meta import benchmark, families, multi_task
+from benchmarks.meta.benchmark import signed_rank, worse_by
 from benchmarks.meta.families import UNRELATED, Family, Study, twisted
 from benchmarks.meta.methods import METHODS
 from benchmarks.meta.rivals import Setting, on_list, pem_bo, scaml_gp
-from benchmarks.meta.table import signed_rank, worse_by
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.baselines import ScaMLGP
 from botorch_costly.models import TaskEnsemble
@@ -139,20 +139,20 @@ def test_tasks_are_twisted_as_they_are_called():
 
 
 def rows(method, values, total):
-    at = {f"at {k}": values for k in table.AT}
+    at = {f"at {k}": values for k in benchmark.AT}
     key = {"family": "f", "twist": "", "method": method}
     return [{**key, "seed": s, **at, "sum": total, "seconds": 0.01} for s in range(2)]
 
 
 def test_the_table_counts_harmed_targets_and_says_how_much():
     stored = [*rows("GP-UCB", [0.1, 0.2], [2.0, 4.0]), *rows("TAF", [0.05, 0.5], [1.0, 6.0])]
-    text = table.text(stored)
+    text = benchmark.text(stored)
     line = next(line for line in text.splitlines() if line.startswith("  TAF"))
     cells = line.split()
     assert cells[1] == "2"
     assert cells[-5:-3] == ["1", "0.300"]  # one of two targets, by .3
     assert cells[-3:] == ["1.00", "1.50", "10"]
-    ranks = table._ranks({"GP-UCB": stored[:2], "TAF": stored[2:]})
+    ranks = benchmark._ranks({"GP-UCB": stored[:2], "TAF": stored[2:]})
     assert ranks == {"GP-UCB": 1.5, "TAF": 1.5}
 
 
@@ -196,12 +196,12 @@ def line_of(text, title, name):
 def test_the_table_sets_ours_against_each_other_method():
     ours = rows("TransferOptimizer", [0.1, 0.1, 0.1, 0.3], [1.0] * 4)
     rival = rows("TAF", [0.2, 0.3, 0.4, 0.3], [1.0] * 4)
-    text = table.text([*rows("GP-UCB", [0.1, 0.2, 0.05, 0.1], [1.0] * 4), *ours, *rival])
+    text = benchmark.text([*rows("GP-UCB", [0.1, 0.2, 0.05, 0.1], [1.0] * 4), *ours, *rival])
     title = "TransferOptimizer against"
     assert "4 targets" in text
     assert line_of(text, title, "TAF")[1:] == ["2", "3", "1", "0", "3", "0.2500"]
     assert line_of(text, title, "GP-UCB")[1:-1] == ["2", "1", "1", "2", "3"]
-    assert title not in table.text(rows("GP-UCB", [0.1], [1.0])).split("Regret:")[0]
+    assert title not in benchmark.text(rows("GP-UCB", [0.1], [1.0])).split("Regret:")[0]
 
 
 def test_targets_that_correlate_with_nothing_come_again_apart():
@@ -211,7 +211,7 @@ def test_targets_that_correlate_with_nothing_come_again_apart():
     stored = [
         {**row, "family": "svm"} for name, some in values.items() for row in rows(name, some, some)
     ]
-    text = table.text(stored)
+    text = benchmark.text(stored)
     assert line_of(text, "svm, as recorded\n", "TransferOptimizer")[-5] == "3"  # harmed of all
     assert line_of(text, "alone, which correlate", "TransferOptimizer")[-5:-3] == ["3", "0.100"]
     assert line_of(text, "alone, which correlate", "TransferOptimizer")[2] == "0.2000"
@@ -231,8 +231,8 @@ def test_the_numbers_of_unrelated_targets_are_theirs():
 
 
 def test_what_was_done_to_play_a_method_is_said_where_it_is_played():
-    assert "480 rows" in table.text(rows("MTBO", [0.1], [1.0]))
-    assert "480 rows" not in table.text(rows("TAF", [0.1], [1.0]))
+    assert "480 rows" in benchmark.text(rows("MTBO", [0.1], [1.0]))
+    assert "480 rows" not in benchmark.text(rows("TAF", [0.1], [1.0]))
     assert multi_task.MOST_ROWS == 480
 
 
@@ -243,7 +243,7 @@ def test_the_figure_has_a_panel_for_each_family_and_twist(family):
         for twist in ("", "negated")
         for method in ("random", "GP-UCB")
     ]
-    axes = [ax for ax in table.figure_of(rows).axes if ax.get_visible()]
+    axes = [ax for ax in benchmark.figure_of(rows).axes if ax.get_visible()]
     assert [ax.get_title() for ax in axes] == ["small", "small, negated"]
     means = [sum(rows[1][f"at {k}"]) / 2 for k in (1, 3, 5, 10, 20)]
     assert list(axes[0].lines[1].get_ydata()) == pytest.approx(means)

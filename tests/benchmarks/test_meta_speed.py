@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks.harness.record import rows_of
-from benchmarks.speed import direct, transfer
+from benchmarks.speed import transfer
 from benchmarks.speed.transfer import RULES, SPACE, Cell
 from botorch_costly import TransferOptimizer
 from botorch_costly.ask_tell import Domain
@@ -29,7 +29,7 @@ def acquisition(lacking=None):
 
 
 def chosen(told, point=HERE):
-    return direct.Chosen({}, TargetData(told, hill(told)), point)
+    return transfer.Chosen({}, TargetData(told, hill(told)), point)
 
 
 def test_every_third_task_says_the_opposite():
@@ -58,7 +58,7 @@ def test_the_acquisition_function_that_is_looked_at_is_the_one_that_chose(rule):
 
 def test_direct_finds_the_top_of_a_hill():
     told = torch.zeros(1, 3, dtype=torch.float64)
-    assert direct.best_by_direct(acquisition(), chosen(told), -1.0, 2_000) == pytest.approx(1.0)
+    assert transfer.best_by_direct(acquisition(), chosen(told), -1.0, 2_000) == pytest.approx(1.0)
 
 
 def test_direct_is_kept_from_what_is_not_asked_for():
@@ -66,11 +66,11 @@ def test_direct_is_kept_from_what_is_not_asked_for():
         return 0.4 - X[:, 0]
 
     told = torch.zeros(1, 3, dtype=torch.float64)
-    best = direct.best_by_direct(acquisition(lacking), chosen(told), -1.0, 2_000)
+    best = transfer.best_by_direct(acquisition(lacking), chosen(told), -1.0, 2_000)
     assert 0.95 < best <= 0.99  # where x is .4, at most
     # A choice that is ruled out itself was made where all is, and those that lack no more count.
     point = torch.tensor([0.35, 0.5, 0.5], dtype=torch.float64)
-    best = direct.best_by_direct(acquisition(lacking), chosen(told, point), -1.0, 2_000)
+    best = transfer.best_by_direct(acquisition(lacking), chosen(told, point), -1.0, 2_000)
     assert 0.99 < best <= 0.9976
 
 
@@ -80,8 +80,8 @@ def test_what_is_beside_a_value_is_not_asked_for_by_direct():
 
     there = Acquisition(peak, lambda columns: by_autograd(peak), lambda: HERE, peak, "")
     free = chosen(torch.zeros(1, 3, dtype=torch.float64))
-    assert direct.best_by_direct(there, free, -1.0, 20) == 1.0
-    assert direct.best_by_direct(there, chosen(HERE.unsqueeze(0)), -1.0, 20) < 0.999
+    assert transfer.best_by_direct(there, free, -1.0, 20) == 1.0
+    assert transfer.best_by_direct(there, chosen(HERE.unsqueeze(0)), -1.0, 20) < 0.999
 
 
 def test_a_choice_that_is_worse_is_said_to_be(capsys):

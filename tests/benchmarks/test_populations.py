@@ -7,7 +7,7 @@ import torch
 
 import botorch_costly as bc
 from benchmarks.populations import benchmark
-from benchmarks.populations.methods import METHODS, Chance, Ours, Plan, Size, Unchanged, play
+from benchmarks.populations.benchmark import METHODS, Chance, Ours, Plan, Size, Unchanged, play
 from benchmarks.suite.protocol import Metrics
 
 SIZE = Size(members=4, decisions=6, rounds=2)

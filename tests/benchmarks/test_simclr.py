@@ -12,11 +12,10 @@ from benchmarks.suite.protocol import OnlineProblem, TrainingRun
 from benchmarks.suite.runner import run_online
 from benchmarks.training.simclr import benchmark, readouts, timing
 from benchmarks.training.simclr import run as running
-from benchmarks.training.simclr.benchmark import coins_of, schedule_of
+from benchmarks.training.simclr.benchmark import coins_of, schedule_of, text
 from benchmarks.training.simclr.methods import COIN, EXPERT, METHODS, ReplayPolicy, policy_of
 from benchmarks.training.simclr.recipes import CPU, PUBLISHED, tiny
 from benchmarks.training.simclr.run import ONE_OPERATION, SPACE, START, ContrastiveProblem
-from benchmarks.training.simclr.table import text
 from botorch_costly import Schedule
 from botorch_costly.errors import (
     InvalidArgumentError,

@@ -15,13 +15,12 @@ from benchmarks.suite import data
 from benchmarks.suite.data import MissingDataError, Part
 from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
 from benchmarks.suite.runner import run_online
-from benchmarks.training.batches import Batches, pictures_of
-from benchmarks.training.picture_run import Kept
+from benchmarks.training.picture_run import Batches, Kept, pictures_of
 from benchmarks.training.schedule import benchmark, timing
+from benchmarks.training.schedule.benchmark import by_method, text
 from benchmarks.training.schedule.methods import METHODS, policy_of
 from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, tiny
 from benchmarks.training.schedule.run import ScheduleProblem, measured
-from benchmarks.training.schedule.table import by_method, text
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 from tests.benchmarks.test_online_suite import same_state, seeded
 from tests.cases import quick

@@ -13,7 +13,6 @@ from benchmarks.suite.benchmark import (
     best_fixed,
     closed_gap,
     last_loss,
-    table,
     tasks,
 )
 from benchmarks.suite.methods import METHODS, methods_of, middle, one_run, published, tuned
@@ -205,12 +204,12 @@ def rows_of(problem, **ends):
 
 
 def test_the_table_has_the_worst_seed_and_paired_comparisons():
-    text = table(rows_of("pima", default=[0.7, 0.2, 0.9], tuned=[0.8, 0.3, 0.99]))
+    text = benchmark.text(rows_of("pima", default=[0.7, 0.2, 0.9], tuned=[0.8, 0.3, 0.99]))
     assert "pima (confirmation)" in text
     assert "    3   60.0   70.0   20.0" in text
     assert "tuned less default: +9.7 (95 % +9.0 to +10.0, better)" in text
-    assert "WORSE" in table(rows_of("pima", default=[0.7, 0.2], tuned=[0.6, 0.101]))
-    assert "even" in table(rows_of("pima", default=[0.7, 0.2], tuned=[0.6, 0.4]))
+    assert "WORSE" in benchmark.text(rows_of("pima", default=[0.7, 0.2], tuned=[0.6, 0.101]))
+    assert "even" in benchmark.text(rows_of("pima", default=[0.7, 0.2], tuned=[0.6, 0.4]))
 
 
 def test_tasks_leave_out_what_makes_no_sense():

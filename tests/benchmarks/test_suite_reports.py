@@ -51,4 +51,4 @@ def test_what_is_said_on_the_way_is_stored_and_counted(tmp_path, monkeypatch, ca
 
 def test_only_a_plain_yes_is_counted():
     rows = [{"problem": "p", "round": 50, "pays": said} for said in (True, None, False, True)]
-    assert "2 of 4" in verdicts.table(rows)
+    assert "2 of 4" in verdicts.text(rows)

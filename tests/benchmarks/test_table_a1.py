@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from benchmarks.bandits import report, table_a1
+from benchmarks.bandits import table_a1
 from benchmarks.bandits.policies import CE, priced, rows
 from benchmarks.harness.record import rows_of
 
 
 def test_the_table_has_the_rows_of_the_paper_and_ours():
-    assert set(report.PAPER) <= set(rows())
+    assert set(table_a1.PAPER) <= set(rows())
     assert {priced(0.1), priced(1.0), "TV-GP-UCB", "EXP3.R"} <= set(rows())
 
 
@@ -27,8 +27,8 @@ def test_a_run_goes_on_where_it_stopped_and_blocks_make_the_whole(tmp_path, monk
     capsys.readouterr()
     table_a1.main([*few, "--seeds", "3", "--results", str(tmp_path / "whole")])
     shown = capsys.readouterr().out
-    whole = report.cells(rows_of("table-a1", tmp_path / "whole"))
-    for problem, cells in report.cells(parts).items():
+    whole = table_a1.cells(rows_of("table-a1", tmp_path / "whole"))
+    for problem, cells in table_a1.cells(parts).items():
         for name, cell in cells.items():
             other = whole[problem][name]
             assert cell.variant == other.variant
@@ -45,7 +45,7 @@ def test_of_the_variants_the_best_is_shown():
     def block(variant, regret, first=0):
         paid = {"regret": regret, "queries": [1, 2], "running": [0.5, sum(regret) / 2]}
         return {
-            **dict.fromkeys(report.PROBLEMS, paid),
+            **dict.fromkeys(table_a1.PROBLEMS, paid),
             "row": "UCB1",
             "variant": variant,
             "horizon": 10,
@@ -54,7 +54,7 @@ def test_of_the_variants_the_best_is_shown():
         }
 
     stored = [block("b", [0.3, 0.5]), block("a", [0.1, 0.2], 2), block("a", [0.3, 0.4])]
-    cell = report.cells(json.loads(json.dumps(stored)))["sine"]["UCB1"]
+    cell = table_a1.cells(json.loads(json.dumps(stored)))["sine"]["UCB1"]
     assert cell.variant == "a"
     assert cell.paid.regret.tolist() == pytest.approx([3.0, 4.0, 1.0, 2.0])
     assert cell.running == pytest.approx([0.5, 0.25])

@@ -5,8 +5,7 @@ import time
 import pytest
 
 from benchmarks.endurance import trainers
-from benchmarks.endurance.fits import Clock, in_lightning, in_transformers
-from benchmarks.endurance.trainers import Task, text
+from benchmarks.endurance.trainers import Clock, Task, in_lightning, in_transformers, text
 
 ROW = {
     **Task("Lightning", 100, 10, 0)._asdict(),

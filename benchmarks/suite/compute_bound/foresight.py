@@ -133,7 +133,7 @@ def _spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return float(torch.corrcoef(ranks)[0, 1])
 
 
-def table(rows: Sequence[Row]) -> str:
+def text(rows: Sequence[Row]) -> str:
     """Return the mean correlations by problem, end and state: of all settings, and of learning rates."""
     lines = [f"{'':<{_WIDTH}}" + "".join(f"{name:>14}" for name in _comparisons(rows))]
     for problem, mine in grouped(rows, "problem").items():
@@ -178,4 +178,4 @@ def main(arguments: list[str]) -> None:
 
         write_results(NAME, found, list(seeds), directory=options.results, keep=stays)
         stored = rows_of(NAME, options.results)
-        print(table([row for row in stored if row["problem"] == problem]), flush=True)
+        print(text([row for row in stored if row["problem"] == problem]), flush=True)

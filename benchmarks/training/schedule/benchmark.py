@@ -11,20 +11,30 @@ References:
 """
 
 import argparse
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from statistics import mean
+from typing import Any, NamedTuple
 
+from benchmarks.harness.figures import new_figure, panels, save
 from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.statistics import Runs, mean_error, ratio_of_totals, shared
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from benchmarks.suite.runner import run_online
 from benchmarks.training.picture_run import Kept, add_training, changed
-from benchmarks.training.schedule.methods import METHODS, policy_of
+from benchmarks.training.schedule.methods import (
+    DENSE,
+    GRID,
+    GRIDDED,
+    METHODS,
+    NET_TUNERS,
+    policy_of,
+)
 from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, Recipe, tiny
 from benchmarks.training.schedule.run import ScheduleProblem
-from benchmarks.training.schedule.table import draw, text
-from botorch_costly import Decision
+from botorch_costly import Decision, plotting
 from botorch_costly.device import check_device
 
 NAME = "stn"
@@ -92,6 +102,194 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
     recipe = tiny(recipe) if options.smoke else recipe
     check_device(recipe.device)
     return recipe
+
+
+# Table A3 of the paper: validation loss and accuracy, test loss and accuracy, time by that of training.
+PAPER: dict[str, tuple[float, float, float, float, str]] = {
+    GRID: (0.421, 0.887, 0.444, 0.879, "11.69"),
+    "confidence 0.7": (0.390, 0.888, 0.428, 0.881, "1.10"),
+    "confidence 0.8": (0.373, 0.892, 0.404, 0.881, "1.21"),
+}
+_ENDS = ("validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
+_PAID = ("tunings", "queries", "seconds", "query_seconds", "tuner_seconds")
+
+
+def by_method(rows: Sequence[Row]) -> dict[str, dict[int, dict[str, Any]]]:
+    """Return the rows by method and seed, with the static grid made of its schedules."""
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["method"], {})[row["seed"]] = dict(row)
+    grid = _grid(found)
+    return {**found, GRID: grid} if grid else found
+
+
+def _grid(found: Mapping[str, Runs]) -> dict[int, dict[str, Any]]:
+    """Return, by seed, the schedule with the least validation loss, and what all of them paid."""
+    if not set(GRIDDED) <= set(found):
+        return {}
+    seeds = set.intersection(*(set(found[arm]) for arm in GRIDDED))
+    chosen = {}
+    for seed in sorted(seeds):
+        runs = [found[arm][seed] for arm in GRIDDED]
+        best = min(runs, key=lambda run: run["validation_loss"])
+        # The best one is chosen by a validation of each at its end.
+        paid = {what: sum(run[what] for run in runs) for what in _PAID}
+        chosen[seed] = {**best, **paid, "method": GRID, "queries": len(GRIDDED)}
+    return chosen
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Return a line for each method of each recipe, with lines of the paper's table below."""
+    lines = []
+    for recipe, mine in grouped(rows, "recipe").items():
+        lines += [*_table(recipe, by_method(mine)), ""]
+    lines.append("VGG16 in the paper, one run, time by that of training without queries")
+    for method, (*ends, time) in PAPER.items():
+        lines.append(f"{method:<22}{1:>6}{_numbers(ends)}{time:>36}")
+    return "\n".join(lines)
+
+
+def _table(recipe: str, found: Mapping[str, Runs]) -> list[str]:
+    dense = found.get(DENSE, {})
+    lines = [
+        f"{recipe:22}{'seeds':>6}{'val. loss':>11}{'acc.':>7}{'test loss':>11}{'acc.':>7}{'tunings':>9}"
+        f"{'queries':>9}{'seconds':>9}{'x dense':>9}{'tuner':>8}  val. loss less dense"
+    ]
+    for method, runs in found.items():
+        ends = [mean(run[name] for run in runs.values()) for name in _ENDS]
+        paid = [mean(run[name] for run in runs.values()) for name in ("tunings", "queries")]
+        seconds = mean(run["seconds"] for run in runs.values())
+        share = mean(run["tuner_seconds"] / run["seconds"] for run in runs.values())
+        lines.append(
+            f"{method:<22}{len(runs):>6}{_numbers(ends)}{paid[0]:>9.0f}{paid[1]:>9.1f}{seconds:>9.1f}"
+            f"{ratio_of_totals(runs, dense, 'seconds'):>9}{share:>8.2%}  {_difference(runs, dense)}"
+        )
+    return lines
+
+
+def _numbers(ends: Sequence[float]) -> str:
+    return "".join(f"{end:>{width}.3f}" for end, width in zip(ends, (11, 7, 11, 7), strict=True))
+
+
+def _difference(runs: Runs, dense: Runs) -> str:
+    """Return the mean difference of the validation loss, and its standard error, paired over seeds."""
+    differences = [ours - theirs for ours, theirs in shared(runs, dense, "validation_loss")]
+    if len(differences) < 2:
+        return ""
+    mean, error = mean_error(differences)
+    return f"{mean:+.4f} ({error:.4f})"
+
+
+COLOURS = {
+    TRAIN: "0.6",
+    TUNE: plotting.BLUE,
+    "2 to 1": plotting.SKY,
+    "5 to 1": plotting.SKY,
+    "10 to 1": plotting.SKY,
+    "switching": plotting.PURPLE,
+    "confidence 0.7": plotting.ORANGE,
+    "confidence 0.8": plotting.VERMILION,
+    "priced": plotting.GREEN,
+    "as it comes": "black",
+    "confidence 0.8, net": plotting.VERMILION,
+    "priced, net": plotting.GREEN,
+    "as it comes, net": "black",
+}
+_NET = dict.fromkeys(NET_TUNERS, "--")
+_DASHES = {"2 to 1": "--", "5 to 1": "-.", "10 to 1": ":", **_NET}
+_MARKS = {"2 to 1": "s", "5 to 1": "^", "10 to 1": "v", **dict.fromkeys(NET_TUNERS, "D")}
+_COLUMNS = 4
+_FIRST_SHOWN = 0.2  # share of the run: losses before it would leave no room for the others
+
+
+def draw(rows: Sequence[Row], directory: Path, name: str) -> None:
+    """Draw the three figures of the rows of a recipe."""
+    runs: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["method"] in COLOURS:  # the bandits with coins are in the table alone
+            runs.setdefault(row["method"], []).append(row)
+    # Means over other seeds are of other data: only methods with all the seeds are compared.
+    most = max(map(len, runs.values()), default=0)
+    runs = {method: mine for method, mine in runs.items() if len(mine) == most}
+    if not runs:
+        return
+    save(validation_figure(runs), directory / f"{name}-validation.png", dpi=110)
+    save(training_figure(runs), directory / f"{name}-training.png", dpi=110)
+    save(hyperparameter_figure(runs), directory / f"{name}-hyperparameters.png", dpi=110)
+
+
+def validation_figure(runs: Mapping[str, Sequence[Row]]) -> Any:
+    """Return Figure A4: accuracy and loss of validation over the run, and the loss by its cost."""
+    figure = new_figure(13, 4.4)
+    accuracy, loss, cost = figure.subplots(1, 3)
+    _curves(accuracy, runs, "validation", 1)
+    _curves(loss, runs, "validation", 0)
+    for method, mine in runs.items():
+        spent = mean(row["seconds"] - row["query_seconds"] - row["tuner_seconds"] for row in mine)
+        total = mean(row["seconds"] for row in mine)
+        end = mean(row["validation_loss"] for row in mine)
+        cost.plot([spent, total], [end, end], color=_colour(method), linewidth=1)
+        cost.plot(spent, end, _MARKS.get(method, "o"), color=_colour(method), label=method)
+    cost.set_xlabel("seconds of steps; line: and of queries")
+    cost.set_ylabel("validation loss at the end")
+    lines, labels = accuracy.get_legend_handles_labels()
+    marks, _ = cost.get_legend_handles_labels()
+    both = list(zip(lines, marks, strict=True))  # the line of a curve with its mark among the costs
+    figure.legend(both, labels, loc="outside lower center", ncols=5, handlelength=3)
+    return figure
+
+
+def training_figure(runs: Mapping[str, Sequence[Row]]) -> Any:
+    """Return Figure A5: accuracy and loss of training, its pictures altered and its units dropped."""
+    figure = new_figure(9, 4.4)
+    accuracy, loss = figure.subplots(1, 2)
+    _curves(accuracy, runs, "training", 1)
+    _curves(loss, runs, "training", 0)
+    figure.legend(*accuracy.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return figure
+
+
+def hyperparameter_figure(runs: Mapping[str, Sequence[Row]]) -> Any:
+    """Return Figure A6: each hyperparameter over the run, the mean over seeds."""
+    names = next(iter(runs.values()))[0]["names"]
+    lines = -(-len(names) // _COLUMNS)
+    size = 3 * _COLUMNS, 2.1 + 0.8 / lines
+    figure, axes = panels(len(names), _COLUMNS, *size, sharex=True)
+    for place, (ax, name) in enumerate(zip(axes.flat, names, strict=False)):
+        for method, mine in runs.items():
+            reports = zip(*(row["reports"] for row in mine), strict=True)
+            rounds, values = [], []
+            for at in reports:
+                rounds.append(at[0]["round"])
+                values.append(mean(report["hyperparameters"][place] for report in at))
+            ax.plot(rounds, values, color=_colour(method), linestyle=_dash(method), label=method)
+        ax.set_title(name.replace("_", " "), fontsize="medium")
+    for ax in axes[-1]:
+        ax.set_xlabel("round")
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=5)
+    return figure
+
+
+def _curves(ax: Any, runs: Mapping[str, Sequence[Row]], part: str, which: int) -> None:
+    """Draw the mean over seeds of a part's loss (0) or accuracy (1)."""
+    for method, mine in runs.items():
+        reports = list(zip(*(row["reports"] for row in mine), strict=True))
+        shown = [at for at in reports if at[0]["round"] >= _FIRST_SHOWN * reports[-1][0]["round"]]
+        rounds = [at[0]["round"] for at in shown]
+        values = [mean(report[part][which] for report in at) for at in shown]
+        ax.plot(rounds, values, color=_colour(method), linestyle=_dash(method), label=method)
+    ax.set_xlabel("round")
+    ax.set_ylabel(f"{part} {('loss', 'accuracy')[which]}")
+    ax.grid(alpha=0.3)
+
+
+def _colour(method: str) -> str:
+    return COLOURS[method]
+
+
+def _dash(method: str) -> str:
+    return _DASHES.get(method, "-")
 
 
 def main(arguments: list[str]) -> None:

@@ -3,12 +3,75 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from benchmarks.harness.tuners import as_published, with_budget
 from benchmarks.suite.policies import TimedPolicy, TunedPolicy, Tuner, UnqueriedPolicy
 from benchmarks.suite.protocol import Metrics
 from benchmarks.training.schedule.recipes import PACES, TRAIN, TUNE, Recipe
 from benchmarks.training.schedule.run import ScheduleProblem
-from benchmarks.training.schedule.tuners import NET_TUNERS, TUNERS
-from botorch_costly import Decision
+from botorch_costly import BanditTuner, ConfidenceQuery, Decision, OnlineTuner, SearchSpace
+from botorch_costly.bandits import EXP3R, GPUCB, UCB1, EpsilonGreedy, RewardRange, Softmax, Strategy
+from botorch_costly.query import BernoulliQuery, QueryRule
+
+MakeTuner = Callable[[SearchSpace, int, int], Tuner]
+# Gains of accuracy in a round, in percentage points, are clipped there.
+_GAINS = RewardRange(-2.0, 2.0)
+
+
+def _confident(kappa: float) -> MakeTuner:
+    return lambda space, horizon, seed: as_published(space, horizon, ConfidenceQuery(kappa), seed)
+
+
+def _priced(space: SearchSpace, horizon: int, seed: int) -> Tuner:
+    """Return a tuner that spends a query in every fifth round on average, where it earns most."""
+    return as_published(space, horizon, with_budget(max(horizon // 5, 1)), seed)
+
+
+def _as_it_comes(space: SearchSpace, horizon: int, seed: int) -> Tuner:
+    return OnlineTuner(space, horizon, seed=seed)
+
+
+def _ranked(rule_of: Callable[[int], QueryRule]) -> MakeTuner:
+    """Return the tuner as it comes, with another query rule: it counts rewards by their ranks.
+
+    Gains of the first rounds are many times as large as those of all later ones. By their size they
+    decide the whole run; by their ranks they do not.
+    """
+    return lambda space, horizon, seed: OnlineTuner(
+        space, horizon, query=rule_of(horizon), seed=seed
+    )
+
+
+def _by_chance(strategy: Strategy[Any], rate: float) -> MakeTuner:
+    """Return a bandit that queries in a share of the rounds, by chance."""
+    return lambda space, horizon, seed: BanditTuner(
+        space, horizon, strategy=strategy, query=BernoulliQuery(rate), rewards=_GAINS, seed=seed
+    )
+
+
+# The bandits of Table A3, as they come: none is adapted to the problem.
+BANDITS: dict[str, Strategy[Any]] = {
+    "EXP3.R": EXP3R(),
+    "epsilon-greedy": EpsilonGreedy(),
+    "softmax": Softmax(),
+    "UCB1": UCB1(),
+    "GP-UCB": GPUCB(),
+}
+TUNERS: dict[str, MakeTuner] = {
+    "confidence 0.7": _confident(0.7),
+    "confidence 0.8": _confident(0.8),
+    "priced": _priced,
+    "as it comes": _as_it_comes,
+    **{
+        f"{name} Ber({rate:g})": _by_chance(strategy, rate)
+        for name, strategy in BANDITS.items()
+        for rate in (0.1, 0.2)
+    },
+}
+NET_TUNERS: dict[str, MakeTuner] = {
+    "confidence 0.8, net": _ranked(lambda horizon: ConfidenceQuery(0.8)),
+    "priced, net": _ranked(lambda horizon: with_budget(max(horizon // 5, 1))),
+    "as it comes, net": _as_it_comes,
+}
 
 
 def extra_cost(config: Mapping[str, Any], step_cost: float) -> float:

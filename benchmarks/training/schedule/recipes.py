@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.suite.data import cifar10, cifar10_test, whole_cifar10
-from benchmarks.training.batches import PictureRecipe
+from benchmarks.training.picture_run import PictureRecipe
 from benchmarks.training.stn import AUGMENTATIONS, SMALL, VGG16, Bounds, Convolution
 from benchmarks.training.stn.networks import dropout_bounds
 from botorch_costly.errors import check_nonnegative, check_positive

@@ -13,8 +13,7 @@ from benchmarks.harness.clock import synchronize
 from benchmarks.suite.data import Part
 from benchmarks.suite.protocol import Metrics
 from benchmarks.training import stn
-from benchmarks.training.batches import Batches
-from benchmarks.training.picture_run import PictureProblem, PictureRun
+from benchmarks.training.picture_run import Batches, PictureProblem, PictureRun
 from benchmarks.training.schedule.recipes import PACES, TRAIN, TUNE, Recipe
 from botorch_costly import Choice, SearchSpace
 from botorch_costly.errors import InvalidConfigError, check, check_count

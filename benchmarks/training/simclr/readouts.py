@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.harness.record import Row, grouped
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
-from benchmarks.training.batches import CLASSES
+from benchmarks.training.picture_run import CLASSES
 from benchmarks.training.simclr.methods import CONSTANT
 from benchmarks.training.simclr.readout import READOUTS
 from benchmarks.training.simclr.recipes import CPU, Recipe, tiny

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.suite.data import cifar10, cifar10_test, whole_cifar10
-from benchmarks.training.batches import PictureRecipe
+from benchmarks.training.picture_run import PictureRecipe
 from benchmarks.training.simclr.networks import ENCODERS
 from benchmarks.training.simclr.readout import READOUTS
 from botorch_costly.errors import check, check_count, check_positive

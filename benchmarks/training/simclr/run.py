@@ -19,8 +19,7 @@ from torch.nn import functional as F  # noqa: N812
 from benchmarks.harness.clock import synchronize
 from benchmarks.suite.data import Part
 from benchmarks.suite.protocol import Metrics
-from benchmarks.training.batches import CLASSES, Batches
-from benchmarks.training.picture_run import PictureProblem, PictureRun
+from benchmarks.training.picture_run import CLASSES, Batches, PictureProblem, PictureRun
 from benchmarks.training.simclr import ranks
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS, augment, draw, one_operation
 from benchmarks.training.simclr.lars import LARS, groups_of
