@@ -153,7 +153,6 @@ class WatchedRun:
         return getattr(self._run, name)
 
     def train_round(self, config: Mapping[str, Any]) -> None:
-        """Train one round."""
         self.configs.append(dict(config))
         self._run.train_round(config)
 
@@ -174,7 +173,6 @@ class WatchedProblem:
         return getattr(self._problem, name)
 
     def setup(self, seed: int) -> WatchedRun:
-        """Start a run."""
         self.runs.append(WatchedRun(self._problem.setup(seed)))
         return self.runs[-1]
 

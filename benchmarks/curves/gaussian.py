@@ -44,11 +44,9 @@ Worth = Callable[[CurveProblem, dict[int, Tensor], Generator], Tensor]
 
 
 def whole_trainings(worth: Worth, *, per_cost: bool) -> Policy:
-    """Return the policy of whole trainings by expected improvement.
+    """Return the policy of whole trainings by expected improvement, per cost or not.
 
-    Args:
-        worth: One number for each curve so far, larger is better.
-        per_cost: Whether the improvement counts by the cost.
+    ``worth`` returns one number for each curve so far, larger is better.
     """
 
     def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:

@@ -41,13 +41,8 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
     """Play a policy until it has spent its budget or asks for nothing more.
 
     The regret of a moment is that of the best latest reward of all trainings: a network that is at hand.
-    A segment that goes beyond the budget counts for nothing.
-
-    Args:
-        problem: The curves. A policy may read its inputs and lengths, and nothing else.
-        policy: What to play.
-        seed: Of its draws.
-        budget: In means of the cost of a whole training.
+    A segment that goes beyond the budget counts for nothing. The budget is in mean costs of a whole
+    training. A policy may read the inputs and lengths of the problem, and nothing else.
     """
     mean = float(problem.costs.mean())
     steps = policy(problem, seed, budget)

@@ -24,12 +24,9 @@ def random_search(problem: CurveProblem, seed: int, budget: float) -> Steps:
 
 
 def look_at_many(share: float | None) -> Policy:
-    """Return the policy that trains many for a part, and the best of them to its end.
+    """Return the policy that trains many for a share, or one iteration, and the best of them to its end.
 
     Half of the budget goes into looks; then the most promising trainings are finished, one by one.
-
-    Args:
-        share: Of each training; one iteration if omitted.
     """
 
     def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:

@@ -44,9 +44,7 @@ def mnli() -> CurveProblem:
 def reinforcement(game: str, seed: int) -> CurveProblem:
     """Return 108 trainings by PPO of one seed: mean return and seconds, at 100 times of a training.
 
-    Args:
-        game: ``"pong"`` or ``"enduro"``.
-        seed: One of those measured, counted from 0, modulo their number.
+    ``game`` is "pong" or "enduro"; seeds are counted from 0, modulo the number of those measured.
     """
     table = arrays_of("hpo_rl_bench_ppo.npz")
     axes = np.meshgrid(table["log10_lr"], table["gamma"], table["clip"], indexing="ij")

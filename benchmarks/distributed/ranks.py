@@ -26,7 +26,6 @@ class Timed(OnlineTuner):
     own_ms: list[float]
 
     def ask(self) -> Decision:
-        """Return the next decision."""
         began = time.perf_counter()
         decision = super().ask()
         self.own_ms.append(1e3 * (time.perf_counter() - began))

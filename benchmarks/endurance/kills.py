@@ -62,11 +62,9 @@ class Progress:
         self.rounds = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state, the generators' included."""
         return {"rounds": self.rounds, "generators": global_generators()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state, and so do the global generators."""
         self.rounds = state["rounds"]
         set_global_generators(state["generators"])
 
@@ -166,11 +164,9 @@ class Watched:
         self._memory = mmap.mmap(-1, 8)  # shared with processes that are forked
 
     def at(self, phase: int) -> None:
-        """Note what begins."""
         self._memory[0] = phase
 
     def saved(self, rounds: int) -> None:
-        """Note that a write of these rounds has returned."""
         self._memory[1:3] = rounds.to_bytes(2, "little")
 
     @property

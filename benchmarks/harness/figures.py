@@ -19,14 +19,10 @@ def new_figure(width: float, height: float) -> Any:
 def panels(
     count: int, columns: int, width: float, height: float, **options: Any
 ) -> tuple[Any, Any]:
-    """Return a figure with so many panels in so many columns, and its axes, ``rows x columns``.
+    """Return a figure with ``count`` panels in so many columns, and its axes, ``rows x columns``.
 
-    Args:
-        count: Number of panels; the axes beyond it are hidden.
-        columns: Number of columns.
-        width: Inches of the figure.
-        height: Inches of a row.
-        options: Options of ``subplots``.
+    The width is that of the figure and the height that of a row, in inches; ``options`` are those of
+    ``subplots``. Axes beyond the panels are hidden.
     """
     rows = max(1, -(-count // columns))
     figure = new_figure(width, height * rows)

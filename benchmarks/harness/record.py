@@ -50,17 +50,11 @@ def recording(
     directory: Path = RESULTS,
     keep: Callable[[Row], bool] = _none,
 ) -> Iterator[Callable[[Row], None]]:
-    """Replace the results of a benchmark by those written inside the block.
+    """Replace the results of a benchmark, ``<directory>/<name>.jsonl``, by those of the block.
 
-    Lines go to a temporary file that takes the old one's place at the end, so that a run that fails
-    or is interrupted leaves the old results.
-
-    Args:
-        name: Of the benchmark: its file is ``<directory>/<name>.jsonl``.
-        seeds: What the benchmark was seeded with.
-        device: Where the work was done.
-        directory: Made if it is not there.
-        keep: Which of the rows stored before stay, under the header of their own run.
+    Lines go to a temporary file that takes the old one's place at the end, so that a run that fails or is
+    interrupted leaves the old results. Stored rows for which ``keep`` is true stay, under the header of
+    their own run.
 
     Yields:
         A function that writes one row of plain values; numbers must be finite.

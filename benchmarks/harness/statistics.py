@@ -45,11 +45,9 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> Estimate | None:
 
 
 def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate | None:
-    """Return the ratio of the means of two methods; None of fewer than two seeds.
+    """Return the ratio of the means of two methods on the same seeds; None of fewer than two seeds.
 
-    Args:
-        ours: One number a seed.
-        theirs: The same seeds in the same order. If a mean of drawn seeds is zero, the interval is NaN.
+    If a mean of drawn seeds is zero, the interval is NaN.
     """
 
     def ratio(ours: Any, theirs: Any, axis: int = -1) -> Any:

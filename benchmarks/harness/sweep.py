@@ -38,11 +38,7 @@ def sweep_parser(
 ) -> argparse.ArgumentParser:
     """Return a parser with the options of a sweep.
 
-    Args:
-        name: Name of the benchmark.
-        about: Description in the help.
-        seeds: Default number of seeds.
-        choices: Names of options and their possible values, all of which are the default.
+    ``choices`` are names of options and their possible values, all of which are the default.
     """
     parser = parser_for(name, about)
     for option, values in choices.items():
@@ -66,13 +62,8 @@ def measured(
 ) -> list[dict[str, Any]]:
     """Measure the tasks that are not stored, or all again, and return all stored rows.
 
-    Each row takes the place of the stored one as soon as it is measured.
-
-    Args:
-        name: Name of the stored rows.
-        tasks: Tasks whose rows are needed; each row has their fields.
-        work: Function that measures the row of a task.
-        options: With ``results``, ``again``, ``processes`` and the seeds.
+    Each row has the fields of its task, and takes the place of the stored one as soon as it is measured.
+    The options are those of ``sweep_parser``.
     """
     missing = missing_of(name, tasks, options)
     seeds = list(seeds_of(options))

@@ -56,19 +56,9 @@ def believing(
 ) -> bc.OnlineTuner:
     """Return a tuner that is told what to believe, and decides on every round anew, without a design.
 
-    Args:
-        space: What is tuned.
-        horizon: Rounds of the run.
-        rule: Whether to query.
-        seed: Of the tuner.
-        forgetting: Rate that is believed at first.
-        noise: Variance that is believed at first, in units of that of the prior.
-        lengthscale: In the unit cube.
-        kernel: Its name.
-        beta: Exploration.
-        rewards: How rewards become values of the model.
-        unqueried_play: What a round without a query plays.
-        refit_every: Learn what is believed after so many queries, the forgetting rate included.
+    Forgetting rate and noise are those that are believed at first, the noise as a share of the prior
+    variance; the lengthscale is that in the unit cube. Every ``refit_every`` queries all beliefs are
+    learnt anew, the forgetting rate included.
     """
     return bc.OnlineTuner(
         space,

@@ -82,7 +82,6 @@ class Joint:
     restarts: int = 20  # of each path
 
     def __call__(self, now: Situation) -> Tensor:
-        """Return the point."""
         inputs, outputs = get_optimal_samples(
             now.model,
             bounds=now.cube,
@@ -112,13 +111,9 @@ def _optimized(
 class Information:
     """Entropy search: the point that tells most of which representer is the optimum.
 
-    Args:
-        points: Representers.
-        measure: What they are drawn by, as for ``representers``.
-        outcomes: Of each observation, in closed form if None.
-        candidates: Points of the pool.
-        library: Whether ``optimize_acqf`` looks for the point, as for all others, or a random pool and a
-            few steps from its best.
+    The outcomes of an observation are integrated in closed form if None. The point is found by
+    ``optimize_acqf``, as for all others, or, without ``library``, by a random pool of ``candidates`` and
+    a few steps from its best.
     """
 
     points: int = 30
@@ -128,7 +123,6 @@ class Information:
     library: bool = True
 
     def __call__(self, now: Situation) -> Tensor:
-        """Return the point."""
         points = self._points(now)
         acquisition = EntropySearch(now.model, points, outcomes=self.outcomes)
         if self.library:

@@ -179,7 +179,6 @@ class KnowledgeGradientOfArms:
         self._costs: list[float] = []
 
     def ask(self) -> int | None:
-        """Return the evaluation that is worth most for its cost."""
         left = self._left.nonzero().squeeze(-1)
         if not len(left):
             return None
@@ -191,7 +190,6 @@ class KnowledgeGradientOfArms:
         return int(left[(worth.log() - cost.log()).argmax()])
 
     def tell(self, candidate: int, value: float, cost: float) -> None:
-        """Remember value and cost."""
         self._asked.append(candidate)
         self._values.append(value)
         self._costs.append(cost)

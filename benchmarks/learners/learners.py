@@ -61,12 +61,7 @@ class Task(NamedTuple):
 
 
 def measure(task: Task, most: int | None = None) -> Row:
-    """Return the regrets of a method at each budget, one for each data set.
-
-    Args:
-        task: What is measured.
-        most: Data sets, the first of the half; all if omitted.
-    """
+    """Return the regrets of a method at each budget, one for each data set, or the first ``most``."""
     shares = budgets_of(task.method)
     sets = sets_of(task.method, task.half)[:most]
     began = time.perf_counter()

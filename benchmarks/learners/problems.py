@@ -17,12 +17,8 @@ _LEAST_SECONDS = 1e-4  # the resolution of the clock
 class LearnerProblem(SubsetProblem):
     """The learners of a data set that were measured on all of it, and what they came to on parts.
 
-    A method is told accuracies in validation; it is judged by the mean accuracy in test.
-
-    Args:
-        curves: Of all data sets.
-        data_set: OpenML's number.
-        told: Accuracies that are told: one for each entry of the curves; NaN where none was measured.
+    A method is told accuracies in validation, one for each entry of the curves, NaN where none was
+    measured; it is judged by the mean accuracy in test.
     """
 
     def __init__(self, curves: Curves, data_set: int, told: Any) -> None:

@@ -131,7 +131,6 @@ class MostlyBest(Unevaluated):
     problem: LearnerProblem
 
     def choice(self) -> int:
-        """Return the first of the ranking that was measured on all of the data."""
         known = {
             str(self.problem.candidates[target][0]["learner"]): target for target in self.order
         }

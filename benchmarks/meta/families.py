@@ -137,11 +137,7 @@ def _unit(raw: np.ndarray) -> Tensor:
 def twisted(studies: list[Study], how: str, seed: int) -> list[Study]:
     """Return studies that mislead, or are told in other units; as they are for ``""``.
 
-    Args:
-        studies: As recorded.
-        how: ``"negated"``, ``"shuffled"``, ``"random"``; or ``"rescaled"``, each by a shift and a scale
-            of its own.
-        seed: Of what is drawn.
+    They are "negated", "shuffled", "random", or "rescaled", each by a shift and a scale of its own.
     """
     draws = torch.Generator().manual_seed(seed)
 

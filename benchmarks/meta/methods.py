@@ -14,18 +14,13 @@ from botorch_costly.tuners.transfer.choice import weighting_of
 
 
 class Robust:
-    """The policy of ``TransferOptimizer``.
-
-    Attributes:
-        weighting: Rule that decides the share of the tasks.
-    """
+    """The policy of ``TransferOptimizer``; its ``weighting`` decides the share of the tasks."""
 
     def __init__(self, setting: Setting, options: ByEvidence | ByGaps) -> None:
         self._setting = setting
         self.weighting = weighting_of(setting.tasks, options, setting.points)
 
     def __call__(self, told: TargetData) -> Tensor:
-        """Return the acquisition function of the points, ``(m,)``."""
         belief = self.weighting.learn(told)
         return self.weighting.acquisition(belief, self._setting.generator).at_pool()
 

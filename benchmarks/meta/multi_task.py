@@ -51,7 +51,6 @@ class MultiTask:
         self._learn_at = 1
 
     def __call__(self, told: TargetData) -> Tensor:
-        """Return the log expected improvement of the points, ``(m,)``."""
         if not len(told.values):
             return best_before(self._setting)
         mean, std = self.moments(self.model(told))

@@ -184,7 +184,6 @@ class PB2Decider:
         self._time, self._origins = 0, list(range(size.members))
 
     def plan(self) -> Plan:
-        """Return the configurations that the trials have."""
         rows = [[trial.config[name] for name in self._names] for trial in self._trials]
         points = self._space.round(torch.tensor(rows, dtype=torch.float64).clamp(0, 1))
         return Plan(
@@ -224,12 +223,10 @@ class Ours:
         )
 
     def plan(self) -> Plan:
-        """Return the decision of the tuner."""
         self._decision = self.tuner.ask()
         return Plan(self._decision.configs, self._decision.origins, self._decision.queries)
 
     def hear(self, losses: Sequence[float | None]) -> None:
-        """Tell the tuner."""
         self.tuner.tell(self._decision, losses)
 
 
@@ -243,7 +240,6 @@ class Unchanged:
         )
 
     def plan(self) -> Plan:
-        """Return the default for each."""
         return self._plan
 
     def hear(self, losses: Sequence[float | None]) -> None:
@@ -261,7 +257,6 @@ class Chance:
         self._origins = self._members
 
     def plan(self) -> Plan:
-        """Return the configurations as they are now."""
         configs: list[Mapping[str, Any]] = [self._space.decode(x) for x in self._points]
         return Plan(configs, self._origins, [True for _ in self._members])
 

@@ -4,9 +4,9 @@ The setting of Table A2. Of the confidence rule the best ``kappa`` is chosen in 
 forgetting rate and price anew; the priced rule is told the price and nothing else.
 
 ``priced-budget`` asks whether a budget of queries is spent, and well, whatever the forgetting rate.
-``priced-effective-horizon`` holds the effective horizon that the rule derives (gains fade with the forgetting,
-and later queries supersede this one) against plain guesses, ``c / forgetting`` rounds, by the total of regret
-and price, on the seed on which the rule's two constants were chosen.
+``priced-effective-horizon`` holds the effective horizon that the rule derives (gains fade with the
+forgetting, and later queries supersede this one) against plain guesses, ``c / forgetting`` rounds, by the
+total of regret and price, on the seed on which the rule's two constants were chosen.
 """
 
 import argparse

@@ -114,7 +114,6 @@ class Line(NamedTuple):
     path: Tensor  # shape: (horizon, points)
 
     def value(self, t: int, X: Tensor) -> Tensor:
-        """Return ``f_t`` at points, ``(m, 1) -> (m,)``."""
         last = self.path.shape[-1] - 1
         place = last * X[:, 0]
         left = place.long().clamp(max=last - 1)

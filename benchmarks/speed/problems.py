@@ -43,14 +43,9 @@ class Problem(NamedTuple):
 def draw(
     n: int, dim: int, seed: int, device: torch.device | str = "cpu", ratio: float | None = None
 ) -> Problem:
-    """Draw ``n`` queries and one more.
+    """Draw ``n`` queries that are learnt already, and one more, all from a seed.
 
-    Args:
-        n: Queries that are learnt already.
-        dim: Of the cube.
-        seed: Of everything.
-        device: Where the problem is to be.
-        ratio: Of the lengthscale to the root of the dimension; drawn from ``RATIOS`` if omitted.
+    ``ratio`` is that of the lengthscale to the root of the dimension; drawn from ``RATIOS`` if omitted.
     """
     generator = torch.Generator().manual_seed(seed)
     pick = int(torch.randint(len(RATIOS), (), generator=generator))

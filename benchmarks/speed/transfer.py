@@ -6,10 +6,10 @@ model, and the search for the maximum of the acquisition function. What comes be
 included, is preparation.
 
 After the run, the choices of some iterations are compared with the best of many evaluations of the same
-acquisition function by DIRECT (``scipy.optimize.direct``), which has no gradient and divides the cube: with
-20,000 evaluations of a function of three variables it is an almost exhaustive search. It may not evaluate
-points that the optimizer would not ask for either: those next to observations, and those that the target alone
-rules out.
+acquisition function by DIRECT (``scipy.optimize.direct``), which has no gradient and divides the cube:
+with 20,000 evaluations of a function of three variables it is an almost exhaustive search. It may not
+evaluate points that the optimizer would not ask for either: those next to observations, and those that
+the target alone rules out.
 """
 
 import time

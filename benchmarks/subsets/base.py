@@ -33,13 +33,8 @@ def play(
 ) -> tuple[list[float], int]:
     """Return the regret of what is chosen when each budget is spent, and the number of evaluations.
 
-    An evaluation that goes beyond a budget does not count for it.
-
-    Args:
-        problem: The evaluations.
-        make: The method.
-        seed: Of its draws.
-        budgets: In mean costs of an evaluation at the target, ascending.
+    Budgets are in mean costs of an evaluation at the target, ascending. An evaluation that goes beyond a
+    budget does not count for it.
     """
     method, paid, regrets, asked = make(problem, seed), 0.0, list[float](), 0
     while len(regrets) < len(budgets):
@@ -83,11 +78,9 @@ class AtTarget(Remembering):
         self.order = [problem.targets[i] for i in order.tolist()]
 
     def ask(self) -> int | None:
-        """Return the next one at random."""
         return next((c for c in self.order if c not in self.known), None)
 
     def choice(self) -> int:
-        """Return the best one."""
         seen = {c: v for c, v in self.known.items() if c in self.order}
         return max(seen, key=seen.__getitem__) if seen else self.order[0]
 
@@ -96,7 +89,6 @@ class Unevaluated(AtTarget, ABC):
     """Chooses without any evaluation."""
 
     def ask(self) -> int | None:
-        """Return nothing."""
         return None
 
     @abstractmethod
@@ -121,14 +113,12 @@ class Planned(AtTarget, ABC):
         """Return the plan; it begins when it is first asked, when all of the method is there."""
 
     def ask(self) -> int | None:
-        """Return the next one of the plan."""
         try:
             return next(self._steps) if self._last is None else self._steps.send(self._last)
         except StopIteration:
             return None
 
     def tell(self, candidate: int, value: float, cost: float) -> None:
-        """Remember the value."""
         super().tell(candidate, value, cost)
         self._last = value
 

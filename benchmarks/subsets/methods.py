@@ -86,7 +86,6 @@ class Improvement(AtTarget):
     """The largest expected improvement at the target, by BoTorch."""
 
     def ask(self) -> int | None:
-        """Return the one that promises most."""
         left = [c for c in self.order if c not in self.known]
         if len(self.known) < _FIRST or not left:
             return left[0] if left else None
@@ -110,7 +109,6 @@ class StepLaw(Unevaluated):
     """The formula of Step Law, fitted on these data."""
 
     def choice(self) -> int:
-        """Return the candidate nearest to the formula."""
         at = self.problem.candidates[self.order[0]][1]
         lr = 1.79 * at["parameters"] ** -0.713 * at["tokens"] ** 0.307
         batch = 0.58 * at["tokens"] ** 0.571 / _TOKENS_OF_A_SEQUENCE
@@ -134,18 +132,15 @@ class Ours:
         self._asked: list[SubsetDecision] = []
 
     def ask(self) -> int | None:
-        """Return what it asks for."""
         decision = self._optimizer.ask()
         wanted = dict(decision.config), dict(decision.fidelities)
         self._asked.append(decision)
         return self.problem.candidates.index(wanted)
 
     def tell(self, candidate: int, value: float, cost: float) -> None:
-        """Tell it."""
         self._optimizer.tell(self._asked.pop(), value, cost=cost)
 
     def choice(self) -> int:
-        """Return the one at the target that it believes best."""
         targets = self.problem.targets
         if not self._optimizer.observations:
             return targets[0]

@@ -53,7 +53,6 @@ class MultiFidelity(Remembering, ABC):
         """Return the number of the pool that is evaluated next."""
 
     def choice(self) -> int:
-        """Return the one of the largest mean at the target."""
         targets = self.problem.targets
         if len(self.known) < 2:
             return targets[0]

@@ -62,7 +62,6 @@ class Doses:
     def __call__(
         self, pictures: Tensor, settings: Mapping[str, Any], generator: Generator
     ) -> Tensor:
-        """Alter each picture, ``n x channels x side x side``, at random."""
         doses = {part.name: float(settings.get(part.name, 0.0)) for part in fields(Strengths)}
         chances = torch.tensor([float(name in doses) for name in AUGMENTATIONS])
         return augment(pictures, chances, Strengths(**doses), generator)
@@ -109,13 +108,9 @@ def augment(
 ) -> Tensor:  # shape: (n, channels, side, side)
     """Augment each picture at random, in the order warp, noise, inversion, cutout.
 
-    Args:
-        pictures: Pixels in [0, 1], shape ``n x channels x side x side``; 0 is background.
-        probabilities: Of hitting a picture, one for each of ``AUGMENTATIONS``.
-        strengths: How strong each is.
-        generator: Source of all randomness.
-        levels: What the noise and the cutout of each picture are multiplied by; angles and
-            displacements are drawn evenly up to their strength as it is.
+    Pixels are in [0, 1], and 0 is background. Probabilities are those of hitting a picture, one for each
+    of ``AUGMENTATIONS``. Levels multiply the noise and the cutout of each picture; angles and
+    displacements are drawn evenly up to their strength as it is.
     """
     n, side = len(pictures), pictures.shape[-1]
     hit = torch.rand(n, len(AUGMENTATIONS), generator=generator) < probabilities

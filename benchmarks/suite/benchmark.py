@@ -37,12 +37,8 @@ def best_fixed(problem: OnlineProblem, losses: Losses) -> dict[str, Any]:
     """Return the best of fifty fixed configurations, the default among them, or of all if fewer.
 
     Each trains once and is judged by its last validation loss; the best ten train twice more, and the
-    best three of these four times more. The least loss on average is the best: one that diverges
-    now and then is not.
-
-    Args:
-        problem: What is trained.
-        losses: Returns the ``last_loss`` of each pair of a configuration and a seed.
+    best three of these four times more. The least loss on average is the best: one that diverges now and
+    then is not. ``losses`` returns the ``last_loss`` of each pair of a configuration and a seed.
     """
     found: list[tuple[dict[str, Any], list[float]]] = [(c, []) for c in _candidates(problem)]
     for many, runs in STAGES:

@@ -106,12 +106,9 @@ def of_classes(data: Part, classes: range) -> Part:
 
 
 def split(targets: Tensor, amounts: Mapping[str, float], generator: Generator) -> dict[str, Tensor]:
-    """Draw the indices of the parts, every class by itself; what is left is for the test.
+    """Draw the indices of the parts, every class by itself; the other rows are for the test.
 
-    Args:
-        targets: Class of each row, shape ``n``.
-        amounts: Of each part but the test, per class: a number of rows, or a share below 1.
-        generator: Source of the draw.
+    ``amounts`` are, for each part but the test, rows of a class: a number, or a share below 1.
     """
     parts: dict[str, list[Tensor]] = {name: [] for name in (*amounts, "test")}
     for label in range(int(targets.max()) + 1):

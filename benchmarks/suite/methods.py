@@ -36,11 +36,8 @@ def tuned(
 ) -> Method:
     """Return the method of training once under a tuner as it comes, started from the default.
 
-    Args:
-        guarded: Whether diverged networks are rolled back.
-        memory: Of the reference that gains are counted from.
-        rule: From the horizon to the query rule; that of the tuner if omitted.
-        options: Of the tuner.
+    If guarded, diverged networks are rolled back; ``memory`` is that of the reference of gains; ``rule``
+    maps the horizon to a query rule.
     """
 
     def make(problem: OnlineProblem, seed: int) -> policies.Policy:

@@ -26,18 +26,19 @@ class Dropout(nn.Module):
         return hidden * kept / (1 - self.rate)
 
 
+def set_dropout(network: nn.Module, rate: float) -> None:
+    """Set the rate of every ``Dropout`` of a network."""
+    for module in network.modules():
+        if isinstance(module, Dropout):
+            module.rate = rate
+
+
 def picture_network(
     generator: Generator, channels: int, side: int, width: int, blocks: int, classes: int = 10
 ) -> nn.Sequential:
-    """Build convolutions that halve the side and double the width, and a linear head.
+    """Build ``blocks`` convolutions that halve the side and double the width, and a linear head.
 
-    Args:
-        generator: Of the weights and of dropout.
-        channels: Of the pictures.
-        side: Of the pictures, in pixels.
-        width: Channels of the first convolution.
-        blocks: How many convolutions.
-        classes: To be told apart.
+    The first convolution has ``width`` channels; pictures have ``channels`` and ``side`` pixels a side.
     """
     check_count("width", width, minimum=1)
     layers: list[nn.Module] = []

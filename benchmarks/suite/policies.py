@@ -48,11 +48,9 @@ class UnqueriedPolicy:
         return Decision(self._round - 1, config, query=False, reason=reason)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the round."""
         return {"round": self._round}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
         self._round = state["round"]
 
 
@@ -64,7 +62,6 @@ class FixedPolicy(UnqueriedPolicy):
         self._config = dict(config)
 
     def decide(self) -> Decision:
-        """Return the configuration of the next round."""
         return self._play(self._config, "fixed")
 
 
@@ -78,7 +75,6 @@ class AnnealedPolicy(UnqueriedPolicy):
         self._horizon, self._least = problem.horizon, lowest["learning_rate"]
 
     def decide(self) -> Decision:
-        """Return the configuration of the next round."""
         rate = self._config["learning_rate"] * self._schedule(self._round / self._horizon)
         config = {**self._config, "learning_rate": max(rate, self._least)}
         return self._play(config, "annealed")
@@ -105,16 +101,13 @@ class RandomPolicy(UnqueriedPolicy):
         self._generator = torch.Generator().manual_seed(seed)
 
     def decide(self) -> Decision:
-        """Return the configuration of the next round."""
         config = self._space.decode(self._space.sample(1, self._generator)[0])
         return self._play(config, "random")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the round and the generator."""
         return {**super().state_dict(), "generator": self._generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
         super().load_state_dict(state)
         self._generator.set_state(state["generator"])
 
@@ -151,7 +144,6 @@ class TunedPolicy:
             self.reward = GuardedReward(self._gain, run.save, run.restore)
 
     def decide(self) -> Decision:
-        """Return the configuration of the next round, and whether to validate after it."""
         return self.tuner.ask()
 
     def query(self, decision: Decision, metrics: Metrics) -> None:
@@ -162,11 +154,9 @@ class TunedPolicy:
         return metrics.loss if self._gain.kind == "loss" else metrics.accuracy
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the states of the tuner and of its reward."""
         return {"tuner": self.tuner.state_dict(), "gain": self.reward.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
         self.tuner.load_state_dict(state["tuner"])
         self.reward.load_state_dict(state["gain"])
 
@@ -178,27 +168,22 @@ class TimedPolicy:
         self.policy, self.seconds = policy, 0.0
 
     def start(self, run: TrainingRun) -> None:
-        """Let the policy meet the run."""
         self.policy.start(run)
 
     def decide(self) -> Decision:
-        """Return the policy's decision."""
         began = time.process_time()
         decision = self.policy.decide()
         self.seconds += time.process_time() - began
         return decision
 
     def query(self, decision: Decision, metrics: Metrics) -> None:
-        """Tell the policy what the validation said."""
         began = time.process_time()
         self.policy.query(decision, metrics)
         self.seconds += time.process_time() - began
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the policy, and the seconds."""
         return {"policy": self.policy.state_dict(), "seconds": self.seconds}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
         self.policy.load_state_dict(state["policy"])
         self.seconds = state["seconds"]

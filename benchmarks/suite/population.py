@@ -38,11 +38,7 @@ class Explorer(Protocol):
 class Perturbation:
     """Changes the setting of the best member a little, and draws parts of it anew.
 
-    Args:
-        space: Of the settings.
-        generator: Source of all randomness.
-        step: How far a setting moves in the unit cube when it is perturbed.
-        anew: Chance that it is drawn anew instead.
+    A setting moves by ``step`` in the unit cube; ``anew`` is the chance that it is drawn anew instead.
     """
 
     def __init__(
@@ -91,7 +87,6 @@ class PopulationTraining:
         self.full_length = full_length
 
     def __call__(self, problem: OnlineProblem, seed: int) -> Outcome:
-        """Train the population; the best by validation is handed over."""
         return self.train(problem, seed).outcome()
 
     def explorer(self, space: SearchSpace, generator: Generator) -> Explorer:
@@ -141,7 +136,6 @@ class SuccessiveHalving:
         self.configurations, self.full_length = configurations, full_length
 
     def __call__(self, problem: OnlineProblem, seed: int) -> Outcome:
-        """Train the rungs; the last configuration standing is handed over."""
         return self.train(problem, seed).outcome()
 
     def train(self, problem: OnlineProblem, seed: int) -> Trained:

@@ -22,12 +22,7 @@ def tuned(**parameters: tuple[Any, Any]) -> dict[str, Any]:
 
 
 def check_state(state: Mapping[str, Any], own: Mapping[str, Any], same: Sequence[str]) -> None:
-    """Raise unless a state has the parts of a run's own, and is of the same problem.
-
-    Args:
-        state: That was saved.
-        own: What the run would save now.
-        same: Names of the parts that are to be equal.
+    """Raise unless a state has the parts of a run's own, and is equal in some of them, ``same``.
 
     Raises:
         StateMismatchError: With the first part that differs.

@@ -1,16 +1,17 @@
 """One network in training whose settings may change between two rounds, and the recipe for it."""
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.suite.data import Part, split
-from benchmarks.suite.networks import Dropout
+from benchmarks.suite.networks import set_dropout
 from benchmarks.suite.protocol import Metrics, check_state
 from botorch_costly import SearchSpace
 from botorch_costly.errors import check_count
@@ -58,16 +59,76 @@ class NetworkProblem:
             check_count(name, getattr(self, name), minimum=1)
 
     def setup(self, seed: int) -> "NetworkRun":
-        """Split the data and initialize the network, all from ``seed``."""
         return NetworkRun(self, check_count("seed", seed))
 
 
-class NetworkRun:
+P = TypeVar("P", bound=Any)
+
+
+class SeededRun(ABC, Generic[P]):
+    """A network in training: rows, first weights, batches and all noise come from one seed."""
+
+    def __init__(self, problem: P, seed: int) -> None:
+        self.problem, self.seed, self._round = problem, seed, 0
+        self._generator = Generator().manual_seed(seed)
+
+    @property
+    def round(self) -> int:
+        """Rounds in the history of the network: going back to a state makes it smaller."""
+        return self._round
+
+    def validate(self) -> Metrics:
+        """Measure the network on the validation rows: the query that costs."""
+        return self._measure("validation")
+
+    def test(self) -> Metrics:
+        """Measure the network on the test rows: for reports, never for tuning."""
+        return self._measure("test")
+
+    @abstractmethod
+    def _measure(self, part: str) -> Metrics:
+        """Measure the network on the rows of a part."""
+
+    @abstractmethod
+    def save(self) -> dict[str, Any]:
+        """Return what training changes but the round and the generator, alive, not a copy."""
+
+    @abstractmethod
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go back to what ``save`` returned, of this run or of another one of the problem."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that a resumed run needs; loads with ``weights_only=True``.
+
+        Like any ``state_dict``, it shares its tensors with the run: save or copy it before
+        training on.
+        """
+        return {
+            "problem": self.problem.name,
+            "seed": self.seed,
+            "round": self._round,
+            **self.save(),
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state``, bit for bit.
+
+        Raises:
+            StateMismatchError: If ``state`` comes from another problem or another seed (whose
+                rows are split otherwise), or lacks a part.
+        """
+        check_state(state, self.state_dict(), ("problem", "seed"))
+        self.restore(state)
+        self._generator.set_state(state["generator"])
+        self._round = state["round"]
+
+
+class NetworkRun(SeededRun[NetworkProblem]):
     """One network in training: see ``NetworkProblem.setup``."""
 
     def __init__(self, problem: NetworkProblem, seed: int) -> None:
-        self.problem, self.seed, self._round = problem, seed, 0
-        self._generator = Generator().manual_seed(seed)
+        super().__init__(problem, seed)
         data = problem.data()
         amounts = {"train": problem.train, "validation": problem.validation}
         parts = split(data.targets, amounts, self._generator)
@@ -75,11 +136,6 @@ class NetworkRun:
         self._mean, self._std = _moments(self._parts["train"].inputs)
         self._network = problem.network(self._generator)
         self._optimizers: dict[str, torch.optim.Optimizer] = {}
-
-    @property
-    def round(self) -> int:
-        """Rounds trained so far."""
-        return self._round
 
     def train_round(self, config: Mapping[str, Any]) -> None:
         """Train the minibatches of a round with the settings of ``config``.
@@ -116,9 +172,7 @@ class NetworkRun:
 
     def _apply(self, settings: Mapping[str, Any]) -> torch.optim.Optimizer:
         """Set what the settings say, and return the optimizer they name."""
-        for module in self._network.modules():
-            if isinstance(module, Dropout):
-                module.rate = settings["dropout"]
+        set_dropout(self._network, settings["dropout"])
         optimizer = self._optimizer(settings["optimizer"])
         body, head = optimizer.param_groups
         body["lr"] = settings["learning_rate"] * settings["body_share"]
@@ -140,14 +194,6 @@ class NetworkRun:
     def _logits(self, inputs: Tensor) -> Tensor:
         return self._network((inputs - self._mean) / self._std)
 
-    def validate(self) -> Metrics:
-        """Measure the network on the validation rows."""
-        return self._measure("validation")
-
-    def test(self) -> Metrics:
-        """Measure the network on the test rows."""
-        return self._measure("test")
-
     def _measure(self, part: str) -> Metrics:
         inputs, targets = self._parts[part]
         self._network.eval()
@@ -158,45 +204,17 @@ class NetworkRun:
         return Metrics(loss.item(), accuracy.item())
 
     def save(self) -> dict[str, Any]:
-        """Return what training changes but the round and the generator, alive, not a copy."""
         return {
             "network": self._network.state_dict(),
             "optimizers": {n: optimizer.state_dict() for n, optimizer in self._optimizers.items()},
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go back to what ``save`` returned, of this run or of another one of the problem."""
         self._network.load_state_dict(saved["network"])
         self._optimizers = {}
         for name, optimizer in saved["optimizers"].items():
             # The optimizer would keep the caller's tensors, and train them.
             self._optimizer(name).load_state_dict(copy.deepcopy(optimizer))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimizers, generator and round; loads with ``weights_only=True``.
-
-        Like any ``state_dict``, it shares its tensors with the run: save or copy it before
-        training on.
-        """
-        return {
-            "problem": self.problem.name,
-            "seed": self.seed,
-            "round": self._round,
-            **self.save(),
-            "generator": self._generator.get_state(),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state``, bit for bit.
-
-        Raises:
-            StateMismatchError: If ``state`` comes from another problem or another seed (whose
-                rows are split otherwise), or lacks a part.
-        """
-        check_state(state, self.state_dict(), ("problem", "seed"))
-        self.restore(state)
-        self._generator.set_state(state["generator"])
-        self._round = state["round"]
 
 
 def _moments(inputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -128,7 +128,6 @@ class Batches:
         return {"order": self._order, "place": self._place}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
         self._order, self._place = state["order"], state["place"]
 
 
@@ -156,7 +155,6 @@ class PictureRun(ABC, Generic[R]):
 
     @property
     def round(self) -> int:
-        """Rounds trained so far."""
         return self._round
 
     def _sized(self, pictures: Tensor) -> Tensor:
@@ -214,12 +212,10 @@ class PictureProblem(Generic[R]):
 
     @property
     def name(self) -> str:
-        """Name of the recipe."""
         return self.recipe.name
 
     @property
     def horizon(self) -> int:
-        """Rounds of one run."""
         return self.recipe.horizon
 
 
@@ -232,7 +228,6 @@ class Kept:
         self.horizon = problem.horizon
 
     def setup(self, seed: int) -> Any:
-        """Set up the run."""
         self.run: Any = self._problem.setup(seed)
         return self.run
 

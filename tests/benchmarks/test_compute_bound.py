@@ -263,7 +263,7 @@ class TestAccount:
         account = Account(limit=1)
         run = Accounted(TEXT, TEXT.default, account).setup(0)
         with torch.no_grad():
-            next(run._run._network.parameters()).fill_(math.nan)
+            next(run._network.parameters()).fill_(math.nan)
         assert account.result(run).loss is None
 
     def test_a_start_outside_the_space_is_refused(self):

@@ -113,7 +113,6 @@ class CartPole:
         self._environment.reset(seed=seed)
 
     def play(self) -> float:
-        """Play an episode, learning on the way."""
         state, total, over = observed(self._environment.reset()[0]), 0.0, False
         while not over:
             action = self._act(state)

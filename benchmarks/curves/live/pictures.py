@@ -33,10 +33,8 @@ _SIDE = 32
 class Pictures:
     """A training; a round is an epoch, its reward the accuracy in validation.
 
-    Args:
-        config: Of the network, the batches and RMSprop, whose averages ``decay``.
-        seed: Of the weights and the order of the pictures.
-        whole: Train with all of CIFAR-10, on a GPU where there is one.
+    ``config`` is that of the network, the batches and RMSprop, whose averages ``decay``; ``whole`` trains
+    with all of CIFAR-10, on a GPU where there is one.
     """
 
     def __init__(self, config: Mapping[str, Plain], seed: int, whole: bool = False) -> None:

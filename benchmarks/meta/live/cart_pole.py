@@ -53,14 +53,10 @@ BEGINNINGS = _beginnings()
 
 
 def stepped(state: Tensor, right: Tensor) -> Tensor:
-    """Return the states after a step of Euler's method.
+    """Return the states after a step of Euler's method, shape ``(*batch, 4)``.
 
-    Args:
-        state: Place and velocity of the cart, angle and spin of the pole, shape ``(*batch, 4)``.
-        right: Whether the cart is pushed to the right, shape ``(*batch,)``.
-
-    Returns:
-        The states, shape ``(*batch, 4)``.
+    A state is place and velocity of the cart, angle and spin of the pole; ``right`` says whether the cart
+    is pushed to the right, shape ``(*batch,)``.
 
     References:
         R. V. Florian. Correct equations for the dynamics of the cart-pole system. 2007, equations
@@ -84,14 +80,10 @@ def over(state: Tensor) -> Tensor:
 
 
 def survived(weights: Tensor, state: Tensor) -> Tensor:
-    """Return the steps of episodes.
+    """Return how many steps episodes took, the last one included, shape ``(*batch,)``.
 
-    Args:
-        weights: Of the policies, a row for each action, shape ``(*batch, 2, 4)``.
-        state: In which the episodes begin, shape ``(*batch, 4)``.
-
-    Returns:
-        How many steps were taken, the last one included, shape ``(*batch,)``.
+    Policies have a row of weights for each action, shape ``(*batch, 2, 4)``; episodes begin in the
+    states, shape ``(*batch, 4)``.
     """
     preferred = weights[..., 1, :] - weights[..., 0, :]
     going = torch.ones(state.shape[:-1], dtype=torch.bool)

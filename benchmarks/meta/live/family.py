@@ -46,11 +46,7 @@ def one_by_one(
 
 
 def points(space: SearchSpace, first: int, count: int) -> Tensor:
-    """Return encodings of a scrambled Sobol sequence, from the one numbered ``first`` on.
-
-    Returns:
-        The encodings, float64 of shape ``(count, space.dim)``.
-    """
+    """Return encodings, ``count x dim``, of a scrambled Sobol sequence from number ``first`` on."""
     engine = SobolEngine(space.dim, scramble=True, seed=_SCRAMBLING)
     return space.round(engine.fast_forward(first).draw(count, dtype=torch.float64))
 
@@ -80,16 +76,10 @@ def fit(
     epochs: int,
     batch: int,
 ) -> None:
-    """Train a network in place.
+    """Train a network in place, by a configuration of ``SPACE``.
 
-    Args:
-        network: What is trained.
-        loss_of: From rows of the training set to their loss.
-        order: The rows of the training set, on the device of the network.
-        config: A configuration of ``SPACE``.
-        generator: Of the order of the rows.
-        epochs: How often each row is seen.
-        batch: Rows of a step.
+    ``loss_of`` maps rows of the training set to their loss; ``order`` holds all rows, on the device of
+    the network, and the generator shuffles them in each epoch.
     """
     optimizer = torch.optim.RMSprop(
         network.parameters(),

@@ -64,15 +64,10 @@ def _images() -> Any:
 
 
 def partners(sizes: Sequence[int], rows: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
-    """Draw for each drawing another one of its character, and one of another character.
+    """Draw for each drawing another one of its character, and one of another character, ``(n,)`` each.
 
-    Args:
-        sizes: How many characters there are, and how many drawings of each.
-        rows: The drawings, numbered character by character, shape ``(n,)``.
-        generator: Source of the draws.
-
-    Returns:
-        Both as numbers of drawings, shape ``(n,)``.
+    ``sizes`` are the number of characters and of drawings of each; drawings are numbered character by
+    character.
     """
     characters, copies = sizes
     character, copy = rows // copies, rows % copies

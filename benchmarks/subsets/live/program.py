@@ -58,7 +58,6 @@ class OnAll:
         self.told: list[float] = []
 
     def ask(self) -> tuple[Config, float]:
-        """Return the next one."""
         self.points = torch.cat([self.points, self._next().unsqueeze(0)])
         return self.space.decode(self.points[-1]), 1.0
 
@@ -66,11 +65,9 @@ class OnAll:
         return self.space.sample(1, self.generator)[0]
 
     def tell(self, told: float, seconds: float) -> None:
-        """Remember it."""
         self.told.append(told)
 
     def choice(self) -> Config:
-        """Return the best."""
         if not self.told:
             return self.space.decode(torch.full((self.space.dim,), 0.5, dtype=torch.float64))
         return self.space.decode(self.points[max(range(len(self.told)), key=self.told.__getitem__)])
@@ -97,12 +94,10 @@ class Ours:
         self._asked: SubsetDecision | None = None
 
     def ask(self) -> tuple[Config, float]:
-        """Return what it asks for."""
         self._asked = self._optimizer.ask()
         return self._asked.config, self._asked.fidelities["fraction"]
 
     def tell(self, told: float, seconds: float) -> None:
-        """Tell it."""
         assert self._asked is not None
         self._optimizer.tell(self._asked, told, cost=seconds)
 

@@ -107,35 +107,27 @@ class Accounted:
 
     @property
     def name(self) -> str:
-        """What reports call the problem."""
         return self.problem.name
 
     @property
     def horizon(self) -> int:
-        """Rounds of one run."""
         return self.problem.horizon
 
     @property
     def space(self) -> SearchSpace:
-        """What may be changed from round to round."""
         return self.problem.space
 
     def setup(self, seed: int) -> "AccountedRun":
-        """Start a run."""
         with self.account.timed("setup"):
-            return AccountedRun(self.problem.setup(seed), self.account)
+            return AccountedRun(self.problem, check_count("seed", seed), self.account)
 
 
-class AccountedRun:
+class AccountedRun(LongRun):
     """A ``LongRun`` on an account."""
 
-    def __init__(self, run: LongRun, account: Account) -> None:
-        self._run, self._account = run, account
-
-    @property
-    def round(self) -> int:
-        """Rounds in the history of the network: going back makes it smaller."""
-        return self._run.round
+    def __init__(self, problem: LongProblem, seed: int, account: Account) -> None:
+        super().__init__(problem, seed)
+        self.account = account
 
     def train_round(self, config: Config, *, rate_factor: float = 1.0) -> None:
         """Train a round; see ``LongRun``.
@@ -143,39 +135,29 @@ class AccountedRun:
         Raises:
             HorizonExceededError: If the account allows no further round.
         """
-        self._account.train()
-        with self._account.timed("training"):
-            self._run.train_round(config, rate_factor=rate_factor)
+        self.account.train()
+        with self.account.timed("training"):
+            super().train_round(config, rate_factor=rate_factor)
 
     def validate(self) -> Metrics:
-        """Measure the network on the validation rows: a query."""
-        self._account.queries += 1
-        with self._account.timed("querying"):
-            return self._run.validate()
-
-    def test(self) -> Metrics:
-        """Measure the network on the test rows: on no account, and for the report alone."""
-        return self._run.test()
-
-    def save(self) -> dict[str, Any]:
-        """Return what training changes but the round and the generator, alive, not a copy."""
-        return self._run.save()
+        self.account.queries += 1
+        with self.account.timed("querying"):
+            return super().validate()
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go back to what ``save`` returned, of this run or of another one of the problem."""
-        with self._account.timed("copying"):
-            self._run.restore(saved)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that a resumed run needs, alive, not a copy."""
-        return self._run.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state: the same batches and the same random numbers come again."""
-        with self._account.timed("copying"):
-            self._run.load_state_dict(state)
+        with self.account.timed("copying"):
+            super().restore(saved)
 
     def copy(self) -> dict[str, Any]:
         """Return a state that further training leaves alone."""
-        with self._account.timed("copying"):
-            return copy.deepcopy(self._run.state_dict())
+        with self.account.timed("copying"):
+            return copy.deepcopy(self.state_dict())
+
+    def result(self) -> Result:
+        """Return how the method ended with this run handed over."""
+        return self.account.result(self)
+
+
+def begin(problem: LongProblem, start: Config, seed: int) -> AccountedRun:
+    """Start the one run of a method that may train through the horizon."""
+    return Accounted(problem, start, Account(problem.horizon)).setup(seed)

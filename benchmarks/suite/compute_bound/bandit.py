@@ -90,5 +90,4 @@ class BanditPopulation(PopulationTraining):
     """Population based bandits (PB2): as ``PopulationTraining``, with settings from a belief."""
 
     def explorer(self, space: SearchSpace, generator: Generator) -> Explorer:
-        """Return what chooses new settings."""
         return BanditExplorer(space, generator)

@@ -180,17 +180,13 @@ def table(
 ) -> str:
     """Return a line a method: loss, what it differs by, and what it paid.
 
-    Differences are in nats, those of squares differences of the logarithm; below zero is better. They
-    are means over the seeds that both have and neither diverged on, as is the way back. The interval and
-    the mean of the loss are of runs that have not diverged; how many others there are is ``lost``.
+    Differences are in nats, those of squares differences of the logarithm; below zero is better. They are
+    means over the seeds that both have and neither diverged on, as is the way back. The interval and the
+    mean of the loss are of runs that have not diverged; how many others there are is ``lost``.
 
-    Args:
-        title: First words of the first line.
-        methods: The rows of each method, by seed.
-        sensible: Rows of ``constant`` and ``wsd`` from the sensible start.
-        bad: Rows of ``constant`` from this start, none if it is the sensible one: the way back leads
-            from there to ``constant`` of the sensible start, and is given as its mean and its least.
-        in_nats: Whether losses are logarithms already.
+    ``sensible`` are the rows of ``constant`` and ``wsd`` from the sensible start, ``bad`` those of
+    ``constant`` from this one, none if it is the sensible one: the way back leads from there to
+    ``constant`` of the sensible start, and is given as its mean and its least.
     """
     against = [f"to {name}, sensible" for name in sensible]
     way = f"{'way':>6}{'least':>7}" if bad else ""

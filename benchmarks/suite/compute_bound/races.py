@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from benchmarks.suite.compute_bound.account import Account, Accounted, AccountedRun, Config, Result
+from benchmarks.suite.compute_bound.account import AccountedRun, Config, Result, begin
 from benchmarks.suite.compute_bound.schedules import cosine, finish, with_rate, wsd
 from benchmarks.suite.compute_bound.training import LongProblem
 
@@ -67,8 +67,7 @@ def in_nats(problem: LongProblem, loss: float) -> float:
 
 def race(problem: LongProblem, start: Config, seed: int) -> Result:
     """Race four learning rates, then three around the winner's, 3 rounds each; then half a cosine."""
-    account = Account(problem.horizon)
-    run = Accounted(problem, start, account).setup(seed)
+    run = begin(problem, start, seed)
     rounds = max(1, min(3, problem.horizon // 14))  # seven trials take at most half
     config = dict(start)
     for multiples in (_MULTIPLES, _AROUND):
@@ -76,9 +75,9 @@ def race(problem: LongProblem, start: Config, seed: int) -> Result:
         candidates = [with_rate(problem, config, multiple) for multiple in multiples]
         rates = {candidate["learning_rate"]: candidate for candidate in candidates}
         config = dict(trials.settle([trials.play(c) for c in rates.values()]).config)
-    left = account.limit - account.rounds
+    left = run.account.limit - run.account.rounds
     finish(run, config, run.round + left, cosine, origin=run.round)
-    return account.result(run)
+    return run.result()
 
 
 def search_at_round_0(problem: LongProblem, start: Config, seed: int) -> Result:
@@ -88,8 +87,7 @@ def search_at_round_0(problem: LongProblem, start: Config, seed: int) -> Result:
     best. Each trial takes 3 rounds and a cooldown of 2. The smallest rate within .01 nats of the best is
     kept, with its 3 rounds; it stays constant until the last fifth.
     """
-    account = Account(problem.horizon)
-    run = Accounted(problem, start, account).setup(seed)
+    run = begin(problem, start, seed)
     rounds, cooldown = (max(1, min(most, problem.horizon // 40)) for most in (3, 2))
     trials = Trials(problem, run, rounds, cooldown)
     line = _Line(trials, start, allowed=problem.horizon // 2 // (rounds + cooldown))
@@ -100,8 +98,8 @@ def search_at_round_0(problem: LongProblem, start: Config, seed: int) -> Result:
         line.loss(exponent)
     chosen = line.smallest()
     run.load_state_dict(chosen.state)
-    finish(run, chosen.config, run.round + account.limit - account.rounds, wsd)
-    return account.result(run)
+    finish(run, chosen.config, run.round + run.account.limit - run.account.rounds, wsd)
+    return run.result()
 
 
 class _Line:

@@ -7,7 +7,14 @@ from torch import Generator
 
 from benchmarks.harness.tuners import as_it_comes, twins
 from benchmarks.suite.augmentation import Strengths, TrivialAugment
-from benchmarks.suite.compute_bound.account import Account, Accounted, AccountedRun, Config, Result
+from benchmarks.suite.compute_bound.account import (
+    Account,
+    Accounted,
+    AccountedRun,
+    Config,
+    Result,
+    begin,
+)
 from benchmarks.suite.compute_bound.bandit import BanditPopulation
 from benchmarks.suite.compute_bound.races import race, search_at_round_0
 from benchmarks.suite.compute_bound.schedules import Schedule, constant, cosine, finish, wsd
@@ -40,8 +47,7 @@ def _with_rate(problem: LongProblem, base: str) -> SearchSpace:
 
 
 def _by_twins(problem: LongProblem, space: SearchSpace, start: Config, seed: int) -> Result:
-    account = Account(problem.horizon)
-    run = Accounted(problem, start, account).setup(seed)
+    run = begin(problem, start, seed)
     session = Session(twins(space, problem.horizon, start, seed), run)
     for decision in session:
         peak = decision.peak or decision.config
@@ -49,13 +55,12 @@ def _by_twins(problem: LongProblem, space: SearchSpace, start: Config, seed: int
         run.train_round(peak, rate_factor=factor)
         if decision.query:
             session.tell(decision, run.validate().loss)
-    return account.result(run)
+    return run.result()
 
 
 def online(problem: LongProblem, start: Config, seed: int) -> Result:
     """Train one run under a guarded ``OnlineTuner``, which learns from gains."""
-    account = Account(problem.horizon)
-    run = Accounted(problem, start, account).setup(seed)
+    run = begin(problem, start, seed)
     tuner = as_it_comes(problem.space, problem.horizon, start, seed)
     reward = GuardedReward(GainReward("loss"), run.save, run.restore)
     for _ in range(problem.horizon):
@@ -63,7 +68,7 @@ def online(problem: LongProblem, start: Config, seed: int) -> Result:
         run.train_round(decision.config)
         if decision.query:
             tuner.tell(decision, reward(run.validate().loss, decision))
-    return account.result(run)
+    return run.result()
 
 
 Method = Callable[[LongProblem, Config, int], Result]
@@ -72,20 +77,17 @@ _DOSES = {part.name for part in fields(Strengths)}
 
 
 def one_run(schedule: Schedule, optimizer: str | None = None) -> Method:
-    """Return the method of one run at the start's settings.
+    """Return the method of one run at the start's settings, with a schedule of the learning rate.
 
-    Args:
-        schedule: Of the learning rate.
-        optimizer: In place of that of the problem: one of ``optimizers.OPTIMIZERS``.
+    One of ``optimizers.OPTIMIZERS`` takes the place of the optimizer of the problem if it is named.
     """
 
     def method(problem: LongProblem, start: Config, seed: int) -> Result:
         if optimizer is not None:
             problem = replace(problem, optimizer=optimizer)
-        account = Account(problem.horizon)
-        run = Accounted(problem, start, account).setup(seed)
+        run = begin(problem, start, seed)
         finish(run, start, problem.horizon, schedule)
-        return account.result(run)
+        return run.result()
 
     return method
 
@@ -158,9 +160,9 @@ METHODS: dict[str, Method] = {
 }
 """By name. A method that is added here is measured like the others.
 
-It opens an ``Account`` of the rounds it may train, sets up its runs by ``Accounted``, trains them by
-``train_round``, queries by ``validate``, goes back by ``copy`` and ``load_state_dict``, and returns
-``account.result`` of the run that it hands over.
+It starts its run by ``begin``, or several by ``Accounted`` with an ``Account`` of the rounds to train.
+It trains by ``train_round``, queries by ``validate``, goes back by ``copy`` and ``load_state_dict``, and
+returns ``result()`` of the run that it hands over.
 """
 
 NEEDS = {

@@ -12,10 +12,11 @@ import torch
 from torch import Generator, Tensor, nn
 
 from benchmarks.suite.compute_bound.optimizers import OPTIMIZERS, switch
-from benchmarks.suite.networks import Dropout
+from benchmarks.suite.networks import set_dropout
 from benchmarks.suite.protocol import Metrics
+from benchmarks.suite.training import SeededRun
 from botorch_costly import SearchSpace
-from botorch_costly.errors import StateMismatchError, check, check_count
+from botorch_costly.errors import check, check_count
 
 Settings = Mapping[str, Any]
 # What a round needs to know and a problem neither tunes nor sets.
@@ -111,12 +112,11 @@ class LongProblem:
         return self.work.parts(Generator())
 
 
-class LongRun:
+class LongRun(SeededRun[LongProblem]):
     """One network in training: see ``LongProblem.setup``."""
 
     def __init__(self, problem: LongProblem, seed: int) -> None:
-        self.problem, self.seed, self._round = problem, seed, 0
-        self._generator = Generator()
+        super().__init__(problem, seed)
         self._parts, state = _drawn(problem.work, seed)
         self._generator.set_state(state)
         self._network = problem.work.network(self._generator)
@@ -125,18 +125,10 @@ class LongRun:
         # One pass over the rows in an order of their own, and a further one if a run is longer.
         self._order_seed = int(torch.randint(2**31, (), generator=self._generator))
 
-    @property
-    def round(self) -> int:
-        """Rounds trained so far."""
-        return self._round
-
     def train_round(self, config: Settings, *, rate_factor: float = 1.0) -> None:
         """Train the minibatches of a round with the settings of ``config``.
 
-        Args:
-            config: Of the space of the problem.
-            rate_factor: What a schedule multiplies the learning rate by; the product may lie outside
-                the space.
+        The learning rate times ``rate_factor``, that of a schedule, may lie outside the space.
 
         Raises:
             InvalidConfigError: If ``config`` does not belong to the space of the problem.
@@ -144,7 +136,8 @@ class LongRun:
         problem, work = self.problem, self.problem.work
         problem.space.check(config)
         settings = {**SETTINGS, **problem.settings, **config}
-        self._apply(settings, rate_factor)
+        set_dropout(self._network, settings["dropout"])
+        self._recipe.apply(self._optimizer, settings, rate_factor)
         self._network.train()
         switch(self._optimizer, "train")
         for rows in self._rows().split(problem.batch):
@@ -165,20 +158,6 @@ class LongRun:
         orders = {p: _order(self._order_seed + p, many) for p in passes}
         return torch.cat([orders[p][index[index // many == p] % many] for p in passes])
 
-    def _apply(self, settings: Settings, rate_factor: float) -> None:
-        for module in self._network.modules():
-            if isinstance(module, Dropout):
-                module.rate = settings["dropout"]
-        self._recipe.apply(self._optimizer, settings, rate_factor)
-
-    def validate(self) -> Metrics:
-        """Measure the network on the validation rows."""
-        return self._measure("validation")
-
-    def test(self) -> Metrics:
-        """Measure the network on the test rows."""
-        return self._measure("test")
-
     def _measure(self, part: str) -> Metrics:
         work, found = self.problem.work, []
         self._network.eval()
@@ -195,36 +174,12 @@ class LongRun:
         return Metrics(loss if math.isfinite(loss) else math.inf, hits)
 
     def save(self) -> dict[str, Any]:
-        """Return what training changes but the round and the generator, alive, not a copy."""
         return {"network": self._network.state_dict(), "optimizer": self._optimizer.state_dict()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go back to what ``save`` returned, of this run or of another one of the problem."""
         self._network.load_state_dict(saved["network"])
         # The optimizer would keep the caller's tensors, and train them.
         self._optimizer.load_state_dict(copy.deepcopy(saved["optimizer"]))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that a resumed run needs; its tensors are shared with the run."""
-        return {
-            "problem": self.problem.name,
-            "seed": self.seed,
-            "round": self._round,
-            **self.save(),
-            "generator": self._generator.get_state(),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state``, bit for bit.
-
-        Raises:
-            StateMismatchError: If ``state`` comes from another problem or another seed.
-        """
-        for name, value in (("problem", self.problem.name), ("seed", self.seed)):
-            check(state[name] == value, name, str(value), state[name], StateMismatchError)
-        self.restore(state)
-        self._generator.set_state(state["generator"])
-        self._round = state["round"]
 
 
 @lru_cache(maxsize=1)  # the runs of a population have the same rows, which are large

@@ -70,7 +70,6 @@ class NextCharacter(Work):
         return {name: Batch(rows[:, :-1], rows[:, 1:]) for name, rows in several.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        """Return a network as ``make`` makes it."""
         return self.make(generator, len(CHARACTERS), _LENGTH)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -94,13 +93,11 @@ class Classes(Work):
     classes: int = 10
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
-        """Draw the parts from the pool."""
         inputs, targets = self.pool()
         rows = _drawn(len(inputs), self.held_out, generator)
         return {name: Batch(inputs[row], targets[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        """Return a network as ``make`` makes it."""
         return self.make(generator)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -120,7 +117,6 @@ class Classes(Work):
         return Batch(_normalized(inputs), soft)
 
     def judged(self, batch: Batch) -> Batch:
-        """Normalize the pictures."""
         return Batch(_normalized(batch.inputs), batch.targets)
 
 
@@ -139,17 +135,14 @@ class Denoising(Work):
     in_nats = False
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
-        """Draw the parts from the pool."""
         inputs, _ = self.pool()
         rows = _drawn(len(inputs), self.held_out, generator)
         return {name: Batch(inputs[row], inputs[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        """Return an autoencoder."""
         return Autoencoder(generator)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean squared error of each picture."""
         return (outputs - targets).square().flatten(1).mean(-1)
 
     def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:

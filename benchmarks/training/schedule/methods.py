@@ -103,7 +103,6 @@ class NetGainPolicy(TunedPolicy):
         self._first: list[float] = []  # level and time of the first query
 
     def decide(self) -> Decision:
-        """Return the arm of the next round, and whether to validate after it."""
         decision = super().decide()
         self._spent += 1 + extra_cost(decision.config, self._step_cost)
         return decision
@@ -121,11 +120,9 @@ class NetGainPolicy(TunedPolicy):
         self.tuner.tell(decision, gain - worth)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the states of tuner and gain, and what was spent."""
         return {**super().state_dict(), "spent": self._spent, "first": self._first}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
         super().load_state_dict(state)
         self._spent, self._first = state["spent"], list(state["first"])
 
@@ -142,7 +139,6 @@ class StaticPolicy(UnqueriedPolicy):
         self._arm_of = arm_of
 
     def decide(self) -> Decision:
-        """Return the arm of the next round."""
         return self._play({"arm": self._arm_of(self._round)}, "a static schedule")
 
 

@@ -110,7 +110,6 @@ class TuningRun(PictureRun[Recipe]):
         self.tunings += 1
 
     def validate(self) -> Metrics:
-        """Measure the network on all validation pictures: the query that costs."""
         began = self.clock()
         metrics = self._measure("validation")
         self.query_seconds += self.clock() - began
@@ -141,7 +140,6 @@ class TuningRun(PictureRun[Recipe]):
         return measured(self._logits, self._parts[part])
 
     def save(self) -> dict[str, Any]:
-        """Return what training changes but the round and the generators, alive, not a copy."""
         return {
             "network": self.network.state_dict(),
             "hyperparameters": self.hyperparameters.state_dict(),
@@ -150,7 +148,6 @@ class TuningRun(PictureRun[Recipe]):
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go back to what ``save`` returned, of this run or of another one of the recipe."""
         self.network.load_state_dict(saved["network"])
         self.hyperparameters.load_state_dict(saved["hyperparameters"])
         # The optimizers would keep the caller's tensors, and change them.
@@ -158,11 +155,6 @@ class TuningRun(PictureRun[Recipe]):
         self._tuning.load_state_dict(copy.deepcopy(saved["tuned"]))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights, hyperparameters, optimizers, generators, places and reports.
-
-        It loads with ``weights_only=True``, and shares its tensors with the run, like any
-        ``state_dict``: save or copy it before training on.
-        """
         return {
             **super().state_dict(),
             "places": [self._training.state_dict(), self._validation.state_dict()],
@@ -172,11 +164,6 @@ class TuningRun(PictureRun[Recipe]):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state``, bit for bit on the CPU.
-
-        Raises:
-            StateMismatchError: If ``state`` comes from another recipe or another seed, or lacks a part.
-        """
         super().load_state_dict(state)
         for batches, found in zip((self._training, self._validation), state["places"], strict=True):
             batches.load_state_dict(found)
@@ -190,7 +177,6 @@ class ScheduleProblem(PictureProblem[Recipe]):
 
     @property
     def space(self) -> SearchSpace:
-        """The two arms."""
         return SearchSpace({"arm": Choice([TRAIN, TUNE])})
 
     @property
@@ -199,5 +185,4 @@ class ScheduleProblem(PictureProblem[Recipe]):
         return {"arm": TUNE}
 
     def setup(self, seed: int) -> TuningRun:
-        """Split the data and draw the first weights, all from ``seed``."""
         return TuningRun(self.recipe, check_count("seed", seed))

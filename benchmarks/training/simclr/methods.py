@@ -101,12 +101,10 @@ class ReadoutPolicy(policies.TunedPolicy):
         tuner.tell(decision, self.reward(metric, decision), seconds=seconds)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the states of the tuner and of its reward, and an unqueried decision."""
         played = None if self._played is None else self._played.to_dict()
         return {**super().state_dict(), "played": played}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
         super().load_state_dict(state)
         played = state["played"]
         self._played = None if played is None else bc.Decision.from_dict(played)
@@ -120,20 +118,15 @@ class ReplayPolicy(policies.UnqueriedPolicy):
         self._schedule = schedule
 
     def decide(self) -> bc.Decision:
-        """Return the configuration of the next round."""
         return self._play(dict(self._schedule[self._round]), "replayed")
 
 
 def policy_of(
     method: str, problem: ContrastiveProblem, seed: int, coin: float | None = None
 ) -> policies.TimedPolicy:
-    """Return what decides in a run.
+    """Return what decides in a run by one of ``METHODS``.
 
-    Args:
-        method: One of ``METHODS``.
-        problem: What is tuned.
-        seed: Of the tuner.
-        coin: The probability of a query under ``COIN`` after the design, which is queried.
+    ``coin`` is the probability of a query under ``COIN`` after the design, which is queried.
     """
     return policies.TimedPolicy(
         _policy_of(method, problem, seed, _COIN_RATE if coin is None else coin)

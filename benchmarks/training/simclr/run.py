@@ -45,16 +45,13 @@ class ContrastiveProblem(PictureProblem[Recipe]):
 
     @property
     def space(self) -> SearchSpace:
-        """The eight probabilities."""
         return SPACE
 
     @property
     def default(self) -> Mapping[str, Any]:
-        """All of them one half."""
         return START
 
     def setup(self, seed: int) -> "ContrastiveRun":
-        """Split the data and draw the first weights, all from ``seed``."""
         return ContrastiveRun(self.recipe, check_count("seed", seed))
 
 
@@ -195,21 +192,15 @@ class ContrastiveRun(PictureRun[Recipe]):
         return self._parts["train"].inputs[:count]
 
     def save(self) -> dict[str, Any]:
-        """Return what training changes but the round and the generators, alive, not a copy."""
         return {"network": self.network.state_dict(), "optimizer": self._optimizer.state_dict()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go back to what ``save`` returned, of this run or of another one of the recipe."""
         self.network.load_state_dict(saved["network"])
         # The optimizer would keep the caller's tensors, and change them.
         self._optimizer.load_state_dict(copy.deepcopy(saved["optimizer"]))
         self._good = copy.deepcopy(self.save())
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimizer, generators, places and counts; loads with ``weights_only=True``.
-
-        It shares its tensors with the run, like any ``state_dict``: save or copy it before training on.
-        """
         return {
             **super().state_dict(),
             "place": self._batches.state_dict(),
@@ -218,11 +209,6 @@ class ContrastiveRun(PictureRun[Recipe]):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state``, bit for bit on the CPU.
-
-        Raises:
-            StateMismatchError: If ``state`` comes from another recipe or another seed, or lacks a part.
-        """
         super().load_state_dict(state)
         self._batches.load_state_dict(state["place"])
         self._round, self.failures, self._in_a_row = state["counts"]

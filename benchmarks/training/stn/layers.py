@@ -115,15 +115,9 @@ class STNLinear(_Responding):
 
 
 class STNConv2d(_Responding):
-    """A convolution of 3 x 3 pixels, padded by one, that responds to hyperparameters.
+    """A convolution of 3 x 3 pixels, padded by one, that responds to hyperparameters, or to none if 0.
 
-    Args:
-        into: Channels of the input.
-        out: Channels of the output.
-        hyperparameters: How many it responds to; 0 for a plain layer.
-        generator: Of the first weights.
-        stride: Pixels of the input by pixels of the output, along each axis.
-        bias: Whether the output has one; before a batch norm it would have no effect.
+    Before a batch norm a bias would have no effect.
 
     Raises:
         InvalidArgumentError: If a size is no count.

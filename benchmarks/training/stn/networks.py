@@ -41,14 +41,7 @@ def dropout_bounds(plan: Sequence[Convolution]) -> dict[str, Bounds]:
 
 
 class SelfTuningNetwork(nn.Module):
-    """Convolutions with batch norm, and a linear head, that respond to hyperparameters.
-
-    Args:
-        plan: The convolutions, one after the other.
-        hyperparameters: How many the weights respond to; 0 for a plain network.
-        generator: Of the first weights.
-        classes: To be told apart.
-        side: Of the pictures, in pixels.
+    """Convolutions with batch norm, and a linear head, that respond to hyperparameters, or to none if 0.
 
     Raises:
         InvalidArgumentError: If the pictures are too small for the plan.
@@ -92,13 +85,9 @@ class SelfTuningNetwork(nn.Module):
         rates: Tensor | None = None,  # shape: (n, layers)
         generator: Generator | None = None,
     ) -> Tensor:  # shape: (n, classes)
-        """Return the logits under the hyperparameters of each example.
+        """Return the logits of normalized pictures under unconstrained hyperparameters of each example.
 
-        Args:
-            pictures: Normalized pixels.
-            h: Unconstrained hyperparameters.
-            rates: Of dropout after each convolution; nothing is dropped if omitted.
-            generator: Of the dropout.
+        Units are dropped after each convolution at ``rates``; nothing is dropped if they are omitted.
 
         Raises:
             InvalidArgumentError: If the pictures have another shape.
