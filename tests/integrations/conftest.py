@@ -1,3 +1,16 @@
 """Programs that tests launch are no tests, and need libraries that may be missing."""
 
-collect_ignore_glob = ["*_program.py"]
+import logging
+
+import pytest
+
+collect_ignore_glob = ["*_program.py", "lightning_fits.py"]
+OURS = "botorch_costly"
+
+
+@pytest.fixture
+def said(caplog, monkeypatch, tmp_path):
+    """What our loggers say; other callbacks write files where the program runs."""
+    monkeypatch.chdir(tmp_path)
+    caplog.set_level(logging.WARNING, OURS)
+    return lambda: [one.getMessage() for one in caplog.records if one.name.startswith(OURS)]
