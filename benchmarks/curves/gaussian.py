@@ -20,16 +20,14 @@ from typing import Protocol
 
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.latent_kronecker_gp import LatentKroneckerGP
-from botorch.models.model import Model
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.kernels import ProductKernel, ScaleKernel
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Generator, Tensor
 
 from benchmarks.curves.play import LEAST_COST, SHARES, Ask, Policy, Steps, on_grid
+from benchmarks.harness.gaussian import fitted
 from botorch_costly.kernels import FreezeThawKernel
 from botorch_costly.models import CurveGP, LogLinearCost, fit_curves
 from botorch_costly.problems import CurveProblem
@@ -70,8 +68,7 @@ def _improving(
 ) -> int:
     """Return the configuration that has not been trained and promises most."""
     X, y = problem.inputs[begun], values.unsqueeze(-1)
-    model = SingleTaskGP(X, y)
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    model = fitted(SingleTaskGP(X, y))
     left = [config for config in range(len(problem)) if config not in set(begun)]
     points = problem.inputs[left]
     with torch.no_grad():
@@ -128,7 +125,7 @@ def freeze_thaw(X: Tensor, curves: Tensor) -> CurveBelief:
     decay = ProductKernel(way, FreezeThawKernel(active_dims=(len(columns),)))
     kernel = ScaleKernel(end) + ScaleKernel(decay)
     model = SingleTaskGP(rows[known], curves[known].unsqueeze(-1), covar_module=kernel)
-    _fit(model)
+    fitted(model, steps=_MOST_STEPS)
 
     def moments(points: Tensor, at: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
         rows = torch.cat([points, at.unsqueeze(-1)], -1).unsqueeze(-2)
@@ -148,7 +145,7 @@ def kronecker(X: Tensor, curves: Tensor) -> CurveBelief:
     space = get_covar_module_with_dim_scaled_prior(ard_num_dims=X.shape[-1])
     model = LatentKroneckerGP(X, shares, curves, covar_module_X=space)
     with model.use_iterative_methods():
-        _fit(model)
+        fitted(model, steps=_MOST_STEPS)
 
     def moments(points: Tensor, at: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
         seed = int(torch.randint(2**31, (1,), generator=generator))
@@ -171,12 +168,12 @@ def random_horizon(make: MakeBelief) -> Policy:
 
     def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:
         run = _Stepwise(problem, Generator().manual_seed(seed))
-        belief, fitted = None, 0
+        belief, at_fit = None, 0
         while (choice := run.choice()) is not None:
             config = choice[0]
             if len(run.curves) >= _AT_FIRST and run.best > -math.inf:
-                if belief is None or run.steps >= _GROWTH * fitted:
-                    belief, fitted = make(*run.seen()), run.steps
+                if belief is None or run.steps >= _GROWTH * at_fit:
+                    belief, at_fit = make(*run.seen()), run.steps
                 config = run.most_probable(belief, choice)
             told = yield Ask(config, run.next_stop(config))
             run.told(config, told)
@@ -243,11 +240,6 @@ class _Stepwise:
         self.curves[config] = segment.curve
         if segment.broken:
             self._broken.add(config)
-
-
-def _fit(model: Model) -> None:
-    options = {"options": {"maxiter": _MOST_STEPS}}
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs=options)
 
 
 def _shares() -> Tensor:

@@ -2,6 +2,9 @@
 
 All methods of a seed meet the same function, first points and noise. Regrets are in standard deviations
 of the function; seconds are those of the processor.
+
+``entropy-search-time`` times an iteration on the same random evaluations of Branin's function. Walkers
+start from where they were an evaluation before, as in a run.
 """
 
 import math
@@ -9,11 +12,24 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
+
 from benchmarks.harness.record import Row, grouped
 from benchmarks.harness.statistics import Estimate, paired
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from benchmarks.information.beliefs import PROBLEMS
-from benchmarks.information.methods import BY_DRAWS, EXACT, INITIAL, METHODS, OURS, WAYS, play
+from benchmarks.information.methods import (
+    BY_DRAWS,
+    EXACT,
+    INITIAL,
+    METHODS,
+    OURS,
+    TIMED,
+    WAYS,
+    Player,
+    play,
+    seconds_of,
+)
 
 NAME = "entropy-search"
 EVALUATIONS = {"GP sample": 30, "branin": 20, "hartmann3": 30}
@@ -139,6 +155,80 @@ def _verdict(found: Estimate | None) -> str:
         return "one seed"
     word = "better" if found.high < 0 else "WORSE" if found.low > 0 else "even"
     return f"{found.value:+.2f} ({found.low:+.2f} to {found.high:+.2f}) {word}"
+
+
+TIMING = "entropy-search-time"
+TIMED_AT = (5, 10, 20, 30)
+
+
+class Iteration(NamedTuple):
+    """An iteration, and the key of its row."""
+
+    evaluations: int
+    method: str
+    seed: int
+
+
+def time_iteration(task: Iteration) -> Row:
+    """Return the milliseconds of belief and choice after so many evaluations."""
+    problem = PROBLEMS["branin"](task.seed)
+    generator = torch.Generator().manual_seed(task.seed)
+    X = torch.rand(task.evaluations, problem.dim, generator=generator, dtype=torch.float64)
+    y = problem.value(X)
+    player = Player({**METHODS, **TIMED}[task.method], problem, task.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(task.seed)
+        player.believe(X[:-1], y[:-1])
+        fit, model = seconds_of(player.believe, X, y)
+        acquisition, _ = seconds_of(player.choose, model, X)
+    return {**task._asdict(), "belief, ms": 1e3 * fit, "choice, ms": 1e3 * acquisition}
+
+
+def timing_text(rows: Sequence[Row]) -> str:
+    """Return the median milliseconds of belief, choice and both, and how many times ours they are."""
+    head = "".join(f"{f'{count} evaluations':>28}" for count in TIMED_AT)
+    lines = [f"{'':<28}{head}"]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        cells = [_cell(rows, method, count) for count in TIMED_AT]
+        lines.append(f"{method:<28}" + "".join(f"{cell:>28}" for cell in cells))
+    lines.append("Median milliseconds of the processor, belief + choice, and both by those of ES.")
+    return "\n".join(lines)
+
+
+def _cell(rows: Sequence[Row], method: str, count: int) -> str:
+    theirs, ours = (_medians(rows, name, count) for name in (method, OURS))
+    if theirs is None:
+        return ""
+    ratio = "" if ours is None else f" ({sum(theirs) / sum(ours):.1f})"
+    return f"{theirs[0]:.0f} + {theirs[1]:.0f}{ratio}"
+
+
+def _medians(rows: Sequence[Row], method: str, count: int) -> tuple[float, float] | None:
+    mine = [row for row in rows if (row["method"], row["evaluations"]) == (method, count)]
+    if not mine:
+        return None
+    belief, choice = (statistics.median(r[part] for r in mine) for part in _PARTS)
+    return belief, choice
+
+
+_PARTS = ("belief, ms", "choice, ms")
+
+
+def timing(arguments: list[str]) -> None:
+    """Measure, store the rows and print the table."""
+    about = "milliseconds of an iteration on the same evaluations"
+    parser = sweep_parser(TIMING, about, seeds=3, methods=[*METHODS, *TIMED])
+    options = parser.parse_args(arguments)
+    print(
+        timing_text(
+            measured(
+                TIMING,
+                tasks_of(Iteration, options, TIMED_AT, options.methods),
+                time_iteration,
+                options,
+            )
+        )
+    )
 
 
 def main(arguments: list[str]) -> None:

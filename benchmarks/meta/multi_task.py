@@ -18,12 +18,11 @@ import math
 from functools import partial
 
 import torch
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import MultiTaskGP
 from botorch.models.transforms.outcome import StratifiedStandardize
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
+from benchmarks.harness.gaussian import fitted
 from benchmarks.meta.rivals import Setting, best_before, log_improvement
 from botorch_costly.tuners.transfer.belief import TargetData
 
@@ -75,9 +74,7 @@ class MultiTask:
                     tensor.data.copy_(self._learnt[name])
             if len(told.values) >= self._learn_at:
                 self._learn_at = math.ceil(GROWTH * len(told.values))
-                likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
-                steps = {"maxiter": STEPS[bool(self._learnt)]}
-                fit_gpytorch_mll(likelihood, optimizer_kwargs={"options": steps})
+                fitted(model, steps=STEPS[bool(self._learnt)])
                 self._learnt = {n: p.detach().clone() for n, p in model.named_parameters()}
         return model.eval()
 

@@ -10,12 +10,11 @@ import time
 from collections.abc import Sequence
 
 import torch
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
-from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.gaussian import fitted
 from benchmarks.harness.record import Row, told, write_results
 from botorch_costly import Compression, CurveOptimizer, Real, SearchSpace
 from botorch_costly.acquisition import LogEIPerCost
@@ -73,8 +72,7 @@ def time_botorch(trainings: int, seed: int) -> float:
     seconds = []
     for _ in range(3):
         began = time.perf_counter()
-        model = SingleTaskGP(X, y)
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        model = fitted(SingleTaskGP(X, y))
         acquisition = LogEIPerCost(model, LinearCost(X, cost), float(y.max()))
         with torch.random.fork_rng():
             optimize_acqf(acquisition, bounds, q=1, num_restarts=16, raw_samples=128)

@@ -14,12 +14,15 @@ _ROUNDING = 1 + 1e-9  # of sums of costs
 class Method(Protocol):
     """A method that chooses evaluations; told the values of those alone."""
 
+    @abstractmethod
     def ask(self) -> int | None:
         """Return the number of a candidate that was not asked for; None if it wants no more."""
 
+    @abstractmethod
     def tell(self, candidate: int, value: float, cost: float) -> None:
         """Hear what an evaluation came to."""
 
+    @abstractmethod
     def choice(self) -> int:
         """Return the candidate at the target that it would choose now."""
 
@@ -48,7 +51,7 @@ def play(
     return regrets, asked
 
 
-class Remembering(ABC):
+class Remembering(Method, ABC):
     """Remembers what it is told."""
 
     def __init__(self, problem: SubsetProblem, seed: int) -> None:
@@ -56,17 +59,8 @@ class Remembering(ABC):
         self.generator = torch.Generator().manual_seed(seed)
         self.known: dict[int, float] = {}
 
-    @abstractmethod
-    def ask(self) -> int | None:
-        """Return the number of the next candidate, or None if no more is wanted."""
-
     def tell(self, candidate: int, value: float, cost: float) -> None:
-        """Remember the value."""
         self.known[candidate] = value
-
-    @abstractmethod
-    def choice(self) -> int:
-        """Return the candidate at the target that it would choose now."""
 
 
 class AtTarget(Remembering):
@@ -90,10 +84,6 @@ class Unevaluated(AtTarget, ABC):
 
     def ask(self) -> int | None:
         return None
-
-    @abstractmethod
-    def choice(self) -> int:
-        """Return the candidate at the target that it would choose."""
 
 
 Plan = Generator[int, float, None]

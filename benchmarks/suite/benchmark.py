@@ -15,14 +15,16 @@ from typing import Any, NamedTuple
 from torch import Generator
 
 from benchmarks.harness.command_line import add_seeds, parser_for, seeds_of
+from benchmarks.harness.figures import panels, save
 from benchmarks.harness.record import Row, grouped, rows_of, write_results
 from benchmarks.harness.statistics import paired
 from benchmarks.harness.sweep import in_processes
-from benchmarks.suite.data import MissingDataError
+from benchmarks.suite.data import available
 from benchmarks.suite.methods import METHODS, Method, methods_of, one_run
 from benchmarks.suite.policies import FixedPolicy
 from benchmarks.suite.problems import CONFIRMATION, PROBLEMS
 from benchmarks.suite.protocol import OnlineProblem
+from botorch_costly import plotting
 
 CANDIDATES = 50
 # How many go on, and on how many runs each of them has then been judged.
@@ -110,18 +112,6 @@ def _last_loss(run: tuple[str, dict[str, Any], int]) -> float:
     return last_loss(PROBLEMS[problem](), config, seed)
 
 
-def available(problems: Sequence[str]) -> list[str]:
-    """Return the problems whose data are here, and name the others."""
-    found = []
-    for problem in problems:
-        try:
-            PROBLEMS[problem]().data()
-            found.append(problem)
-        except MissingDataError as missing:
-            print(f"{problem} is left out. {missing}")
-    return found
-
-
 def tasks(
     problem: str, methods: Sequence[str], seeds: Sequence[int], fixed: Mapping[str, Any] | None
 ) -> list[Task]:
@@ -194,6 +184,65 @@ def suite_parser(name: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
+# What is drawn, from below, and in which colour.
+DRAWN = {
+    CEILING: plotting.GREEN,
+    "halving": plotting.SKY,
+    "population": plotting.SKY,
+    "full feedback": plotting.ORANGE,
+    "tuned": plotting.VERMILION,
+    "random schedule": plotting.PURPLE,
+    "default": plotting.BLUE,
+}
+_NAMES = {"full feedback": "as published, full feedback", CEILING: "best fixed, offline"}
+_COLUMNS = 3
+_MARGIN = 6.0  # points below the default
+
+
+def draw(rows: Sequence[Row]) -> Any:
+    """Return a figure with a panel for each problem and a line of dots for each method."""
+    problems = grouped(rows, "problem")
+    figure, axes = panels(len(problems), _COLUMNS, 11, 2.6, sharey=True)
+    for ax, (problem, mine) in zip(axes.flat, problems.items(), strict=False):
+        _panel(ax, {method: ends_of(mine, method) for method in DRAWN})
+        ax.set_title(problem.replace("_", " "), fontsize="medium")
+    axes[0, 0].set_yticks(range(len(DRAWN)), [_NAMES.get(name, name) for name in DRAWN])
+    figure.supxlabel(
+        "test accuracy at the end of a run, in % (a dot a seed, a bar their mean, "
+        "an arrow as many runs farther left)"
+    )
+    return figure
+
+
+def _panel(ax: Any, ends: Mapping[str, Mapping[int, float]]) -> None:
+    means = {method: mean(found.values()) for method, found in ends.items() if found}
+    # Diverged runs would leave no room for the others: they are arrows at the edge.
+    edge = min(means.get("default", 100.0), *sorted(means.values())[-2:]) - _MARGIN
+    for height, (method, found) in enumerate(ends.items()):
+        shown = [end for end in found.values() if end >= edge]
+        ax.plot(shown, [height] * len(shown), "o", color=DRAWN[method], alpha=0.5, markersize=4)
+        if len(shown) < len(found):
+            ax.plot(edge, height, "<", color=DRAWN[method], markersize=6)
+            text = f"{len(found) - len(shown)}"
+            ax.annotate(
+                text, (edge, height), (6, 5), textcoords="offset points", fontsize="x-small"
+            )
+        if means.get(method, edge) > edge:
+            line = [means[method]] * 2
+            ax.plot(line, [height - 0.35, height + 0.35], color=DRAWN[method], linewidth=2)
+    if "default" in means:
+        ax.axvline(means["default"], color="0.7", linewidth=1, zorder=0)
+    ax.set_xlim(left=edge - 0.3)
+    ax.grid(axis="x", alpha=0.3)
+
+
+def picture(arguments: list[str]) -> None:
+    """Draw what is stored."""
+    parser = parser_for("online-suite-picture", "where each run of each method ended")
+    options = parser.parse_args(arguments)
+    save(draw(rows_of(NAME, options.results)), options.results / f"{NAME}.png", dpi=110)
+
+
 def main(arguments: list[str]) -> None:
     """Measure the methods on the problems, store the rows and print the table."""
     everything = [*METHODS, CEILING]
@@ -201,7 +250,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--methods", nargs="+", choices=everything, default=everything)
     parser.add_argument("--store", default=NAME, help="name of the stored rows")
     options = parser.parse_args(arguments)
-    for problem in available(options.problems):
+    for problem in available(PROBLEMS, options.problems):
         print(text(measured(problem, options)), flush=True)
 
 

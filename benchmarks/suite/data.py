@@ -3,7 +3,7 @@
 import csv
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,6 +97,18 @@ def _cifar10(many: int | None, *, of_test: bool = False) -> Part:
     pictures = torch.from_numpy(np.stack([picture(row) for row in rows]))
     targets = torch.from_numpy(file["labels"][rows]).long()
     return Part(pictures.permute(0, 3, 1, 2).float() / 255, targets)
+
+
+def available(problems: Mapping[str, Callable[[], Any]], names: Sequence[str]) -> list[str]:
+    """Return the names of problems whose data are here, and print the others."""
+    found = []
+    for name in names:
+        try:
+            problems[name]().data()
+            found.append(name)
+        except MissingDataError as missing:
+            print(f"{name} is left out. {missing}")
+    return found
 
 
 def of_classes(data: Part, classes: range) -> Part:

@@ -10,7 +10,8 @@ from benchmarks.harness.command_line import seeds_of
 from benchmarks.harness.record import Row, grouped, rows_of, write_results
 from benchmarks.harness.sweep import in_processes
 from benchmarks.harness.tuners import as_it_comes
-from benchmarks.suite.benchmark import available, suite_parser
+from benchmarks.suite.benchmark import suite_parser
+from benchmarks.suite.data import available
 from benchmarks.suite.policies import TunedPolicy
 from benchmarks.suite.problems import PROBLEMS
 from benchmarks.suite.runner import Record, run_online
@@ -66,7 +67,9 @@ def main(arguments: list[str]) -> None:
     parser = suite_parser(NAME, "what the diagnosis says of small real problems")
     options = parser.parse_args(arguments)
     seeds = seeds_of(options)
-    tasks = [Task(problem, seed) for problem in available(options.problems) for seed in seeds]
+    tasks = [
+        Task(problem, seed) for problem in available(PROBLEMS, options.problems) for seed in seeds
+    ]
     rows = chain.from_iterable(in_processes(ask, tasks, options.processes))
     write_results(NAME, rows, list(seeds), directory=options.results)
     print(text(rows_of(NAME, options.results)))

@@ -103,7 +103,7 @@ REPORTS: dict[str, Page] = {
     ),
     "subset-noise": Page("Whether noise falls with the size of the training set", "learners.noise"),
     "entropy-search": Page("How soon the optimum is known", "information.benchmark"),
-    "entropy-search-time": Page("Time of an iteration", "information.timing"),
+    "entropy-search-time": Page("Time of an iteration", "information.benchmark:timing_text"),
     "meta": Page("Regret after earlier tasks, and which they harm", "meta.benchmark", "meta.png"),
     "meta-synthetic": Page(
         "Regret, weights and share where the gaps are known",

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks.harness.record import rows_of
-from benchmarks.information import benchmark, methods, timing
+from benchmarks.information import benchmark, methods
 from benchmarks.information.beliefs import PROBLEMS, Problem
 from benchmarks.information.benchmark import needed, text
 from benchmarks.information.choices import Information
@@ -158,14 +158,14 @@ def test_rows_are_stored_and_not_measured_twice(monkeypatch, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_an_iteration_is_timed_on_the_same_evaluations(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(timing, "COUNTS", (5,))
+    monkeypatch.setattr(benchmark, "TIMED_AT", (5,))
     joint = TIMED["JES, drawn, fewer restarts"]
     quick = joint._replace(choose=replace(joint.choose, optima=2, raw=16, restarts=1))
     monkeypatch.setitem(TIMED, "JES, drawn, fewer restarts", quick)
     options = ["--methods", "ES", "random", "JES, drawn, fewer restarts", "--seeds", "1"]
-    timing.main([*options, "--processes", "1", "--results", str(tmp_path)])
+    benchmark.timing([*options, "--processes", "1", "--results", str(tmp_path)])
     printed = capsys.readouterr().out
-    found = rows_of(timing.NAME, tmp_path)
+    found = rows_of(benchmark.TIMING, tmp_path)
     assert len(found) == 3
     assert all(row["belief, ms"] > 0 and math.isfinite(row["choice, ms"]) for row in found)
     (ours,) = (line for line in printed.splitlines() if line.startswith("ES "))

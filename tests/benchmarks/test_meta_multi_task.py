@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.harness import gaussian
 from benchmarks.meta import multi_task
 from benchmarks.meta.multi_task import MultiTask
 from benchmarks.meta.rivals import Setting
@@ -90,9 +91,7 @@ def test_of_many_rows_as_many_of_each_task_are_kept_evenly_spread(monkeypatch):
 
 def test_it_learns_anew_when_there_is_half_as_much_again_and_leaves_the_randomness(monkeypatch):
     learnt = []
-    monkeypatch.setattr(
-        multi_task, "fit_gpytorch_mll", lambda *a, **options: learnt.append(options)
-    )
+    monkeypatch.setattr(gaussian, "fit_gpytorch_mll", lambda *a, **options: learnt.append(options))
     setting = setting_of((5, 4))
     policy, state = MultiTask(setting), torch.get_rng_state()
     at = []

@@ -9,7 +9,6 @@ import torch
 from benchmarks.suite import benchmark, data
 from benchmarks.suite.benchmark import (
     CEILING,
-    available,
     best_fixed,
     closed_gap,
     last_loss,
@@ -226,7 +225,7 @@ def test_tasks_leave_out_what_makes_no_sense():
 def test_problems_without_data_are_left_out_and_named(monkeypatch, capsys):
     monkeypatch.delenv("BOTORCH_COSTLY_DATA", raising=False)
     data.pima.cache_clear()
-    assert available(["digits_arms", "pima"]) == ["digits_arms"]
+    assert data.available(PROBLEMS, ["digits_arms", "pima"]) == ["digits_arms"]
     assert "pima is left out" in capsys.readouterr().out
 
 

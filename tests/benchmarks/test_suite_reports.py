@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.harness.record import read, write_results
-from benchmarks.suite import picture, verdicts
+from benchmarks.suite import benchmark, verdicts
 from benchmarks.suite.problems import digits_augmentation
 
 
@@ -19,7 +19,7 @@ def rows_of(problem, **accuracies):
 def test_each_problem_has_a_panel_and_ruined_runs_are_counted_at_its_edge():
     rows = rows_of("digits_arms", default=[0.88, 0.9], tuned=[0.95, 0.96], random_schedule=[0.93])
     rows += rows_of("pima", default=[0.75, 0.76], tuned=[0.76, 0.1], full_feedback=[0.2, 0.3])
-    figure = picture.draw(rows)
+    figure = benchmark.draw(rows)
     shown = [ax for ax in figure.axes if ax.get_visible()]
     assert [ax.get_title() for ax in shown] == ["digits arms", "pima"]
     assert [label.get_text() for label in shown[1].texts] == ["2", "1"]  # from below
@@ -30,7 +30,7 @@ def test_each_problem_has_a_panel_and_ruined_runs_are_counted_at_its_edge():
 def test_a_picture_is_drawn_of_what_is_stored(tmp_path, capsys):
     rows = rows_of("digits_arms", default=[0.88, 0.9], tuned=[0.95, 0.96])
     write_results("online-suite", rows, [0, 1], directory=tmp_path)
-    picture.main(["--results", str(tmp_path)])
+    benchmark.picture(["--results", str(tmp_path)])
     assert (tmp_path / "online-suite.png").stat().st_size > 1000
     assert "online-suite.png" in capsys.readouterr().out
 

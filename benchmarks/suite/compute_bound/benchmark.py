@@ -7,7 +7,7 @@ so: a long measurement goes on where it was interrupted. ``--proof`` shows that 
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from statistics import fmean
@@ -21,7 +21,7 @@ from benchmarks.suite.compute_bound.problems import PROBLEMS
 from benchmarks.suite.compute_bound.rivals import METHODS, NEEDS, methods_of
 from benchmarks.suite.compute_bound.schedules import SENSIBLE, STARTS
 from benchmarks.suite.compute_bound.training import LongProblem
-from benchmarks.suite.data import MissingDataError
+from benchmarks.suite.data import available
 
 NAME = "short"
 SCALES = (1, 3, 10)
@@ -71,7 +71,7 @@ def key_of(row: Row) -> Task:
 def tasks(options: argparse.Namespace) -> list[Task]:
     """Return all runs asked for, start by start, of the methods that make sense and can be run."""
     found = []
-    for problem in _available(options.problems):
+    for problem in available(PROBLEMS, options.problems):
         sensible = methods_of(PROBLEMS[problem]())
         methods = [m for m in options.methods if m in sensible]
         found += [
@@ -81,17 +81,6 @@ def tasks(options: argparse.Namespace) -> list[Task]:
             for seed in seeds_of(options)
         ]
     return found
-
-
-def _available(problems: Sequence[str]) -> Iterator[str]:
-    """Yield the problems whose data are here, and name the others."""
-    for problem in problems:
-        try:
-            PROBLEMS[problem]().data()
-        except MissingDataError as missing:
-            print(f"{problem} is left out. {missing}")
-        else:
-            yield problem
 
 
 def installed(methods: Sequence[str]) -> list[str]:
