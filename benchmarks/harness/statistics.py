@@ -16,7 +16,9 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import DegenerateDataWarning, bootstrap, norm, t
+from scipy.stats import DegenerateDataWarning, bootstrap, norm, spearmanr, t
+
+from benchmarks.harness.record import grouped
 
 LEVEL = 0.95
 _RESAMPLES = 9999
@@ -66,6 +68,18 @@ def ratio_of_totals(runs: Runs, others: Runs, name: str) -> str:
     pairs = shared(runs, others, name)
     theirs = sum(other for _, other in pairs)
     return f"{sum(own for own, _ in pairs) / theirs:.2f}" if theirs else ""
+
+
+def by_method(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, Any]]:
+    """Return the rows by method and seed."""
+    methods = grouped(rows, "method").items()
+    return {method: {row["seed"]: row for row in runs} for method, runs in methods}
+
+
+def rank_correlation(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Return Spearman's rank correlation, 0 where all values of either are equal."""
+    alike = len(set(ours)) < 2 or len(set(theirs)) < 2
+    return 0.0 if alike else float(spearmanr(ours, theirs).statistic)
 
 
 def mean_error(values: Sequence[float]) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
 from benchmarks.suite.runner import run_online
 from benchmarks.training.picture_run import Batches, Kept, pictures_of
 from benchmarks.training.schedule import benchmark, timing
-from benchmarks.training.schedule.benchmark import by_method, text
+from benchmarks.training.schedule.benchmark import text, with_grid
 from benchmarks.training.schedule.methods import METHODS, policy_of
 from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, tiny
 from benchmarks.training.schedule.run import ScheduleProblem, measured
@@ -339,13 +339,13 @@ def test_the_grid_takes_the_best_schedule_of_each_seed_and_pays_for_all():
         for place, arm in enumerate(arms)
         for seed in (0, 1)
     ]
-    grid = by_method(rows)["static grid"]
+    grid = with_grid(rows)["static grid"]
     assert {seed: run["validation_loss"] for seed, run in grid.items()} == {0: 0, 1: 0}
     assert {run["seconds"] for run in grid.values()} == {10.0}
     line = next(line for line in text(rows).splitlines() if line.startswith("static grid"))
     assert "5.00" in line  # times dense tuning
     assert "-1.0000 (0.0000)" in line
-    assert "static grid" not in by_method([one for one in rows if one["method"] != TRAIN])
+    assert "static grid" not in with_grid([one for one in rows if one["method"] != TRAIN])
 
 
 def test_a_step_is_timed_beside_the_plain_one(tmp_path, monkeypatch, capsys):

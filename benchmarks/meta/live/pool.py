@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from scipy.stats import spearmanr
 from torch import Tensor
 
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import Row, grouped, rows_of
+from benchmarks.harness.statistics import rank_correlation
 from benchmarks.harness.sweep import measured
 from benchmarks.meta.live.cart_pole import CART_POLE
 from benchmarks.meta.live.diabetes import DIABETES, DIABETES_LIKELIHOOD
@@ -129,9 +129,7 @@ def _told(name: str, rows: Sequence[Row]) -> list[str]:
 def _ranks(one: Sequence[float], other: Sequence[float]) -> float:
     """Return the rank correlation of what both have, 0 where all values are equal."""
     both = min(len(one), len(other))
-    if len(set(one[:both])) == 1 or len(set(other[:both])) == 1:
-        return 0.0
-    return float(spearmanr(one[:both], other[:both]).statistic)
+    return rank_correlation(one[:both], other[:both])
 
 
 def main(arguments: list[str]) -> None:

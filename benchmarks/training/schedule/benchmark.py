@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from benchmarks.harness.figures import new_figure, panels, save
 from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.record import Row, grouped
-from benchmarks.harness.statistics import Runs, mean_error, ratio_of_totals, shared
+from benchmarks.harness.statistics import Runs, by_method, mean_error, ratio_of_totals, shared
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from benchmarks.suite.runner import run_online
 from benchmarks.training.picture_run import Kept, add_training, changed
@@ -114,11 +114,9 @@ _ENDS = ("validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
 _PAID = ("tunings", "queries", "seconds", "query_seconds", "tuner_seconds")
 
 
-def by_method(rows: Sequence[Row]) -> dict[str, dict[int, dict[str, Any]]]:
+def with_grid(rows: Sequence[Row]) -> dict[str, dict[int, dict[str, Any]]]:
     """Return the rows by method and seed, with the static grid made of its schedules."""
-    found: dict[str, dict[int, dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(row["method"], {})[row["seed"]] = dict(row)
+    found = by_method(rows)
     grid = _grid(found)
     return {**found, GRID: grid} if grid else found
 
@@ -142,7 +140,7 @@ def text(rows: Sequence[Row]) -> str:
     """Return a line for each method of each recipe, with lines of the paper's table below."""
     lines = []
     for recipe, mine in grouped(rows, "recipe").items():
-        lines += [*_table(recipe, by_method(mine)), ""]
+        lines += [*_table(recipe, with_grid(mine)), ""]
     lines.append("VGG16 in the paper, one run, time by that of training without queries")
     for method, (*ends, time) in PAPER.items():
         lines.append(f"{method:<22}{1:>6}{_numbers(ends)}{time:>36}")

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from benchmarks.harness.figures import new_figure, save
 from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.record import Row, grouped, rows_of
-from benchmarks.harness.statistics import Runs, mean_error, ratio_of_totals, shared
+from benchmarks.harness.statistics import Runs, by_method, mean_error, ratio_of_totals, shared
 from benchmarks.harness.sweep import measured, missing_of, sweep_parser, tasks_of
 from benchmarks.suite.runner import Record, run_online
 from benchmarks.training.picture_run import Kept, add_training, changed
@@ -170,12 +170,6 @@ PAPER: dict[str, tuple[float, float, str]] = {
     "confidence 0.7": (74.58, 77.27, "1.61"),
     "expert": (75.00, 77.99, "-"),
 }
-
-
-def by_method(rows: Sequence[Row]) -> dict[str, dict[int, Row]]:
-    """Return the rows by method and seed."""
-    methods = grouped(rows, "method").items()
-    return {method: {row["seed"]: row for row in mine} for method, mine in methods}
 
 
 def text(rows: Sequence[Row]) -> str:

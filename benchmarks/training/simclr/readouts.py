@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.statistics import rank_correlation
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from benchmarks.training.picture_run import CLASSES
 from benchmarks.training.simclr.methods import CONSTANT
@@ -77,8 +78,6 @@ def candidates(rows: Sequence[Row], at: int) -> Iterator[tuple[str, list[float]]
 
 def text(rows: Sequence[Row]) -> str:
     """Return Spearman's rank correlation of each brief readout with the final one, at each time."""
-    from scipy.stats import spearmanr
-
     lines = []
     for recipe, mine in grouped(rows, "recipe").items():
         rounds = [at["round"] for at in mine[0]["times"]]
@@ -91,19 +90,14 @@ def text(rows: Sequence[Row]) -> str:
         for name, _ in candidates(mine, 0):
             values = [dict(candidates(mine, at))[name] for at in range(len(rounds))]
             finals = [[row["times"][at]["final"] for row in mine] for at in range(len(rounds))]
-            told = [_ranked(spearmanr, v, f) for v, f in zip(values, finals, strict=True)]
-            told.append(_ranked(spearmanr, values[0], ends))  # how early the end is foretold
+            told = [rank_correlation(v, f) for v, f in zip(values, finals, strict=True)]
+            told.append(rank_correlation(values[0], ends))  # how early the end is foretold
             seconds = mean(row["times"][-1][name.partition(",")[0]][2] for row in mine)
             lines.append(f"{name:<24}" + "".join(f"{t:>12.3f}" for t in told) + f"{seconds:>10.3f}")
         lines.append(
             "end of all: the first time's readout with the final one at the end of the run"
         )
     return "\n".join(lines)
-
-
-def _ranked(spearmanr: Any, ours: Sequence[float], theirs: Sequence[float]) -> float:
-    alike = len(set(ours)) < 2 or len(set(theirs)) < 2
-    return 0.0 if alike else float(spearmanr(ours, theirs).statistic)
 
 
 def main(arguments: list[str]) -> None:
