@@ -86,6 +86,24 @@ def test_a_run_goes_on_from_a_state_saved_at_any_point(case):
         assert [step(case, second) for _ in expected] == expected
 
 
+def test_a_resumed_run_reads_as_the_one_that_went_on(case):
+    run = case.make(0)
+    for _ in range(9):
+        step(case, run)
+    for is_pending in (False, True):
+        if is_pending:
+            run.ask()
+        resumed = case.make(0)
+        resumed.load_state_dict(through_a_file(run.state_dict()))
+        config = run.decisions[0].config
+        for _ in range(2):  # reading changes no reading either
+            assert run.best() == resumed.best()
+            ours, theirs = run.predict([config]), resumed.predict([config])
+            assert (ours is None) == (theirs is None)
+            for value, other in zip(ours or (), theirs or (), strict=True):
+                assert torch.equal(value, other)
+
+
 def test_a_state_is_of_tensors_and_plain_values_and_does_not_change(case):
     optimizer = after(case, 9)
     state = optimizer.state_dict()

@@ -94,11 +94,21 @@ class SubsetBelief:
         self._moving = _numbers(space)
         self._sampling, self._generator = sampling, generator
         self._walkers: Walkers | None = None
+        self._draws: Tensor | None = None  # hyperparameters of the latest fit, shape: (draws, p)
+        self._fitted = 0  # evaluations of that fit
 
-    def learn(self, data: TemperedData, pending: Tensor) -> Beliefs:
-        """Return the models fitted to the data; pending evaluations are added with their mean."""
-        level, spread = units_of(data.rewards)
-        targets = ((data.rewards - level) / spread).to(data.points)
+    def learn(
+        self, data: TemperedData, pending: Tensor, generator: torch.Generator | None = None
+    ) -> Beliefs:
+        """Return the models fitted to the data; pending evaluations are added with their mean.
+
+        Args:
+            data: All evaluations.
+            pending: Pending evaluations, encoded, ``(m, d)``.
+            generator: Source of randomness, if it is another one than that of decisions.
+        """
+        generator = self._generator if generator is None else generator
+        targets = _standardized(data)
         steps = self._sampling.steps
         if self._walkers is None:
             steps = self._sampling.first_steps
@@ -108,11 +118,12 @@ class SubsetBelief:
         def build(batch: torch.Size) -> SubsetGP:
             return self._gp(data.points, targets, batch)
 
-        drawn = sample_hyperparameters(build, self._generator, start=self._walkers, steps=steps)
+        drawn = sample_hyperparameters(build, generator, start=self._walkers, steps=steps)
         self._walkers = drawn.walkers
         every = drawn.walkers.raw
-        order = torch.randperm(len(every), generator=self._generator)[: self._sampling.draws]
+        order = torch.randperm(len(every), generator=generator)[: self._sampling.draws]
         raw = every[order.to(every.device)]
+        self._draws, self._fitted = raw, len(data.points)
         model = HyperparameterEnsemble(assigned(build(torch.Size([len(raw)])), raw))
         best = self.at_target(model, data.points[:, : self._dim]).max()
         if len(pending):
@@ -123,6 +134,14 @@ class SubsetBelief:
         shares = (data.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
         cost = LogLinearCost(data.points.double(), shares.unsqueeze(-1))
         return Beliefs(model, cost, float(unit), best)
+
+    def latest(self, data: TemperedData) -> HyperparameterEnsemble | None:
+        """Return the model of the latest fit without pending evaluations, if it was of these data."""
+        draws = self._draws
+        if draws is None or self._fitted != len(data.points):
+            return None
+        models = self._gp(data.points, _standardized(data), torch.Size([len(draws)]))
+        return HyperparameterEnsemble(assigned(models, draws.to(data.points)))
 
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
         """Return the mean of configurations (``n x dim``) at the target, ``(n,)``."""
@@ -153,9 +172,10 @@ class SubsetBelief:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the walkers, where the next draws of hyperparameters start."""
+        """Return the walkers, where the next draws of hyperparameters start, and the latest draws."""
         walkers = self._walkers
-        return {"walkers": None if walkers is None else walkers._asdict()}
+        saved = None if walkers is None else walkers._asdict()
+        return {"walkers": saved, "draws": self._draws, "fitted": self._fitted}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
@@ -163,6 +183,14 @@ class SubsetBelief:
         self._walkers = (
             None if saved is None else Walkers(**{k: v.clone() for k, v in saved.items()})
         )
+        draws = state.get("draws")  # older states have none
+        self._draws = None if draws is None else draws.clone()
+        self._fitted = state.get("fitted", 0)
+
+
+def _standardized(data: TemperedData) -> Tensor:
+    level, spread = units_of(data.rewards)
+    return ((data.rewards - level) / spread).to(data.points)
 
 
 def _numbers(space: SearchSpace) -> tuple[int, ...]:

@@ -13,11 +13,13 @@ from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.search import perturbed, unasked
 from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
+from botorch_costly.models.ensemble import HyperparameterEnsemble
 from botorch_costly.numerics.gumbel import without_replacement
 from botorch_costly.numerics.robust import tempered
 from botorch_costly.optim.maximize import maximize
 from botorch_costly.optim.starts import unit_cube
 from botorch_costly.parameters import Plain
+from botorch_costly.randomness import generator_of
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.subsets.belief import (
     LARGEST_SHARE,
@@ -56,7 +58,8 @@ class SubsetStrategy(Strategy):
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
         self._belief = SubsetBelief(space, fidelities.dim, sampling, generator)
         self._first = sampling.first or 2 * (space.dim + fidelities.dim) + 2
-        self._latest: tuple[int, Beliefs] | None = None  # with the number of evaluations
+        # The model of the data alone, with the number of evaluations.
+        self._latest: tuple[int, HyperparameterEnsemble] | None = None
 
     def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
         """Return the next evaluation.
@@ -77,10 +80,12 @@ class SubsetStrategy(Strategy):
             return None
         data = _tempered(seen)
         level, spread = units_of(data.rewards)
-        mean = level + self._mean(data, points).double() * spread
-        if self._latest is None:  # a single value
+        if len(data.points) < 2:
+            mean = level.expand(len(points))
             return mean, torch.ones_like(mean) * spread
-        return mean, spread * self._belief.std_at_target(self._latest[1].model, points).double()
+        model = self._model(data)
+        mean = level + self._belief.at_target(model, points).double() * spread
+        return mean, spread * self._belief.std_at_target(model, points).double()
 
     def best(self, seen: Evaluations[Any, Any]) -> Mapping[str, Plain] | None:
         """Return the configuration with the best mean at the target; None before a finite value."""
@@ -88,7 +93,10 @@ class SubsetStrategy(Strategy):
             return None
         data = _tempered(seen)
         configs = data.points[:, : self._space.dim] if self._arms is None else self._arms
-        return seen.domain.config_at(configs[self._mean(data, configs).argmax()])
+        if len(data.points) < 2:
+            return seen.domain.config_at(configs[0])
+        mean = self._belief.at_target(self._model(data), configs)
+        return seen.domain.config_at(configs[mean.argmax()])
 
     def choose(self, data: TemperedData, pending: Tensor) -> tuple[Tensor, str]:
         """Return the encoded configuration and fidelities of the next evaluation, and a reason.
@@ -102,8 +110,7 @@ class SubsetStrategy(Strategy):
         asked = len(data.points) + len(pending)
         if asked < self._first or len(data.points) < 2:
             return self._random_point(asked, left), "first evaluations"
-        beliefs = self._belief.learn(data, pending)
-        self._latest = len(data.points), beliefs
+        self._latest, beliefs = None, self._belief.learn(data, pending)
         overhead = min(self._overhead / beliefs.unit, LARGEST_SHARE)
         acquisition = EntropySearchPerCost(
             beliefs.model, self._representers(beliefs), beliefs.cost, overhead=overhead
@@ -117,15 +124,16 @@ class SubsetStrategy(Strategy):
         )
         return best.point, "most information by cost"
 
-    def _mean(self, data: TemperedData, configs: Tensor) -> Tensor:
-        """Return the standardized mean of configurations (``n x dim``) at the target, ``(n,)``."""
-        if len(data.points) < 2:
-            return configs.new_zeros(len(configs))
+    def _model(self, data: TemperedData) -> HyperparameterEnsemble:
+        """Return the model of the data, which ``best`` and ``predict`` share: a fit takes long."""
         if self._latest is None or self._latest[0] != len(data.points):
-            with without_trace(self):
-                beliefs = self._belief.learn(data, data.points[:0])
-            self._latest = len(data.points), beliefs
-        return self._belief.at_target(self._latest[1].model, configs)
+            model = self._belief.latest(data)
+            if model is None:
+                # A generator of its own: what is read does not depend on the draws of decisions.
+                with without_trace(self._belief):
+                    model = self._belief.learn(data, data.points[:0], generator_of(0)).model
+            self._latest = len(data.points), model
+        return self._latest[1]
 
     def _random_point(self, number: int, left: Tensor | None) -> Tensor:
         """Return a random configuration at a low fidelity; of a list, the nearest evaluation."""
